@@ -1,0 +1,45 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+LOCK   := packaging/requirements-dev.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench torture clean
+
+help:  ## list what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+setup: $(STAMP)  ## build .venv with the pinned development environment (no-op when nothing changed)
+
+$(STAMP): pyproject.toml $(LOCK)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Chronex needs Python 3.11 or newer; try: make setup PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+run: setup  ## show the product on an example
+	@$(BIN)/chronex explain "TZ=Asia/Seoul 0 9 * * MON-FRI <jitter:30s>"
+
+check: setup  ## style, types, and the direction of imports
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy --no-error-summary
+
+test: check  ## everything that must pass before a change lands
+	@$(BIN)/python -m pytest -n 2 -m "not torture"
+
+torture: setup  ## long campaigns: every zone transition, long fuzzing, crash loops
+	@$(BIN)/python -m pytest -n 2 -m torture
+
+bench: setup  ## speed beside the peers, as ratios of one run
+	@$(BIN)/python -m benchmarks
+
+format: setup  ## rewrite the source in the project's style
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format --quiet .
+
+clean:  ## remove what was built
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis

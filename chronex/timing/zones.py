@@ -1,0 +1,206 @@
+"""Time zones as integer arithmetic: what the offset is, and when it changes."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Protocol
+
+from chronex.errors import UnknownZoneError
+from chronex.timing.tzif import ZoneData, read_tzif
+
+# Zone data is cut into eras of 2**31 seconds (68 years), so that any instant finds its era by a shift and
+# no list of transitions ever grows to the year 9999.
+ERA_BITS = 31
+FIRST_SECOND = -62_135_596_800  # 0001-01-01T00:00:00Z
+LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
+_DAY = 86_400
+
+_ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockChange:
+    """The wall clock of a zone is set at `at` (UTC seconds)."""
+
+    at: int
+    before: int
+    after: int
+
+    @property
+    def is_gap(self) -> bool:
+        return self.after > self.before
+
+
+class _ChangeSource(Protocol):
+    def changes(self, start: int, end: int) -> tuple[int, list[tuple[int, int]]]: ...
+
+
+class Zone:
+    """A zone by name. Equal names are the same object for as long as the process lives."""
+
+    __slots__ = ("_eras", "_source", "name", "timelines", "tzinfo")
+
+    def __init__(self, name: str, tz: tzinfo, source: _ChangeSource) -> None:
+        self.name = name
+        self.tzinfo = tz
+        self._source = source
+        self._eras: dict[int, tuple[list[int], list[int]]] = {}
+        self.timelines: dict[object, object] = {}
+
+    def __repr__(self) -> str:
+        return f"Zone({self.name!r})"
+
+    def offset_at(self, second: int) -> int:
+        """Seconds east of UTC at this UTC second."""
+        starts, offsets = self._era(second >> ERA_BITS)
+        return offsets[bisect_right(starts, second) - 1]
+
+    def changes(self, start: int, end: int) -> list[ClockChange]:
+        """Every clock change in [start, end), in order."""
+        before, listed = self._source.changes(start, end)
+        found: list[ClockChange] = []
+        for at, offset in listed:
+            if offset != before:
+                found.append(ClockChange(at, before, offset))
+            before = offset
+        return found
+
+    def next_change(self, after: int, *, within_years: int = 3) -> ClockChange | None:
+        """The first clock change later than `after`; None when the zone's clock is left alone."""
+        found = self.changes(after + 1, after + within_years * 366 * _DAY)
+        return found[0] if found else None
+
+    def _era(self, era: int) -> tuple[list[int], list[int]]:
+        if era not in self._eras:
+            start, end = era << ERA_BITS, (era + 1) << ERA_BITS
+            before, _ = self._source.changes(start, start)
+            found = self.changes(start, end)
+            self._eras[era] = ([start, *(c.at for c in found)], [before, *(c.after for c in found)])
+        return self._eras[era]
+
+
+@dataclass(frozen=True, slots=True)
+class _FixedSource:
+    offset: int
+
+    def changes(self, start: int, end: int) -> tuple[int, list[tuple[int, int]]]:
+        return self.offset, []
+
+
+@dataclass(frozen=True, slots=True)
+class _ProbedSource:
+    """A tzinfo of unknown make: ask it once a day and bisect where its answer changed."""
+
+    tz: tzinfo
+
+    def changes(self, start: int, end: int) -> tuple[int, list[tuple[int, int]]]:
+        before = self._offset(start - 1)
+        found: list[tuple[int, int]] = []
+        low, current = start - 1, before
+        while low < end - 1:
+            high = min(low + _DAY, end - 1)
+            if (offset := self._offset(high)) != current:
+                high = self._first_second_with_other_offset(low, high, current)
+                offset = self._offset(high)
+                found.append((high, offset))
+                current = offset
+            low = high
+        return before, found
+
+    def _first_second_with_other_offset(self, low: int, high: int, offset: int) -> int:
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._offset(middle) == offset:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _offset(self, second: int) -> int:
+        clamped = min(max(second, FIRST_SECOND + _DAY), LAST_SECOND - _DAY)
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=clamped)
+        offset = moment.astimezone(self.tz).utcoffset()
+        return round(offset.total_seconds()) if offset is not None else 0
+
+
+@lru_cache(maxsize=1024)
+def load_zone(name: str) -> Zone:
+    """The zone of this IANA name. Raises UnknownZoneError."""
+    if not _ZONE_NAME.fullmatch(name) or name.startswith(("right/", "posix/")):
+        # right/ counts leap seconds, which POSIX time and every clock here do not.
+        raise UnknownZoneError(name)
+    try:
+        tz = zoneinfo.ZoneInfo(name)
+        data = read_tzif(_zone_file(name))
+    except (OSError, ValueError, LookupError, ModuleNotFoundError):
+        raise UnknownZoneError(name) from None
+    return Zone(name, tz, data)
+
+
+def zone_of(tz: str | tzinfo | None) -> Zone:
+    """The zone that a caller means by a name, a tzinfo, or nothing (UTC)."""
+    if tz is None:
+        return utc_zone()
+    if isinstance(tz, str):
+        return load_zone(tz)
+    if isinstance(tz, zoneinfo.ZoneInfo) and tz.key is not None:
+        return load_zone(tz.key)
+    if isinstance(tz, tzinfo):
+        return _zone_of_tzinfo(tz)
+    raise TypeError(f"a time zone is an IANA name or a tzinfo, not {type(tz).__name__}")
+
+
+def utc_zone() -> Zone:
+    return load_zone("UTC")
+
+
+@lru_cache(maxsize=256)
+def _zone_of_tzinfo(tz: tzinfo) -> Zone:
+    if tz is UTC:
+        return utc_zone()
+    if isinstance(tz, timezone):
+        offset = tz.utcoffset(None)
+        return Zone(str(tz), tz, _FixedSource(round(offset.total_seconds())))
+    return Zone(str(tz), tz, _ProbedSource(tz))
+
+
+def _zone_file(name: str) -> bytes:
+    """The bytes that zoneinfo itself would read: the system's data first, then the tzdata package."""
+    for directory in zoneinfo.TZPATH:
+        path = Path(directory, *name.split("/"))
+        if path.is_file():
+            return path.read_bytes()
+    *folders, last = name.split("/")
+    package = ".".join(["tzdata", "zoneinfo", *folders])
+    return resources.files(package).joinpath(last).read_bytes()
+
+
+@lru_cache(maxsize=1)
+def zone_names() -> tuple[str, ...]:
+    """All names worth suggesting to a person, sorted."""
+    try:
+        listed = resources.files("tzdata").joinpath("zones").read_text("ascii").split()
+    except (OSError, ModuleNotFoundError):
+        listed = list(zoneinfo.available_timezones())
+    return tuple(sorted(listed))
+
+
+__all__ = [
+    "ERA_BITS",
+    "FIRST_SECOND",
+    "LAST_SECOND",
+    "ClockChange",
+    "Zone",
+    "ZoneData",
+    "load_zone",
+    "utc_zone",
+    "zone_names",
+    "zone_of",
+]
