@@ -1,0 +1,56 @@
+"""Chronex: cron you can see, explain and trust. The names below are a promise."""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+
+from chronex.errors import ChronexError, ExpressionError, UnknownZoneError
+from chronex.expr.diagnostics import Diagnostic, ValidationResult
+from chronex.timing import Expression
+from chronex.version import __version__
+
+__all__ = [
+    "ChronexError",
+    "Diagnostic",
+    "Expression",
+    "ExpressionError",
+    "UnknownZoneError",
+    "ValidationResult",
+    "__version__",
+    "parse",
+    "validate",
+]
+
+
+def parse(
+    text: str, dialect: str = "chronex", tz: str | tzinfo | None = None, reference: datetime | None = None
+) -> Expression:
+    """Read an expression; raises ExpressionError, whose `.diagnostics` has every error.
+
+    `tz` is the zone for expressions without `TZ=` (UTC when absent). `reference` is what a relative
+    `@once +20m` counts from; without one it is now.
+    """
+    from chronex.timing import parse as parse_expression
+
+    return parse_expression(text, dialect, tz, reference_ms=_reference_ms(text, reference))
+
+
+def validate(
+    text: str, dialect: str = "chronex", tz: str | tzinfo | None = None, reference: datetime | None = None
+) -> ValidationResult:
+    """Every error and warning of a text. Warnings that depend on the date need a `reference`."""
+    from chronex.timing import advise
+
+    return advise(text, dialect, tz, reference)
+
+
+def _reference_ms(text: str, reference: datetime | None) -> int | None:
+    from chronex.timing import epoch_ms
+
+    if reference is not None:
+        return epoch_ms(reference)
+    if "+" not in text or "@" not in text:
+        return None
+    from chronex.engine.clock import wall_ms
+
+    return wall_ms()

@@ -1,0 +1,90 @@
+"""A zone under a DST policy, as spans of wall time that the search walks without knowing about DST.
+
+A span maps wall seconds lo..hi to instants. An ordinary span is a stretch between two clock changes; a gap
+is a span of its own whose wall seconds all map to one instant, the gap's end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from chronex.timing.zones import ERA_BITS, ClockChange, Zone
+
+GapRule = Literal["end", "skip"]
+OverlapRule = Literal["first", "both", "by-kind"]
+_TWO_DAYS = 2 * 86_400
+
+
+class DstPolicy(NamedTuple):
+    """What a wall time that does not exist, or exists twice, stands for."""
+
+    gap: GapRule = "end"
+    overlap: OverlapRule = "by-kind"
+
+
+DEFAULT_POLICY = DstPolicy()
+POSIX_POLICY = DstPolicy(gap="skip", overlap="first")
+
+
+class Span(NamedTuple):
+    first: int  # first instant
+    low: int  # first and last wall second
+    high: int
+    shift: int  # instant = wall - shift, unless the span collapses
+    collapse: int | None = None  # the one instant of a gap
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The spans of one era, as columns for bisection. `lows` and `highs` rise with the index."""
+
+    spans: tuple[Span, ...]
+    firsts: list[int]
+    lows: list[int]
+    highs: list[int]
+
+
+def timeline_of(zone: Zone, policy: DstPolicy, *, is_interval: bool, era: int) -> Timeline:
+    """The zone's spans in this era; kept with the zone, since they depend on nothing else."""
+    both = policy.overlap == "both" or (policy.overlap == "by-kind" and is_interval)
+    key = (policy.gap, both, era)
+    found = zone.timelines.get(key)
+    if not isinstance(found, Timeline):
+        found = zone.timelines[key] = _build(zone, policy.gap, both=both, era=era)
+    return found
+
+
+def _build(zone: Zone, gap: GapRule, *, both: bool, era: int) -> Timeline:
+    start, end = era << ERA_BITS, ((era + 1) << ERA_BITS) - 1
+    changes = zone.changes(start - _TWO_DAYS, end + 1)
+    spans: list[Span] = []
+    offset = changes[0].before if changes else zone.offset_at(start)
+    since, wall_from = start - _TWO_DAYS, None
+    for change in changes:
+        _append_stretch(spans, since, change.at - 1, offset, wall_from, start, end)
+        since, offset, wall_from = change.at, change.after, None
+        if change.is_gap and gap == "end":
+            _append_gap(spans, change, start)
+            since += 1  # the gap's span owns the instant of the change
+        elif not change.is_gap and not both:
+            wall_from = change.at + change.before  # the second pass is left out
+    _append_stretch(spans, since, end, offset, wall_from, start, end)
+    return Timeline(tuple(spans), [s.first for s in spans], [s.low for s in spans], [s.high for s in spans])
+
+
+def _append_stretch(
+    spans: list[Span], since: int, until: int, offset: int, wall_from: int | None, start: int, end: int
+) -> None:
+    first, last = max(since, start), min(until, end)
+    low = first + offset if wall_from is None else max(first + offset, wall_from)
+    high = last + offset
+    if low <= high:
+        spans.append(Span(low - offset, low, high, offset))
+
+
+def _append_gap(spans: list[Span], change: ClockChange, start: int) -> None:
+    """From the first missing wall second to the first valid one: they all fire at the change itself."""
+    if change.at >= start:
+        low, high = change.at + change.before, change.at + change.after
+        spans.append(Span(change.at, low, high, 0, collapse=change.at))
