@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
 
@@ -13,8 +12,11 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 FIRST_DAY = date.min.toordinal() - _EPOCH_ORDINAL
 LAST_DAY = date.max.toordinal() - _EPOCH_ORDINAL
 _MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-# A full Gregorian cycle shows every shape; a leap year that starts on a given weekday recurs within 40 years.
-_LONGEST_WAIT_YEARS = 40
+# Days are looked up in blocks of 512, one integer each, so that the next matching day is a shift away.
+BLOCK_BITS = 9
+BLOCK_DAYS = 1 << BLOCK_BITS
+# Every shape of year recurs within 40 years, so a pattern that matches nothing for longer matches nothing.
+LONGEST_WAIT_BLOCKS = 40 * 366 // BLOCK_DAYS + 2
 
 
 def first_day_of(year: int) -> int:
@@ -24,7 +26,8 @@ def first_day_of(year: int) -> int:
 
 
 def year_of(day: int) -> int:
-    return date.fromordinal(day + _EPOCH_ORDINAL).year
+    """The year of a day; the nearest one that exists for a day beyond the calendar."""
+    return date.fromordinal(min(max(day, FIRST_DAY), LAST_DAY) + _EPOCH_ORDINAL).year
 
 
 def shape_of(year: int) -> tuple[int, bool]:
@@ -32,53 +35,16 @@ def shape_of(year: int) -> tuple[int, bool]:
     return (first_day_of(year) + 4) % 7, year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-class MatchingDays:
-    """The days a cron expression matches, found in either direction."""
-
-    __slots__ = ("_by_year", "_cron")
-
-    def __init__(self, cron: Cron) -> None:
-        self._cron = cron
-        self._by_year: dict[int, tuple[int, int]] = {}
-
-    def of_year(self, year: int) -> tuple[int, int]:
-        """(day number of 1 January, bits of the matching days of that year)."""
-        found = self._by_year.get(year)
-        if found is None:
-            cron, (weekday, leap) = self._cron, shape_of(year)
-            bits = _shape_bits(cron.day_of_month, cron.month.values, cron.day_of_week, weekday, leap)
-            found = self._by_year[year] = (first_day_of(year), bits)
-        return found
-
-    def nearest(self, day: int, step: int) -> int | None:
-        """The matching day nearest to `day`, itself included, going forwards (+1) or backwards (-1)."""
-        if not FIRST_DAY <= day <= LAST_DAY:
-            return None
-        year = year_of(day)
-        for _ in range(_LONGEST_WAIT_YEARS + 2):
-            first, bits = self.of_year(year)
-            if step > 0:
-                ahead = bits >> max(day - first, 0)
-                if ahead:
-                    return max(day, first) + (ahead & -ahead).bit_length() - 1
-            else:
-                behind = bits & ((2 << min(day - first, 366)) - 1)
-                if behind:
-                    return first + behind.bit_length() - 1
-            year += step
-            if not 1 <= year <= 9999:
-                return None
-        return None
-
-
-    def between(self, first: int, last: int) -> Iterator[int]:
-        """Every matching day in [first, last]."""
-        for year in range(year_of(max(first, FIRST_DAY)), year_of(min(last, LAST_DAY)) + 1):
-            new_year, bits = self.of_year(year)
-            for day_of_year in bit_numbers(bits):
-                day = new_year + day_of_year
-                if first <= day <= last:
-                    yield day
+def block_bits(cron: Cron, block: int) -> int:
+    """Bit i is set when day `block * 512 + i` matches."""
+    start = block << BLOCK_BITS
+    bits = 0
+    for year in range(year_of(start), year_of(start + BLOCK_DAYS - 1) + 1):
+        weekday, leap = shape_of(year)
+        of_year = _shape_bits(cron.day_of_month, cron.month.values, cron.day_of_week, weekday, leap)
+        shift = first_day_of(year) - start
+        bits |= of_year << shift if shift >= 0 else of_year >> -shift
+    return bits & ((1 << BLOCK_DAYS) - 1)
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ from typing import NoReturn, TypeAlias
 from chronex.expr.describe import describe
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.options import Options
+from chronex.timing.search import CronSearch
 from chronex.timing.occurrences import FIRST_MS, LAST_MS, Occurrences
 from chronex.timing.zones import Zone, zone_of
 
@@ -87,10 +88,9 @@ class Expression:
         `draw(a, b)` in milliseconds; without one it is a, the earliest instant possible.
         """
         timing = self._in_zone.get(tz) or self.occurrences(tz)
-        second, micro = _epoch(after)
         if (cron := timing.cron) is not None:
-            found = cron.nearest(second if inclusive and not micro else second + 1, 1)
-            return None if found is None else _from_timestamp(found, timing.zone.tzinfo)
+            return _next_cron(cron, after, inclusive)
+        second, micro = _epoch(after)
         exact = micro % 1000 == 0 and inclusive
         bound = second * 1000 + micro // 1000 + (0 if exact else 1)
         if isinstance(self.meaning.body, Every):
@@ -139,6 +139,20 @@ class Expression:
             zone = self._default if tz is None or self.meaning.zone is not None else zone_of(tz)
             found = self._in_zone[tz] = Occurrences(self.meaning, zone)
         return found
+
+
+def _next_cron(cron: CronSearch, after: datetime, inclusive: bool) -> datetime | None:
+    zone = cron.zone
+    if isinstance(after, datetime) and after.tzinfo is zone.tzinfo:
+        # Within one zone Python subtracts wall clocks, which is all that a calm day needs.
+        wall = after - zone.epoch
+        exclusive = not inclusive or wall.microseconds > 0
+        found = cron.local_from(wall.days, wall.seconds + exclusive)
+        if found is not None:
+            return found
+    second, micro = _epoch(after)
+    instant = cron.first_from(second if inclusive and not micro else second + 1)
+    return None if instant is None else _from_timestamp(instant, zone.tzinfo)
 
 
 def _next_every(

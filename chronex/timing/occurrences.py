@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from chronex.expr.meaning import Cron, Every, Meaning, Once, Repeating
@@ -25,14 +25,23 @@ class Search(Protocol):
 
 
 class _CronMilliseconds:
-    __slots__ = ("seconds",)
+    """A cron search in both directions; the one into the past is made when it is first asked for."""
 
-    def __init__(self, seconds: CronSearch) -> None:
-        self.seconds = seconds
+    __slots__ = ("_make", "_past", "seconds")
+
+    def __init__(self, make: Callable[[bool], CronSearch]) -> None:
+        self.seconds = make(False)
+        self._make = make
+        self._past: CronSearch | None = None
 
     def nearest(self, bound: int, step: int) -> int | None:
-        found = self.seconds.nearest(-(-bound // 1000) if step > 0 else bound // 1000, step)
-        return None if found is None else found * 1000
+        if step > 0:
+            found = self.seconds.first_from(-(-bound // 1000))
+            return None if found is None else found * 1000
+        if self._past is None:
+            self._past = self._make(True)
+        found = self._past.first_from(-1 - bound // 1000)
+        return None if found is None else (-1 - found) * 1000
 
 
 class _OneInstant:
@@ -145,7 +154,9 @@ class Occurrences:
     def _fixed_search(self) -> Search | None:
         match self.meaning.body:
             case Cron() as cron:
-                return _CronMilliseconds(CronSearch(cron, self.zone, self.policy))
+                return _CronMilliseconds(
+                    lambda mirrored: CronSearch(cron, self.zone, self.policy, mirrored=mirrored)
+                )
             case Once(at=Moment() as moment):
                 return _OneInstant(resolve(moment, self.zone))
             case Repeating() as body:

@@ -1,167 +1,194 @@
-"""The one search: the matching instant nearest to a bound, in either direction, on integer seconds."""
+"""The one search: the matching instants of a cron expression, on integer seconds.
+
+There is one direction only. The past is searched in mirrored time, where t becomes -1 - t: the last instant
+before a bound is the first one after it in the mirror. Days, times of day and the zone's spans are mirrored as
+data, so that no rule (a gap's end, the first pass of an overlap) is ever written twice.
+"""
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, tzinfo
 from functools import lru_cache
 
 from chronex.expr.meaning import Cron
-from chronex.timing.calendar import MatchingDays, bit_numbers
+from chronex.timing.calendar import BLOCK_BITS, BLOCK_DAYS, LONGEST_WAIT_BLOCKS, bit_numbers, block_bits
 from chronex.timing.timeline import DstPolicy, Span, Timeline, timeline_of
 from chronex.timing.zones import ERA_BITS, FIRST_SECOND, LAST_SECOND, Zone
 
 _DAY = 86_400
-
-
-class MatchingWalls:
-    """The wall seconds (from 1970-01-01 00:00) that a cron expression matches."""
-
-    __slots__ = ("days", "minutes", "seconds")
-
-    def __init__(self, cron: Cron) -> None:
-        self.days = MatchingDays(cron)
-        self.minutes, self.seconds = _times_of_day(cron.hour.values, cron.minute.values, cron.second.values)
-
-    def nearest(self, wall: int, step: int) -> int | None:
-        """The matching wall second nearest to `wall`, itself included, in direction `step`."""
-        day, second = divmod(wall, _DAY)
-        found_day = self.days.nearest(day, step)
-        if found_day == day:
-            time = self._time_nearest(second, step)
-            if time is not None:
-                return day * _DAY + time
-            found_day = self.days.nearest(day + step, step)
-        if found_day is None:
-            return None
-        return found_day * _DAY + self.edge_of_day(step)
-
-    def edge_of_day(self, step: int) -> int:
-        """The first matching second of a day going forwards, the last going backwards."""
-        at = 0 if step > 0 else -1
-        return self.minutes[at] + self.seconds[at]
-
-    def within(self, low: int, high: int, shift: int) -> Iterator[int]:
-        """Every matching wall second in [low, high], each less `shift`."""
-        first_day, last_day = low // _DAY, high // _DAY
-        minutes, seconds = self.minutes, self.seconds
-        for day in self.days.between(first_day, last_day):
-            base = day * _DAY - shift
-            instants = [base + minute + second for minute in minutes for second in seconds]
-            if first_day < day < last_day:
-                yield from instants
-            else:
-                yield from (at for at in instants if low <= at + shift <= high)
-
-    def _time_nearest(self, second: int, step: int) -> int | None:
-        """The matching second of the day nearest to `second`; None when the day has no more."""
-        minute = second - second % 60
-        at = bisect_left(self.minutes, minute)
-        if at < len(self.minutes) and self.minutes[at] == minute:
-            within = _neighbour(self.seconds, second - minute, step)
-            if within is not None:
-                return minute + within
-        index = bisect_right(self.minutes, minute) if step > 0 else at - 1
-        if not 0 <= index < len(self.minutes):
-            return None
-        return self.minutes[index] + self.seconds[0 if step > 0 else -1]
-
-
-def _neighbour(values: tuple[int, ...], value: int, step: int) -> int | None:
-    index = bisect_left(values, value) if step > 0 else bisect_right(values, value) - 1
-    return values[index] if 0 <= index < len(values) else None
-
-
-@lru_cache(maxsize=1024)
-def _times_of_day(hours: int, minutes: int, seconds: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Matching minutes of the day, in seconds, and matching seconds of the minute."""
-    in_hour = [60 * minute for minute in bit_numbers(minutes)]
-    return tuple(3600 * hour + m for hour in bit_numbers(hours) for m in in_hour), bit_numbers(seconds)
+_IN_BLOCK = BLOCK_DAYS - 1
+_MOST_CLOCKS = 1440
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_date_of = date.fromordinal
+_combine = datetime.combine
 
 
 class CronSearch:
-    """A cron expression in a zone under a DST policy."""
+    """A cron expression in a zone under a DST policy, in one direction of time."""
 
-    __slots__ = ("_is_interval", "_policy", "walls", "zone")
+    __slots__ = ("_blocks", "_calm_days", "_clocks", "_cron", "_first", "_last", "_mirrored", "_policy", "_stretch", "_times", "zone")
 
-    def __init__(self, cron: Cron, zone: Zone, policy: DstPolicy) -> None:
-        self.walls = MatchingWalls(cron)
+    def __init__(self, cron: Cron, zone: Zone, policy: DstPolicy, *, mirrored: bool = False) -> None:
         self.zone = zone
-        self._policy = policy
-        self._is_interval = cron.is_interval
+        self._cron, self._policy, self._mirrored = cron, policy, mirrored
+        self._times = _times_of_day(cron.hour.values, cron.minute.values, cron.second.values, mirrored)
+        self._blocks: dict[int, int] = {}
+        self._first, self._last = FIRST_SECOND, LAST_SECOND
+        if mirrored:
+            self._first, self._last = -1 - LAST_SECOND, -1 - FIRST_SECOND
+        # The stretch between two clock changes that answered last: instants low..high, and its offset.
+        self._stretch: tuple[int, int, int] = (1, 0, 0)
+        # The local days well inside it; none in the mirror, nor for more times of day than are worth keeping.
+        self._calm_days: tuple[int, int] = (1, 0)
+        keeps_clocks = not mirrored and isinstance(self._times, tuple)
+        self._clocks = _clocks(self._times, zone.tzinfo) if keeps_clocks else ()
 
-    def nearest(self, bound: int, step: int) -> int | None:
-        """The matching instant nearest to `bound`, itself included, in direction `step`."""
-        while FIRST_SECOND <= bound <= LAST_SECOND:
-            era = bound >> ERA_BITS
-            found, bound = self._nearest_in(self.timeline(era), bound, step, era)
-            if found is not None:
-                return found if FIRST_SECOND <= found <= LAST_SECOND else None
+    def first_from(self, bound: int) -> int | None:
+        """The first matching instant at or after `bound`."""
+        low, high, shift = self._stretch
+        if low <= bound <= high:
+            wall = self._wall_from(bound + shift)
+            if wall is not None and wall - shift <= high:
+                return wall - shift
+        return self._walk(bound)
+
+    def local_from(self, day: int, second: int) -> datetime | None:
+        """The first match at or after this local second, where no clock change is near; else None: ask first_from.
+
+        On calm days a local time needs no zone arithmetic at all, which is what makes a single `next` cheap.
+        """
+        first, last = self._calm_days
+        if day < first or day > last:
+            return None
+        match = self._match_from(day, second)
+        if match is None or match[0] > last:
+            return None
+        return _combine(_date_of(match[0] + _EPOCH_ORDINAL), self._clocks[match[1]])
+
+    def _wall_from(self, wall: int) -> int | None:
+        """The first matching wall second at or after `wall`."""
+        match = self._match_from(*divmod(wall, _DAY))
+        return None if match is None else match[0] * _DAY + self._times[match[1]]
+
+    def _match_from(self, day: int, second: int) -> tuple[int, int] | None:
+        """(day, index of the time of day) of the first match at or after this second of this day."""
+        at = bisect_left(self._times, second)
+        if at == len(self._times):
+            day += 1
+            at = 0
+        bits = self._blocks.get(day >> BLOCK_BITS)
+        ahead = (self._read_block(day >> BLOCK_BITS) if bits is None else bits) >> (day & _IN_BLOCK)
+        if ahead & 1:
+            return day, at
+        if ahead:
+            return day + (ahead & -ahead).bit_length() - 1, 0
+        for block in range((day >> BLOCK_BITS) + 1, (day >> BLOCK_BITS) + LONGEST_WAIT_BLOCKS):
+            if ahead := self._read_block(block):
+                return (block << BLOCK_BITS) + (ahead & -ahead).bit_length() - 1, 0
         return None
 
+    def _read_block(self, block: int) -> int:
+        bits = self._blocks.get(block)
+        if bits is None:
+            bits = block_bits(self._cron, -1 - block if self._mirrored else block)
+            if self._mirrored:
+                bits = int(f"{bits:0{BLOCK_DAYS}b}"[::-1], 2)
+            self._blocks[block] = bits
+        return bits
+
+    def _walk(self, bound: int) -> int | None:
+        """From span to span, over clock changes and eras."""
+        while self._first <= bound <= self._last:
+            era = bound >> ERA_BITS
+            line = self._timeline(era)
+            index = max(bisect_right(line.firsts, bound) - 1, 0)
+            while index < len(line.spans):
+                span = line.spans[index]
+                start = span.entry(bound)
+                if start is None:
+                    index += 1
+                    continue
+                wall = self._wall_from(start)
+                if wall is None:
+                    return None
+                if wall <= span.high:
+                    return self._instant(span, wall)
+                index = _next_index(line, index, start, wall)
+            bound = (era + 1) << ERA_BITS
+        return None
+
+    def _instant(self, span: Span, wall: int) -> int | None:
+        found = span.collapse
+        if found is None:
+            found = wall - span.shift
+            self._stretch = (span.low - span.shift, span.high - span.shift, span.shift)
+            if self._clocks:
+                self._calm_days = (span.low // _DAY + 2, span.high // _DAY - 2)
+        return found if found <= self._last else None
+
+    def _timeline(self, era: int) -> Timeline:
+        is_interval = self._cron.is_interval
+        return timeline_of(self.zone, self._policy, is_interval=is_interval, mirrored=self._mirrored, era=era)
+
     def between(self, start: int, end: int) -> Iterator[int]:
-        """Every matching instant in [start, end], in order, span by span."""
-        found = self.nearest(start, 1)
+        """Every matching instant in [start, end], in order, stretch by stretch."""
+        found = self.first_from(start)
         while found is not None and found <= end:
-            line = self.timeline(found >> ERA_BITS)
-            span = line.spans[bisect_right(line.firsts, found) - 1]
-            if span.collapse is not None:
+            low, high, shift = self._stretch
+            if not low <= found <= high:  # a gap's end stands alone
                 yield found
-                found = self.nearest(found + 1, 1)
+                found = self.first_from(found + 1)
                 continue
-            yield from self.walls.within(found + span.shift, min(span.high, end + span.shift), span.shift)
-            found = self.nearest(span.high - span.shift + 1, 1)
+            yield from self._within(found + shift, min(high, end) + shift, shift)
+            found = self.first_from(high + 1)
 
-    def timeline(self, era: int) -> Timeline:
-        return timeline_of(self.zone, self._policy, is_interval=self._is_interval, era=era)
+    def _within(self, low: int, high: int, shift: int) -> Iterator[int]:
+        """Every matching wall second in [low, high], each less `shift`."""
+        first_day, last_day = low // _DAY, high // _DAY
+        times = self._times
+        for block in range(first_day >> BLOCK_BITS, (last_day >> BLOCK_BITS) + 1):
+            base = block << BLOCK_BITS
+            for in_block in bit_numbers(self._read_block(block)):
+                day = base + in_block
+                if first_day < day < last_day:
+                    midnight = day * _DAY - shift
+                    for time in times:
+                        yield midnight + time
+                elif day == first_day or day == last_day:
+                    midnight = day * _DAY
+                    yield from [midnight + t - shift for t in times if low <= midnight + t <= high]
 
-    def _nearest_in(self, line: Timeline, bound: int, step: int, era: int) -> tuple[int | None, int]:
-        """(the instant, 0), or (None, where in another era to go on; outside the calendar when nowhere)."""
-        index = bisect_right(line.firsts, bound) - 1
-        wall = self._entry(line.spans[index], bound, step) if index >= 0 else None
-        if wall is None:
-            index += step
-            wall = self._far_edge(line, index, step)
-        while wall is not None:
-            matching = self.walls.nearest(wall, step)
-            if matching is None:
-                return None, LAST_SECOND + 1
-            span = line.spans[index]
-            if span.low <= matching <= span.high:
-                return (matching - span.shift if span.collapse is None else span.collapse), 0
-            index = self._next_index(line, index, wall, matching, step)
-            wall = self._far_edge(line, index, step)
-        return None, (era + 1) << ERA_BITS if step > 0 else (era << ERA_BITS) - 1
 
-    def _entry(self, span: Span, bound: int, step: int) -> int | None:
-        """The wall second of `span` to start from; None when the span lies wholly behind the bound."""
-        if span.collapse is not None:
-            if step > 0:
-                return span.low if span.collapse >= bound else None
-            return span.high
-        wall = bound + span.shift
-        if step > 0:
-            return max(wall, span.low) if wall <= span.high else None
-        return min(wall, span.high) if wall >= span.low else None
+def _next_index(line: Timeline, index: int, start: int, wall: int) -> int:
+    """The next span that can hold a match, knowing that none lies in [start, wall).
 
-    def _far_edge(self, line: Timeline, index: int, step: int) -> int | None:
-        if not 0 <= index < len(line.spans):
-            return None
-        return line.lows[index] if step > 0 else line.highs[index]
+    A second pass begins at a wall second that was passed before: it is looked at on its own. All other spans
+    up to the match are skipped at once, so that a rare date costs no walk over the years.
+    """
+    following = index + 1
+    if following < len(line.spans) and line.lows[following] < start:
+        return following
+    return bisect_left(line.highs, wall, following)
 
-    def _next_index(self, line: Timeline, index: int, wall: int, matching: int, step: int) -> int:
-        """The next span that can hold a match, knowing that none lies between `wall` and `matching`.
 
-        A second pass starts at a wall second that was passed before; it is looked at on its own. All other
-        spans up to the matching one are skipped at once, so that a rare date costs no walk over the years.
-        """
-        neighbour = index + step
-        if not 0 <= neighbour < len(line.spans):
-            return neighbour
-        if step > 0:
-            if line.lows[neighbour] < wall:
-                return neighbour
-            return bisect_left(line.highs, matching, neighbour)
-        if line.highs[neighbour] > wall:
-            return neighbour
-        return bisect_right(line.lows, matching, 0, neighbour + 1) - 1
+@lru_cache(maxsize=512)
+def _clocks(times: Sequence[int], tz: tzinfo) -> tuple[time, ...]:
+    """The times of day as clock readings in the zone."""
+    return tuple(time(t // 3600, t // 60 % 60, t % 60, tzinfo=tz) for t in times)
+
+
+@lru_cache(maxsize=512)
+def _times_of_day(hours: int, minutes: int, seconds: int, mirrored: bool) -> Sequence[int]:
+    """Matching seconds of the day, rising; a dense one (`* * * * * *`) is packed."""
+    times = [
+        3600 * hour + 60 * minute + second
+        for hour in bit_numbers(hours)
+        for minute in bit_numbers(minutes)
+        for second in bit_numbers(seconds)
+    ]
+    if mirrored:
+        times = [_DAY - 1 - time for time in reversed(times)]
+    return tuple(times) if len(times) <= _MOST_CLOCKS else array("i", times)

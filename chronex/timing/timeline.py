@@ -34,6 +34,20 @@ class Span(NamedTuple):
     shift: int  # instant = wall - shift, unless the span collapses
     collapse: int | None = None  # the one instant of a gap
 
+    def entry(self, bound: int) -> int | None:
+        """The first wall second of the span at or after the instant `bound`; None when it lies behind."""
+        if self.collapse is not None:
+            return self.low if self.collapse >= bound else None
+        wall = bound + self.shift
+        return max(wall, self.low) if wall <= self.high else None
+
+    def mirrored(self) -> Span:
+        """The same span in mirrored time, where t becomes -1 - t."""
+        if self.collapse is not None:
+            at = -1 - self.collapse
+            return Span(at, -1 - self.high, -1 - self.low, 0, at)
+        return Span(-1 - (self.high - self.shift), -1 - self.high, -1 - self.low, -self.shift)
+
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
@@ -45,17 +59,21 @@ class Timeline:
     highs: list[int]
 
 
-def timeline_of(zone: Zone, policy: DstPolicy, *, is_interval: bool, era: int) -> Timeline:
+def timeline_of(zone: Zone, policy: DstPolicy, *, is_interval: bool, mirrored: bool, era: int) -> Timeline:
     """The zone's spans in this era; kept with the zone, since they depend on nothing else."""
     both = policy.overlap == "both" or (policy.overlap == "by-kind" and is_interval)
-    key = (policy.gap, both, era)
+    key = (policy.gap, both, mirrored, era)
     found = zone.timelines.get(key)
     if not isinstance(found, Timeline):
-        found = zone.timelines[key] = _build(zone, policy.gap, both=both, era=era)
+        spans = _spans(zone, policy.gap, both=both, era=-1 - era if mirrored else era)
+        if mirrored:
+            spans = [span.mirrored() for span in reversed(spans)]
+        columns = ([s.first for s in spans], [s.low for s in spans], [s.high for s in spans])
+        found = zone.timelines[key] = Timeline(tuple(spans), *columns)
     return found
 
 
-def _build(zone: Zone, gap: GapRule, *, both: bool, era: int) -> Timeline:
+def _spans(zone: Zone, gap: GapRule, *, both: bool, era: int) -> list[Span]:
     start, end = era << ERA_BITS, ((era + 1) << ERA_BITS) - 1
     changes = zone.changes(start - _TWO_DAYS, end + 1)
     spans: list[Span] = []
@@ -70,7 +88,7 @@ def _build(zone: Zone, gap: GapRule, *, both: bool, era: int) -> Timeline:
         elif not change.is_gap and not both:
             wall_from = change.at + change.before  # the second pass is left out
     _append_stretch(spans, since, end, offset, wall_from, start, end)
-    return Timeline(tuple(spans), [s.first for s in spans], [s.low for s in spans], [s.high for s in spans])
+    return spans
 
 
 def _append_stretch(

@@ -45,11 +45,12 @@ class _ChangeSource(Protocol):
 class Zone:
     """A zone by name. Equal names are the same object for as long as the process lives."""
 
-    __slots__ = ("_eras", "_source", "name", "timelines", "tzinfo")
+    __slots__ = ("_eras", "_source", "epoch", "name", "timelines", "tzinfo")
 
     def __init__(self, name: str, tz: tzinfo, source: _ChangeSource) -> None:
         self.name = name
         self.tzinfo = tz
+        self.epoch = datetime(1970, 1, 1, tzinfo=tz)  # midnight on this zone's wall, not an instant
         self._source = source
         self._eras: dict[int, tuple[list[int], list[int]]] = {}
         self.timelines: dict[object, object] = {}
@@ -137,7 +138,7 @@ def load_zone(name: str) -> Zone:
         # right/ counts leap seconds, which POSIX time and every clock here do not.
         raise UnknownZoneError(name)
     try:
-        tz = zoneinfo.ZoneInfo(name)
+        tz = UTC if name == "UTC" else zoneinfo.ZoneInfo(name)
         data = read_tzif(_zone_file(name))
     except (OSError, ValueError, LookupError, ModuleNotFoundError):
         raise UnknownZoneError(name) from None
