@@ -39,9 +39,9 @@ def validate(
     text: str, dialect: str = "chronex", tz: str | tzinfo | None = None, reference: datetime | None = None
 ) -> ValidationResult:
     """Every error and warning of a text. Warnings that depend on the date need a `reference`."""
-    from chronex.timing import advise
+    from chronex import timing
 
-    return advise(text, dialect, tz, reference)
+    return timing.validate(text, dialect, tz, None if reference is None else timing.epoch_ms(reference))
 
 
 def _reference_ms(text: str, reference: datetime | None) -> int | None:

@@ -166,7 +166,7 @@ def _day_text(cron: Cron) -> str:
     month_names = "" if len(months) == 12 else _spoken(months, ("", *_MONTHS))
     by_day, by_weekday = _day_of_month_text(dom), _weekday_text(dow)
     every_day = by_day == "" or by_weekday == ""
-    if dom.is_star and dow.is_star or (every_day and not dom.is_star and not dow.is_star):
+    if (dom.is_star and dow.is_star) or (every_day and not dom.is_star and not dow.is_star):
         return f" in {month_names}" if month_names else ""
     if dom.is_star or dow.is_star:
         text = by_weekday if dom.is_star else by_day
@@ -242,7 +242,7 @@ def _moment_text(moment: Moment) -> str:
 
 
 def _repeating_text(repeating: Repeating) -> str:
-    count = repeating.count
+    count = repeating.repetitions
     runs = "" if count is None else f", {count + 1} time{'s' if count else ''}"
     return f"Every {_period_text(repeating.period)} from {_moment_text(repeating.start)}{runs}"
 

@@ -60,14 +60,10 @@ class Report:
 
     found: list[Diagnostic] = field(default_factory=list)
 
-    def error(
-        self, code: str, where: str, message: str, value: str, start: int, *, fix: str | None = None
-    ) -> None:
+    def error(self, code: str, where: str, message: str, value: str, start: int, *, fix: str | None = None) -> None:
         self.found.append(Diagnostic(code, where, message, value, start, start + len(value), fix))
 
-    def warning(
-        self, code: str, where: str, message: str, value: str, start: int, *, fix: str | None = None
-    ) -> None:
+    def warning(self, code: str, where: str, message: str, value: str, start: int, *, fix: str | None = None) -> None:
         self.found.append(Diagnostic(code, where, message, value, start, start + len(value), fix, WARNING))
 
     @property

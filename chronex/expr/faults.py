@@ -147,7 +147,10 @@ def _report_day_of_week_rule(spec: FieldSpec, element: str, at: int, report: Rep
     known = value_of(spec, day.upper()) is not None if day.isascii() else False
     fix = None
     if hash_sign and known and nth.upper() == "L":
-        message, fix = f"{quote(element)}: the last one of a month is written {day.upper()}L", f"{day.upper()}L"
+        message, fix = (
+            f"{quote(element)}: the last one of a month is written {day.upper()}L",
+            f"{day.upper()}L",
+        )
     elif hash_sign and known:
         message = f"{quote(element)}: the number after # goes from 1 to 5"
     elif element.upper() == "L":

@@ -42,7 +42,14 @@ class FieldSpec:
     __slots__ = ("code", "high", "low", "name", "singles", "star", "words", "wrap_high")
 
     def __init__(
-        self, name: str, code: str, low: int, high: int, words: tuple[str, ...] = (), *, wrap_high: int | None = None
+        self,
+        name: str,
+        code: str,
+        low: int,
+        high: int,
+        words: tuple[str, ...] = (),
+        *,
+        wrap_high: int | None = None,
     ) -> None:
         self.name, self.code, self.low, self.high, self.words = name, code, low, high, words
         self.wrap_high = high if wrap_high is None else wrap_high
@@ -165,4 +172,4 @@ def value_of(spec: FieldSpec, word: str) -> int | None:
 
 def _small_int(digits: str) -> int:
     """The number; 9999 stands for anything too large to matter, so that a page of digits costs nothing."""
-    return int(digits) if len(digits) <= 4 or len(digits.lstrip("0")) <= 4 and len(digits) < 500 else 9999
+    return int(digits) if len(digits) <= 4 or (len(digits.lstrip("0")) <= 4 and len(digits) < 500) else 9999

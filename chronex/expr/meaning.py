@@ -44,13 +44,21 @@ class Cron(NamedTuple):
     def __str__(self) -> str:
         if self.alias:
             return self.alias
-        return " ".join(_canonical_field(f.text) for f in self.written_fields[:-1]) + " " + _canonical_weekday(
-            self.day_of_week.text
+        return (
+            " ".join(_canonical_field(f.text) for f in self.written_fields[:-1])
+            + " "
+            + _canonical_weekday(self.day_of_week.text)
         )
 
     def meaning_key(self) -> tuple[Any, ...]:
         times = (self.second.values, self.minute.values, self.hour.values)
-        return ("cron", *times, self.is_interval, self.month.values, *_day_key(self.day_of_month, self.day_of_week))
+        return (
+            "cron",
+            *times,
+            self.is_interval,
+            self.month.values,
+            *_day_key(self.day_of_month, self.day_of_week),
+        )
 
 
 def _day_key(day: FieldSet, weekday: FieldSet) -> tuple[Any, ...]:
@@ -115,19 +123,19 @@ class Once(NamedTuple):
 
 
 class Repeating(NamedTuple):
-    """An ISO 8601 repeating interval: start + k·period; `count` repetitions after the first."""
+    """An ISO 8601 repeating interval: start + k·period; `repetitions` after the first."""
 
-    count: int | None
+    repetitions: int | None
     start: Moment
     period: Period
 
     def __str__(self) -> str:
-        return f"R{'' if self.count is None else self.count}/{self.start}/{self.period}"
+        return f"R{'' if self.repetitions is None else self.repetitions}/{self.start}/{self.period}"
 
     def meaning_key(self) -> tuple[Any, ...]:
         start = self.start.instant_ms
         at = ("wall", self.start.wall_ms) if start is None else ("instant", start)
-        return ("repeating", self.count, at, self.period)
+        return ("repeating", self.repetitions, at, self.period)
 
 
 Body: TypeAlias = Cron | Every | Once | Repeating

@@ -82,10 +82,7 @@ def _day_bits(dom: FieldSet, length: int, first_weekday: int) -> int:
 
 
 def _ruled_day(rule: DayRule, length: int, first_weekday: int) -> int | None:
-    if rule.anchor is Anchor.NEAREST_WEEKDAY:
-        day = rule.number
-    else:
-        day = length - rule.number
+    day = rule.number if rule.anchor is Anchor.NEAREST_WEEKDAY else length - rule.number
     if not 1 <= day <= length:
         return None  # 31W in April, L-30 in a month of 30 days: skipped, as a plain 31 is
     return day if rule.anchor is Anchor.LAST_DAY else _nearest_weekday(day, length, first_weekday)

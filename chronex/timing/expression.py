@@ -10,8 +10,9 @@ from typing import NoReturn, TypeAlias
 from chronex.expr.describe import describe
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.options import Options
-from chronex.timing.search import CronSearch
 from chronex.timing.occurrences import FIRST_MS, LAST_MS, Occurrences
+from chronex.timing.search import CronSearch
+from chronex.timing.stream import stream
 from chronex.timing.zones import Zone, zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,8 +89,13 @@ class Expression:
         `draw(a, b)` in milliseconds; without one it is a, the earliest instant possible.
         """
         timing = self._in_zone.get(tz) or self.occurrences(tz)
-        if (cron := timing.cron) is not None:
-            return _next_cron(cron, after, inclusive)
+        cron = timing.cron
+        if cron is not None:
+            try:
+                found = cron.next_local(after, inclusive) if after.tzinfo is cron.tzinfo else None
+            except AttributeError:
+                _refuse(after)
+            return found or _next_of_cron(cron, after, inclusive)
         second, micro = _epoch(after)
         exact = micro % 1000 == 0 and inclusive
         bound = second * 1000 + micro // 1000 + (0 if exact else 1)
@@ -141,23 +147,13 @@ class Expression:
         return found
 
 
-def _next_cron(cron: CronSearch, after: datetime, inclusive: bool) -> datetime | None:
-    zone = cron.zone
-    if isinstance(after, datetime) and after.tzinfo is zone.tzinfo:
-        # Within one zone Python subtracts wall clocks, which is all that a calm day needs.
-        wall = after - zone.epoch
-        exclusive = not inclusive or wall.microseconds > 0
-        found = cron.local_from(wall.days, wall.seconds + exclusive)
-        if found is not None:
-            return found
+def _next_of_cron(cron: CronSearch, after: datetime, inclusive: bool) -> datetime | None:
     second, micro = _epoch(after)
     instant = cron.first_from(second if inclusive and not micro else second + 1)
-    return None if instant is None else _from_timestamp(instant, zone.tzinfo)
+    return None if instant is None else _from_timestamp(instant, cron.zone.tzinfo)
 
 
-def _next_every(
-    timing: Occurrences, bound: int, reference: int, anchor: int | None, draw: Draw | None
-) -> int | None:
+def _next_every(timing: Occurrences, bound: int, reference: int, anchor: int | None, draw: Draw | None) -> int | None:
     body = timing.meaning.body
     assert isinstance(body, Every)
     if body.high is None:
@@ -180,10 +176,8 @@ def _previous_every(timing: Occurrences, bound: int, reference: int, anchor: int
 
 
 def _datetimes(timing: Occurrences, start: int, last: int, anchor: int) -> Iterator[datetime]:
-    tz = timing.zone.tzinfo
     if (cron := timing.cron) is not None:
-        for second in cron.between(-(-start // 1000), last // 1000):
-            yield _from_timestamp(second, tz)
+        yield from stream(cron, -(-start // 1000), last // 1000)
         return
     for ms in timing.between(start, last, anchor):
         moment = _to_datetime(ms, timing.zone)

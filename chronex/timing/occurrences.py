@@ -78,7 +78,7 @@ class _CalendarSteps:
         start = resolve(body.start, zone)
         self._start_wall = start + zone.offset_at(start // 1000) * 1000
         longest = (LAST_MS - self._start_wall) // max(_shortest_ms(body), 1) + 1
-        self._counts = range(longest if body.count is None else min(longest, body.count + 1))
+        self._counts = range(longest if body.repetitions is None else min(longest, body.repetitions + 1))
 
     def nearest(self, bound: int, step: int) -> int | None:
         if step > 0:
@@ -154,9 +154,7 @@ class Occurrences:
     def _fixed_search(self) -> Search | None:
         match self.meaning.body:
             case Cron() as cron:
-                return _CronMilliseconds(
-                    lambda mirrored: CronSearch(cron, self.zone, self.policy, mirrored=mirrored)
-                )
+                return _CronMilliseconds(lambda mirrored: CronSearch(cron, self.zone, self.policy, mirrored=mirrored))
             case Once(at=Moment() as moment):
                 return _OneInstant(resolve(moment, self.zone))
             case Repeating() as body:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from chronex.errors import ExpressionError, UnknownZoneError
-from chronex.expr.diagnostics import Diagnostic, Report, ValidationResult
+from chronex.expr.diagnostics import ValidationResult
 from chronex.expr.faults import quote
 from chronex.expr.parser import Parsed, parse_text
 from chronex.expr.suggest import nearest
+from chronex.timing.advice import advise
 from chronex.timing.expression import Expression, ZoneLike
 from chronex.timing.occurrences import resolve, resolve_until
-from chronex.timing.zones import load_zone, utc_zone, zone_names
+from chronex.timing.zones import load_zone, utc_zone, zone_names, zone_of
 
 
 def read(text: str, dialect: str = "chronex") -> Parsed:
@@ -31,8 +32,13 @@ def parse(text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms
     return Expression(meaning, tz)
 
 
-def result_of(report: Report, more: tuple[Diagnostic, ...] = ()) -> ValidationResult:
-    return ValidationResult(report.errors, (*report.warnings, *more))
+def validate(
+    text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms: int | None = None
+) -> ValidationResult:
+    """Every error and warning. Warnings that depend on the date need a reference."""
+    parsed = read(text, dialect)
+    advice = advise(parsed, zone_of(tz), reference_ms) if parsed.meaning is not None else ()
+    return ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
 
 
 def _check_zone(parsed: Parsed) -> bool:

@@ -15,13 +15,14 @@ from functools import lru_cache
 
 from chronex.expr.meaning import Cron
 from chronex.timing.calendar import BLOCK_BITS, BLOCK_DAYS, LONGEST_WAIT_BLOCKS, bit_numbers, block_bits
-from chronex.timing.timeline import DstPolicy, Span, Timeline, timeline_of
-from chronex.timing.zones import ERA_BITS, FIRST_SECOND, LAST_SECOND, Zone
+from chronex.timing.timeline import DstPolicy, Span, Timeline, fires_twice, timeline_of
+from chronex.timing.zones import ERA_BITS, FIRST_SECOND, KNOWN_DAYS, LAST_SECOND, Zone
 
 _DAY = 86_400
 _IN_BLOCK = BLOCK_DAYS - 1
 _MOST_CLOCKS = 1440
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_LAST_CALM = KNOWN_DAYS.stop - 1
 _date_of = date.fromordinal
 _combine = datetime.combine
 
@@ -29,22 +30,28 @@ _combine = datetime.combine
 class CronSearch:
     """A cron expression in a zone under a DST policy, in one direction of time."""
 
-    __slots__ = ("_blocks", "_calm_days", "_clocks", "_cron", "_first", "_last", "_mirrored", "_policy", "_stretch", "_times", "zone")
+    __slots__ = (
+        "_blocks", "_count", "_cron", "_epoch", "_first", "_first_calm", "_last", "_mirrored", "_policy", "_reach",
+        "_restless", "_stretch", "_times", "clocks", "tzinfo", "zone",
+    )  # fmt: skip
 
     def __init__(self, cron: Cron, zone: Zone, policy: DstPolicy, *, mirrored: bool = False) -> None:
-        self.zone = zone
+        self.zone, self.tzinfo, self._epoch = zone, zone.tzinfo, zone.epoch
         self._cron, self._policy, self._mirrored = cron, policy, mirrored
         self._times = _times_of_day(cron.hour.values, cron.minute.values, cron.second.values, mirrored)
+        self._count = len(self._times)
         self._blocks: dict[int, int] = {}
         self._first, self._last = FIRST_SECOND, LAST_SECOND
         if mirrored:
             self._first, self._last = -1 - LAST_SECOND, -1 - FIRST_SECOND
         # The stretch between two clock changes that answered last: instants low..high, and its offset.
         self._stretch: tuple[int, int, int] = (1, 0, 0)
-        # The local days well inside it; none in the mirror, nor for more times of day than are worth keeping.
-        self._calm_days: tuple[int, int] = (1, 0)
-        keeps_clocks = not mirrored and isinstance(self._times, tuple)
-        self._clocks = _clocks(self._times, zone.tzinfo) if keeps_clocks else ()
+        # Local days where a match needs no zone arithmetic: those that no clock change touches. Where a second
+        # pass fires too, a match beyond a change may wait behind it; changes are five restless days wide.
+        self.clocks = () if mirrored else _clocks(self._times, zone.tzinfo)
+        self._restless = zone.restless_days if self.clocks else frozenset()
+        self._first_calm = KNOWN_DAYS.start if self.clocks else LAST_SECOND
+        self._reach = 4 if fires_twice(policy, is_interval=cron.is_interval) else len(KNOWN_DAYS)
 
     def first_from(self, bound: int) -> int | None:
         """The first matching instant at or after `bound`."""
@@ -55,18 +62,36 @@ class CronSearch:
                 return wall - shift
         return self._walk(bound)
 
-    def local_from(self, day: int, second: int) -> datetime | None:
-        """The first match at or after this local second, where no clock change is near; else None: ask first_from.
+    def next_local(self, after: datetime, inclusive: bool) -> datetime | None:
+        """The next match after a datetime of this very zone, where no clock change is near; else None.
 
-        On calm days a local time needs no zone arithmetic at all, which is what makes a single `next` cheap.
+        Within one zone Python subtracts wall clocks, and on calm days that is all a match needs: no offset is
+        looked up, which is what makes a single `next` cheap. None means: ask first_from.
         """
-        first, last = self._calm_days
-        if day < first or day > last:
+        wall = after - self._epoch
+        start = wall.days
+        if start < self._first_calm or start in self._restless:
             return None
-        match = self._match_from(day, second)
-        if match is None or match[0] > last:
+        exclusive = not inclusive or wall.microseconds
+        match = self._match_from(start, wall.seconds + 1 if exclusive else wall.seconds)
+        if match is None:
             return None
-        return _combine(_date_of(match[0] + _EPOCH_ORDINAL), self._clocks[match[1]])
+        day, at = match
+        if day - start > self._reach or day > _LAST_CALM or day in self._restless:
+            return None
+        return _combine(_date_of(day + _EPOCH_ORDINAL), self.clocks[at])
+
+    def matching_days(self, first: int, stop: int) -> Iterator[int]:
+        """The matching local days in [first, stop)."""
+        for block in range(first >> BLOCK_BITS, (stop - 1 >> BLOCK_BITS) + 1):
+            base = block << BLOCK_BITS
+            for in_block in bit_numbers(self._read_block(block)):
+                if first <= base + in_block < stop:
+                    yield base + in_block
+
+    def clock_index(self, second: int) -> int:
+        """How many times of day lie before this second of the day."""
+        return bisect_left(self._times, second)
 
     def _wall_from(self, wall: int) -> int | None:
         """The first matching wall second at or after `wall`."""
@@ -76,17 +101,22 @@ class CronSearch:
     def _match_from(self, day: int, second: int) -> tuple[int, int] | None:
         """(day, index of the time of day) of the first match at or after this second of this day."""
         at = bisect_left(self._times, second)
-        if at == len(self._times):
+        if at == self._count:
             day += 1
             at = 0
-        bits = self._blocks.get(day >> BLOCK_BITS)
-        ahead = (self._read_block(day >> BLOCK_BITS) if bits is None else bits) >> (day & _IN_BLOCK)
+        try:
+            ahead = self._blocks[day >> BLOCK_BITS] >> (day & _IN_BLOCK)
+        except KeyError:
+            ahead = self._read_block(day >> BLOCK_BITS) >> (day & _IN_BLOCK)
         if ahead & 1:
             return day, at
         if ahead:
             return day + (ahead & -ahead).bit_length() - 1, 0
-        for block in range((day >> BLOCK_BITS) + 1, (day >> BLOCK_BITS) + LONGEST_WAIT_BLOCKS):
-            if ahead := self._read_block(block):
+        block = day >> BLOCK_BITS
+        give_up = block + LONGEST_WAIT_BLOCKS
+        while block < give_up:
+            block += 1
+            if ahead := self._blocks.get(block) or self._read_block(block):
                 return (block << BLOCK_BITS) + (ahead & -ahead).bit_length() - 1, 0
         return None
 
@@ -125,8 +155,6 @@ class CronSearch:
         if found is None:
             found = wall - span.shift
             self._stretch = (span.low - span.shift, span.high - span.shift, span.shift)
-            if self._clocks:
-                self._calm_days = (span.low // _DAY + 2, span.high // _DAY - 2)
         return found if found <= self._last else None
 
     def _timeline(self, era: int) -> Timeline:
@@ -149,17 +177,13 @@ class CronSearch:
         """Every matching wall second in [low, high], each less `shift`."""
         first_day, last_day = low // _DAY, high // _DAY
         times = self._times
-        for block in range(first_day >> BLOCK_BITS, (last_day >> BLOCK_BITS) + 1):
-            base = block << BLOCK_BITS
-            for in_block in bit_numbers(self._read_block(block)):
-                day = base + in_block
-                if first_day < day < last_day:
-                    midnight = day * _DAY - shift
-                    for time in times:
-                        yield midnight + time
-                elif day == first_day or day == last_day:
-                    midnight = day * _DAY
-                    yield from [midnight + t - shift for t in times if low <= midnight + t <= high]
+        for day in self.matching_days(first_day, last_day + 1):
+            midnight = day * _DAY - shift
+            if first_day < day < last_day:
+                for time_of_day in times:
+                    yield midnight + time_of_day
+            else:
+                yield from [midnight + t for t in times if low <= midnight + t + shift <= high]
 
 
 def _next_index(line: Timeline, index: int, start: int, wall: int) -> int:
@@ -174,9 +198,15 @@ def _next_index(line: Timeline, index: int, start: int, wall: int) -> int:
     return bisect_left(line.highs, wall, following)
 
 
-@lru_cache(maxsize=512)
 def _clocks(times: Sequence[int], tz: tzinfo) -> tuple[time, ...]:
-    """The times of day as clock readings in the zone."""
+    """The times of day as clock readings in the zone; empty when there are more than are worth keeping."""
+    if len(times) > _MOST_CLOCKS:
+        return ()
+    return _few_clocks(tuple(times), tz)
+
+
+@lru_cache(maxsize=512)
+def _few_clocks(times: tuple[int, ...], tz: tzinfo) -> tuple[time, ...]:
     return tuple(time(t // 3600, t // 60 % 60, t % 60, tzinfo=tz) for t in times)
 
 

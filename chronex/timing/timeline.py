@@ -59,9 +59,14 @@ class Timeline:
     highs: list[int]
 
 
+def fires_twice(policy: DstPolicy, *, is_interval: bool) -> bool:
+    """Does a wall time that exists twice fire on both passes?"""
+    return policy.overlap == "both" or (policy.overlap == "by-kind" and is_interval)
+
+
 def timeline_of(zone: Zone, policy: DstPolicy, *, is_interval: bool, mirrored: bool, era: int) -> Timeline:
     """The zone's spans in this era; kept with the zone, since they depend on nothing else."""
-    both = policy.overlap == "both" or (policy.overlap == "by-kind" and is_interval)
+    both = fires_twice(policy, is_interval=is_interval)
     key = (policy.gap, both, mirrored, era)
     found = zone.timelines.get(key)
     if not isinstance(found, Timeline):

@@ -21,6 +21,8 @@ ERA_BITS = 31
 FIRST_SECOND = -62_135_596_800  # 0001-01-01T00:00:00Z
 LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 _DAY = 86_400
+# From 1970 to 2105 each zone also knows which local days no clock change touches.
+KNOWN_DAYS = range(2, (2 << ERA_BITS) // _DAY - 2)
 
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 
@@ -45,13 +47,14 @@ class _ChangeSource(Protocol):
 class Zone:
     """A zone by name. Equal names are the same object for as long as the process lives."""
 
-    __slots__ = ("_eras", "_source", "epoch", "name", "timelines", "tzinfo")
+    __slots__ = ("_eras", "_restless", "_source", "epoch", "name", "timelines", "tzinfo")
 
     def __init__(self, name: str, tz: tzinfo, source: _ChangeSource) -> None:
         self.name = name
         self.tzinfo = tz
         self.epoch = datetime(1970, 1, 1, tzinfo=tz)  # midnight on this zone's wall, not an instant
         self._source = source
+        self._restless: frozenset[int] | None = None
         self._eras: dict[int, tuple[list[int], list[int]]] = {}
         self.timelines: dict[object, object] = {}
 
@@ -77,6 +80,15 @@ class Zone:
         """The first clock change later than `after`; None when the zone's clock is left alone."""
         found = self.changes(after + 1, after + within_years * 366 * _DAY)
         return found[0] if found else None
+
+    @property
+    def restless_days(self) -> frozenset[int]:
+        """The local days of KNOWN_DAYS within a day of a clock change; on all others the wall is simple."""
+        if self._restless is None:
+            changes = self.changes(KNOWN_DAYS.start * _DAY, KNOWN_DAYS.stop * _DAY)
+            near = (c.at // _DAY + shift for c in changes for shift in (-2, -1, 0, 1, 2))
+            self._restless = frozenset(near)
+        return self._restless
 
     def _era(self, era: int) -> tuple[list[int], list[int]]:
         if era not in self._eras:
@@ -196,6 +208,7 @@ def zone_names() -> tuple[str, ...]:
 __all__ = [
     "ERA_BITS",
     "FIRST_SECOND",
+    "KNOWN_DAYS",
     "LAST_SECOND",
     "ClockChange",
     "Zone",
