@@ -95,9 +95,9 @@ def _split_clause(clause: _Piece) -> tuple[str, _Piece]:
     kind = name.text.lower()
     kinds = [*_MASK_READERS, *_DATE_READERS]
     if kind not in kinds:
-        close = get_close_matches(kind[:40], kinds, 1, 0.5)
-        suggestion = close[0] if close else None
-        name.refuse(f"unknown clause {shown(name.text)}; it is one of {', '.join(kinds)}", suggestion)
+        close = [_OTHER_NAMES[kind]] if kind in _OTHER_NAMES else get_close_matches(kind[:40], kinds, 1, 0.5)
+        message = f"unknown clause {shown(name.text)}; it is one of {', '.join(kinds)}"
+        name.refuse(message, close[0] if close else None)
     if "=" not in clause.text:
         clause.refuse(f"{kind} needs values", f"{kind}={_EXAMPLES[kind]}")
     return kind, clause.cut(clause.text.find("=") + 1, len(clause.text))
@@ -236,6 +236,15 @@ _EXAMPLES = {
     "between": "08:00-20:00",
     "date": "2026-12-24",
     "dates": "2026-12-24..2027-01-06",
+}
+# What other schedulers and people call our clauses; suggested, not accepted.
+_OTHER_NAMES = {
+    "day": "dow",
+    "days": "dow",
+    "wday": "dow",
+    "weekday": "dow",
+    "mday": "dom",
+    "time": "between",
 }
 _any_weekday = _values("dow", 0, 7, _DAYS)
 _MASK_READERS: dict[str, Callable[[_Piece], int]] = {
