@@ -203,14 +203,15 @@ def _decide(request: dict[str, Any]) -> dict[str, Any]:
         for side in ("only", "avoid")
     }
     draw = draws(digest)
-    chosen, attempts = None, 0
+    chosen = None
     width = int((end - start).total_seconds())
-    for attempts in range(1 if width else 0, 65 if width else 1):
+    attempts = 0
+    while chosen is None and attempts < (64 if width else 1):
+        attempts += 1
         offset = sample(name, params, draw(), width, int((second - start).total_seconds())) if width else 0
         candidate = start + timedelta(seconds=offset)
         if not reject(rules, field_values(candidate.astimezone(zone))):
             chosen = candidate
-            break
     return {
         "period_id": iso(second),
         "nominal_time": iso(nominal),
@@ -226,7 +227,7 @@ def _decide(request: dict[str, Any]) -> dict[str, Any]:
         },
         "unschedulable": chosen is None,
         "reason": "" if chosen else "no candidate accepted within MaxAttempts",
-        "attempts": attempts,
+        "attempts": attempts if width else 0,
         "period_key": key,
         "decision_version": 1,
     }
