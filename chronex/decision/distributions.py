@@ -129,7 +129,7 @@ class Normal:
                 return 0
             z = fixedpoint.normal_quantile(low + (u * (high - low) >> UNIT_BITS))
             second = (middle * bottom * fixedpoint.ONE + 2 * top * z) // (2 * bottom * fixedpoint.ONE)
-            return min(max(second, 0), seconds)
+            return clamped(second, seconds)
 
         return sample
 
@@ -139,13 +139,18 @@ def placed(early: Shape, seconds: int, *, late: bool) -> Sampler:
 
     def from_start(u: int) -> int:
         numerator, bits = early(u)
-        return min(numerator * (seconds + 1) >> bits, seconds)
+        return clamped(numerator * (seconds + 1) >> bits, seconds)
 
     def from_end(u: int) -> int:
         numerator, bits = early(UNIT - u)
-        return min(((1 << bits) - numerator) * (seconds + 1) >> bits, seconds)
+        return clamped(((1 << bits) - numerator) * (seconds + 1) >> bits, seconds)
 
     return from_end if late else from_start
+
+
+def clamped(second: int, seconds: int) -> int:
+    """A transform may reach its end by a hair too far: x = 1 for one, or a rounding below 0 for another."""
+    return min(max(second, 0), seconds)
 
 
 def make_distribution(name: object, params: object) -> Distribution:

@@ -1,6 +1,6 @@
 """Exponential, logarithm and the normal curve on integers.
 
-A number x is held as the integer nearest below x * 2**192. Only integer operations are used, so every
+A number x is held as the integer nearest below x * 2**160. Only integer operations are used, so every
 platform computes the same digits, and the error of each function stays below 2**-100 over the range that a
 53-bit draw can reach (specs/decision.md, section 5).
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import isqrt
 
-BITS = 192
+BITS = 160
 ONE = 1 << BITS
 HALF = ONE >> 1
 
@@ -44,6 +44,12 @@ LN2 = 2 * _atanh_of_reciprocal(3)
 
 def exp(x: int) -> int:
     """e**x for x <= 0."""
+    mantissa, halvings = _exp_parts(x)
+    return mantissa >> halvings
+
+
+def _exp_parts(x: int) -> tuple[int, int]:
+    """e**x for x <= 0 as mantissa / 2**halvings, so that a tiny value keeps all its digits."""
     doublings, rest = divmod(x, LN2)
     rest >>= _SQUARINGS
     total = term = ONE
@@ -54,7 +60,7 @@ def exp(x: int) -> int:
         n += 1
     for _ in range(_SQUARINGS):
         total = (total * total) >> BITS
-    return total >> -doublings
+    return total, -doublings
 
 
 def ln(x: int) -> int:
@@ -91,16 +97,20 @@ def _atan_of_reciprocal(n: int) -> int:
 _SQRT_OF_TWO_PI = isqrt(2 * _pi() << BITS)
 
 
-def normal_density(z: int) -> int:
-    return (exp(-((z * z) >> (BITS + 1))) << BITS) // _SQRT_OF_TWO_PI
+Density = tuple[int, int]
 
 
-def normal_cdf(z: int, density: int | None = None) -> int:
+def normal_density(z: int) -> Density:
+    """The height of the standard normal curve at z as mantissa and halvings."""
+    mantissa, halvings = _exp_parts(-((z * z) >> (BITS + 1)))
+    return (mantissa << BITS) // _SQRT_OF_TWO_PI, halvings
+
+
+def normal_cdf(z: int, density: Density | None = None) -> int:
     """The mass of the standard normal curve below z; `density` saves work when it is already known."""
     if abs(z) >= _TAIL:
         return ONE if z > 0 else 0
-    if density is None:
-        density = normal_density(z)
+    mantissa, halvings = density or normal_density(z)
     # z + z^3/3 + z^5/(3*5) + ...: for z >= 0 every term is positive, so nothing cancels.
     square = (z * z) >> BITS
     term = total = abs(z)
@@ -109,7 +119,7 @@ def normal_cdf(z: int, density: int | None = None) -> int:
         term = ((term * square) >> BITS) // odd
         total += term
         odd += 2
-    above_half = multiply(density, total)
+    above_half = (mantissa * total) >> (BITS + halvings)
     return HALF + above_half if z >= 0 else HALF - above_half
 
 
@@ -120,8 +130,8 @@ def normal_quantile(p: int) -> int:
     z = _rough_quantile(p)
     # The first guess is within 5e-4; each step of Halley's method cubes the error: 1e-9, then below 1e-24.
     for _ in range(2):
-        density = normal_density(z)
-        miss = ((normal_cdf(z, density) - p) << BITS) // density
+        mantissa, halvings = normal_density(z)
+        miss = ((normal_cdf(z, (mantissa, halvings)) - p) << (BITS + halvings)) // mantissa
         z -= (miss << BITS) // (ONE + multiply(miss, z) // 2)
     return z
 
