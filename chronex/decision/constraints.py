@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple, Protocol, TypedDict
 
-from chronex.errors import WindowDurationError
+from chronex.errors import NominalTimeError
 from chronex.timing.zones import Zone
 
 _DAY = 86_400
@@ -120,5 +120,5 @@ def local_moment(zone: Zone, second: int) -> LocalMoment:
 def local_date(zone: Zone, second: int) -> date:
     ordinal = (second + zone.offset_at(second)) // _DAY + _EPOCH_ORDINAL
     if not 1 <= ordinal <= _LAST_ORDINAL:
-        raise WindowDurationError(f"the local time in {zone.name} leaves the years 1 to 9999")
+        raise NominalTimeError(f"the local time in {zone.name} leaves the years 1 to 9999")
     return date.fromordinal(ordinal)

@@ -60,9 +60,10 @@ SHAPES: list[tuple[str, dict[str, str], Callable[[float], float]]] = [
     ("normal", {"mu": "mid", "sigma": "20m"}, normal(1 / 2, 1 / 6)),
     ("normal", {"mu": "end", "sigma": "4h"}, normal(1, 2)),
 ]
+SHAPE_IDS = [" ".join([name, *params.values()]) for name, params, _ in SHAPES]
 
 
-@pytest.mark.parametrize(("name", "params", "cdf"), SHAPES, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(("name", "params", "cdf"), SHAPES, ids=SHAPE_IDS)
 def test_draws_follow_the_distribution_function(
     name: str, params: dict[str, str], cdf: Callable[[float], float]
 ) -> None:
@@ -97,7 +98,7 @@ def test_successive_days_of_one_job_spread_evenly_over_their_window() -> None:
     assert sum((count - 200) ** 2 / 200 for count in counts) < 43.8
 
 
-@pytest.mark.parametrize(("name", "params", "cdf"), SHAPES, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(("name", "params", "cdf"), SHAPES, ids=SHAPE_IDS)
 def test_a_larger_draw_is_never_earlier_and_both_ends_stay_inside(
     name: str, params: dict[str, str], cdf: Callable[[float], float]
 ) -> None:
