@@ -182,9 +182,7 @@ def _date_range(entry: _Piece) -> tuple[int, int]:
         entry.refuse(f"dates takes FIRST..LAST, not {shown(entry.text)}", suggestion)
     first, last = (_ordinal(part) for part in parts)
     if last < first:
-        entry.refuse(
-            f"the range {shown(entry.text)} runs backwards", f"dates={parts[1].text}..{parts[0].text}"
-        )
+        entry.refuse(f"the range {shown(entry.text)} runs backwards", f"dates={parts[1].text}..{parts[0].text}")
     return first, last
 
 

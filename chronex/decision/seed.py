@@ -60,9 +60,7 @@ def checked_salt(salt: object) -> str:
 def checked_strategy(strategy: object) -> str:
     if isinstance(strategy, str) and strategy in SEED_STRATEGIES:
         return strategy
-    close = (
-        get_close_matches(strategy[:40].lower(), SEED_STRATEGIES, 1, 0.5) if isinstance(strategy, str) else []
-    )
+    close = get_close_matches(strategy[:40].lower(), SEED_STRATEGIES, 1, 0.5) if isinstance(strategy, str) else []
     raise SeedStrategyError(
         f"unknown seed strategy {shown(strategy)}; it is one of {', '.join(SEED_STRATEGIES)}",
         value=strategy,

@@ -97,9 +97,7 @@ class Spread:
             constraint_meta=self.constraints.report(rejected),
         )
 
-    def _draw(
-        self, digest: str, start: int, end: int, nominal: int, rejected: list[int]
-    ) -> tuple[int | None, int]:
+    def _draw(self, digest: str, start: int, end: int, nominal: int, rejected: list[int]) -> tuple[int | None, int]:
         generator = generator_of(digest)
         offset_of = self.distribution.sampler(end - start, nominal)
         for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -136,9 +134,7 @@ def make_spread(  # noqa: PLR0913 - the fields of a DecisionRequest, by keyword 
         zone=_zone(timezone),
         mode=checked_mode(window_mode),
         duration=_duration(window_duration),
-        distribution=make_distribution(
-            distribution, {} if distribution_params is None else distribution_params
-        ),
+        distribution=make_distribution(distribution, {} if distribution_params is None else distribution_params),
         seed_strategy=checked_strategy(seed_strategy),
         salt=checked_salt(salt),
         constraints=parse_constraints(only, avoid),

@@ -124,10 +124,7 @@ class Occurrences:
     def nearest(self, bound: int, step: int, anchor: int | None = None) -> int | None:
         """The occurrence nearest to `bound`, itself included. `@every` counts from `anchor`."""
         search = self._search or self._anchored(anchor)
-        if step > 0:
-            found = search.nearest(max(bound, self.low), 1)
-        else:
-            found = search.nearest(min(bound, self.high), -1)
+        found = search.nearest(max(bound, self.low) if step > 0 else min(bound, self.high), step)
         return found if found is not None and self.low <= found <= self.high else None
 
     def between(self, start: int, end: int, anchor: int | None = None) -> Iterator[int]:

@@ -153,10 +153,7 @@ def canonical(kind: str, values: set[Any]) -> str:
     runs = [[v for _, v in g] for _, g in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])]
     dash = ".." if kind == "dates" else "-"
     single = kind in {"hours", "dow", "dom", "months"}
-    texts = [
-        label(run[0]) if single and len(run) == 1 else f"{label(run[0])}{dash}{label(run[-1])}"
-        for run in runs
-    ]
+    texts = [label(run[0]) if single and len(run) == 1 else f"{label(run[0])}{dash}{label(run[-1])}" for run in runs]
     return f"{kind}={','.join(texts)}"
 
 
@@ -186,9 +183,7 @@ def _decide(request: dict[str, Any]) -> dict[str, Any]:
     zone = ZoneInfo(request.get("timezone", "UTC"))
     name = request.get("distribution", "uniform")
     params = DEFAULTS[name] | request.get("distribution_params", {})
-    start, end = window(
-        nominal, request.get("window_mode", "after"), Fraction(request.get("window_duration", "0"))
-    )
+    start, end = window(nominal, request.get("window_mode", "after"), Fraction(request.get("window_duration", "0")))
     local = nominal.astimezone(zone)
     second = nominal.replace(microsecond=0)
     year, week, _ = local.isocalendar()
@@ -196,10 +191,7 @@ def _decide(request: dict[str, Any]) -> dict[str, Any]:
     key = keys[request.get("seed_strategy", "stable")]
     digest = sha256("\n".join((request["identity"], key, request.get("salt", ""))).encode()).hexdigest()
     rules = {
-        side: [
-            (kind, values, 0)
-            for kind, values in sorted(clauses(request.get(side, "")).items(), key=kind_order)
-        ]
+        side: [(kind, values, 0) for kind, values in sorted(clauses(request.get(side, "")).items(), key=kind_order)]
         for side in ("only", "avoid")
     }
     draw = draws(digest)

@@ -19,9 +19,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 def request_of(row: dict[str, Any]) -> DecisionRequest:
     fields = dict(row)
     fields["nominal_time"] = datetime.fromisoformat(row["nominal_time"])
-    fields["window_duration"] = timedelta(
-        microseconds=int(Decimal(row.get("window_duration", "0")) * 1_000_000)
-    )
+    fields["window_duration"] = timedelta(microseconds=int(Decimal(row.get("window_duration", "0")) * 1_000_000))
     return DecisionRequest(**fields)
 
 

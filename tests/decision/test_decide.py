@@ -107,9 +107,7 @@ def test_the_integer_path_decides_the_same(row: dict[str, Any]) -> None:
         as_request(row), nominal_time=nominal.replace(microsecond=nominal.microsecond // 1000 * 1000)
     )
     since = request.nominal_time - datetime(1970, 1, 1, tzinfo=UTC)
-    fields = {
-        f.name: getattr(request, f.name) for f in dataclasses.fields(request) if f.name != "nominal_time"
-    }
+    fields = {f.name: getattr(request, f.name) for f in dataclasses.fields(request) if f.name != "nominal_time"}
     spread = make_spread(**fields)
     nominal_ms = since // timedelta(milliseconds=1)
     decision, result = spread.decide_at(nominal_ms), decide(request)
@@ -124,8 +122,7 @@ def test_the_zone_of_the_nominal_time_does_not_matter() -> None:
     seoul = NOON.astimezone(ZoneInfo("Asia/Seoul"))
     west = NOON.astimezone(timezone(timedelta(hours=-11, minutes=-30)))
     results = {
-        str(decide(base(nominal_time=at, window_duration=timedelta(hours=1))).to_dict())
-        for at in (NOON, seoul, west)
+        str(decide(base(nominal_time=at, window_duration=timedelta(hours=1))).to_dict()) for at in (NOON, seoul, west)
     }
     assert len(results) == 1
 
@@ -156,9 +153,7 @@ def test_two_processes_in_different_environments_agree() -> None:
     outputs = []
     for number, (zone, locale) in enumerate((("UTC", "C"), ("Asia/Kathmandu", "tr_TR.UTF-8")), 1):
         environment = os.environ | {"PYTHONHASHSEED": str(number), "TZ": zone, "LC_ALL": locale}
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, check=True)
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
     assert outputs[0].count(b"\n") == 5 * 3 * 58

@@ -50,9 +50,7 @@ def test_the_mass_below_a_point_of_the_normal_curve(z: Fraction) -> None:
     assert abs(real(fixedpoint.normal_cdf(-fixed(z))) - (1 - exact)) < STATED
 
 
-@pytest.mark.parametrize(
-    "u", [1, 2, 1000, 2**30, 2**40, 2**50, 2**51, 2**52, 2**52 + 1, 2**53 - 1000, 2**53 - 1]
-)
+@pytest.mark.parametrize("u", [1, 2, 1000, 2**30, 2**40, 2**50, 2**51, 2**52, 2**52 + 1, 2**53 - 1000, 2**53 - 1])
 def test_the_quantile_inverts_the_mass(u: int) -> None:
     """The error in z is the miss in mass over the density; 2**-75 of a standard deviation bounds it."""
     p = u << (BITS - 53)

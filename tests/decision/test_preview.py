@@ -16,9 +16,7 @@ NOMINALS = [1_772_323_200_000 + day * DAY for day in range(200)]
 def test_a_preview_is_the_decision_of_each_instant() -> None:
     spread = make_spread(identity="a", window_duration=timedelta(hours=2), only="dow=MON-FRI")
     results = preview(spread, NOMINALS[:7])
-    assert [r.nominal_time for r in results] == [
-        datetime.fromtimestamp(at / 1000, UTC) for at in NOMINALS[:7]
-    ]
+    assert [r.nominal_time for r in results] == [datetime.fromtimestamp(at / 1000, UTC) for at in NOMINALS[:7]]
     assert [r.unschedulable for r in results] == [True, False, False, False, False, False, True]
     assert results[0].constraint_meta["only"] == [{"clause": "dow=MON-FRI", "rejected": 64}]
 

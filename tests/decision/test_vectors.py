@@ -81,9 +81,7 @@ def seconds(text: str) -> int:
     return milliseconds(text) // 1000
 
 
-@pytest.mark.parametrize(
-    "path", sorted(reference.VECTORS.glob("decision-*.json")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", sorted(reference.VECTORS.glob("decision-*.json")), ids=lambda path: path.stem)
 def test_a_vector_file_has_one_row_to_a_line_and_no_name_twice(path: Path) -> None:
     content = json.loads(path.read_text())
     assert path.read_text() == reference.page(content)
@@ -94,12 +92,8 @@ def test_a_vector_file_has_one_row_to_a_line_and_no_name_twice(path: Path) -> No
 def test_the_specification_names_what_exists() -> None:
     text = (reference.VECTORS.parent / "decision.md").read_text()
     assert f"`DECISION_VERSION` is {DECISION_VERSION}." in text
-    kinds = [
-        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, DecisionError)
-    ]
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, DecisionError)]
     names = [kind.__name__ for kind in kinds]
-    names += [
-        field.name for record in (DecisionRequest, DecisionResult) for field in dataclasses.fields(record)
-    ]
+    names += [field.name for record in (DecisionRequest, DecisionResult) for field in dataclasses.fields(record)]
     names += [kind.value for kind in OutcomeKind]
     assert [name for name in names if f"`{name}`" not in text] == []
