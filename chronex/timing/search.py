@@ -53,6 +53,10 @@ class CronSearch:
         self._first_calm = KNOWN_DAYS.start if self.clocks else LAST_SECOND
         self._reach = 4 if fires_twice(policy, is_interval=cron.is_interval) else len(KNOWN_DAYS)
 
+    @property
+    def is_interval(self) -> bool:
+        return self._cron.is_interval
+
     def first_from(self, bound: int) -> int | None:
         """The first matching instant at or after `bound`."""
         low, high, shift = self._stretch
@@ -88,6 +92,10 @@ class CronSearch:
             for in_block in bit_numbers(self._read_block(block)):
                 if first <= base + in_block < stop:
                     yield base + in_block
+
+    def walls_between(self, low: int, high: int) -> Iterator[int]:
+        """The wall seconds in [low, high] that the pattern names, whether or not the zone's clock shows them."""
+        return self._within(low, high, 0)
 
     def clock_index(self, second: int) -> int:
         """How many times of day lie before this second of the day."""
