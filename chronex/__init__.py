@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any
 
-from chronex.errors import ChronexError, ExpressionError, UnknownZoneError
-from chronex.expr.diagnostics import Diagnostic, ValidationResult
-from chronex.timing import Expression
 from chronex.version import __version__
 
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
+
+    from chronex.decision import DECISION_VERSION, DecisionRequest, DecisionResult, decide
+    from chronex.errors import ChronexError, DecisionError, ExpressionError, UnknownZoneError
+    from chronex.expr.diagnostics import Diagnostic, ValidationResult
+    from chronex.timing import Expression
+
 __all__ = [
+    "DECISION_VERSION",
     "ChronexError",
+    "DecisionError",
+    "DecisionRequest",
+    "DecisionResult",
     "Diagnostic",
     "Expression",
     "ExpressionError",
     "UnknownZoneError",
     "ValidationResult",
     "__version__",
+    "decide",
     "parse",
     "validate",
 ]
@@ -54,3 +64,21 @@ def _reference_ms(text: str, reference: datetime | None) -> int | None:
     from chronex.engine.clock import wall_ms
 
     return wall_ms()
+
+
+_HOMES = {
+    "chronex.decision": ("DECISION_VERSION", "DecisionRequest", "DecisionResult", "decide"),
+    "chronex.errors": ("ChronexError", "DecisionError", "ExpressionError", "UnknownZoneError"),
+    "chronex.expr.diagnostics": ("Diagnostic", "ValidationResult"),
+    "chronex.timing": ("Expression",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: `chronex --help` should not wait for the calendar."""
+    for home, names in _HOMES.items():
+        if name in names:
+            from importlib import import_module
+
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'chronex' has no attribute {name!r}")

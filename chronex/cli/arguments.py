@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -53,10 +54,8 @@ def _host_candidates() -> list[tuple[str, str]]:
         _, marker, name = os.path.realpath(localtime).partition("zoneinfo/")
         if marker:
             found.append((name, "the host's, from /etc/localtime"))
-    try:
+    with suppress(OSError, UnicodeDecodeError):
         found.append((Path("/etc/timezone").read_text("utf-8").strip(), "the host's, from /etc/timezone"))
-    except (OSError, UnicodeDecodeError):
-        pass
     return found
 
 

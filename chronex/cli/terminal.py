@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import unicodedata
+from typing import TextIO
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
@@ -40,14 +41,14 @@ def width(text: str) -> int:
 
 
 def out(text: str = "") -> None:
-    try:
-        sys.stdout.write(text + "\n")
-    except UnicodeEncodeError:
-        encoding = sys.stdout.encoding or "ascii"
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    _write(sys.stdout, text)
 
 
 def err(text: str) -> None:
-    sys.stderr.write(
-        text.encode(sys.stderr.encoding or "ascii", "replace").decode(sys.stderr.encoding or "ascii") + "\n"
-    )
+    _write(sys.stderr, text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """A terminal that cannot show a character gets a question mark for it."""
+    encoding = stream.encoding or "ascii"
+    stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")

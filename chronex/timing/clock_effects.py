@@ -131,22 +131,17 @@ class Cell(NamedTuple):
 
 def day_cells(timing: Occurrences, change: ClockChange) -> list[Cell]:
     """The local day of a clock change in the order it is lived, its missing half hours in place."""
-    day = (
-        (change.at + max(change.before, change.after) - 1) // _DAY
-        if change.is_gap
-        else (change.at + change.after) // _DAY
-    )
-    start, end = day * _DAY, (day + 1) * _DAY
     low, high = sorted((change.at + change.before, change.at + change.after))
+    start = low // _DAY * _DAY
+    end = max(start + _DAY, high)
     cells: list[Cell] = []
-    for wall in range(start, min(max(low, high if not change.is_gap else low), end), _HALF_HOUR):
-        kind = "first" if not change.is_gap and low <= wall < high else "plain"
+    for wall in range(start, low if change.is_gap else high, _HALF_HOUR):
+        kind = "first" if wall >= low else "plain"
         cells.append(_cell(timing, wall, wall - change.before, kind, start))
     if change.is_gap:
-        cells += [Cell(wall - start, "missing", 0) for wall in range(low, min(high, end), _HALF_HOUR)]
-    resume = high if change.is_gap else low
-    for wall in range(resume, end, _HALF_HOUR):
-        kind = "second" if not change.is_gap and wall < high else "plain"
+        cells += [Cell(wall - start, "missing", 0) for wall in range(low, high, _HALF_HOUR)]
+    for wall in range(high if change.is_gap else low, end, _HALF_HOUR):
+        kind = "second" if wall < high else "plain"
         cells.append(_cell(timing, wall, wall - change.after, kind, start))
     return cells
 

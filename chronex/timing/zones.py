@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import zoneinfo
 from bisect import bisect_right
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from chronex.errors import UnknownZoneError
 from chronex.timing.tzif import ZoneData, read_tzif
@@ -27,8 +25,7 @@ KNOWN_DAYS = range(2, (2 << ERA_BITS) // _DAY - 2)
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class ClockChange:
+class ClockChange(NamedTuple):
     """The wall clock of a zone is set at `at` (UTC seconds)."""
 
     at: int
@@ -99,16 +96,14 @@ class Zone:
         return self._eras[era]
 
 
-@dataclass(frozen=True, slots=True)
-class _FixedSource:
+class _FixedSource(NamedTuple):
     offset: int
 
     def changes(self, start: int, end: int) -> tuple[int, list[tuple[int, int]]]:
         return self.offset, []
 
 
-@dataclass(frozen=True, slots=True)
-class _ProbedSource:
+class _ProbedSource(NamedTuple):
     """A tzinfo of unknown make: ask it once a day and bisect where its answer changed."""
 
     tz: tzinfo
@@ -190,6 +185,8 @@ def _zone_file(name: str) -> bytes:
         path = Path(directory, *name.split("/"))
         if path.is_file():
             return path.read_bytes()
+    from importlib import resources  # costs as much as reading a zone, and most hosts have zone data
+
     *folders, last = name.split("/")
     package = ".".join(["tzdata", "zoneinfo", *folders])
     return resources.files(package).joinpath(last).read_bytes()
@@ -198,6 +195,8 @@ def _zone_file(name: str) -> bytes:
 @lru_cache(maxsize=1)
 def zone_names() -> tuple[str, ...]:
     """All names worth suggesting to a person, sorted."""
+    from importlib import resources
+
     try:
         listed = resources.files("tzdata").joinpath("zones").read_text("ascii").split()
     except (OSError, ModuleNotFoundError):
