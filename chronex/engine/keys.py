@@ -1,8 +1,8 @@
 """The byte layout of every key; store/README.md draws it.
 
 One tag byte, then the hierarchy. Names end with a zero byte, which none contains; instants are eight bytes,
-big-endian, offset by 2**63 so that years before 1970 sort first. An index key is its tag, for some an instant,
-then the whole key of the record that it stands for; its value is empty.
+big-endian, offset by 2**63 so that years before 1970 sort first. An index key is its tag, for some an
+instant, then the whole key of the record that it stands for; its value is empty.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Store(Protocol):
     """
 
     def view(self, fn: ViewFn[T]) -> T:
-        """Run fn on a snapshot and return its result. Keep it under 50 ms: an open snapshot holds old pages."""
+        """Run fn on a snapshot and return its result. Keep it under 50 ms: a snapshot holds old pages."""
         ...
 
     def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
@@ -89,7 +89,7 @@ class Store(Protocol):
         ...
 
     def wait(self, since: int, timeout: float) -> int:
-        """Return the change counter as soon as it differs from `since`, at the latest after `timeout` seconds.
+        """Return the change counter as soon as it differs from `since`, or after `timeout` seconds.
 
         The counter moves with every update, of any process, that changed something. `wait(-1, 0)` reads it.
         Read the counter first and the data second: then no change is lost, one may be seen twice.
@@ -105,5 +105,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Wait for running transactions, then let go. Idempotent; everything else then raises StoreClosedError."""
+        """Wait for running transactions, then let go. Idempotent; all else then raises StoreClosedError."""
         ...

@@ -1,4 +1,4 @@
-"""The nouns of Chronex as frozen values: job, task, occurrence, run, attempt, node, and what happens to them."""
+"""The nouns of Chronex as frozen values: job, task, occurrence, run, attempt, node, and their states."""
 
 from __future__ import annotations
 

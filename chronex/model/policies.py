@@ -55,7 +55,7 @@ class Cadence(StrEnum):
 
 
 class RetryPolicy(Struct, frozen=True, omit_defaults=True):
-    """`max` retries after the first attempt (None: without end), `interval_ms` apart, each `backoff` times longer."""
+    """`max` retries after the first attempt (None: no end), each pause `backoff` times the one before."""
 
     max: int | None = 0
     interval_ms: int = 30_000

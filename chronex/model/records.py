@@ -179,7 +179,7 @@ class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class ProcessIdentity(Struct, frozen=True, omit_defaults=True):
-    """A process for sure: pids are reused, the boot and the start time (in clock ticks after boot) are not."""
+    """A process for sure: pids are reused; the boot and the start time (in ticks after boot) are not."""
 
     pid: int
     boot_id: str

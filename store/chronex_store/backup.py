@@ -1,4 +1,4 @@
-"""One file that holds the whole store, written while others go on, restored only with the store to oneself."""
+"""One file that holds the whole store, written while others go on, restored with the store to oneself."""
 
 from __future__ import annotations
 

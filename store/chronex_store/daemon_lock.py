@@ -1,4 +1,4 @@
-"""One daemon per store: an exclusive flock on `daemon.lock`, which the kernel drops however the holder dies."""
+"""One daemon per store: a flock on `daemon.lock`, which the kernel drops however the holder dies."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ class Environment:
     def is_replaced(self) -> bool:
         """A restore puts other files in place; what is written to the old ones would be lost.
 
-        The lock file tells, because asking data.mdb for its status makes the kernel give the next write a fine
-        timestamp of its own, which costs every commit a fifth of its time (Linux 6.13 and newer).
+        The lock file tells, because asking data.mdb for its status makes the kernel give the next write a
+        fine timestamp of its own, which costs every commit a fifth of its time (Linux 6.13 and newer).
         """
         try:
             return os.stat(self.lock_file).st_ino != self.lock_inode
@@ -110,7 +110,7 @@ def _open_checked(real: Path, map_size: int, now_ms: int) -> Environment:
 
 
 def refuse_unpatched_library() -> None:
-    """The wheel carries its own LMDB with fixes for damaged files; a build against a system library does not."""
+    """The wheel carries its own LMDB with fixes for damaged files; a system library has none of them."""
     try:
         version = lmdb.version(subpatch=True, lib_version=0)
     except lmdb.Error as error:
@@ -127,8 +127,8 @@ def check_flags(env: Any) -> None:
 
 
 def _allocate_lock_file(directory: Path) -> None:
-    # LMDB maps lock.mdb shared and would be killed by SIGBUS on its first touch of a page the disk has no room
-    # for. Opening and closing it here is safe only because this process has no environment on it yet.
+    # LMDB maps lock.mdb shared and would be killed by SIGBUS on its first touch of a page the disk has no
+    # room for. Opening and closing it here is safe only because this process has no environment on it yet.
     descriptor = open_private(directory / LOCK_FILE, os.O_RDWR)
     try:
         os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size or LOCK_FILE_BYTES)
@@ -166,7 +166,9 @@ def _read_meta(env: Any, path: Path) -> StoreMeta | None:
     if raw is None:
         if is_empty:
             return None
-        raise ForeignStoreError(f"{path} holds a database that is not a Chronex store; choose another directory")
+        raise ForeignStoreError(
+            f"{path} holds a database that is not a Chronex store; choose another directory"
+        )
     try:
         meta = decode(keys.STORE_META, raw)
     except DamagedRecordError as error:

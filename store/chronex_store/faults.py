@@ -17,7 +17,9 @@ from chronex.errors import (
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.BadValsizeError)
-MAP_FULL = "the store's map is full and nothing was written; shorten the history, or grow the map with no daemon running"
+MAP_FULL = (
+    "the store's map is full and nothing was written; keep less history, or grow it with the daemon stopped"
+)
 
 
 def is_no_space(error: lmdb.Error) -> bool:
@@ -35,7 +37,7 @@ def translate(error: lmdb.Error, during: str) -> StoreError:
             f"the store's file is damaged ({during}: {error}); run `chronex doctor`, then `chronex restore`"
         )
     if isinstance(error, lmdb.VersionMismatchError):
-        return StoreLibraryError("another version of the LMDB library has the store open; use one version for all")
+        return StoreLibraryError("another version of LMDB has the store open; use one Chronex for all")
     if isinstance(error, lmdb.PanicError):
         return StoreOutcomeUnknownError()
     return StoreError(f"the store failed in {during}: {error}")
@@ -44,6 +46,6 @@ def translate(error: lmdb.Error, during: str) -> StoreError:
 def translate_open(error: lmdb.Error, path: str) -> StoreError:
     if isinstance(error, lmdb.InvalidError):
         return ForeignStoreError(
-            f"{path} holds no Chronex store, or its first pages are damaged; restore a backup or choose another directory"
+            f"{path} holds no Chronex store, or a damaged one; restore a backup or choose another directory"
         )
     return translate(error, "open")

@@ -88,7 +88,7 @@ class LmdbStore:
         allow_network: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> LmdbStore:
-        """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError and kin."""
+        """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError."""
         now = clock.wall_ms()
         env = open_environment(
             Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now
@@ -212,13 +212,20 @@ class LmdbStore:
         except lmdb.Error as error:
             raise translate(error, "begin") from error
 
-    def _counter(self) -> int:
-        """LMDB numbers its commits, so the number of the last one is the change counter."""
+    def _counter(self) -> tuple[int, bool]:
+        """LMDB numbers its commits: the number that a view would see now, and whether it is the newest.
+
+        A commit writes its page first, which wakes those who wait, and shows itself to readers a moment
+        later; in between the newest number is not yet a view's.
+        """
         env = self._enter()
         try:
             if env.is_replaced():
                 raise StoreReplacedError
-            return cast("int", env.lmdb.info()["last_txnid"])
+            newest = env.lmdb.info()["last_txnid"]
+            with self._begin_read(env) as txn:
+                visible: int = txn.id()
+            return visible, visible >= newest
         finally:
             self._leave()
 
@@ -277,7 +284,7 @@ class LmdbStore:
             fail_written(batch, self._explain_failure(env, failure, number))
 
     def _begin_write(self) -> tuple[Environment, Any]:
-        """Hold the environment and its writer's lock; an environment that LMDB gave up is opened again once."""
+        """Hold the environment and its writer's lock; one that LMDB gave up is opened again once."""
         for is_last in (False, True):
             env = self._enter()
             try:
@@ -297,13 +304,13 @@ class LmdbStore:
         full = is_disk_full(failure, self._path)
         try:
             self._reopen(env)
-            landed = self._counter() >= number
+            landed = self._counter()[0] >= number
         except StoreError:
             landed = True
         if full and not landed:
             return StoreFullError("the disk is full and nothing was written; free some space")
         error = StoreOutcomeUnknownError(
-            f"a commit failed half way ({failure}), so its outcome is unknown; re-read the store before trying again"
+            f"a commit failed half way ({failure}), so its outcome is unknown; re-read before trying again"
         )
         error.__cause__ = failure
         return error
@@ -356,6 +363,6 @@ def _pages(stat: dict[str, int]) -> int:
 
 
 def _is_low(env: Environment, txn: Any) -> bool:
-    stat = txn.stat()
+    stat: dict[str, int] = txn.stat()
     total = env.meta.map_size // stat["psize"]
     return _pages(stat) > total - max(total // RESERVE_SHARE, RESERVE_LEAST)

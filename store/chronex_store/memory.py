@@ -121,10 +121,7 @@ class MemoryReading:
             high = min(high, bisect_left(keys, after))
         elif after is not None:
             low = max(low, bisect_right(keys, after))
-        if reverse:
-            picked = keys[max(low, high - limit) : high][::-1]
-        else:
-            picked = keys[low : min(high, low + limit)]
+        picked = keys[max(low, high - limit) : high][::-1] if reverse else keys[low : min(high, low + limit)]
         return [(key, rows.values[key]) for key in picked]
 
     def end(self) -> None:

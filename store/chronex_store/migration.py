@@ -26,7 +26,7 @@ STEPS: dict[int, Step] = {}
 
 
 def migrate_if_older(env: Environment, now_ms: int) -> Environment:
-    """The same environment in the current format; the old state is in `before-format-N-….backup` beside it."""
+    """The environment in the current format; the old state stays in `before-format-N-….backup` beside it."""
     if env.meta.format == environment.FORMAT:
         return env
     try:
@@ -44,9 +44,7 @@ def _migrate(env: Environment) -> Environment:
     missing = [number for number in formats if number not in STEPS]
     if missing:
         raise StoreError(f"no way leads from format {missing[0]} to the next; use an older Chronex first")
-    meta = replace(
-        env.meta, format=environment.FORMAT, migrated_from=(*env.meta.migrated_from, *formats)
-    )
+    meta = replace(env.meta, format=environment.FORMAT, migrated_from=(*env.meta.migrated_from, *formats))
     try:
         with env.lmdb.begin(write=True) as txn:
             tx = LmdbTransaction(txn)

@@ -63,7 +63,9 @@ def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) 
 def refuse_network(path: Path, allowed: bool = False) -> None:
     kind = NETWORK_FILE_SYSTEMS.get(file_system_magic(path))
     if kind and not allowed:
-        raise StoreNetworkError(f"{path} lies on {kind}, where the store's locks do not hold; choose a local directory")
+        raise StoreNetworkError(
+            f"{path} lies on {kind}, where the store's locks do not hold; choose a local directory"
+        )
 
 
 def file_system_magic(path: Path) -> int:
@@ -87,7 +89,7 @@ def _check_directory(path: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse one of the store's files if it is not a private, regular, singly linked file; missing is fine."""
+    """Refuse one of the store's files unless it is private, regular and has one name; missing is fine."""
     try:
         found = path.lstat()
     except FileNotFoundError:

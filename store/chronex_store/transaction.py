@@ -124,10 +124,7 @@ def _scan_down(cursor: Any, prefix: bytes, after: bytes | None, limit: int) -> l
     end = end_of_prefix(prefix)
     if after is not None and (end is None or after < end):
         end = after
-    if end is None:
-        found = cursor.last()
-    else:
-        found = cursor.prev() if cursor.set_range(end) else cursor.last()
+    found = cursor.prev() if end is not None and cursor.set_range(end) else cursor.last()
     if not found:
         return []
     rows: list[Row] = list(islice(cursor.iterprev(), max(limit, 0)))

@@ -13,11 +13,14 @@ from chronex.engine.clock import Clock
 from chronex.errors import StoreClosedError, StoreReplacedError
 from chronex_store.notice import POLL_SECONDS, Watcher
 
+# How soon to look again for a commit that is written but not yet shown; its process may have died there.
+SETTLE_SECONDS = 0.002
+
 
 class Waiting:
-    """Those who wait on one open store. Each has a watcher of its own; idle watchers are kept for the next."""
+    """Those who wait on one open store. Each has its own watcher; idle ones are kept for the next."""
 
-    def __init__(self, path: Path, counter: Callable[[], int], clock: Clock) -> None:
+    def __init__(self, path: Path, counter: Callable[[], tuple[int, bool]], clock: Clock) -> None:
         self._path = path
         self._counter = counter
         self._clock = clock
@@ -30,32 +33,34 @@ class Waiting:
 
     def wait(self, since: int, timeout: float) -> int:
         if since < 0 or timeout <= 0:
-            return self._counter()
+            return self._counter()[0]
         end = self._clock.monotonic_ms() + timeout * 1000
         with self._watch() as watcher:
             while True:
                 watcher.drain()
-                found = self._counter()
+                found, is_newest = self._counter()
                 left = end - self._clock.monotonic_ms()
                 if found != since or left <= 0:
                     return found
-                watcher.sleep(left / 1000, self._alarm)
+                watcher.sleep(left / 1000 if is_newest else SETTLE_SECONDS, self._alarm)
                 if self._closed:
                     raise StoreClosedError
 
     async def wait_async(self, since: int, timeout: float) -> int:
         if since < 0 or timeout <= 0:
-            return self._counter()
+            return self._counter()[0]
         end = self._clock.monotonic_ms() + timeout * 1000
         stirred = asyncio.Event()
         with self._watch() as watcher, self._stir(watcher, stirred):
             while True:
                 stirred.clear()
                 watcher.drain()
-                found = self._counter()
+                found, is_newest = self._counter()
                 left = (end - self._clock.monotonic_ms()) / 1000
                 if found != since or left <= 0:
                     return found
+                if not is_newest:
+                    left = SETTLE_SECONDS
                 await _first(stirred, left if watcher.descriptor >= 0 else min(left, POLL_SECONDS))
                 if self._closed:
                     raise StoreClosedError
@@ -83,21 +88,29 @@ class Waiting:
             if self._closed:
                 raise StoreClosedError
             self._asleep += 1
-            watcher = self._spare.pop() if self._spare else None
+            spare = self._spare.pop() if self._spare else None
+        watcher = None
         try:
-            try:
-                watcher = watcher or Watcher(self._path)
-            except FileNotFoundError as error:
-                raise StoreReplacedError from error
+            watcher = spare or self._new_watcher()
             yield watcher
         finally:
             with self._lock:
                 self._asleep -= 1
-                if self._closed and watcher is not None:
-                    watcher.close()
-                elif watcher is not None:
-                    self._spare.append(watcher)
+                if watcher is not None:
+                    self._keep(watcher)
                 self._lock.notify_all()
+
+    def _new_watcher(self) -> Watcher:
+        try:
+            return Watcher(self._path)
+        except FileNotFoundError as error:
+            raise StoreReplacedError from error
+
+    def _keep(self, watcher: Watcher) -> None:
+        if self._closed:
+            watcher.close()
+        else:
+            self._spare.append(watcher)
 
     @contextmanager
     def _stir(self, watcher: Watcher, stirred: asyncio.Event) -> Iterator[None]:
