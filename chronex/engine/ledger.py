@@ -230,7 +230,8 @@ class Ledger(Reading):
         A quarantined occurrence has been decided once, whatever its fate was: it is never decided again.
         """
         key = key_of(record)
-        if self.tx.get(keys.quarantine_key(key)) is not None:
+        is_decision = isinstance(record, Occurrence | Run | Attempt)
+        if is_decision and self.tx.get(keys.quarantine_key(key)) is not None:
             return False
         if not self.tx.create(key, encode(key, record)):
             return False
