@@ -262,17 +262,17 @@ class Ledger(Reading):
                 self.tx.delete(index)
         return self.tx.delete(key)
 
-    def advance(self, record: Claimed, destination: State, *, owner: str | None = None, **changes: Any) -> Claimed:
+    def advance(self, record: Claimed, destination: State, *, held_by: str | None = None, **changes: Any) -> Claimed:
         """Move a record along the transition table, if it is still what the caller believes it to be.
 
         `record` is what the caller decided on: its state and epoch must still stand in the store, and its
-        owner must be `owner` where one is given; StaleClaimError otherwise.
+        owner must be `held_by` where one is given; StaleClaimError otherwise.
         """
         found = self.get(key_of(record), type(record))
         if found is None or (found.state, found.epoch) != (record.state, record.epoch):
             raise StaleClaimError(f"{record.id} is no longer {record.state} with epoch {record.epoch}")
-        if owner is not None and found.owner != owner:
-            raise StaleClaimError(f"{record.id} belongs to {found.owner or 'nobody'}, not to {owner}")
+        if held_by is not None and found.owner != held_by:
+            raise StaleClaimError(f"{record.id} belongs to {found.owner or 'nobody'}, not to {held_by}")
         moved = advance(found, destination, **changes)
         self.put(moved)
         return moved
