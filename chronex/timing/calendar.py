@@ -49,7 +49,7 @@ def block_bits(cron: Cron, block: int) -> int:
 
 @lru_cache(maxsize=4096)
 def bit_numbers(mask: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+    return tuple(at for at, digit in enumerate(reversed(bin(mask))) if digit == "1")
 
 
 @lru_cache(maxsize=4096)
