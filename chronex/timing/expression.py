@@ -88,7 +88,10 @@ class Expression:
         `@every` counts from `anchor`, else from `after` itself. The distance of a random `@every a-b` comes from
         `draw(a, b)` in milliseconds; without one it is a, the earliest instant possible.
         """
-        timing = self._in_zone.get(tz) or self.occurrences(tz)
+        try:
+            timing = self._in_zone[tz]
+        except KeyError:
+            timing = self.occurrences(tz)
         cron = timing.cron
         if cron is not None:
             try:

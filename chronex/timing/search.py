@@ -109,12 +109,13 @@ class CronSearch:
         ahead = self._stops[day >> BLOCK_BITS] >> (day & _IN_BLOCK)
         if day in self._restless:
             return None
-        if at == self._count or not ahead & 1:
-            found = _first_marked(self._stops, day + 1)
-            if found is None or found in self._restless:
-                return None
-            day, at = found, 0
-        return _combine(_date_of(day + _EPOCH_ORDINAL), self.clocks[at])
+        if ahead & 1 and at < self._count:
+            return _combine(after, self.clocks[at])
+        later = ahead >> 1
+        found = day + (later & -later).bit_length() if later else _first_marked(self._stops, day + 1)
+        if found is None or found in self._restless:
+            return None
+        return _combine(_date_of(found + _EPOCH_ORDINAL), self.clocks[0])
 
     def _wall_from(self, wall: int) -> int | None:
         """The first matching wall second at or after `wall`."""
