@@ -95,7 +95,7 @@ class Expression:
         cron = timing.cron
         if cron is not None:
             try:
-                found = cron.next_local(after, inclusive) if after.tzinfo is cron.tzinfo else None
+                found = cron.next_local(after, inclusive) if after.tzinfo is cron.home else None
             except AttributeError:
                 _refuse(after)
             return found or _next_of_cron(cron, after, inclusive)

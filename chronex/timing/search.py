@@ -25,6 +25,7 @@ _IN_BLOCK = BLOCK_DAYS - 1
 _MOST_CLOCKS = 1440
 _HANDFUL = 64  # days made ready at once
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_NOWHERE = object()
 _date_of = date.fromordinal
 _combine = datetime.combine
 
@@ -64,11 +65,11 @@ class CronSearch:
 
     __slots__ = (
         "_count", "_cron", "_epoch", "_first", "_last", "_mirrored", "_policy", "_restless", "_stops", "_stretch",
-        "_times", "clocks", "matching_days", "tzinfo", "zone",
+        "_times", "clocks", "home", "matching_days", "zone",
     )  # fmt: skip
 
     def __init__(self, cron: Cron, zone: Zone, policy: DstPolicy, *, mirrored: bool = False) -> None:
-        self.zone, self.tzinfo, self._epoch = zone, zone.tzinfo, zone.epoch
+        self.zone, self._epoch = zone, zone.epoch
         self._cron, self._policy, self._mirrored = cron, policy, mirrored
         self._times = _times_of_day(cron.hour.values, cron.minute.values, cron.second.values, mirrored)
         self._count = len(self._times)
@@ -80,6 +81,7 @@ class CronSearch:
         self.matching_days = _MatchingDays(cron, mirrored=mirrored)
         # The times of day as clock readings; none where days and readings may not be combined.
         self.clocks = () if mirrored or not zone.keeps_fold else _clocks(self._times, zone.tzinfo)
+        self.home: object = zone.tzinfo if self.clocks else _NOWHERE
         self._stops = _Stops(self.matching_days, zone, fires_twice=fires_twice(policy, is_interval=cron.is_interval))
         self._restless = zone.restless
 
@@ -93,29 +95,34 @@ class CronSearch:
         return self._walk(bound)
 
     def next_local(self, after: datetime, inclusive: bool) -> datetime | None:
-        """The next match after a datetime of this very zone, where it falls on a calm day; else None.
+        """The next match after a datetime whose tzinfo is `home`, where both lie on calm days; else None.
 
         Within one zone Python subtracts wall clocks, and on calm days that is all a match needs: no offset is
         looked up, which is what makes a single `next` cheap. None means: ask first_from.
         """
-        if not self.clocks:
-            return None
         wall = after - self._epoch
-        day = wall.days
+        start = day = wall.days
         if inclusive and not wall.microseconds:
             at = bisect_left(self._times, wall.seconds)
         else:
             at = bisect_right(self._times, wall.seconds)
+        if at == self._count:
+            day += 1
+            at = 0
         ahead = self._stops[day >> BLOCK_BITS] >> (day & _IN_BLOCK)
+        if start in self._restless:
+            return None
+        if ahead & 1:
+            if day == start:
+                return _combine(after, self.clocks[at])
+        else:
+            found = day + (ahead & -ahead).bit_length() - 1 if ahead else _first_marked(self._stops, day)
+            if found is None:
+                return None
+            day, at = found, 0
         if day in self._restless:
             return None
-        if ahead & 1 and at < self._count:
-            return _combine(after, self.clocks[at])
-        later = ahead >> 1
-        found = day + (later & -later).bit_length() if later else _first_marked(self._stops, day + 1)
-        if found is None or found in self._restless:
-            return None
-        return _combine(_date_of(found + _EPOCH_ORDINAL), self.clocks[0])
+        return _combine(_date_of(day + _EPOCH_ORDINAL), self.clocks[at])
 
     def _wall_from(self, wall: int) -> int | None:
         """The first matching wall second at or after `wall`."""

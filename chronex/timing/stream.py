@@ -68,7 +68,7 @@ def _on_days(search: CronSearch, days: Sequence[int], first_clock: int = 0) -> I
 
 
 def _by_instant(search: CronSearch, start: int, end: int) -> Iterator[datetime]:
-    tz = search.tzinfo
+    tz = search.zone.tzinfo
     for instant in search.between(start, end):
         yield _from_timestamp(instant, tz)
 

@@ -66,7 +66,7 @@ class Zone:
         self.keeps_fold = keeps_fold
         self._source = source
         self._restless_bits: dict[int, int] = {}
-        self.restless: set[int] = set()  # the days of every block that was asked for, for quick questions
+        self.restless: set[int] = set()  # those of every block that was asked for, and of the day before it
         self._eras: dict[int, tuple[list[int], list[int]]] = {}
         self.timelines: dict[object, object] = {}
 
@@ -105,8 +105,8 @@ class Zone:
             for change in self.changes((first - 2) * _DAY, (first + BLOCK_DAYS + 2) * _DAY):
                 walls = sorted((change.at + change.before, change.at + change.after))
                 days.update(range((walls[0] - 1) // _DAY, walls[1] // _DAY + 1))
+            self.restless.update(day for day in days if first - 1 <= day < first + BLOCK_DAYS)
             days = {day for day in days if day >> BLOCK_BITS == block}
-            self.restless |= days
             bits = self._restless_bits[block] = sum(1 << day - first for day in days)
         return bits
 
