@@ -16,7 +16,15 @@ from itertools import chain, islice, product, starmap, takewhile
 from operator import add
 
 from chronex.expr.meaning import Cron
-from chronex.timing.calendar import BLOCK_BITS, BLOCK_DAYS, LONGEST_WAIT_BLOCKS, bit_numbers, block_bits
+from chronex.timing.calendar import (
+    BLOCK_BITS,
+    BLOCK_DAYS,
+    LONG_WAIT,
+    LONGEST_WAIT_BLOCKS,
+    bit_numbers,
+    block_bits,
+    waits_in_block,
+)
 from chronex.timing.timeline import DstPolicy, Span, Timeline, fires_twice, timeline_of
 from chronex.timing.zones import ERA_BITS, FIRST_SECOND, LAST_SECOND, Zone
 
@@ -60,12 +68,25 @@ class _Stops(dict[int, int]):
         return bits
 
 
+class _Waits(dict[int, bytes]):
+    """Block number to the days from each of its days to the next stop: what a single `next` asks for."""
+
+    __slots__ = ("_stops",)
+
+    def __init__(self, stops: _Stops) -> None:
+        self._stops = stops
+
+    def __missing__(self, block: int) -> bytes:
+        waits = self[block] = waits_in_block(self._stops[block])
+        return waits
+
+
 class CronSearch:
     """A cron expression in a zone under a DST policy, in one direction of time."""
 
     __slots__ = (
         "_count", "_cron", "_epoch", "_first", "_last", "_mirrored", "_policy", "_restless", "_stops", "_stretch",
-        "_times", "clocks", "home", "matching_days", "zone",
+        "_times", "_waits", "clocks", "home", "matching_days", "zone",
     )  # fmt: skip
 
     def __init__(self, cron: Cron, zone: Zone, policy: DstPolicy, *, mirrored: bool = False) -> None:
@@ -83,6 +104,7 @@ class CronSearch:
         self.clocks = () if mirrored or not zone.keeps_fold else _clocks(self._times, zone.tzinfo)
         self.home: object = zone.tzinfo if self.clocks else _NOWHERE
         self._stops = _Stops(self.matching_days, zone, fires_twice=fires_twice(policy, is_interval=cron.is_interval))
+        self._waits = _Waits(self._stops)
         self._restless = zone.restless
 
     def first_from(self, bound: int) -> int | None:
@@ -109,17 +131,16 @@ class CronSearch:
         if at == self._count:
             day += 1
             at = 0
-        ahead = self._stops[day >> BLOCK_BITS] >> (day & _IN_BLOCK)
+        wait = self._waits[day >> BLOCK_BITS][day & _IN_BLOCK]
         if start in self._restless:
             return None
-        if ahead & 1:
-            if day == start:
-                return _combine(after, self.clocks[at])
-        else:
-            found = day + (ahead & -ahead).bit_length() - 1 if ahead else _first_marked(self._stops, day)
+        if wait:
+            found = day + wait if wait < LONG_WAIT else _first_marked(self._stops, day)
             if found is None:
                 return None
             day, at = found, 0
+        elif day == start:
+            return _combine(after, self.clocks[at])
         if day in self._restless:
             return None
         return _combine(_date_of(day + _EPOCH_ORDINAL), self.clocks[at])
