@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import chronex
 from benchmarks.measure import FULL, Row, Size, geometric_mean, seconds
 from benchmarks.peers import CHRONEX, PEERS, Peer, exhaust, tzinfo_of
-from chronex.timing.occurrences import Occurrences
+from chronex.timing.occurrences import LAST_MS, Occurrences
 
 EXPRESSIONS = (
     "* * * * *", "*/5 * * * *", "0 9 * * MON-FRI", "30 4 1,15 * *", "0 0 L * *", "0 0 * * 5#2", "0 0 29 2 *",
@@ -106,6 +107,15 @@ def _integers(size: Size) -> Iterator[Row]:
         what = f"integers, {zone}: {size.schedules} × {listed:,} minutes"
         yield Row(TOPIC, what, took, " s", at_most=10)
         yield Row(TOPIC, f"integers, {zone}: each", took / (size.schedules * listed) * 1e6, " µs", at_most=0.4)
+        mean = geometric_mean(_integer_cost(text, zone, size) for text in EXPRESSIONS)
+        remark = "a yearly one pays for the clock changes between its runs"
+        yield Row(TOPIC, f"integers, {zone}: mean of the expressions", mean, " µs", remark=remark)
+
+
+def _integer_cost(text: str, zone: str, size: Size) -> float:
+    schedule, count = chronex.parse(text, tz=zone).occurrences(), 10 * size.per_start
+    start = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1000
+    return seconds(lambda: exhaust(islice(schedule.between(start, LAST_MS), count)), size.repeats) / count * 1e6
 
 
 def _rare() -> Iterator[Row]:
