@@ -54,38 +54,37 @@ class _MatchingDays(dict[int, int]):
         return bits
 
 
-class _Stops(dict[int, int]):
-    """Matching days, and where a second pass fires too every restless day: a match beyond may wait behind it."""
+class _Waits(dict[int, bytes]):
+    """Block number to the days from each of its days to the next stop: what a single `next` asks for.
+
+    A stop is a matching day and, where a second pass fires too, any restless day: a match beyond may wait
+    behind it. To know a block's waits is to know its restless days.
+    """
 
     __slots__ = ("_fires_twice", "_matching", "_zone")
 
     def __init__(self, matching: _MatchingDays, zone: Zone, *, fires_twice: bool) -> None:
         self._matching, self._zone, self._fires_twice = matching, zone, fires_twice
 
-    def __missing__(self, block: int) -> int:
-        restless = self._zone.restless_bits(block)  # from here on zone.restless knows the days of this block
-        bits = self[block] = self._matching[block] | (restless if self._fires_twice else 0)
-        return bits
-
-
-class _Waits(dict[int, bytes]):
-    """Block number to the days from each of its days to the next stop: what a single `next` asks for."""
-
-    __slots__ = ("_stops",)
-
-    def __init__(self, stops: _Stops) -> None:
-        self._stops = stops
-
     def __missing__(self, block: int) -> bytes:
-        waits = self[block] = waits_in_block(self._stops[block])
+        restless = self._zone.restless_bits(block)
+        stops = self._matching[block] | restless if self._fires_twice else self._matching[block]
+        waits = self[block] = waits_in_block(stops)
         return waits
+
+    def far_stop(self, day: int) -> int | None:
+        """The first stop from a day on that has long to wait; None where only the walk can tell."""
+        found = None if self._fires_twice else _first_marked(self._matching, day)
+        if found is not None:
+            self[found >> BLOCK_BITS]
+        return found
 
 
 class CronSearch:
     """A cron expression in a zone under a DST policy, in one direction of time."""
 
     __slots__ = (
-        "_count", "_cron", "_epoch", "_first", "_last", "_mirrored", "_policy", "_restless", "_stops", "_stretch",
+        "_count", "_cron", "_epoch", "_first", "_last", "_mirrored", "_policy", "_restless", "_stretch",
         "_times", "_waits", "clocks", "home", "matching_days", "zone",
     )  # fmt: skip
 
@@ -103,8 +102,8 @@ class CronSearch:
         # The times of day as clock readings; none where days and readings may not be combined.
         self.clocks = () if mirrored or not zone.keeps_fold else _clocks(self._times, zone.tzinfo)
         self.home: object = zone.tzinfo if self.clocks else _NOWHERE
-        self._stops = _Stops(self.matching_days, zone, fires_twice=fires_twice(policy, is_interval=cron.is_interval))
-        self._waits = _Waits(self._stops)
+        twice = fires_twice(policy, is_interval=cron.is_interval)
+        self._waits = _Waits(self.matching_days, zone, fires_twice=twice)
         self._restless = zone.restless
 
     def first_from(self, bound: int) -> int | None:
@@ -135,7 +134,7 @@ class CronSearch:
         if start in self._restless:
             return None
         if wait:
-            found = day + wait if wait < LONG_WAIT else _first_marked(self._stops, day)
+            found = day + wait if wait < LONG_WAIT else self._waits.far_stop(day)
             if found is None:
                 return None
             day, at = found, 0
@@ -236,9 +235,14 @@ class CronSearch:
 
     def _days(self, first: int, last: int) -> Iterator[int]:
         first_block, last_block = first >> BLOCK_BITS, last >> BLOCK_BITS
+        give_up = first_block + LONGEST_WAIT_BLOCKS
         for block in range(first_block, last_block + 1):
             base = block << BLOCK_BITS
             days = bit_numbers(self.matching_days[block])
+            if days:
+                give_up = block + LONGEST_WAIT_BLOCKS
+            elif block > give_up:
+                return
             if block in (first_block, last_block):
                 days = days[bisect_left(days, first - base) : bisect_right(days, last - base)]
             for day in days:

@@ -27,7 +27,8 @@ def stream(search: CronSearch, start: int, end: int) -> Iterator[datetime]:
 
 def _pieces(search: CronSearch, start: int, end: int) -> Iterator[Iterable[datetime]]:
     zone = search.zone
-    day, stop = _local_day(start, zone), _calm_day_before(_local_day(end, zone), zone)
+    day = (start + zone.offset_at(start)) // _DAY
+    stop = _calm_day_before(end // _DAY - 1, zone)  # no zone is a day from UTC: what precedes it has ended by then
     if day >= stop:
         yield _by_instant(search, start, end)
         return
@@ -71,10 +72,6 @@ def _by_instant(search: CronSearch, start: int, end: int) -> Iterator[datetime]:
     tz = search.zone.tzinfo
     for instant in search.between(start, end):
         yield _from_timestamp(instant, tz)
-
-
-def _local_day(second: int, zone: Zone) -> int:
-    return (second + zone.offset_at(second)) // _DAY
 
 
 def _midnight(day: int, zone: Zone) -> int:

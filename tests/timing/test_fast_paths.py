@@ -12,6 +12,7 @@ import pytest
 
 from chronex.expr.meaning import Cron
 from chronex.expr.parser import parse_text
+from chronex.timing.calendar import LONGEST_WAIT_BLOCKS
 from chronex.timing.expression import Expression
 from chronex.timing.search import CronSearch
 from chronex.timing.stream import stream
@@ -169,3 +170,19 @@ def test_a_tzinfo_of_unknown_make_is_asked_by_instant_only() -> None:
     expected = Expression(meaning).upcoming(after, tz="America/New_York", limit=20)
     found = Expression(meaning).upcoming(after, tz=OddZone(), limit=20)
     assert [m.isoformat() for m in found] == [m.isoformat() for m in expected]
+
+
+@pytest.mark.parametrize("text", ["0 0 30 2 *", "* * 31 4,6,9,11 *"])
+@pytest.mark.parametrize("zone_name", ["UTC", "Europe/Paris"])
+def test_an_impossible_date_is_given_up_after_forty_years_by_every_path(text: str, zone_name: str) -> None:
+    zone = load_zone(zone_name)
+    start = datetime(2026, 1, 1, tzinfo=zone.tzinfo)
+    for ask in (
+        lambda search: search.next_local(start, False),
+        lambda search: search.first_from(0),
+        lambda search: next(search.between(0, LAST_SECOND), None),
+        lambda search: next(stream(search, 0, LAST_SECOND), None),
+    ):
+        search = CronSearch(cron_of(text), zone, DEFAULT_POLICY)
+        assert ask(search) is None
+        assert len(search.matching_days) <= 2 * (LONGEST_WAIT_BLOCKS + 2)
