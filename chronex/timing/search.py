@@ -76,7 +76,7 @@ class _Waits(dict[int, bytes]):
         """The first stop from a day on that has long to wait; None where only the walk can tell."""
         found = None if self._fires_twice else _first_marked(self._matching, day)
         if found is not None:
-            self[found >> BLOCK_BITS]
+            self[found >> BLOCK_BITS]  # looked up, so that its restless days are known
         return found
 
 
