@@ -26,7 +26,7 @@ YEAR_MS = 365 * 86_400_000
 
 def notes() -> list[str]:
     lines = [
-        f"{len(EXPRESSIONS)} expressions, geometric means; a ratio is the peer's time over Chronex's, in one run.",
+        f"{len(EXPRESSIONS)} expressions, geometric means; a ratio is the peer's CPU time over Chronex's, in one run.",
         "Instants: a fixed list spread over three years, each asked once a round. All results are datetimes.",
         "upcoming: the first 100 after each start, so yearly ones run into the next century or four.",
     ]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from benchmarks.measure import FULL, Row, Size, seconds
+from benchmarks.measure import FULL, Row, Size, wall_seconds
 
 TOPIC = "startup"
 COMMANDS = (
@@ -38,4 +38,4 @@ def _has_commands() -> bool:
 
 def _process(arguments: list[str], size: Size) -> float:
     command = [sys.executable, *arguments]
-    return seconds(lambda: subprocess.run(command, check=True, capture_output=True), size.processes)
+    return wall_seconds(lambda: subprocess.run(command, check=True, capture_output=True), size.processes)
