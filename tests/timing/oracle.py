@@ -191,8 +191,8 @@ def transitions(name: str, first_year: int = 1972, last_year: int = 2099) -> tup
     """UTC seconds at which the offset changes, as zoneinfo shows them on a walk of ten-day steps."""
     zone, found = ZoneInfo(name), []
     start, end = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (first_year, last_year + 1))
-    for low in range(start, end, 10 * DAY):
-        high = low + 10 * DAY
+    for begin in range(start, end, 10 * DAY):
+        low, high = begin, begin + 10 * DAY
         old = datetime.fromtimestamp(low, zone).utcoffset()
         if datetime.fromtimestamp(high, zone).utcoffset() == old:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
@@ -111,9 +111,8 @@ def check_streams_agree(case: Case, count: int) -> None:
     start = at(case.second)
     listed = list(islice(expression.upcoming(start), count))
     stepped: list[datetime] = []
-    moment: datetime | None = start
-    while len(stepped) < count and (moment := expression.next(moment)) is not None:
-        stepped.append(moment)
+    while len(stepped) < count and (found := expression.next(stepped[-1] if stepped else start)) is not None:
+        stepped.append(found)
     assert listed == stepped, case
     assert [m.fold for m in listed] == [m.fold for m in stepped], case
     instants = [m.timestamp() for m in listed]
@@ -222,7 +221,7 @@ def _numbers(text: str, high: int) -> frozenset[int]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=None)
+@cache
 def spec_of(text: str) -> Spec:
     minute, hour, dom, _, dow = text.split()
     weekday = {"SUN": 0, "MON": 1, "0": 0}
@@ -245,7 +244,7 @@ def spec_of(text: str) -> Spec:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def clock_of(text: str) -> tuple[int, ...]:
     spec = spec_of(text)
     return tuple(sorted(60 * h + m for h in spec.hours for m in spec.minutes))
@@ -293,7 +292,7 @@ def changes_of_all_zones() -> Iterator[tuple[str, int]]:
             yield from ((name, change) for change in oracle.transitions(name, 1990, 2040) if change % 60 == 0)
 
 
-@lru_cache(maxsize=None)
+@cache
 def parsed(text: str) -> chronex.Expression:
     return chronex.parse(text)
 
