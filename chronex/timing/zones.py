@@ -24,7 +24,9 @@ _DAY = 86_400
 # From 1970 to 2105 each zone also knows which local days no clock change touches.
 KNOWN_DAYS = range(2, (2 << ERA_BITS) // _DAY - 2)
 
-_ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+# Each part starts with a letter, and no name has more than three: anything else is not worth a look at the disk.
+_ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z][A-Za-z0-9_+-]*){0,3}")
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class _ProbedSource:
 @lru_cache(maxsize=1024)
 def load_zone(name: str) -> Zone:
     """The zone of this IANA name. Raises UnknownZoneError."""
-    if not _ZONE_NAME.fullmatch(name) or name.startswith(("right/", "posix/")):
+    if len(name) > _LONGEST_NAME or not _ZONE_NAME.fullmatch(name) or name.startswith(("right/", "posix/")):
         # right/ counts leap seconds, which POSIX time and every clock here do not.
         raise UnknownZoneError(name)
     try:
