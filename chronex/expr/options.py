@@ -94,7 +94,7 @@ def _trimmed(text: str, start: int) -> Span:
 
 
 def _report_unknown(key: Span, report: Report) -> None:
-    meant = nearest(key.text, _READERS)
+    meant = nearest(key.text, _READERS) if report.may_guess else None
     hint = f"; did you mean {meant}?" if meant else f"; the options are {', '.join(sorted(_READERS))}"
     report.error("E015", "options", f"unknown option {quote(key.text)}{hint}", key.text, key.start, fix=meant)
 
