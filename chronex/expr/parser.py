@@ -65,12 +65,16 @@ def _is_readable(text: str, report: Report) -> bool:
         return False
     if text.replace("\t", " ").isprintable():
         return True
+    messages = {char: _not_allowed(char) for char in set(text) if char != "\t" and not char.isprintable()}
     for at, char in enumerate(text):
-        if char != "\t" and not char.isprintable():
-            name = unicodedata.name(char, "control character").lower()
-            message = f"character U+{ord(char):04X} ({name}) is not allowed; use a plain space between fields"
-            report.error("E010", "expression", message, char, at, fix=" " if char.isspace() else "")
+        if char in messages:
+            report.error("E010", "expression", messages[char], char, at, fix=" " if char.isspace() else "")
     return False
+
+
+def _not_allowed(char: str) -> str:
+    name = unicodedata.name(char, "control character").lower()
+    return f"character U+{ord(char):04X} ({name}) is not allowed; use a plain space between fields"
 
 
 def _split_zone(text: str, report: Report) -> tuple[Span | None, Span]:

@@ -64,7 +64,7 @@ def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
         return parsed
     if reference_ms + body.relative <= LAST_MS:
         return parsed
-    start = parsed.text.index("+", parsed.body.start)
+    start = parsed.text.index("+", parsed.body.start) + 1
     value = parsed.text[start : parsed.body.start + len(parsed.body.text.rstrip())]
     parsed.report.error("E017", "once", "relative duration ends after the year 9999", value, start)
     return parsed._replace(meaning=None)
