@@ -131,7 +131,8 @@ class CronSearch:
 
     def _walk(self, bound: int) -> int | None:
         """From span to span, over clock changes and eras."""
-        while self._first <= bound <= self._last:
+        bound = max(bound, self._first)
+        while bound <= self._last:
             era = bound >> ERA_BITS
             line = self._timeline(era)
             index = max(bisect_right(line.firsts, bound) - 1, 0)
@@ -154,7 +155,8 @@ class CronSearch:
         found = span.collapse
         if found is None:
             found = wall - span.shift
-            self._stretch = (span.low - span.shift, span.high - span.shift, span.shift)
+            low, high = span.low - span.shift, span.high - span.shift
+            self._stretch = (max(low, self._first), min(high, self._last), span.shift)
         return found if found <= self._last else None
 
     def _timeline(self, era: int) -> Timeline:
