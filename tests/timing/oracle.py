@@ -85,7 +85,7 @@ def dow_matches(dow: Days, day: date) -> bool:
     if dow.kind == "nth-of":
         return (day.day + 6) // 7 == dow.number
     if dow.kind == "last-of":
-        return (day + timedelta(days=7)).month != day.month
+        return day.day + 7 > calendar.monthrange(day.year, day.month)[1]
     return True
 
 
