@@ -327,3 +327,70 @@ def random_posix_spec(rng: Random) -> Spec:
     days = [ANY if text == "*" else Days("set", values) for text, values in (dom, dow)]
     text = " ".join(text for text, _ in fields)
     return Spec(text, frozenset([0]), minute[1], hour[1], days[0], month[1], days[1], False, posix=True)
+
+
+# -- a reader of its own, for tables of written expressions ---------------------------------------------------
+
+
+def _read_values(text: str, low: int, high: int, names: list[str]) -> tuple[frozenset[int], bool]:
+    """(values, has a star, a range or a step)."""
+    top = 7 if high == 6 else high
+    found: set[int] = set()
+
+    def number(word: str) -> int:
+        return names.index(word) + low if word in names else int(word)
+
+    for element in text.split(","):
+        body, slash, step = element.partition("/")
+        first, dash, last = body.partition("-")
+        if body == "*":
+            values = list(range(low, high + 1))
+        elif dash and number(first) > number(last):
+            start = 0 if number(first) == 7 == top else number(first)
+            values = (
+                list(range(start, high + 1)) + list(range(low, number(last) + 1))
+                if start
+                else list(range(number(last) + 1))
+            )
+        else:
+            values = list(range(number(first), (number(last) if dash else top if slash else number(first)) + 1))
+        found.update(values[:: int(step or 1)])
+    if high == 6:
+        found = {value % 7 for value in found}
+    return frozenset(found), any(mark in text for mark in "*-/")
+
+
+def _read_dom(text: str) -> Days:
+    if text == "*":
+        return ANY
+    if text.startswith("L"):
+        weekday, before = text.endswith("W"), text.strip("LW-")
+        return Days("last-weekday" if weekday else "last", number=int(before or 0))
+    if text.endswith("W"):
+        return Days("nearest", number=int(text[:-1]))
+    return Days("set", _read_values(text, 1, 31, [])[0])
+
+
+def _read_dow(text: str) -> Days:
+    if text == "*":
+        return ANY
+    day, nth, number = text.partition("#")
+    if nth:
+        return Days("nth-of", _read_values(day, 0, 6, DAY_NAMES)[0], int(number))
+    if text.endswith("L"):
+        return Days("last-of", _read_values(text[:-1], 0, 6, DAY_NAMES)[0])
+    return Days("set", _read_values(text, 0, 6, DAY_NAMES)[0])
+
+
+def read(text: str, *, posix: bool = False) -> Spec:
+    """The sets of a valid expression of five or six fields."""
+    fields = text.upper().split()
+    times = [
+        _read_values(f, 0, high, []) for f, high in zip(fields[-6:-3], (59, 59, 23)[6 - len(fields) :], strict=True)
+    ]
+    times = [(frozenset([0]), False)] * (3 - len(times)) + times
+    months = _read_values(fields[-2], 1, 12, MONTH_NAMES)[0]
+    repeats = any(ranged for _, ranged in times) and not posix
+    (seconds, _), (minutes, _), (hours, _) = times
+    dom, dow = _read_dom(fields[-3]), _read_dow(fields[-1])
+    return Spec(text, seconds, minutes, hours, dom, months, dow, repeats, posix=posix)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import chronex
 from tests.timing import oracle
-from tests.timing.oracle import ANY, DAY, Days, Spec
+from tests.timing.oracle import DAY, Spec
 
 ZONES = (
     "UTC", "America/New_York", "Europe/London", "Europe/Dublin", "Australia/Lord_Howe", "Asia/Amman",
@@ -208,40 +208,9 @@ DAYS_TOO = (
 FORTY = TIMES + DAYS_TOO
 
 
-def _numbers(text: str, high: int) -> frozenset[int]:
-    """The little grammar of the forty expressions above."""
-    found: set[int] = set()
-    for part in text.split(","):
-        body, _, step = part.partition("/")
-        low, _, top = body.partition("-")
-        start = 0 if body == "*" else int(low)
-        end = high if body == "*" or (step and not top) else int(top or low)
-        count = end - start if end >= start else end - start + high + 1
-        found |= {(start + k) % (high + 1) for k in range(0, count + 1, int(step or 1))}
-    return frozenset(found)
-
-
 @cache
 def spec_of(text: str) -> Spec:
-    minute, hour, dom, _, dow = text.split()
-    weekday = {"SUN": 0, "MON": 1, "0": 0}
-    dom_of = ANY if dom == "*" else Days("last") if dom == "L" else Days("set", _numbers(dom, 31))
-    dow_of = ANY
-    if dow != "*":
-        nth = dow.partition("#")[2]
-        only = frozenset([weekday[dow.partition("#")[0].removesuffix("L")]])
-        dow_of = Days("nth-of", only, int(nth)) if nth else Days("last-of" if dow.endswith("L") else "set", only)
-    repeats = any(mark in field for field in (minute, hour) for mark in "*-/")
-    return Spec(
-        text,
-        frozenset([0]),
-        _numbers(minute, 59),
-        _numbers(hour, 23),
-        dom_of,
-        frozenset(range(1, 13)),
-        dow_of,
-        repeats,
-    )
+    return oracle.read(text)
 
 
 @cache
@@ -317,6 +286,14 @@ def check_change(name: str, change: int) -> None:
                 assert seconds_of(expression.next(at(bound, name), tz=name)) == after, (text, name, bound)
             if before is not None:
                 assert seconds_of(expression.previous(at(bound), tz=name)) == before, (text, name, bound)
+
+
+def test_the_reader_of_the_oracle_agrees_with_its_writer() -> None:
+    for seed in range(2000):
+        written = oracle.random_spec(Random(seed))
+        assert oracle.read(written.text) == written
+        strict = oracle.random_posix_spec(Random(seed))
+        assert oracle.read(strict.text, posix=True) == strict
 
 
 def test_the_forty_expressions_are_forty() -> None:
