@@ -139,9 +139,9 @@ class Expression:
 
     def matches(self, instant: datetime, tz: ZoneLike = None) -> bool:
         """Does the calendar pattern fire in this second? `@every` and `@once` are not patterns: always False."""
+        second, _ = _epoch(instant)
         if self.kind in ("interval", "once"):
             return False
-        second, _ = _epoch(instant)
         return self.occurrences(tz).nearest(second * 1000, 1) == second * 1000
 
     def occurrences(self, tz: ZoneLike = None) -> Occurrences:

@@ -167,7 +167,8 @@ class CronSearch:
     def matching_spans(self, bound: int) -> Iterator[tuple[Span, int]]:
         """From span to span, over clock changes and eras: each that holds a match, with its first matching wall."""
         searched_from, wall = 0, -1  # no match lies in [searched_from, wall)
-        while self._first <= bound <= self._last:
+        bound = max(bound, self._first)
+        while bound <= self._last:
             era = bound >> ERA_BITS
             line = self._timeline(era)
             index = max(bisect_right(line.firsts, bound) - 1, 0)
@@ -192,7 +193,8 @@ class CronSearch:
         found = span.collapse
         if found is None:
             found = wall - span.shift
-            self._stretch = (span.low - span.shift, span.high - span.shift, span.shift)
+            low, high = span.low - span.shift, span.high - span.shift
+            self._stretch = (max(low, self._first), min(high, self._last), span.shift)
         return found if found <= self._last else None
 
     def _timeline(self, era: int) -> Timeline:

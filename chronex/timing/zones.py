@@ -21,7 +21,9 @@ FIRST_SECOND = -62_135_596_800  # 0001-01-01T00:00:00Z
 LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 _DAY = 86_400
 
-_ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+# Each part starts with a letter, and no name has more than three: anything else is not worth a look at the disk.
+_ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z][A-Za-z0-9_+-]*){0,3}")
+_LONGEST_NAME = 100
 
 
 class ClockChange(NamedTuple):
@@ -164,7 +166,7 @@ class _ProbedSource(NamedTuple):
 @lru_cache(maxsize=1024)
 def load_zone(name: str) -> Zone:
     """The zone of this IANA name. Raises UnknownZoneError."""
-    if not _ZONE_NAME.fullmatch(name) or name.startswith(("right/", "posix/")):
+    if len(name) > _LONGEST_NAME or not _ZONE_NAME.fullmatch(name) or name.startswith(("right/", "posix/")):
         # right/ counts leap seconds, which POSIX time and every clock here do not.
         raise UnknownZoneError(name)
     try:
