@@ -10,12 +10,15 @@ from chronex.engine import reasons
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Job, Occurrence
 
+# A job that takes longer than its interval would otherwise queue without end.
+MOST_QUEUED = 100
+
 
 class Verdict(Enum):
     START = "start"
-    WAIT = "wait"  # becomes queued
+    QUEUE = "queue"
     SKIP = "skip"
-    CANCEL_OTHERS = "cancel others"  # becomes queued, the running ones are canceled
+    CANCEL_OTHERS = "cancel others"  # is queued, and the running ones are canceled
 
 
 class Admission(NamedTuple):
@@ -30,26 +33,35 @@ def admit(
     job: Job, occurrence: Occurrence, running: Sequence[Occurrence], waiting: int, free_places: int, now_ms: int,
     window_ms: int | None,
 ) -> Admission:  # fmt: skip
-    """`running` are the job's other occurrences that run, `waiting` counts those queued before this one."""
+    """`running` are the job's other occurrences that run; `waiting` counts its queued ones that come before."""
     if window_ms is not None and now_ms > occurrence.nominal_ms + window_ms and not occurrence.manual:
         return Admission(Verdict.SKIP, reasons.WINDOW_EXCEEDED)
-    if running and job.overlap is not OverlapPolicy.ALLOW:
-        return _overlapping(job.overlap, running, waiting)
+    if job.overlap is OverlapPolicy.ALLOW:
+        blocker = ""
+    elif running:
+        blocker = f"{reasons.OVERLAP}: {running[0].id}"
+    else:
+        blocker = reasons.EARLIER_WAITS if waiting else ""
+    if blocker:
+        return _overlapping(job.overlap, blocker, is_running=bool(running), waiting=waiting)
     if free_places <= 0:
-        return Admission(Verdict.WAIT, reasons.POOL_FULL)
+        return _queue(reasons.POOL_FULL, waiting)
     return START
 
 
-def _overlapping(policy: OverlapPolicy, running: Sequence[Occurrence], waiting: int) -> Admission:
-    holder = running[0].id
+def _overlapping(policy: OverlapPolicy, blocker: str, *, is_running: bool, waiting: int) -> Admission:
     match policy:
-        case OverlapPolicy.QUEUE:
-            return Admission(Verdict.WAIT, f"{reasons.OVERLAP}: {holder}")
-        case OverlapPolicy.QUEUE_ONE if waiting == 0:
-            return Admission(Verdict.WAIT, f"{reasons.OVERLAP}: {holder}")
-        case OverlapPolicy.QUEUE_ONE:
-            return Admission(Verdict.SKIP, f"{reasons.ONE_WAITS}: {holder}")
-        case OverlapPolicy.CANCEL_RUNNING:
-            return Admission(Verdict.CANCEL_OTHERS, f"{reasons.CANCELED_FOR_NEXT}: {holder}")
+        case OverlapPolicy.SKIP:
+            return Admission(Verdict.SKIP, blocker)
+        case OverlapPolicy.QUEUE_ONE if waiting:
+            return Admission(Verdict.SKIP, reasons.EARLIER_WAITS)
+        case OverlapPolicy.CANCEL_RUNNING if is_running and waiting < MOST_QUEUED:
+            return Admission(Verdict.CANCEL_OTHERS, blocker)
         case _:
-            return Admission(Verdict.SKIP, f"{reasons.OVERLAP}: {holder}")
+            return _queue(blocker, waiting)
+
+
+def _queue(reason: str, waiting: int) -> Admission:
+    if waiting >= MOST_QUEUED:
+        return Admission(Verdict.SKIP, reasons.QUEUE_FULL)
+    return Admission(Verdict.QUEUE, reason)

@@ -142,6 +142,28 @@ class Reading:
         found = [self._indexed(key) for key, _ in rows if keys.instant_of(key) <= until_ms]
         return [record for record in found if isinstance(record, Job | Occurrence | Run)]
 
+    def next_due_after(self, ms: int) -> int | None:
+        """When something falls due later than `ms`."""
+        rows = self.tx.scan(keys.DUE, keys.timed(keys.DUE, ms + 1, b""), 1)
+        return keys.instant_of(rows[0][0]) if rows else None
+
+    def queued_jobs(self, after: str = "") -> Iterator[str]:
+        """Jobs with a queue, by the keys of their queued occurrences alone: those after `after`, then the others."""
+        prefix = keys.QUEUED + keys.OCCURRENCE
+        start = prefix + after.encode("ascii") + b"\0" + b"\xff" * 9
+        for begin, stop in ((start, None), (None, start)):
+            place = begin
+            while rows := self.tx.scan(prefix, place, 1):
+                if stop is not None and rows[0][0] > stop:
+                    break
+                name = rows[0][0][len(prefix) :].partition(b"\0")[0]
+                yield name.decode("ascii")
+                place = prefix + name + b"\0" + b"\xff" * 9
+
+    def is_active(self, job: str) -> bool:
+        """Does an occurrence of the job run? Asked of the store, never of memory."""
+        return bool(self.tx.scan(keys.within_job(keys.ACTIVE + keys.OCCURRENCE, job), None, 1))
+
     def next_due_ms(self) -> int | None:
         """When the next thing is due, for how long to sleep."""
         rows = self.tx.scan(keys.DUE, None, 1)

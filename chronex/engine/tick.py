@@ -19,6 +19,7 @@ from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.takeover import IsAlive, take_over
 from chronex.errors import StaleClaimError
+from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
 
@@ -39,6 +40,7 @@ class Engine:
 
     def __init__(self, store: Store, node: str, places: int, chance: Chance | None = None) -> None:
         self.store, self.node, self.places = store, node, places
+        self.served_last = ""  # whose queue was served last: a matter of fairness, not of truth
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
@@ -47,11 +49,10 @@ class Engine:
         def decide(tx: Transaction) -> Tick:
             ledger = Ledger(tx, now_ms)
             step = _Step(ledger, self, awake_since_ms)
-            due = ledger.due(now_ms, BATCH)
-            for record in due:
-                step.take(record)
+            has_more = step.take_due()
+            step.start_queued()
             step.write_events()
-            return Tick(tuple(step.orders), ledger.next_due_ms(), len(due) == BATCH)
+            return Tick(tuple(step.orders), ledger.next_due_after(now_ms), has_more)
 
         return self.store.update(decide)
 
@@ -76,7 +77,7 @@ class Engine:
                 step.progress.attempt_ended(attempt, end)
             except StaleClaimError:
                 return ()
-            step.fill_free_places()
+            step.start_queued()
             step.write_events()
             return tuple(step.orders)
 
@@ -89,7 +90,7 @@ class Engine:
             ledger = Ledger(tx, now_ms)
             step = _Step(ledger, self, now_ms)
             adopted = take_over(ledger, step.progress, self.node, is_alive)
-            step.fill_free_places()
+            step.start_queued()
             step.write_events()
             return tuple(step.orders), adopted
 
@@ -114,6 +115,13 @@ class _Step:
         if self._free is None:
             self._free = self.engine.places - self.engine.running_here(self.ledger)
         return self._free
+
+    def take_due(self) -> bool:
+        """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
+        due = self.ledger.due(self.ledger.now_ms, BATCH)
+        for record in due:
+            self.take(record)
+        return len(due) == BATCH
 
     def take(self, record: Job | Occurrence | Run) -> None:
         match record:
@@ -149,7 +157,7 @@ class _Step:
             return
         running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
-        waiting = sum(1 for other in self.ledger.queued(job.id) if other.nominal_ms != occurrence.nominal_ms)
+        waiting = sum(1 for other in self.ledger.queued(job.id) if other.nominal_ms < occurrence.nominal_ms)
         now, window = self.ledger.now_ms, options_of(job).window
         answer = admit(job, occurrence, running, waiting, self.free_places, now, window)
         match answer.verdict:
@@ -157,7 +165,7 @@ class _Step:
                 self._start(job, occurrence)
             case Verdict.SKIP:
                 self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, answer.reason)
-            case Verdict.WAIT:
+            case Verdict.QUEUE:
                 self._queue(occurrence, answer.reason)
             case Verdict.CANCEL_OTHERS:
                 self._queue(occurrence, answer.reason)
@@ -179,13 +187,16 @@ class _Step:
             if attempt.nominal_ms == occurrence.nominal_ms:
                 self.orders.append(Cancel(attempt, reasons.CANCELED_FOR_NEXT))
 
-    def fill_free_places(self) -> None:
-        """Something ended: whoever waits for the pool or for that job may start, the earliest due first."""
-        waiting = self.ledger.queued(limit=BATCH)
-        for occurrence in sorted(waiting, key=lambda waits: (waits.due_ms, waits.job)):
+    def start_queued(self) -> None:
+        """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""
+        engine = self.engine
+        for name in self.ledger.queued_jobs(after=engine.served_last):
             if self.free_places <= 0:
                 return
-            self._admit(occurrence)
+            job = self.ledger.job(name)
+            if job is None or job.overlap is OverlapPolicy.ALLOW or not self.ledger.is_active(name):
+                self._admit(self.ledger.queued(name, limit=1)[0])
+                engine.served_last = name
 
     def _tell(
         self, name: str, job: str, nominal_ms: int | None, reason: str = "", data: dict[str, int] | None = None

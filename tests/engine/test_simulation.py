@@ -32,7 +32,7 @@ def simulate(seed: int, length: int, jobs: int = 4, crashes: int = 3) -> tuple[S
         world.crash()
         world.now += random.choice([1000, MINUTE, HOUR, 12 * HOUR])
         world.boot()
-    world.run_until(max(START + length, world.now))
+    world.run_until(max(START + length, world.now + MINUTE))
     return world, made
 
 
