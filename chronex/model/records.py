@@ -21,6 +21,8 @@ from chronex.model.policies import (
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 Command = tuple[str, ...] | str
+# One object, because what is left out of a stored record is what is the default itself.
+ONLY_ZERO = (0,)
 
 
 class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -40,7 +42,7 @@ class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
     on_failure: FailureStrategy | None = None
     idempotency_key: str | None = None
     idempotency_ttl_ms: int | None = None
-    success_codes: tuple[int, ...] = (0,)
+    success_codes: tuple[int, ...] = ONLY_ZERO
     retry_codes: tuple[int, ...] | None = None
     metadata: dict[str, str] = {}
 

@@ -34,8 +34,11 @@ def command(entry: Entry) -> Command:
 
 def environment(entry: Entry) -> dict[str, str]:
     found = text_table(entry)
-    for name in found:
-        check_variable(entry.child(name), name, at_key=True)
+    for name in tuple(found):
+        try:
+            check_variable(entry.child(name), name, at_key=True)
+        except RefusedError:
+            del found[name]
     return found
 
 
@@ -59,7 +62,6 @@ def check_variable(entry: Entry, name: str, *, at_key: bool = False) -> None:
     span = entry.key_span if at_key else None
     if not _VARIABLE.fullmatch(name):
         hint = "use letters, digits and _, and no digit first"
-        entry.report(f"{quote(name)} cannot name a variable", hint, "J020", span)
-        raise RefusedError
+        entry.refuse(f"{quote(name)} cannot name a variable", hint, "J020", span)
     if _OURS.fullmatch(name):
         entry.refuse(f"{name} is set by Chronex itself", "choose another name", "J020", span)

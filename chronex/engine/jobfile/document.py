@@ -21,6 +21,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _TOML_TWICE = ("Cannot overwrite", "Cannot declare", "Cannot mutate", "Duplicate inline table key")
 _TOML_HINTS = (
     ("Illegal character '\\r'", "end lines with a newline, or with CR and LF together"),
+    ("Illegal character '\\n'", "close the quotes, or use three of them for several lines"),
     ("Illegal character", "write it as \\u and four digits"),
     ("Unterminated string", "close the quotes"),
     ("Expected '='", "write key = value"),

@@ -181,13 +181,15 @@ def build_job(
     if "dst" in found.layered:
         given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
         fields["dst"] = policies.dst_policy(given, fields.get("dialect", "chronex"))
+    if retry != RetryPolicy():
+        fields["retry"] = retry
+    if recovery != RecoveryPolicy():
+        fields["recovery"] = recovery
     job = Job(
         id=name,
         schedule=timing.text,
         timezone=timing.timezone,
         tasks=tasks,
-        retry=retry,
-        recovery=recovery,
         cadence=_cadence(found, timing),
         source=entry.sheet.path,
         **fields,

@@ -11,6 +11,7 @@ from chronex.engine.jobfile import commands
 from chronex.engine.jobfile.entries import Entry, Reader
 from chronex.engine.jobfile.values import codes, filled_text
 from chronex.expr.faults import quote
+from chronex.model.records import ONLY_ZERO
 
 
 def _success_codes(entry: Entry) -> tuple[int, ...]:
@@ -33,7 +34,7 @@ class Surroundings(Struct, frozen=True):
     env: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
     directory: str | None = None
-    success_codes: tuple[int, ...] = (0,)
+    success_codes: tuple[int, ...] = ONLY_ZERO
     retry_codes: tuple[int, ...] | None = None
 
     def within(self, entry: Entry, given: dict[str, Any]) -> Surroundings:

@@ -1,4 +1,6 @@
-"""Files whose expected problems are marked in the text itself: «these characters» are what is pointed at."""
+"""Files whose expected problems are marked in the text itself: «these characters» are what is pointed at,
+«» is the end of a line.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def unmarked(text: str) -> tuple[str, list[Place]]:
             if part == "«":
                 start = len(plain)
             elif part == "»":
-                places.append(Place(number, start + 1, len(plain) + 1))
+                places.append(Place(number, start + 1, max(len(plain), start + 1) + 1))
             else:
                 plain += part
         lines.append(plain)
