@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronex.engine import keys
-from chronex.engine.jobfile import STARTER, JobFile, JobFileError, read_job_file, read_triggers
+from chronex.engine.jobfile import STARTER, JobFile, JobFileError, Problem, read_job_file, read_triggers
 from chronex.engine.jobfile.problems import TITLES
 from chronex.engine.records import decode, encode
 from tests.engine.jobfile.test_values import DESIGN
@@ -33,20 +33,24 @@ def check(read: object, content: str | bytes) -> None:
     try:
         found = read(content, "f.toml", "Europe/Berlin")
     except JobFileError as error:
-        assert error.problems
-        assert list(error.problems) == sorted(error.problems, key=lambda p: (p.line, p.column))
-        for problem in error.problems:
-            assert 1 <= problem.line <= lines
-            assert 1 <= problem.column < problem.end_column
-            assert problem.message
-            assert problem.hint
-            assert problem.code in TITLES or problem.code.startswith("E")
-            assert str(problem).isprintable()
+        check_problems(error.problems, lines)
         return
     assert isinstance(found, JobFile)
     for job in found.jobs:
         key = keys.job_key(job.id)
         assert decode(key, encode(key, job)) == job
+
+
+def check_problems(problems: tuple[Problem, ...], lines: int) -> None:
+    assert problems
+    assert list(problems) == sorted(problems, key=lambda p: (p.line, p.column))
+    for problem in problems:
+        assert 1 <= problem.line <= lines
+        assert 1 <= problem.column < problem.end_column
+        assert problem.message
+        assert problem.hint
+        assert problem.code in TITLES or problem.code.startswith("E")
+        assert str(problem).isprintable()
 
 
 @st.composite
