@@ -118,7 +118,8 @@ def _refuse_json(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
         _refuse(sheet, span, "half of a surrogate pair is no character", "write the character itself", "J002")
     if found.twice is not None:
         _refuse_twice(found.twice, sheet)
-    _refuse(sheet, Span(0, 1), inert(str(error)), "write plain JSON", "J002")
+    constant = max(text.find(str(error).partition(" ")[0]), 0)
+    _refuse(sheet, Span(constant, constant + 1), inert(str(error)), "write a number", "J002")
 
 
 def _strict_json(text: str) -> object:

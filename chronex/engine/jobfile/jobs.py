@@ -123,13 +123,15 @@ class Defaults(msgspec.Struct, frozen=True):
 
 
 class Found(NamedTuple):
-    """A job's own keys, under the defaults' where it has none."""
+    """A job's own keys, and the defaults' where it has none."""
 
+    name: str
     entry: Entry
     own: dict[str, Any]
     layered: dict[str, Any]
 
     def has(self, key: str) -> bool:
+        """Is the key written, whatever became of its value?"""
         return key in self.entry.expect_table()
 
 
@@ -172,7 +174,7 @@ def build_job(
 ) -> Job:
     """The job of these keys. Raises RefusedError when what it needs is missing or bad."""
     own = _one_failure_key(entry, own)
-    found = Found(entry, own, {**defaults.given, **own})
+    found = Found(name, entry, own, {**defaults.given, **own})
     retry, recovery = _policies(entry, own, defaults)
     surroundings = defaults.surroundings.within(entry, own)
     tasks = _tasks(found, retry, surroundings, needs_tasks=needs_tasks)
@@ -218,9 +220,9 @@ def _one_failure_key(entry: Entry, own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schedule(found: Found, zone: str) -> Schedule:
-    if not found.has("schedule"):
+    if "schedule" not in found.own:
         hint = 'write for example schedule = "0 3 * * *"'
-        found.entry.refuse(f"job {quote(found.entry.label)} has no schedule", hint, "J012", found.entry.key_span)
+        found.entry.refuse(f"job {quote(found.name)} has no schedule", hint, "J012", found.entry.key_span)
     timing = schedule(found.own["schedule"], found.layered.get("dialect", DIALECTS[0]), zone)
     if "timezone" in found.own and timing.timezone != found.own["timezone"]:
         message = f"the schedule's own TZ={timing.timezone} wins over this zone"
@@ -250,7 +252,7 @@ def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_task
     known: dict[str, str] = {}
     if found.has("tasks"):
         listed = entry.child("tasks")
-        listed.expect_list(f"[[jobs.{entry.label}.tasks]] and its keys below it")
+        listed.expect_list(f"[[jobs.{found.name}.tasks]] and its keys below it")
         for child in listed.children():
             try:
                 tasks.append(_task(child, retry, around, known))
@@ -258,8 +260,8 @@ def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_task
                 continue
         needs_tasks = needs_tasks and not listed.value
     if needs_tasks:
-        hint = f'write run = ["echo", "hello"], or add [[jobs.{entry.label}.tasks]]'
-        entry.report(f"job {quote(entry.label)} has no tasks", hint, "J012", entry.key_span)
+        hint = f'write run = ["echo", "hello"], or add [[jobs.{found.name}.tasks]]'
+        entry.report(f"job {quote(found.name)} has no tasks", hint, "J012", entry.key_span)
     return tuple(tasks)
 
 
