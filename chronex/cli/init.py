@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from secrets import token_hex
 
@@ -29,7 +30,7 @@ def init(path: Path, force: bool) -> int:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"cannot write {name}: {reason}; choose another place with --config") from None
-    out(f"wrote {name} with one job; start it with: chronex run --config {name}")
+    out(f"wrote {name} with one job; start it with: chronex run --config {shlex.quote(name)}")
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chronex.engine.jobfile.entries import Entry, RefusedError, read_each
-from chronex.engine.jobfile.values import text, text_table
+from chronex.engine.jobfile.values import refuse_twins, text, text_table
 from chronex.expr.faults import quote
 from chronex.model.records import Command
 
@@ -46,9 +46,7 @@ def secrets(entry: Entry) -> tuple[str, ...]:
     """Names of variables that the daemon's environment holds."""
     entry.expect_list(f'{entry.label} = ["PGPASSWORD"]')
     found: list[str] = read_each(entry, _variable)
-    for index, name in enumerate(found):
-        if name in found[:index]:
-            entry.child(index).refuse(f"the secret {quote(name)} is given twice", "remove one of them", "J018")
+    refuse_twins(entry, found)
     return tuple(found)
 
 

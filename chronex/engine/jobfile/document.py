@@ -93,8 +93,7 @@ def _refuse_toml(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
     message = str(error)
     if found.twice is not None and message.startswith(_TOML_TWICE):
         _refuse_twice(found.twice, sheet)
-    if number := _LONG_NUMBER.search(text):
-        _refuse(sheet, Span(*number.span()), "a number with thousands of digits", "write a smaller one", "J014")
+    _refuse_long_number(error, text, sheet)
     position = _TOML_POSITION.search(message)
     at = len(text)
     if position is not None and position[1]:
@@ -107,8 +106,7 @@ def _refuse_toml(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
 
 
 def _refuse_json(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoReturn:
-    if number := _LONG_NUMBER.search(text):
-        _refuse(sheet, Span(*number.span()), "a number with thousands of digits", "write a smaller one", "J014")
+    _refuse_long_number(error, text, sheet)
     if isinstance(error, json.JSONDecodeError):
         hint = "put keys and text in double quotes, and a comma between entries but not after the last"
         _refuse(sheet, Span(error.pos, error.pos + 1), inert(error.msg), hint, "J002")
@@ -120,6 +118,13 @@ def _refuse_json(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
         _refuse_twice(found.twice, sheet)
     constant = max(text.find(str(error).partition(" ")[0]), 0)
     _refuse(sheet, Span(constant, constant + 1), inert(str(error)), "write a number", "J002")
+
+
+def _refuse_long_number(error: ValueError, text: str, sheet: Sheet) -> None:
+    """Python converts no more digits than this, and neither parser says where they stand."""
+    number = _LONG_NUMBER.search(text) if "integer string conversion" in str(error) else None
+    if number is not None:
+        _refuse(sheet, Span(*number.span()), "a number with thousands of digits", "write a smaller one", "J014")
 
 
 def _strict_json(text: str) -> object:

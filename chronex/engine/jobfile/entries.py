@@ -88,6 +88,8 @@ class Entry:
         self.sheet.warn(span or self.node.value, message, hint, code)
 
     def refuse_type(self, expected: str, example: str) -> NoReturn:
+        if self.label.endswith("]"):
+            example = example.removeprefix(f"{self.label} = ")  # an element of a list has no key to write
         self.refuse(f"{self.label} takes {expected}, not {type_name(self.value)}", f"write {example}", "J011")
 
     def expect_table(self, example: str = "") -> dict[str, object]:

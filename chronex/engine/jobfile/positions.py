@@ -49,6 +49,10 @@ class Node:
     is_table_array: bool = False
 
 
+# Most values are plain, and half a million dictionaries take longer than the rest of the reading.
+_NO_CHILDREN: dict[str | int, Node] = {}
+
+
 class Scan(NamedTuple):
     """The tree of a text; the first key that is given twice; the place where it is nested too deeply."""
 
@@ -147,17 +151,23 @@ class _Scanner:
             if known is None:
                 table.value = header
             return table
-        tables = table.children.setdefault(name, Node(header, span, is_table_array=True))
+        tables = self._nested(table, name, Node(header, span, is_table_array=True))
         element = tables.children[len(tables.children)] = Node(header, span)
         return element
 
     def _descend(self, table: Node, keys: list[tuple[str, Span]]) -> Node:
         """The table under these keys; in an array of tables, its last one."""
         for name, span in keys:
-            table = table.children.setdefault(name, Node(span, span))
+            table = self._nested(table, name, Node(span, span))
             if table.is_table_array and table.children:
                 table = table.children[len(table.children) - 1]
         return table
+
+    def _nested(self, table: Node, name: str, new: Node) -> Node:
+        found = table.children.setdefault(name, new)
+        if found.children is _NO_CHILDREN:
+            self._stop()  # a table inside a number or a text
+        return found
 
     # -- keys and values ----------------------------------------------------------------------------------
 
@@ -218,7 +228,7 @@ class _Scanner:
         if plain is None:
             self._stop()
         self.at = plain.end()
-        return Node(Span(*plain.span()))
+        return Node(Span(*plain.span()), children=_NO_CHILDREN)
 
     def _string(self, raw: str) -> Node:
         start, self.at = self.at, self.at + len(raw)
@@ -227,7 +237,7 @@ class _Scanner:
         if quotes == 3 and raw.startswith("\n", 3):
             content += 1  # a newline right after the opening quotes is not part of the value
         has_escapes = raw[0] == '"' and "\\" in raw
-        return Node(Span(start, self.at), content=None if has_escapes else content)
+        return Node(Span(start, self.at), content=None if has_escapes else content, children=_NO_CHILDREN)
 
     def _array(self, depth: int) -> Node:
         start, children = self.at, dict[str | int, Node]()

@@ -157,7 +157,7 @@ def size(entry: Entry) -> int:
 
 def name(entry: Entry) -> str:
     value = text(entry)
-    check_name(entry, value, f'{entry.label} = "…"')
+    check_name(entry, value, entry.label)
     return value
 
 
@@ -193,10 +193,16 @@ def texts(entry: Entry) -> tuple[str, ...]:
     """A list of texts that are not empty, none twice."""
     entry.expect_list(f'{entry.label} = ["…"]')
     found: list[str] = read_each(entry, filled_text)
-    for index, value in enumerate(found):
-        if value in found[:index]:
-            entry.child(index).refuse(f"{quote(value)} is given twice", "remove one of them", "J018")
+    refuse_twins(entry, found)
     return tuple(found)
+
+
+def refuse_twins(entry: Entry, found: list[str]) -> None:
+    seen = set[str]()
+    for index, value in enumerate(found):
+        if value in seen:
+            entry.child(index).refuse(f"{quote(value)} is given twice", "remove one of them", "J018")
+        seen.add(value)
 
 
 def text_table(entry: Entry) -> dict[str, str]:

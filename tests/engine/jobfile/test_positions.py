@@ -180,3 +180,11 @@ def test_lines_and_columns_count_from_one() -> None:
     lines = LineIndex("ab\n\ncd")
     assert [lines.line_and_column(i) for i in range(7)] == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 2), (3, 3)]
     assert [lines.end_of_line(n) for n in (1, 2, 3)] == [2, 3, 6]
+
+
+@pytest.mark.parametrize(
+    "text", ["a = 1\na.b = 2\n", "a = 1\n[a.b]\nc = 2\n", "a = 'x'\n[[a]]\nb = 1\n", "a = 1\n[[a.b]]\n"]
+)
+def test_a_table_inside_a_plain_value_is_left_to_the_parser(text: str) -> None:
+    assert scan_toml(text).root.children["a"].children == {}
+    assert scan_toml("x = 1").root.children["x"].children == {}

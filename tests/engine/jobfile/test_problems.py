@@ -68,7 +68,7 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "a duration as number": (JOB + "task_timeout = «30»\n", [("J011", "task_timeout takes a duration in text, not a whole number", 'write task_timeout = "30s"')]),
     "a date": (JOB + "description = «2026-01-01 10:00:00»\n", [("J011", "description takes text, not a date or time", "write")]),
     "env with a number": (JOB + "env = { PORT = «8080» }\n", [("J011", "PORT takes text, not a whole number", 'write PORT = "8080"')]),
-    "run of numbers": ('[jobs.a]\nschedule = "@daily"\nrun = ["a", «1», «2.5»]\n', [("J011", "run[1] takes text, not a whole number", 'write run[1] = "1"'), ("J011", "run[2] takes text, not a number", "write")]),
+    "run of numbers": ('[jobs.a]\nschedule = "@daily"\nrun = ["a", «1», «2.5»]\n', [("J011", "run[1] takes text, not a whole number", 'write "1"'), ("J011", "run[2] takes text, not a number", "write")]),
     "run is a table": ('[jobs.a]\nschedule = "@daily"\nrun = «{}»\n', [("J011", "run takes a list of arguments or a line for the shell, not a table", 'write run = ["echo", "hello"]')]),
     "tags as text": (JOB + 'tags = «"a"»\n', [("J011", "tags takes a list, not text", 'write tags = ["…"]')]),
     "schedule as number": ('[jobs.a]\nschedule = «5»\nrun = "x"\n', [("J011", "schedule takes text, not a whole number", "write")]),
@@ -116,7 +116,7 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "tasks that differ by case": (TASK + '[[jobs.a.tasks]]\nname = «"T"»\nrun = "x"\n', [("J018", "task 'T' differs from 't' only by case", "give it another name")]),
     "jobs that differ by case": (JOB + JOB.replace("jobs.a", "jobs.«A»"), [("J018", "job 'A' differs from 'a' only by case", "give it another name")]),
     "a tag twice": (JOB + 'tags = ["x", «"x"»]\n', [("J018", "'x' is given twice", "remove one of them")]),
-    "a secret twice": (TASK + 'secrets = ["X", «"X"»]\n', [("J018", "the secret 'X' is given twice", "remove one of them")]),
+    "a secret twice": (TASK + 'secrets = ["X", «"X"»]\n', [("J018", "'X' is given twice", "remove one of them")]),
     "failure twice": (JOB + 'on_failure = "continue"\n«failure» = "fail_fast"\n', [("J018", "failure and on_failure mean the same", "remove one of them")]),
     # -- commands
     "an empty line": ('[jobs.a]\nschedule = "@daily"\nrun = «"  "»\n', [("J019", "run is empty", "write a command")]),
