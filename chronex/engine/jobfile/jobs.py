@@ -5,6 +5,7 @@ What the model lets a task inherit stays None there unless the task says it; eve
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -147,10 +148,11 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: str) -> tuple[Job, ...]:
     known: dict[str, str] = {}
     for name in entry.expect_table("[jobs.NAME] and its keys below it"):
         child = entry.child(name)
-        try:
+        with suppress(RefusedError):  # the rest of a job with a bad name is read all the same
             values.check_name(child, name, f"job {quote(name)}", at_key=True)
+        try:
             check_case(child, name, known, "job")
-            own = read_table(child, JOB, f"[jobs.{name}] and its keys below it")
+            own = read_table(child, JOB, f"[jobs.{child.label}] and its keys below it")
             jobs.append(build_job(name, child, own, defaults, zone))
         except RefusedError:
             continue
@@ -252,7 +254,7 @@ def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_task
     known: dict[str, str] = {}
     if found.has("tasks"):
         listed = entry.child("tasks")
-        listed.expect_list(f"[[jobs.{found.name}.tasks]] and its keys below it")
+        listed.expect_list(f"[[jobs.{quote(found.name)[1:-1]}.tasks]] and its keys below it")
         for child in listed.children():
             try:
                 tasks.append(_task(child, retry, around, known))
@@ -260,7 +262,7 @@ def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_task
                 continue
         needs_tasks = needs_tasks and not listed.value
     if needs_tasks:
-        hint = f'write run = ["echo", "hello"], or add [[jobs.{found.name}.tasks]]'
+        hint = f'write run = ["echo", "hello"], or add [[jobs.{quote(found.name)[1:-1]}.tasks]]'
         entry.report(f"job {quote(found.name)} has no tasks", hint, "J012", entry.key_span)
     return tuple(tasks)
 
