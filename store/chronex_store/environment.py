@@ -80,8 +80,7 @@ def open_environment(
     """Check the place, open the environment, check that it is ours. Nothing is changed by a refusal."""
     refuse_unpatched_library()
     real = prepare_directory(path, create=create, allow_network=allow_network)
-    if real in _open_paths:
-        raise StoreAlreadyOpenError(f"the store {real} is already open in this process; share that one")
+    refuse_second_open(real)
     if not create and not (real / DATA_FILE).exists():
         raise StoreRefusedError(f"there is no store in {real}; `chronex apply` makes one")
     refuse_other_namespace(real)
@@ -107,6 +106,19 @@ def _open_checked(real: Path, map_size: int, now_ms: int) -> Environment:
     except BaseException:
         env.close()
         raise
+
+
+def refuse_second_open(real: Path) -> None:
+    """Even opening and closing the file would drop the locks that the first one holds."""
+    if real in _open_paths:
+        raise StoreAlreadyOpenError(f"the store {real} is already open in this process; share that one")
+
+
+def open_unheld(real: Path) -> Environment:
+    """For a restore, which holds the directory already."""
+    env = _open_checked(real, 0, 0)
+    _open_paths.add(real)
+    return env
 
 
 def refuse_unpatched_library() -> None:

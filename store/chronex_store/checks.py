@@ -1,0 +1,157 @@
+"""What `doctor` looks at inside the file, in a process of its own: a damaged page can crash it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from lmdb import verify
+
+from chronex.engine import keys
+from chronex.engine.clock import SYSTEM_CLOCK
+from chronex.engine.ledger import index_keys
+from chronex.engine.ports import ReadTransaction, Row
+from chronex.engine.records import decode
+from chronex.errors import ChronexError, DamagedRecordError
+from chronex_store.lmdb_store import LmdbStore
+from chronex_store.places import DATA_FILE
+
+PAGE_OF_ROWS = 2000
+SHOWN = 20
+STRUCTURE_TRIES = 3
+WATCH_RATIO, ALARM_RATIO = 0.7, 0.9
+
+Report = Callable[[str, str, str, str], None]
+
+
+def run_checks(path: str, connection: Connection) -> None:
+    """The child's whole life: send findings as they are made, then the figures, then nothing."""
+
+    def report(severity: str, code: str, message: str, advice: str) -> None:
+        connection.send(("finding", (severity, code, message, advice)))
+
+    try:
+        check_structure(Path(path) / DATA_FILE, report)
+        with LmdbStore.open(path, create=False, allow_network=True) as store:
+            figures = check_store(store, report)
+        connection.send(("figures", figures))
+    except ChronexError as error:
+        report("error", type(error).__name__, str(error), "")
+    except Exception as error:
+        report("error", "unreadable", f"the store cannot be read: {error!r}", "restore your last backup")
+    connection.send(("done", None))
+    connection.close()
+
+
+def check_structure(data: Path, report: Report) -> None:
+    """Every page of the B-tree, read as bytes before LMDB is trusted with them."""
+    problems: list[str] = []
+    for _ in range(STRUCTURE_TRIES):
+        before = _newest_pages(data)
+        try:
+            problems = verify.verify(str(data))  # type: ignore[no-untyped-call]
+        except verify.VerifyError as error:
+            problems = [str(error)]
+        if not problems:
+            return
+        if _newest_pages(data) == before:
+            break
+    else:
+        report("info", "busy", "the pages were not checked, because the store is being written", "")
+        return
+    for problem in problems[:SHOWN]:
+        report("error", "page", f"damaged page: {problem}", "run `chronex restore` with your last backup")
+
+
+def _newest_pages(data: Path) -> bytes:
+    """The two meta pages: equal before and after means that nobody committed meanwhile."""
+    with data.open("rb") as file:
+        return file.read(8192)
+
+
+def check_store(store: LmdbStore, report: Report) -> dict[str, Any]:
+    env = store.environment().lmdb
+    stale = env.reader_check()
+    if stale:
+        report("info", "readers", f"{stale} readers of dead processes were cleared", "")
+    kinds = _check_rows(store, report)
+    space = store.space()
+    if space.ratio >= ALARM_RATIO:
+        report("error", "space", f"the map is {space.ratio:.0%} full", "keep less history, or grow the map")
+    elif space.ratio >= WATCH_RATIO:
+        report("warning", "space", f"the map is {space.ratio:.0%} full", "keep less history, or grow the map")
+    info = env.info()
+    return {
+        "format": store.environment().meta.format,
+        "records": dict(sorted(kinds.items())),
+        "readers": max(len(env.readers().strip().splitlines()) - 1, 0),
+        "max_readers": info["max_readers"],
+        "map_bytes": space.map_bytes,
+        "used_bytes": space.used_bytes,
+        "file_bytes": space.file_bytes,
+        "checked_ms": SYSTEM_CLOCK.wall_ms(),
+    }
+
+
+def _check_rows(store: LmdbStore, report: Report) -> Counter[str]:
+    """Row by row, in short transactions so that a running daemon is not held up."""
+    kinds: Counter[str] = Counter()
+    damaged: list[tuple[str, str]] = []
+    after: bytes | None = None
+
+    def look(tx: ReadTransaction) -> list[Row]:
+        rows = tx.scan(b"", after, PAGE_OF_ROWS)
+        for key, raw in rows:
+            kinds[chr(key[0])] += 1
+            problem = _problem(tx, key, raw)
+            if problem:
+                damaged.append(problem)
+        return rows
+
+    while rows := store.view(look):
+        after = rows[-1][0]
+    _report_rows(damaged, kinds, report)
+    return kinds
+
+
+def _problem(tx: ReadTransaction, key: bytes, raw: bytes) -> tuple[str, str] | None:
+    try:
+        if key[:1] in keys.INDEXES:
+            return _index_problem(tx, key)
+        record = decode(key, raw)
+    except DamagedRecordError as error:
+        return "record", str(error)
+    for index in index_keys(key, record):
+        if tx.get(index) is None:
+            return "index", f"the record {key!r} is missing from its index {index[:1].decode()}"
+    return None
+
+
+def _index_problem(tx: ReadTransaction, index: bytes) -> tuple[str, str] | None:
+    key = keys.record_of(index)
+    raw = tx.get(key) if key else None
+    if raw is None:
+        return "index", f"the index entry {index!r} stands for no record"
+    try:
+        is_right = index in index_keys(key, decode(key, raw))
+    except DamagedRecordError:
+        return None  # the record itself is reported
+    return None if is_right else ("index", f"the index entry {index!r} is out of date")
+
+
+def _report_rows(damaged: list[tuple[str, str]], kinds: Counter[str], report: Report) -> None:
+    advice = "run `chronex doctor --repair`: the record is put aside, everything else goes on"
+    for code, message in damaged[:SHOWN]:
+        report("error", code, message, advice)
+    if len(damaged) > SHOWN:
+        report("error", "more", f"{len(damaged) - SHOWN} more records or index entries are damaged", advice)
+    if kinds["Q"]:
+        report(
+            "warning",
+            "quarantine",
+            f"{kinds['Q']} damaged records are in quarantine",
+            "apply the job file again",
+        )
