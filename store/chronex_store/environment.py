@@ -29,6 +29,7 @@ from chronex.model.records import StoreMeta
 from chronex.version import __version__
 from chronex_store.daemon_lock import refuse_other_namespace
 from chronex_store.faults import is_no_space, translate, translate_open
+from chronex_store.header import Header, has_every_page_in_use, inspect
 from chronex_store.places import (
     DATA_FILE,
     DIRECTORY_MODE,
@@ -44,6 +45,8 @@ MAX_READERS = 1024
 DEFAULT_MAP_SIZE = (1 << 30) if sys.maxsize > 1 << 32 else (64 << 20)
 # LMDB sizes its lock file as header plus 64 bytes a reader; 17 pages hold 1024 readers and a little more.
 LOCK_FILE_BYTES = 17 * 4096
+
+_NOT_YET = (Header.MISSING, Header.UNBORN)
 
 _open_paths: set[Path] = set()
 
@@ -84,14 +87,14 @@ def open_environment(
     if not create and not (real / DATA_FILE).exists():
         raise StoreRefusedError(f"there is no store in {real}; `chronex apply` makes one")
     refuse_other_namespace(real)
-    with directory_held(real):
+    with directory_held(real, exclusive=inspect(real / DATA_FILE) in _NOT_YET):
         env = _open_checked(real, map_size, now_ms)
     _open_paths.add(real)
     return env
 
 
 def _open_checked(real: Path, map_size: int, now_ms: int) -> Environment:
-    is_new = not (real / DATA_FILE).exists()
+    is_new = _begin_or_refuse(real / DATA_FILE)
     _allocate_lock_file(real)
     env = _open_lmdb(real, (map_size or DEFAULT_MAP_SIZE) if is_new else map_size)
     try:
@@ -106,6 +109,22 @@ def _open_checked(real: Path, map_size: int, now_ms: int) -> Environment:
     except BaseException:
         env.close()
         raise
+
+
+def _begin_or_refuse(data: Path) -> bool:
+    """True for a store that is yet to be made, also when its maker died before the first commit."""
+    match inspect(data):
+        case Header.SHORT if not has_every_page_in_use(data):
+            raise StoreDamagedError(f"{data} was cut short; run `chronex restore` with your last backup")
+        case Header.FOREIGN:
+            raise ForeignStoreError(
+                f"{data} is no Chronex store, or a damaged one; restore a backup or choose another directory"
+            )
+        case Header.UNBORN:
+            os.truncate(data, 0)
+            return True
+        case found:
+            return found is Header.MISSING
 
 
 def refuse_second_open(real: Path) -> None:

@@ -6,9 +6,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from chronex.engine.ports import Row, Transaction
 from chronex_store import LmdbStore, MemoryStore
@@ -89,4 +90,11 @@ def rows(store: LmdbStore | MemoryStore) -> list[Row]:
 
 
 TestStoresAgree = StoresAgree.TestCase
-TestStoresAgree.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestStoresAgree.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+
+
+@pytest.mark.torture
+def test_the_stores_agree_for_long() -> None:
+    run_state_machine_as_test(
+        StoresAgree, settings=settings(max_examples=5000, stateful_step_count=50, deadline=None)
+    )
