@@ -161,6 +161,7 @@ class LmdbStore:
     def close(self) -> None:
         if self._pid != os.getpid():
             return
+        self._nesting.refuse_nesting()
         self._group.close()
         self._waiting.close()
         with self._gate:

@@ -75,6 +75,15 @@ class TestAtomicity:
             store.update(change_everything)
         assert store.view(lambda tx: tx.scan(b"J")) == [(b"Ja", b"vJa"), (b"Jb", b"vJb")]
 
+    def test_any_exception_of_fn_is_its_callers_own(self, store: Store) -> None:
+        def leave(tx: Transaction) -> None:
+            tx.put(b"Jx", b"")
+            raise SystemExit(7)
+
+        with pytest.raises(SystemExit):
+            store.update(leave)
+        assert keys_of(store, b"J") == []
+
     def test_a_failing_update_leaves_its_neighbours_alone(self, store: Store) -> None:
         def work(number: int) -> None:
             key = b"J%03d" % number
@@ -387,6 +396,18 @@ class TestClose:
         store.close()
         thread.join(5)
         assert raised == [StoreClosedError]
+
+    async def test_it_wakes_those_who_wait_on_an_event_loop(self, store: Store) -> None:
+        before = await store.wait_async(-1, 0)
+        waiting = asyncio.create_task(store.wait_async(before, 20))
+        await asyncio.sleep(0.02)
+        store.close()
+        with pytest.raises(StoreClosedError):
+            await asyncio.wait_for(waiting, 5)
+
+    def test_it_is_refused_inside_a_transaction(self, store: Store) -> None:
+        with pytest.raises(NestedTransactionError):
+            store.update(lambda _: store.close())
 
     def test_now_is_the_clock_of_the_store(self, store: Store) -> None:
         assert abs(store.now() - time.time() * 1000) < 1000

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from chronex.engine.clock import SystemClock
 from chronex.engine.ledger import pages
 from chronex.engine.ports import Row
+from chronex.errors import StoreError
 from chronex_store import LmdbStore
 
 from .processes import assert_sound, command, run_worker, start_worker
@@ -122,10 +124,7 @@ def test_a_writer_killed_inside_an_update_leaves_nothing_and_blocks_nobody(path:
 
 
 def test_two_hundred_killed_readers_are_cleared(path: Path) -> None:
-    worker = start_worker(command("read_for_ever", path, 200))
-    assert worker.stdout is not None
-    for _ in range(200):
-        assert worker.stdout.readline() == "held\n"
+    worker = hold_snapshots(path, 200)
     with LmdbStore.open(path) as store:
         assert len(store.environment().lmdb.readers().splitlines()) > 200
     worker.kill()
@@ -133,6 +132,46 @@ def test_two_hundred_killed_readers_are_cleared(path: Path) -> None:
     with LmdbStore.open(path) as store:
         assert store.environment().lmdb.reader_check() == 0, "opening had not cleared them"
         assert len(store.environment().lmdb.readers().splitlines()) < 5
+
+
+class SetClock(SystemClock):
+    """Real, but for the monotonic hand, which can be moved on."""
+
+    ahead_ms = 0
+
+    def monotonic_ms(self) -> int:
+        return super().monotonic_ms() + self.ahead_ms
+
+
+def hold_snapshots(path: Path, count: int) -> subprocess.Popen[str]:
+    worker = start_worker(command("read_for_ever", path, count))
+    assert worker.stdout is not None
+    for _ in range(count):
+        assert worker.stdout.readline() == "held\n"
+    return worker
+
+
+def test_killed_readers_are_cleared_every_minute(path: Path) -> None:
+    clock = SetClock()
+    with LmdbStore.open(path, clock=clock) as store:
+        worker = hold_snapshots(path, 20)
+        worker.kill()
+        worker.communicate()
+        store.view(lambda tx: tx.get(b"J"))
+        assert len(store.environment().lmdb.readers().splitlines()) > 20
+        clock.ahead_ms = 61_000
+        store.view(lambda tx: tx.get(b"J"))
+        assert len(store.environment().lmdb.readers().splitlines()) < 5
+
+
+def test_when_every_reader_slot_is_taken_the_dead_are_cleared(path: Path) -> None:
+    with LmdbStore.open(path) as store:
+        worker = hold_snapshots(path, store.environment().lmdb.info()["max_readers"])
+        with pytest.raises(StoreError, match="READERS_FULL"):
+            store.view(lambda tx: tx.get(b"J"))
+        worker.kill()
+        worker.communicate()
+        assert store.view(lambda tx: tx.get(b"J")) is None
 
 
 def test_a_commit_wakes_another_process_within_50_ms(path: Path) -> None:
