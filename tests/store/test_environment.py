@@ -67,7 +67,7 @@ class TestFiles:
         finally:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / "deep" / "store").stat().st_mode) == 0o700
-        assert set(modes) == {"data.mdb", "lock.mdb", "daemon.lock"}
+        assert set(modes) == {"data.mdb", "lock.mdb", "daemon.lock", "reserve"}
         assert all(mode & 0o177 == 0 for mode in modes.values()), modes
 
     def test_commits_are_durable_by_the_flags_that_are_read_back(self, lmdb_store: LmdbStore) -> None:

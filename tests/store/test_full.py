@@ -131,3 +131,17 @@ def test_a_full_disk_stops_updates_until_there_is_room_again(tiny_disk: Path) ->
     finally:
         store.close()
     assert_sound(tiny_disk / "store")
+
+
+def test_on_a_full_disk_the_end_of_running_work_is_recorded_all_the_same(tiny_disk: Path) -> None:
+    with LmdbStore.open(tiny_disk / "store") as store:
+        eat_all_room(tiny_disk / "output-of-a-job")
+        with pytest.raises(StoreFullError):
+            store.update(lambda tx: tx.put(b"Qmore", b"x" * 60_000))
+        for number in range(10):
+            store.update(lambda tx, n=number: tx.put(b"Qend%d" % n, b"x" * 2000), essential=True)  # type: ignore[misc]
+        assert not (store.path / "reserve").exists()
+    (tiny_disk / "output-of-a-job").unlink()
+    with LmdbStore.open(tiny_disk / "store") as store:
+        assert (store.path / "reserve").exists()
+        assert len(store.view(lambda tx: tx.scan(b"Qend"))) == 10
