@@ -64,9 +64,11 @@ def room_of(path: Path) -> str:
 def imported_rooms(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text())):
         names: list[str] = []
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}:{node.lineno} relative import"
             module = node.module or ""
             names = [f"{module}.{alias.name}" for alias in node.names] if module == "chronex" else [module]
@@ -86,9 +88,7 @@ def imported_rooms(path: Path) -> Iterator[tuple[int, str]]:
 def test_imports_run_one_way(path: Path) -> None:
     room = room_of(path)
     for line, imported in imported_rooms(path):
-        assert imported == room or imported in ALLOWED[room], (
-            f"{path}:{line}: {room} may not import {imported}"
-        )
+        assert imported == room or imported in ALLOWED[room], f"{path}:{line}: {room} may not import {imported}"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -119,9 +119,7 @@ class Reading:
         start = keys.job_key(after) if after is not None else None
         return self.scan(keys.JOB, Job, start, limit)
 
-    def occurrences(
-        self, job: str, before_ms: int | None = None, limit: int = SCAN_LIMIT
-    ) -> list[Occurrence]:
+    def occurrences(self, job: str, before_ms: int | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """The history of a job, newest first."""
         after = keys.occurrence_key(job, before_ms) if before_ms is not None else None
         return self.scan(keys.within_job(keys.OCCURRENCE, job), Occurrence, after, limit, reverse=True)
@@ -191,9 +189,7 @@ class Reading:
         reverse: bool = False,
     ) -> list[R]:
         rows = self.tx.scan(prefix, after, limit, reverse)
-        return cast(
-            "list[R]", [record for key, raw in rows if (record := self._decode(key, raw)) is not None]
-        )
+        return cast("list[R]", [record for key, raw in rows if (record := self._decode(key, raw)) is not None])
 
     def _listed(self, index: bytes, job: str | None, kind: type[R], limit: int) -> list[R]:
         prefix = index if job is None else keys.within_job(index, job)
@@ -266,9 +262,7 @@ class Ledger(Reading):
                 self.tx.delete(index)
         return self.tx.delete(key)
 
-    def advance(
-        self, record: Claimed, destination: State, *, owner: str | None = None, **changes: Any
-    ) -> Claimed:
+    def advance(self, record: Claimed, destination: State, *, owner: str | None = None, **changes: Any) -> Claimed:
         """Move a record along the transition table, if it is still what the caller believes it to be.
 
         `record` is what the caller decided on: its state and epoch must still stand in the store, and its

@@ -38,7 +38,5 @@ def attempt_id(run: str, number: int) -> str:
 def check_name(name: str, what: str = "job") -> str:
     """The name of a job or task is part of its key: letters, digits, `_`, `-`, at most 128 of them."""
     if not _NAME.fullmatch(name):
-        raise ChronexError(
-            f"{name[:40]!r} cannot name a {what}; use 1 to {MAX_NAME} letters, digits, '_' and '-'"
-        )
+        raise ChronexError(f"{name[:40]!r} cannot name a {what}; use 1 to {MAX_NAME} letters, digits, '_' and '-'")
     return name

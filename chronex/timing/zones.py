@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import zoneinfo
 from bisect import bisect_right
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from chronex.errors import UnknownZoneError
 from chronex.timing.tzif import ZoneData, read_tzif
@@ -21,12 +19,13 @@ ERA_BITS = 31
 FIRST_SECOND = -62_135_596_800  # 0001-01-01T00:00:00Z
 LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 _DAY = 86_400
+# From 1970 to 2105 each zone also knows which local days no clock change touches.
+KNOWN_DAYS = range(2, (2 << ERA_BITS) // _DAY - 2)
 
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class ClockChange:
+class ClockChange(NamedTuple):
     """The wall clock of a zone is set at `at` (UTC seconds)."""
 
     at: int
@@ -45,12 +44,14 @@ class _ChangeSource(Protocol):
 class Zone:
     """A zone by name. Equal names are the same object for as long as the process lives."""
 
-    __slots__ = ("_eras", "_source", "name", "timelines", "tzinfo")
+    __slots__ = ("_eras", "_restless", "_source", "epoch", "name", "timelines", "tzinfo")
 
     def __init__(self, name: str, tz: tzinfo, source: _ChangeSource) -> None:
         self.name = name
         self.tzinfo = tz
+        self.epoch = datetime(1970, 1, 1, tzinfo=tz)  # midnight on this zone's wall, not an instant
         self._source = source
+        self._restless: frozenset[int] | None = None
         self._eras: dict[int, tuple[list[int], list[int]]] = {}
         self.timelines: dict[object, object] = {}
 
@@ -77,6 +78,15 @@ class Zone:
         found = self.changes(after + 1, after + within_years * 366 * _DAY)
         return found[0] if found else None
 
+    @property
+    def restless_days(self) -> frozenset[int]:
+        """The local days of KNOWN_DAYS within a day of a clock change; on all others the wall is simple."""
+        if self._restless is None:
+            changes = self.changes(KNOWN_DAYS.start * _DAY, KNOWN_DAYS.stop * _DAY)
+            near = (c.at // _DAY + shift for c in changes for shift in (-2, -1, 0, 1, 2))
+            self._restless = frozenset(near)
+        return self._restless
+
     def _era(self, era: int) -> tuple[list[int], list[int]]:
         if era not in self._eras:
             start, end = era << ERA_BITS, (era + 1) << ERA_BITS
@@ -86,16 +96,14 @@ class Zone:
         return self._eras[era]
 
 
-@dataclass(frozen=True, slots=True)
-class _FixedSource:
+class _FixedSource(NamedTuple):
     offset: int
 
     def changes(self, start: int, end: int) -> tuple[int, list[tuple[int, int]]]:
         return self.offset, []
 
 
-@dataclass(frozen=True, slots=True)
-class _ProbedSource:
+class _ProbedSource(NamedTuple):
     """A tzinfo of unknown make: ask it once a day and bisect where its answer changed."""
 
     tz: tzinfo
@@ -137,7 +145,7 @@ def load_zone(name: str) -> Zone:
         # right/ counts leap seconds, which POSIX time and every clock here do not.
         raise UnknownZoneError(name)
     try:
-        tz = zoneinfo.ZoneInfo(name)
+        tz = UTC if name == "UTC" else zoneinfo.ZoneInfo(name)
         data = read_tzif(_zone_file(name))
     except (OSError, ValueError, LookupError, ModuleNotFoundError):
         raise UnknownZoneError(name) from None
@@ -177,6 +185,8 @@ def _zone_file(name: str) -> bytes:
         path = Path(directory, *name.split("/"))
         if path.is_file():
             return path.read_bytes()
+    from importlib import resources  # costs as much as reading a zone, and most hosts have zone data
+
     *folders, last = name.split("/")
     package = ".".join(["tzdata", "zoneinfo", *folders])
     return resources.files(package).joinpath(last).read_bytes()
@@ -185,6 +195,8 @@ def _zone_file(name: str) -> bytes:
 @lru_cache(maxsize=1)
 def zone_names() -> tuple[str, ...]:
     """All names worth suggesting to a person, sorted."""
+    from importlib import resources
+
     try:
         listed = resources.files("tzdata").joinpath("zones").read_text("ascii").split()
     except (OSError, ModuleNotFoundError):
@@ -195,6 +207,7 @@ def zone_names() -> tuple[str, ...]:
 __all__ = [
     "ERA_BITS",
     "FIRST_SECOND",
+    "KNOWN_DAYS",
     "LAST_SECOND",
     "ClockChange",
     "Zone",

@@ -197,9 +197,7 @@ def _read_meta(env: Any, path: Path) -> StoreMeta | None:
     if raw is None:
         if is_empty:
             return None
-        raise ForeignStoreError(
-            f"{path} holds a database that is not a Chronex store; choose another directory"
-        )
+        raise ForeignStoreError(f"{path} holds a database that is not a Chronex store; choose another directory")
     try:
         meta = decode(keys.STORE_META, raw)
     except DamagedRecordError as error:

@@ -18,9 +18,7 @@ from chronex.errors import (
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.BadValsizeError)
-MAP_FULL = (
-    "the store's map is full and nothing was written; keep less history, or grow it with the daemon stopped"
-)
+MAP_FULL = "the store's map is full and nothing was written; keep less history, or grow it with the daemon stopped"
 
 
 def is_no_space(error: lmdb.Error) -> bool:

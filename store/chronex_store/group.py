@@ -29,9 +29,7 @@ class Update:
 
     __slots__ = ("done", "error", "essential", "fn", "future", "lead", "next", "result", "wake", "woken")
 
-    def __init__(
-        self, fn: Callable[[Any], Any], essential: bool, future: asyncio.Future[Any] | None = None
-    ) -> None:
+    def __init__(self, fn: Callable[[Any], Any], essential: bool, future: asyncio.Future[Any] | None = None) -> None:
         self.fn = fn
         self.essential = essential
         self.future = future

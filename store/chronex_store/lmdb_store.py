@@ -93,9 +93,7 @@ class LmdbStore:
     ) -> LmdbStore:
         """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError."""
         now = clock.wall_ms()
-        env = open_environment(
-            Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now
-        )
+        env = open_environment(Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now)
         return cls(migrate_if_older(env, now), clock)
 
     def __enter__(self) -> LmdbStore:

@@ -101,9 +101,7 @@ class MemoryReading:
     @property
     def _live(self) -> _Rows:
         if self._rows is None:
-            raise StoreClosedError(
-                "the transaction is over; read and write only inside the function given to it"
-            )
+            raise StoreClosedError("the transaction is over; read and write only inside the function given to it")
         return self._rows
 
     def get(self, key: bytes) -> bytes | None:

@@ -48,9 +48,7 @@ def test_an_index_key_names_its_record(index: bytes) -> None:
 
 def test_tags_are_distinct() -> None:
     tags = [
-        value
-        for name, value in vars(keys).items()
-        if name.isupper() and type(value) is bytes and len(value) == 1
+        value for name, value in vars(keys).items() if name.isupper() and type(value) is bytes and len(value) == 1
     ]
     assert len(tags) == len(set(tags)) == 17
 

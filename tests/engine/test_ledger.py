@@ -60,9 +60,7 @@ def test_an_occurrence_moves_through_the_indexes(store: MemoryStore) -> None:
     assert read(store, Reading.next_due_ms) == AT + 5
     queued = write(store, lambda ledger: ledger.advance(OCCURRENCE, OccurrenceState.QUEUED))
     assert read(store, lambda r: r.queued("backup")) == [queued]
-    running = write(
-        store, lambda ledger: ledger.advance(queued, OccurrenceState.RUNNING, owner=None, epoch=1)
-    )
+    running = write(store, lambda ledger: ledger.advance(queued, OccurrenceState.RUNNING, owner=None, epoch=1))
     assert read(store, lambda r: (r.active("backup"), r.active(), r.active("other"))) == (
         [running],
         [running],

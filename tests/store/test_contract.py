@@ -212,9 +212,7 @@ class TestScan:
     def rows(self, store: Store) -> None:
         put_all(store, *reversed(self.KEYS))
 
-    @pytest.mark.parametrize(
-        "prefix", [b"A", b"A\0", b"A\xff", b"B", b"C", b"\xff", b"\xff\xff", b"A\0\xff\0"]
-    )
+    @pytest.mark.parametrize("prefix", [b"A", b"A\0", b"A\xff", b"B", b"C", b"\xff", b"\xff\xff", b"A\0\xff\0"])
     @pytest.mark.parametrize("reverse", [False, True])
     def test_rows_come_in_byte_order(self, store: Store, prefix: bytes, reverse: bool) -> None:
         expected = sorted((k for k in self.KEYS if k.startswith(prefix)), reverse=reverse)
@@ -241,9 +239,7 @@ class TestScan:
 
         store.update(disturb)
         rest = keys_of(store, b"A", after=first[-1], reverse=reverse)
-        left = {k for k in self.KEYS if k.startswith(b"A")} - set(first) | {
-            b"A\0\0" if reverse else b"A\xff\0"
-        }
+        left = {k for k in self.KEYS if k.startswith(b"A")} - set(first) | {b"A\0\0" if reverse else b"A\xff\0"}
         assert rest == sorted(left, reverse=reverse)
 
     @pytest.mark.parametrize("after", [b"", b"0", b"A\0", b"Ab", b"Z", b"\xff\xff\xff"])

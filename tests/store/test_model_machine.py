@@ -60,16 +60,10 @@ class StoresAgree(RuleBasedStateMachine):
                 outcomes.append(["failed"])
         assert outcomes[0] == outcomes[1]
 
-    @rule(
-        prefix=st.binary(max_size=2), after=st.none() | KEYS, limit=st.integers(0, 5), reverse=st.booleans()
-    )
+    @rule(prefix=st.binary(max_size=2), after=st.none() | KEYS, limit=st.integers(0, 5), reverse=st.booleans())
     def scan(self, prefix: bytes, after: bytes | None, limit: int, reverse: bool) -> None:
         found = [
-            [
-                row
-                for row in store.view(lambda tx: tx.scan(prefix, after, limit + 2, reverse))
-                if row[0] != b"Mstore"
-            ]
+            [row for row in store.view(lambda tx: tx.scan(prefix, after, limit + 2, reverse)) if row[0] != b"Mstore"]
             for store in (self.real, self.model)
         ]
         assert found[0][:limit] == found[1][:limit]

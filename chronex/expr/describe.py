@@ -1,0 +1,276 @@
+"""English for every expression, written from its meaning (the value sets), never from its spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chronex.expr.durations import format_duration
+from chronex.expr.fields import Anchor, DayRule, FieldSet
+from chronex.expr.meaning import Cron, Every, Meaning, Once, Repeating
+from chronex.expr.moments import Moment, Period
+from chronex.expr.options import Options
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July",
+    "August", "September", "October", "November", "December",
+)  # fmt: skip
+_WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_ORDINALS = {1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 5: "5th"}
+_MOST_CLOCK_TIMES = 6
+
+
+def describe(meaning: Meaning) -> str:
+    match meaning.body:
+        case Cron() as cron:
+            text = _time_text(cron) + _day_text(cron)
+        case Every(low, None):
+            text = f"Every {format_duration(low)}"
+        case Every(low, int() as high):
+            text = f"Every {format_duration(low)} to {format_duration(high)} (randomized)"
+        case Once() as once:
+            text = _once_text(once)
+        case Repeating() as repeating:
+            text = _repeating_text(repeating)
+    zone = f" ({meaning.zone})" if meaning.zone else ""
+    return text + zone + _options_text(meaning.options)
+
+
+# -- lists and runs -------------------------------------------------------------------------------------------
+
+
+def _join(items: Sequence[str], last: str = "and") -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def values_of(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+
+def _runs(values: Iterable[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for value in values:
+        if runs and runs[-1][1] == value - 1:
+            runs[-1] = (runs[-1][0], value)
+        else:
+            runs.append((value, value))
+    return runs
+
+
+def _spoken(values: Sequence[int], names: Sequence[str] | None = None) -> str:
+    """`1, 5 through 9 and 20`; a run of two is two values."""
+    words: list[str] = []
+    for first, last in _runs(values):
+        start, end = (names[first], names[last]) if names else (str(first), str(last))
+        if last - first > 1:
+            words.append(f"{start} through {end}")
+        else:
+            words.extend([start] if first == last else [start, end])
+    return _join(words)
+
+
+def _even_step(values: Sequence[int], size: int) -> int | None:
+    """The step of values spread evenly around a field of `size`: 5, 20, 35, 50 of 60 give 15."""
+    if len(values) < 2 or size % len(values):
+        return None
+    step = size // len(values)
+    return step if values == list(range(values[0], size, step)) and values[0] < step else None
+
+
+# -- time of day ----------------------------------------------------------------------------------------------
+
+
+def _time_text(cron: Cron) -> str:
+    seconds, minutes, hours = (values_of(f.values) for f in (cron.second, cron.minute, cron.hour))
+    if len(seconds) == 1 and len(minutes) * len(hours) <= _MOST_CLOCK_TIMES and len(hours) < 24:
+        return _clock_times(hours, minutes, seconds[0])
+    if seconds == [0]:
+        return _minutes_text(minutes, hours)
+    return _seconds_text(seconds, minutes, hours)
+
+
+def _clock_times(hours: list[int], minutes: list[int], second: int) -> str:
+    times = [f"{h:02}:{m:02}" + (f":{second:02}" if second else "") for h in hours for m in minutes]
+    return "At midnight" if times == ["00:00"] else f"At {_join(times)}"
+
+
+def _minutes_text(minutes: list[int], hours: list[int]) -> str:
+    step = _even_step(minutes, 60)
+    if len(minutes) == 60:
+        return "Every minute" + _during(hours)
+    if step:
+        start = f" from minute {minutes[0]}" if minutes[0] else ""
+        return f"Every {step} minutes{start}" + _during(hours)
+    hour_step = _even_step(hours, 24)
+    at = f" at {_plural('minute', minutes)}"
+    if len(hours) == 24:
+        return f"Every hour{at}"
+    if hour_step:
+        start = f" from {hours[0]:02}:00" if hours[0] else ""
+        return f"Every {hour_step} hours{start}{at}"
+    return f"At {_plural('minute', minutes)} of {_hours(hours)}"
+
+
+def _seconds_text(seconds: list[int], minutes: list[int], hours: list[int]) -> str:
+    step = _even_step(seconds, 60)
+    if len(seconds) == 60:
+        text = "Every second"
+    elif step:
+        text = f"Every {step} seconds" + (f" from second {seconds[0]}" if seconds[0] else "")
+    elif len(minutes) == 60:
+        return f"Every minute at {_plural('second', seconds)}" + _during(hours)
+    else:
+        text = f"At {_plural('second', seconds)}"
+    if len(minutes) == 60:
+        return text + _during(hours)
+    minute_step = _even_step(minutes, 60)
+    if minute_step:
+        start = f" from minute {minutes[0]}" if minutes[0] else ""
+        which = f" of every {minute_step}{_ordinal_suffix(minute_step)} minute{start}"
+    else:
+        which = f" of {_plural('minute', minutes)}"
+    return text + which + (" of every hour" if len(hours) == 24 else f" of {_hours(hours)}")
+
+
+def _ordinal_suffix(number: int) -> str:
+    return "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
+def _plural(unit: str, values: list[int]) -> str:
+    return f"{unit}{'s' if len(values) > 1 else ''} {_spoken(values)}"
+
+
+def _hours(hours: list[int]) -> str:
+    names = [f"{h:02}" for h in range(24)]
+    return f"hour{'s' if len(hours) > 1 else ''} {_spoken(hours, names)}"
+
+
+def _during(hours: list[int]) -> str:
+    """`, from 09:00 through 17:59`; a stretch over midnight is one stretch."""
+    if len(hours) == 24:
+        return ""
+    runs = _runs(hours)
+    if len(runs) > 1 and runs[0][0] == 0 and runs[-1][1] == 23:
+        runs = [*runs[1:-1], (runs[-1][0], runs[0][1])]
+    if len(runs) > 3 and (step := _even_step(hours, 24)):
+        start = f" from {hours[0]:02}:00" if hours[0] else ""
+        return f", in every {step}{_ordinal_suffix(step)} hour{start}"
+    return f", from {_join([f'{first:02}:00 through {last:02}:59' for first, last in runs])}"
+
+
+# -- days -----------------------------------------------------------------------------------------------------
+
+
+def _day_text(cron: Cron) -> str:
+    dom, dow = cron.day_of_month, cron.day_of_week
+    months = values_of(cron.month.values)
+    month_names = "" if len(months) == 12 else _spoken(months, ("", *_MONTHS))
+    by_day, by_weekday = _day_of_month_text(dom), _weekday_text(dow)
+    every_day = by_day == "" or by_weekday == ""
+    if (dom.is_star and dow.is_star) or (every_day and not dom.is_star and not dow.is_star):
+        return f" in {month_names}" if month_names else ""
+    if dom.is_star or dow.is_star:
+        text = by_weekday if dom.is_star else by_day
+        of = " of " if dow.is_star and dom.rule is None and text else " in "
+        return text + (f"{of}{month_names}" if month_names else "")
+    joined = f"{by_day} or {by_weekday.removeprefix(',').removeprefix(' ')}"
+    return joined + (f", in {month_names}" if month_names else "")
+
+
+def _day_of_month_text(field: FieldSet) -> str:
+    if field.rule is not None:
+        return _rule_text(field.rule)
+    days = values_of(field.values)
+    return "" if len(days) == 31 else f" on {_plural('day', days)}"
+
+
+def _weekday_text(field: FieldSet) -> str:
+    if field.rule is not None:
+        return _rule_text(field.rule)
+    days = values_of(field.values)
+    if len(days) == 7:
+        return ""
+    run = _weekday_run(days)
+    if run and len(days) > 2:
+        return f", {_WEEKDAYS[run[0]]} through {_WEEKDAYS[run[1]]}"
+    monday_first = sorted(days, key=lambda day: (day - 1) % 7)
+    return f" on {_join([_WEEKDAYS[day] for day in monday_first])}"
+
+
+def _weekday_run(days: list[int]) -> tuple[int, int] | None:
+    """First and last day when the days are one stretch of the week, over Sunday if need be."""
+    starts = [day for day in days if (day - 1) % 7 not in days]
+    if len(starts) != 1:
+        return None
+    return starts[0], (starts[0] + len(days) - 1) % 7
+
+
+def _rule_text(rule: DayRule) -> str:
+    before_last = f"{rule.number} day{'s' if rule.number != 1 else ''} before the last day of the month"
+    match rule.anchor:
+        case Anchor.LAST_DAY:
+            return f" on {before_last}" if rule.number else " on the last day of the month"
+        case Anchor.LAST_WEEKDAY:
+            nearest = f" on the nearest weekday to {before_last}"
+            return nearest if rule.number else " on the last weekday of the month"
+        case Anchor.NEAREST_WEEKDAY:
+            return f" on the nearest weekday to day {rule.number}"
+        case Anchor.LAST_OF_WEEKDAY:
+            return f" on the last {_WEEKDAYS[rule.weekday]}"
+        case Anchor.NTH_OF_WEEKDAY:
+            return f" on the {_ORDINALS[rule.number]} {_WEEKDAYS[rule.weekday]}"
+
+
+# -- the other kinds, and options -----------------------------------------------------------------------------
+
+
+def _once_text(once: Once) -> str:
+    if once.relative is not None:
+        return f"Once, {format_duration(once.relative)} from reference time"
+    assert once.at is not None
+    return f"Once at {_moment_text(once.at)}"
+
+
+def _moment_text(moment: Moment) -> str:
+    text = str(moment)
+    day, _, clock = text.partition("T")
+    offset = ""
+    for mark in ("Z", "+", "-"):
+        if mark in clock:
+            clock, _, rest = clock.partition(mark)
+            offset = " UTC" if mark == "Z" else f" {mark}{rest}"
+    return f"{day} {clock.removesuffix(':00') if len(clock) == 8 else clock}{offset}"
+
+
+def _repeating_text(repeating: Repeating) -> str:
+    count = repeating.repetitions
+    runs = "" if count is None else f", {count + 1} time{'s' if count else ''}"
+    return f"Every {_period_text(repeating.period)} from {_moment_text(repeating.start)}{runs}"
+
+
+def _period_text(period: Period) -> str:
+    years, months = divmod(period.months, 12)
+    weeks, days = divmod(period.days, 7) if period.days % 7 == 0 else (0, period.days)
+    parts = [(years, "year"), (months, "month"), (weeks, "week"), (days, "day")]
+    words = [f"{count} {unit}{'s' if count > 1 else ''}" for count, unit in parts if count]
+    if period.elapsed_ms:
+        words.append(format_duration(period.elapsed_ms))
+    return _join(words).removeprefix("1 ") if len(words) == 1 else _join(words)
+
+
+def _options_text(options: Options) -> str:
+    parts = []
+    if options.jitter:
+        parts.append(f"with up to {format_duration(options.jitter)} jitter")
+    if options.stagger:
+        parts.append(f"with {format_duration(options.stagger)} stagger")
+    if options.window:
+        parts.append(f"within {format_duration(options.window)} window")
+    if options.from_:
+        parts.append(f"from {options.from_ if options.from_.is_date else _moment_text(options.from_)}")
+    if options.until:
+        parts.append(f"until {options.until if options.until.is_date else _moment_text(options.until)}")
+    if options.max:
+        parts.append(f"max {options.max} execution{'s' if options.max > 1 else ''}")
+    if options.tags:
+        parts.append(f"tagged {', '.join(options.tags)}")
+    return "".join(f", {part}" for part in parts)

@@ -1,0 +1,172 @@
+"""The meaning of an expression as an immutable value: equal by meaning, printed in one canonical form."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple, TypeAlias
+
+from chronex.expr.durations import format_duration
+from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, FieldSet
+from chronex.expr.moments import Moment, Period, moment_from_instant
+from chronex.expr.options import NO_OPTIONS, Options
+
+ALIASES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+
+class Cron(NamedTuple):
+    second: FieldSet
+    minute: FieldSet
+    hour: FieldSet
+    day_of_month: FieldSet
+    month: FieldSet
+    day_of_week: FieldSet
+    has_seconds: bool
+    alias: str | None = None
+
+    @property
+    def is_interval(self) -> bool:
+        """The kind that fires on both passes of an overlap (specs/timing.md)."""
+        in_seconds = self.has_seconds and self.second.is_interval
+        return in_seconds or self.minute.is_interval or self.hour.is_interval
+
+    @property
+    def written_fields(self) -> tuple[FieldSet, ...]:
+        return self[0:6] if self.has_seconds else self[1:6]
+
+    def __str__(self) -> str:
+        if self.alias:
+            return self.alias
+        return (
+            " ".join(_canonical_field(f.text) for f in self.written_fields[:-1])
+            + " "
+            + _canonical_weekday(self.day_of_week.text)
+        )
+
+    def meaning_key(self) -> tuple[Any, ...]:
+        times = (self.second.values, self.minute.values, self.hour.values)
+        return (
+            "cron",
+            *times,
+            self.is_interval,
+            self.month.values,
+            *_day_key(self.day_of_month, self.day_of_week),
+        )
+
+
+def _day_key(day: FieldSet, weekday: FieldSet) -> tuple[Any, ...]:
+    """Which days match, so that `1-31` beside `*` is every day, as is any OR with a full field."""
+    day_part = (day.values, day.rule)
+    weekday_part = (weekday.values, weekday.rule)
+    any_day = day_part == (DAY_OF_MONTH.star.values, None)
+    any_weekday = weekday_part == (DAY_OF_WEEK.star.values, None)
+    if day.is_star or weekday.is_star:
+        restricted = (any_day and weekday.is_star) or (any_weekday and day.is_star)
+        return ("every",) if restricted else ("days", day_part) if weekday.is_star else ("weekdays", weekday_part)
+    return ("every",) if any_day or any_weekday else ("either", day_part, weekday_part)
+
+
+_LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+_LONE_SEVEN = re.compile(r"(?<![^,])7(?=$|,|L|#)")
+
+
+def _canonical_field(text: str) -> str:
+    return "*" if text == "?" else _LEADING_ZEROS.sub("", text.upper())
+
+
+def _canonical_weekday(text: str) -> str:
+    """Sunday as 0; inside a range or a step 7 stays, because `5-7` and `5-0` read differently."""
+    return _LONE_SEVEN.sub("0", _canonical_field(text))
+
+
+class Every(NamedTuple):
+    """Milliseconds between runs; with `high` each distance is drawn from low..high."""
+
+    low: int
+    high: int | None = None
+
+    def __str__(self) -> str:
+        top = "" if self.high is None else f"-{format_duration(self.high)}"
+        return f"@every {format_duration(self.low)}{top}"
+
+    def meaning_key(self) -> tuple[Any, ...]:
+        return ("interval", self.low, self.high)
+
+
+class Once(NamedTuple):
+    """At one moment. A relative one (`+20m`) gets its moment from the reference time."""
+
+    at: Moment | None
+    relative: int | None = None
+
+    def __str__(self) -> str:
+        return f"@once {self.at}" if self.at is not None else f"@once +{format_duration(self.relative or 0)}"
+
+    def meaning_key(self) -> tuple[Any, ...]:
+        if self.at is None:
+            return ("once", "relative", self.relative)
+        instant = self.at.instant_ms
+        return ("once", "wall", self.at.wall_ms) if instant is None else ("once", "instant", instant)
+
+    def resolved(self, reference_ms: int) -> Once:
+        """With the moment filled in; nothing changes for an absolute one."""
+        if self.at is not None or self.relative is None:
+            return self
+        return self._replace(at=moment_from_instant(reference_ms + self.relative))
+
+
+class Repeating(NamedTuple):
+    """An ISO 8601 repeating interval: start + k·period; `repetitions` after the first."""
+
+    repetitions: int | None
+    start: Moment
+    period: Period
+
+    def __str__(self) -> str:
+        return f"R{'' if self.repetitions is None else self.repetitions}/{self.start}/{self.period}"
+
+    def meaning_key(self) -> tuple[Any, ...]:
+        start = self.start.instant_ms
+        at = ("wall", self.start.wall_ms) if start is None else ("instant", start)
+        return ("repeating", self.repetitions, at, self.period)
+
+
+Body: TypeAlias = Cron | Every | Once | Repeating
+_KINDS: dict[type, str] = {Cron: "cron", Every: "interval", Once: "once", Repeating: "repeating"}
+
+
+class Meaning(NamedTuple):
+    """A schedule body with its zone (None: the caller's) and options."""
+
+    body: Body
+    zone: str | None = None
+    options: Options = NO_OPTIONS
+    dialect: str = "chronex"
+
+    @property
+    def kind(self) -> str:
+        return _KINDS[type(self.body)]
+
+    def __str__(self) -> str:
+        zone = f"TZ={self.zone} " if self.zone else ""
+        options = f" {{{text}}}" if (text := str(self.options)) else ""
+        return f"{zone}{self.body}{options}"
+
+    def meaning_key(self) -> tuple[Any, ...]:
+        return (self.body.meaning_key(), self.zone, self.options.meaning_key(), self.dialect)
+
+    def resolved(self, reference_ms: int) -> Meaning:
+        if isinstance(self.body, Once):
+            return self._replace(body=self.body.resolved(reference_ms))
+        return self
+
+    @property
+    def is_relative(self) -> bool:
+        return isinstance(self.body, Once) and self.body.at is None

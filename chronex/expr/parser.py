@@ -1,0 +1,220 @@
+"""Text to meaning. The parser never stops at the first fault and never raises on any text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+from chronex.expr.diagnostics import Report
+from chronex.expr.faults import quote, report_field, report_posix_field
+from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
+from chronex.expr.meaning import ALIASES, Body, Cron, Meaning
+from chronex.expr.options import NO_OPTIONS, Options, Span, parse_options
+from chronex.expr.words import read_repeating, read_word
+
+MAX_TEXT = 4096
+DIALECTS = ("chronex", "posix")
+_WORD = re.compile(r"[^ ]+")
+_OPENERS = {"{": "}", "<": ">"}
+_FOREIGN_ZONE = re.compile(r"(?:CRON_TZ|cron_tz|tz|Tz|TIMEZONE|timezone)=")
+_WEEKDAY_STAR = FIVE_FIELDS[4].star
+
+
+class Parsed(NamedTuple):
+    """What was understood of a text; `meaning` is None when there are errors."""
+
+    text: str
+    meaning: Meaning | None
+    report: Report
+    zone: Span | None
+    body: Span
+    block: Span | None
+
+
+def parse_text(text: str, dialect: str = "chronex") -> Parsed:
+    """Read an expression. Unknown zones are reported by the layer that has zone data."""
+    if not isinstance(text, str):
+        raise TypeError(f"an expression is a str, not {type(text).__name__}")
+    if dialect not in DIALECTS:
+        raise ValueError(f"unknown dialect {dialect!r}; the dialects are {' and '.join(DIALECTS)}")
+    report = Report()
+    if not _is_readable(text, report):
+        return Parsed(text, None, report, None, Span(text, 0), None)
+    plain = text.replace("\t", " ")
+    if dialect == "posix":
+        return _parse_posix(text, plain, report)
+    zone, rest = _split_zone(plain, report)
+    body, block = _split_block(rest, report)
+    options = parse_options(block, report) if block is not None else NO_OPTIONS
+    meaning_body = _read_body(body, report)
+    meaning = _meaning(meaning_body, zone, options, report)
+    return Parsed(text, meaning, report, zone, body, block)
+
+
+def _meaning(body: Body | None, zone: Span | None, options: Options, report: Report) -> Meaning | None:
+    if body is None or report.errors:
+        return None
+    return Meaning(body, zone.text if zone else None, options)
+
+
+def _is_readable(text: str, report: Report) -> bool:
+    if len(text) > MAX_TEXT:
+        message = f"the expression has {len(text)} characters; at most {MAX_TEXT} are read"
+        report.error("E010", "expression", message, "", 0)
+        return False
+    if text.replace("\t", " ").isprintable():
+        return True
+    for at, char in enumerate(text):
+        if char != "\t" and not char.isprintable():
+            name = unicodedata.name(char, "control character").lower()
+            message = f"character U+{ord(char):04X} ({name}) is not allowed; use a plain space between fields"
+            report.error("E010", "expression", message, char, at, fix=" " if char.isspace() else "")
+    return False
+
+
+def _split_zone(text: str, report: Report) -> tuple[Span | None, Span]:
+    """`TZ=…` at the start, and what follows it."""
+    start = len(text) - len(text.lstrip(" "))
+    if not text.startswith("TZ=", start):
+        if (foreign := _FOREIGN_ZONE.match(text, start)) is None:
+            return None, Span(text, 0)
+        message = f"a zone is written TZ=Area/City, not {quote(foreign[0])}"
+        report.error("E010", "expression", message, foreign[0], start, fix="TZ=")
+        end = text.find(" ", start)
+        return None, Span(text[end:], end) if end >= 0 else Span("", len(text))
+    name_start = start + 3
+    name_end = text.find(" ", name_start)
+    if name_end < 0:
+        name_end = len(text)
+    zone = Span(text[name_start:name_end], name_start)
+    if not zone.text:
+        message = "the zone after TZ= is missing; write TZ=Europe/Berlin with no space in it"
+        report.error("E011", "timezone", message, text[start:name_end], start)
+        return None, Span(text[name_end:], name_end)
+    return zone, Span(text[name_end:], name_end)
+
+
+def _split_block(rest: Span, report: Report) -> tuple[Span, Span | None]:
+    """The schedule body, and what stands between the option brackets."""
+    text = rest.text
+    opener = min((at for at in (text.find("{"), text.find("<")) if at >= 0), default=-1)
+    if opener < 0:
+        for bracket in "}>":
+            if (at := text.find(bracket)) >= 0:
+                message = f"{quote(bracket)} has no opening bracket; options are written {{key:value}}"
+                report.error("E010", "expression", message, bracket, rest.start + at)
+                return Span(text[:at], rest.start), None
+        return rest, None
+    body = Span(text[:opener], rest.start)
+    return body, _block_content(text, opener, rest.start, report)
+
+
+def _block_content(text: str, opener: int, offset: int, report: Report) -> Span | None:
+    wanted = _OPENERS[text[opener]]
+    stray = re.compile(r"[{}<>]").search(text, opener + 1)
+    if stray is None:
+        message = f"the options block is not closed; {quote(wanted)} is missing"
+        report.error("E010", "expression", message, text[opener:].rstrip(" "), offset + opener)
+        return Span(text[opener + 1 :], offset + opener + 1) if text[opener + 1 :].strip(" ") else None
+    end = stray.start()
+    if stray[0] != wanted:
+        message = f"{quote(text[opener])} is closed by {quote(wanted)}, not {quote(stray[0])}"
+        fix = wanted if stray[0] in "}>" else None
+        report.error("E010", "expression", message, stray[0], offset + end, fix=fix)
+    tail = text[end + 1 :]
+    if tail.strip(" "):
+        lead = len(tail) - len(tail.lstrip(" "))
+        message = "nothing may follow the options block"
+        report.error("E010", "expression", message, tail.strip(" "), offset + end + 1 + lead)
+    content = Span(text[opener + 1 : end], offset + opener + 1)
+    if not content.text.strip(" "):
+        message = "the options block is empty; remove it"
+        report.error("E010", "expression", message, text[opener : end + 1], offset + opener, fix="")
+        return None
+    return content
+
+
+def _read_body(body: Span, report: Report) -> Body | None:
+    trimmed = body.text.strip(" ")
+    start = body.start + len(body.text) - len(body.text.lstrip(" "))
+    if not trimmed:
+        message = "the schedule is missing; write five fields such as 0 9 * * MON-FRI, or @daily"
+        report.error("E010", "expression", message, trimmed, start)
+        return None
+    if trimmed[0] == "@":
+        alias = trimmed.lower()
+        if alias in ALIASES:
+            return _ALIAS_BODIES[alias]
+        return read_word(Span(trimmed, start), report)
+    if trimmed[0] in "Rr" and "/" in trimmed:
+        return read_repeating(Span(trimmed, start), report)
+    return _read_cron(body, report)
+
+
+def _read_cron(body: Span, report: Report) -> Cron | None:
+    words = body.text.split()
+    specs: tuple[FieldSpec, ...]
+    if len(words) == 5:
+        specs, found = FIVE_FIELDS, [ZERO_SECONDS]
+    elif len(words) == 6:
+        specs, found = SIX_FIELDS, []
+    else:
+        _report_field_count(body, words, report)
+        return None
+    for spec, word in zip(specs, words, strict=True):
+        read = read_field(spec, word)
+        if read is None:
+            _report_fields(body, specs, report)
+            return None
+        found.append(read)
+    return _cron(found, has_seconds=len(words) == 6)
+
+
+def _cron(found: list[FieldSet], *, has_seconds: bool, alias: str | None = None) -> Cron:
+    second, minute, hour, day, month, weekday = found
+    return Cron(second, minute, hour, day, month, weekday, has_seconds, alias)
+
+
+def _report_fields(body: Span, specs: tuple[FieldSpec, ...], report: Report) -> None:
+    for spec, match in zip(specs, _WORD.finditer(body.text), strict=True):
+        if read_field(spec, match[0]) is None:
+            report_field(spec, match[0], body.start + match.start(), report)
+
+
+def _report_field_count(body: Span, words: list[str], report: Report) -> None:
+    count = len(words)
+    hint = ""
+    if count == 7:
+        hint = "; a seventh field for years is not supported, use {from:…, until:…}"
+    elif count > 7:
+        hint = "; a command does not belong to the expression"
+    elif count == 1 and words[0].lower() in {alias[1:] for alias in ALIASES}:
+        hint = f"; did you mean @{words[0].lower()}?"
+    trimmed = body.text.strip(" ")
+    start = body.start + len(body.text) - len(body.text.lstrip(" "))
+    report.error("E010", "expression", f"expected 5 or 6 fields, got {count}{hint}", trimmed, start)
+
+
+def _parse_posix(text: str, plain: str, report: Report) -> Parsed:
+    body = Span(plain, 0)
+    words = plain.split()
+    found = [ZERO_SECONDS]
+    if len(words) != 5:
+        message = f"expected 5 fields in the posix dialect, got {len(words)}"
+        report.error("E010", "expression", message, plain.strip(" "), len(plain) - len(plain.lstrip(" ")))
+        return Parsed(text, None, report, None, body, None)
+    for spec, match in zip(FIVE_FIELDS, _WORD.finditer(plain), strict=True):
+        report_posix_field(spec, match[0], match.start(), report)
+        read = read_field(spec, match[0])
+        found.append(read or _WEEKDAY_STAR)
+    meaning = None if report.errors else Meaning(_cron(found, has_seconds=False), dialect="posix")
+    return Parsed(text, meaning, report, None, body, None)
+
+
+def _alias_body(alias: str) -> Cron:
+    fields = [read_field(spec, word) for spec, word in zip(FIVE_FIELDS, ALIASES[alias].split(), strict=True)]
+    return _cron([ZERO_SECONDS, *(f for f in fields if f is not None)], has_seconds=False, alias=alias)
+
+
+_ALIAS_BODIES = {alias: _alias_body(alias) for alias in ALIASES}

@@ -1,0 +1,36 @@
+"""Did you mean: the nearest known word, when it is near enough to be what the user wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def distance_within_two(wrong: str, right: str) -> int:
+    """Edits (insert, delete, replace, swap of neighbours) between two words; 3 stands for "many"."""
+    if abs(len(wrong) - len(right)) > 2:
+        return 3
+    before: list[int] = []
+    previous = list(range(len(right) + 1))
+    for i, a in enumerate(wrong, 1):
+        current = [i]
+        for j, b in enumerate(right, 1):
+            cost = min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and wrong[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            current.append(cost)
+        if min(current) > 2:
+            return 3
+        before, previous = previous, current
+    return min(previous[-1], 3)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word closest to `word` regardless of case: one edit away, or two for a long word."""
+    lowered = word.lower()
+    allowed = 1 if len(word) < 7 else 2
+    best: tuple[int, str] | None = None
+    for candidate in known:
+        distance = distance_within_two(lowered, candidate.lower())
+        if distance <= allowed and (best is None or distance < best[0]):
+            best = (distance, candidate)
+    return best[1] if best else None

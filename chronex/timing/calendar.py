@@ -1,0 +1,116 @@
+"""Which days match: a year is one of 14 shapes, and a shape's matching days are one integer of 366 bits."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+
+from chronex.expr.fields import Anchor, DayRule, FieldSet
+from chronex.expr.meaning import Cron
+
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+FIRST_DAY = date.min.toordinal() - _EPOCH_ORDINAL
+LAST_DAY = date.max.toordinal() - _EPOCH_ORDINAL
+_MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+# Days are looked up in blocks of 512, one integer each, so that the next matching day is a shift away.
+BLOCK_BITS = 9
+BLOCK_DAYS = 1 << BLOCK_BITS
+# Every shape of year recurs within 40 years, so a pattern that matches nothing for longer matches nothing.
+LONGEST_WAIT_BLOCKS = 40 * 366 // BLOCK_DAYS + 2
+
+
+def first_day_of(year: int) -> int:
+    """Days from 1970-01-01 to 1 January of `year`."""
+    before = year - 1
+    return before * 365 + before // 4 - before // 100 + before // 400 + FIRST_DAY
+
+
+def year_of(day: int) -> int:
+    """The year of a day; the nearest one that exists for a day beyond the calendar."""
+    return date.fromordinal(min(max(day, FIRST_DAY), LAST_DAY) + _EPOCH_ORDINAL).year
+
+
+def shape_of(year: int) -> tuple[int, bool]:
+    """(weekday of 1 January with Sunday 0, leap year?)."""
+    return (first_day_of(year) + 4) % 7, year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def block_bits(cron: Cron, block: int) -> int:
+    """Bit i is set when day `block * 512 + i` matches."""
+    start = block << BLOCK_BITS
+    bits = 0
+    for year in range(year_of(start), year_of(start + BLOCK_DAYS - 1) + 1):
+        weekday, leap = shape_of(year)
+        of_year = _shape_bits(cron.day_of_month, cron.month.values, cron.day_of_week, weekday, leap)
+        shift = first_day_of(year) - start
+        bits |= of_year << shift if shift >= 0 else of_year >> -shift
+    return bits & ((1 << BLOCK_DAYS) - 1)
+
+
+@lru_cache(maxsize=4096)
+def bit_numbers(mask: int) -> tuple[int, ...]:
+    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+
+
+@lru_cache(maxsize=4096)
+def _shape_bits(dom: FieldSet, months: int, dow: FieldSet, new_year_weekday: int, leap: bool) -> int:
+    bits, day_of_year = 0, 0
+    for month, usual_length in enumerate(_MONTH_LENGTHS, 1):
+        length = usual_length + (1 if leap and month == 2 else 0)
+        if months >> month & 1:
+            first_weekday = (new_year_weekday + day_of_year) % 7
+            bits |= _month_bits(dom, dow, length, first_weekday) << day_of_year
+        day_of_year += length
+    return bits
+
+
+def _month_bits(dom: FieldSet, dow: FieldSet, length: int, first_weekday: int) -> int:
+    """Bit 0 is the 1st. Two restricted day fields are joined by OR, as in Vixie cron."""
+    whole = (1 << length) - 1
+    if dom.is_star and dow.is_star:
+        return whole
+    by_day = 0 if dom.is_star else _day_bits(dom, length, first_weekday)
+    by_weekday = 0 if dow.is_star else _weekday_bits(dow, length, first_weekday)
+    return (by_day | by_weekday) & whole
+
+
+def _day_bits(dom: FieldSet, length: int, first_weekday: int) -> int:
+    if dom.rule is None:
+        return dom.values >> 1
+    day = _ruled_day(dom.rule, length, first_weekday)
+    return 1 << (day - 1) if day else 0
+
+
+def _ruled_day(rule: DayRule, length: int, first_weekday: int) -> int | None:
+    day = rule.number if rule.anchor is Anchor.NEAREST_WEEKDAY else length - rule.number
+    if not 1 <= day <= length:
+        return None  # 31W in April, L-30 in a month of 30 days: skipped, as a plain 31 is
+    return day if rule.anchor is Anchor.LAST_DAY else _nearest_weekday(day, length, first_weekday)
+
+
+def _nearest_weekday(day: int, length: int, first_weekday: int) -> int:
+    """The Monday-to-Friday day nearest to `day` without leaving the month."""
+    weekday = (first_weekday + day - 1) % 7
+    if weekday == 6:
+        return day - 1 if day > 1 else day + 2
+    if weekday == 0:
+        return day + 1 if day < length else day - 2
+    return day
+
+
+def _weekday_bits(dow: FieldSet, length: int, first_weekday: int) -> int:
+    if dow.rule is None:
+        week = dow.values & 0x7F
+        # Rotate so that bit 0 is the weekday of the 1st, then repeat over the month.
+        rotated = (week >> first_weekday | week << (7 - first_weekday)) & 0x7F
+        return _repeat_week(rotated)
+    first = (dow.rule.weekday - first_weekday) % 7 + 1
+    if dow.rule.anchor is Anchor.NTH_OF_WEEKDAY:
+        day = first + (dow.rule.number - 1) * 7
+    else:
+        day = first + (length - first) // 7 * 7
+    return 1 << (day - 1) if day <= length else 0
+
+
+def _repeat_week(week: int) -> int:
+    return week | week << 7 | week << 14 | week << 21 | week << 28

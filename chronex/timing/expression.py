@@ -1,0 +1,223 @@
+"""The public value: an expression that knows its instants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, tzinfo
+from itertools import islice
+from typing import NoReturn, TypeAlias
+
+from chronex.expr.describe import describe
+from chronex.expr.meaning import Every, Meaning
+from chronex.expr.options import Options
+from chronex.timing.occurrences import FIRST_MS, LAST_MS, Occurrences
+from chronex.timing.search import CronSearch
+from chronex.timing.stream import stream
+from chronex.timing.zones import Zone, zone_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_from_timestamp = datetime.fromtimestamp
+ZoneLike: TypeAlias = str | tzinfo | None
+Draw: TypeAlias = Callable[[int, int], int]
+
+
+class Expression:
+    """A schedule as an immutable value: equal by meaning, `str()` is its canonical text.
+
+    Instants given must be aware; instants returned are in the zone of the expression, else in the caller's
+    `tz`, else UTC.
+    """
+
+    __slots__ = ("_default", "_in_zone", "_key", "meaning")
+
+    def __init__(self, meaning: Meaning, tz: ZoneLike = None) -> None:
+        self.meaning = meaning
+        self._default = zone_of(meaning.zone if meaning.zone is not None else tz)
+        self._in_zone: dict[ZoneLike, Occurrences] = {}
+        self._key: tuple[object, ...] | None = None
+
+    # -- identity -----------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return str(self.meaning)
+
+    def __repr__(self) -> str:
+        return f"Expression({str(self.meaning)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._meaning_key() == other._meaning_key() if isinstance(other, Expression) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._meaning_key())
+
+    def _meaning_key(self) -> tuple[object, ...]:
+        if self._key is None:
+            self._key = self.meaning.meaning_key()
+        return self._key
+
+    @property
+    def kind(self) -> str:
+        """`cron`, `interval`, `once` or `repeating`."""
+        return self.meaning.kind
+
+    @property
+    def timezone(self) -> str | None:
+        """The zone written in the expression; None when it is the caller's."""
+        return self.meaning.zone
+
+    @property
+    def options(self) -> Options:
+        return self.meaning.options
+
+    @property
+    def dialect(self) -> str:
+        return self.meaning.dialect
+
+    def describe(self) -> str:
+        """What it means, in English."""
+        return describe(self.meaning)
+
+    # -- instants -----------------------------------------------------------------------------------------
+
+    def next(
+        self, after: datetime, inclusive: bool = False, tz: ZoneLike = None, anchor: datetime | None = None,
+        *, draw: Draw | None = None,
+    ) -> datetime | None:  # fmt: skip
+        """The first occurrence after `after` (or at it, when inclusive); None when there is none.
+
+        `@every` counts from `anchor`, else from `after` itself. The distance of a random `@every a-b` comes from
+        `draw(a, b)` in milliseconds; without one it is a, the earliest instant possible.
+        """
+        timing = self._in_zone.get(tz) or self.occurrences(tz)
+        cron = timing.cron
+        if cron is not None:
+            try:
+                found = cron.next_local(after, inclusive) if after.tzinfo is cron.tzinfo else None
+            except AttributeError:
+                _refuse(after)
+            return found or _next_of_cron(cron, after, inclusive)
+        second, micro = _epoch(after)
+        exact = micro % 1000 == 0 and inclusive
+        bound = second * 1000 + micro // 1000 + (0 if exact else 1)
+        if isinstance(self.meaning.body, Every):
+            reference = second * 1000 + micro // 1000
+            return _to_datetime(_next_every(timing, bound, reference, _epoch_ms(anchor), draw), timing.zone)
+        return _to_datetime(timing.nearest(bound, 1), timing.zone)
+
+    def previous(
+        self, before: datetime, inclusive: bool = False, tz: ZoneLike = None, anchor: datetime | None = None
+    ) -> datetime | None:
+        """The last occurrence before `before`: the exact inverse of `next` over the same instants."""
+        timing = self.occurrences(tz)
+        second, micro = _epoch(before)
+        bound = second * 1000 + micro // 1000 - (0 if inclusive or micro % 1000 else 1)
+        if isinstance(self.meaning.body, Every):
+            reference = second * 1000 + -(-micro // 1000)
+            return _to_datetime(_previous_every(timing, bound, reference, _epoch_ms(anchor)), timing.zone)
+        return _to_datetime(timing.nearest(bound, -1), timing.zone)
+
+    def upcoming(
+        self, after: datetime, tz: ZoneLike = None, until: datetime | None = None, limit: int | None = None,
+        *, inclusive: bool = False, anchor: datetime | None = None,
+    ) -> Iterator[datetime]:  # fmt: skip
+        """Occurrences after `after`, lazily; at most `limit`, at most the expression's own `max`, up to `until`."""
+        timing = self.occurrences(tz)
+        second, micro = _epoch(after)
+        start = second * 1000 + micro // 1000 + (0 if inclusive and micro % 1000 == 0 else 1)
+        last = _epoch_ms(until)
+        anchor_ms = _epoch_ms(anchor)
+        if anchor_ms is None:
+            anchor_ms = second * 1000 + micro // 1000
+        count = min((n for n in (limit, self.options.max) if n is not None), default=None)
+        return islice(_datetimes(timing, start, LAST_MS if last is None else last, anchor_ms), count)
+
+    def matches(self, instant: datetime, tz: ZoneLike = None) -> bool:
+        """Does the calendar pattern fire in this second? `@every` and `@once` are not patterns: always False."""
+        if self.kind in ("interval", "once"):
+            return False
+        second, _ = _epoch(instant)
+        return self.occurrences(tz).nearest(second * 1000, 1) == second * 1000
+
+    def occurrences(self, tz: ZoneLike = None) -> Occurrences:
+        """The integer path: instants in epoch milliseconds, in the zone that applies for this caller."""
+        found = self._in_zone.get(tz)
+        if found is None:
+            zone = self._default if tz is None or self.meaning.zone is not None else zone_of(tz)
+            found = self._in_zone[tz] = Occurrences(self.meaning, zone)
+        return found
+
+
+def _next_of_cron(cron: CronSearch, after: datetime, inclusive: bool) -> datetime | None:
+    second, micro = _epoch(after)
+    instant = cron.first_from(second if inclusive and not micro else second + 1)
+    return None if instant is None else _from_timestamp(instant, cron.zone.tzinfo)
+
+
+def _next_every(timing: Occurrences, bound: int, reference: int, anchor: int | None, draw: Draw | None) -> int | None:
+    body = timing.meaning.body
+    assert isinstance(body, Every)
+    if body.high is None:
+        return timing.nearest(bound, 1, reference if anchor is None else anchor)
+    start = timing.interval_start(max(reference, reference if anchor is None else anchor))
+    found = start + (body.low if draw is None else draw(body.low, body.high))
+    return found if found <= timing.high else None
+
+
+def _previous_every(timing: Occurrences, bound: int, reference: int, anchor: int | None) -> int | None:
+    body = timing.meaning.body
+    assert isinstance(body, Every)
+    if anchor is not None and body.high is None:
+        return timing.nearest(bound, -1, anchor)
+    # Without an anchor the reference itself is taken as a point of the grid.
+    periods = max(1, -(-(reference - timing.high) // body.low))
+    found = reference - periods * body.low
+    first = timing.low + body.low if timing.low > FIRST_MS else FIRST_MS
+    return found if found >= first else None
+
+
+def _datetimes(timing: Occurrences, start: int, last: int, anchor: int) -> Iterator[datetime]:
+    if (cron := timing.cron) is not None:
+        yield from stream(cron, -(-start // 1000), last // 1000)
+        return
+    for ms in timing.between(start, last, anchor):
+        moment = _to_datetime(ms, timing.zone)
+        if moment is None:
+            return
+        yield moment
+
+
+def _epoch(moment: datetime) -> tuple[int, int]:
+    """Whole seconds since 1970 in UTC, and the microseconds beyond."""
+    try:
+        delta = moment - _EPOCH
+    except TypeError:
+        _refuse(moment)
+    return delta.days * 86_400 + delta.seconds, delta.microseconds
+
+
+def _refuse(moment: object) -> NoReturn:
+    if isinstance(moment, datetime):
+        hint = "give it a zone, such as datetime.now(UTC) or moment.replace(tzinfo=ZoneInfo('Europe/Berlin'))"
+        raise TypeError(f"the instant {moment.isoformat()} has no time zone; {hint}") from None
+    raise TypeError(f"an instant is an aware datetime, not {type(moment).__name__}") from None
+
+
+def epoch_ms(moment: datetime) -> int:
+    """Whole milliseconds since 1970 of an aware datetime."""
+    second, micro = _epoch(moment)
+    return second * 1000 + micro // 1000
+
+
+def _epoch_ms(moment: datetime | None) -> int | None:
+    return None if moment is None else epoch_ms(moment)
+
+
+def _to_datetime(ms: int | None, zone: Zone) -> datetime | None:
+    if ms is None or not FIRST_MS <= ms <= LAST_MS:
+        return None
+    second, rest = divmod(ms, 1000)
+    try:
+        moment = _from_timestamp(second, zone.tzinfo)
+    except (OverflowError, ValueError):
+        return None  # the local date would lie outside years 1 to 9999
+    return moment.replace(microsecond=rest * 1000) if rest else moment

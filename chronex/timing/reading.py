@@ -1,0 +1,67 @@
+"""Text to an Expression: the parser's findings, and what only zone data can tell."""
+
+from __future__ import annotations
+
+from chronex.errors import ExpressionError, UnknownZoneError
+from chronex.expr.diagnostics import ValidationResult
+from chronex.expr.faults import quote
+from chronex.expr.parser import Parsed, parse_text
+from chronex.expr.suggest import nearest
+from chronex.timing.advice import advise
+from chronex.timing.expression import Expression, ZoneLike
+from chronex.timing.occurrences import resolve, resolve_until
+from chronex.timing.zones import load_zone, utc_zone, zone_names, zone_of
+
+
+def read(text: str, dialect: str = "chronex") -> Parsed:
+    """Parse and check against zone data; the report has every error, in the order of the text."""
+    parsed = parse_text(text, dialect)
+    zone_is_known = _check_zone(parsed)
+    if parsed.meaning is not None and zone_is_known:
+        _check_bounds(parsed)
+    parsed.report.found.sort(key=lambda d: (d.start, d.end))
+    return parsed._replace(meaning=None) if parsed.report.errors else parsed
+
+
+def parse(text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms: int | None = None) -> Expression:
+    """The expression, or ExpressionError with every diagnostic."""
+    parsed = read(text, dialect)
+    if parsed.meaning is None:
+        raise ExpressionError(text, parsed.report.found)
+    meaning = parsed.meaning if reference_ms is None else parsed.meaning.resolved(reference_ms)
+    return Expression(meaning, tz)
+
+
+def validate(
+    text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms: int | None = None
+) -> ValidationResult:
+    """Every error and warning. Warnings that depend on the date need a reference."""
+    parsed = read(text, dialect)
+    advice = advise(parsed, zone_of(tz), reference_ms) if parsed.meaning is not None else ()
+    return ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
+
+
+def _check_zone(parsed: Parsed) -> bool:
+    if parsed.zone is None:
+        return True
+    try:
+        load_zone(parsed.zone.text)
+    except UnknownZoneError:
+        name = parsed.zone.text
+        meant = nearest(name, zone_names())
+        hint = f"; did you mean {meant}?" if meant else ""
+        message = f"unknown timezone {quote(name)}{hint}"
+        parsed.report.error("E011", "timezone", message, name, parsed.zone.start, fix=meant)
+        return False
+    return True
+
+
+def _check_bounds(parsed: Parsed) -> None:
+    assert parsed.meaning is not None
+    options = parsed.meaning.options
+    if options.from_ is None or options.until is None or parsed.block is None:
+        return
+    zone = load_zone(parsed.meaning.zone) if parsed.meaning.zone else utc_zone()
+    if resolve(options.from_, zone) >= resolve_until(options.until, zone):
+        message = "'from' must be before 'until'"
+        parsed.report.error("E020", "options", message, parsed.block.text, parsed.block.start)

@@ -1,0 +1,34 @@
+"""Steps on the wall calendar: months clamp to the month's end, counted from the start and not from the last step."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from chronex.expr.moments import Period
+from chronex.timing.calendar import LAST_DAY
+
+_DAY_MS = 86_400_000
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+
+
+def calendar_step(wall_ms: int, period: Period, count: int) -> int | None:
+    """The wall time `count` periods later (date parts only); None beyond the calendar."""
+    day, time_of_day = divmod(wall_ms, _DAY_MS)
+    if period.months:
+        moved = _add_months(day, period.months * count)
+        if moved is None:
+            return None
+        day = moved
+    day += period.days * count
+    return day * _DAY_MS + time_of_day if day <= LAST_DAY else None
+
+
+def _add_months(day: int, months: int) -> int | None:
+    start = date.fromordinal(day + _EPOCH_ORDINAL)
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    if year > 9999:
+        return None
+    following = date(year + month // 11, (month + 1) % 12 + 1, 1) if (year, month) < (9999, 11) else None
+    last = (following.toordinal() if following else date.max.toordinal() + 1) - 1
+    first = date(year, month + 1, 1).toordinal()
+    return min(first + start.day - 1, last) - _EPOCH_ORDINAL

@@ -1,0 +1,99 @@
+"""Our own vectors, each checked twice: against the decision core and against the slow reference."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronex import errors
+from chronex.decision import (
+    DECISION_VERSION,
+    Decision,
+    DecisionError,
+    DecisionRequest,
+    DecisionResult,
+    OutcomeKind,
+    decide,
+    outcome_of,
+)
+from tests.decision import reference
+from tests.decision.requests import by_name, request_of, rows
+
+DECIDED = [row for name in ("windows", "seeds", "distributions", "constraints") for row in rows(name)]
+BY_REFERENCE = [pytest.param(row, id=by_name(row)) for row in DECIDED]
+
+
+@pytest.mark.parametrize("row", BY_REFERENCE)
+def test_decides_as_the_vector_says(row: dict[str, Any]) -> None:
+    result = decide(request_of(row["request"])).to_dict()
+    assert result == row["expected"]
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.parametrize("row", BY_REFERENCE)
+def test_the_vector_is_what_the_reference_computes(row: dict[str, Any]) -> None:
+    assert reference.decide(row["request"]) == row["expected"]
+
+
+@pytest.mark.parametrize("row", rows("errors"), ids=by_name)
+def test_bad_input_is_a_typed_error(row: dict[str, Any]) -> None:
+    expected: type[DecisionError] = getattr(errors, row["error"])
+    with pytest.raises(DecisionError) as caught:
+        decide(request_of(row["request"]))
+    error = caught.value
+    assert type(error) is expected
+    assert error.field == row["field"]
+    assert str(error).startswith(f"{row['field']}: ")
+    if "suggestion" in row:
+        assert error.suggestion == row["suggestion"]
+    if isinstance(error, errors.ConstraintError):
+        assert error.position == row["position"]
+        text: str = row["request"][row["field"]]
+        assert text[error.position :].startswith(str(error.value))
+
+
+@pytest.mark.parametrize("row", rows("outcomes"), ids=by_name)
+def test_an_adapter_knows_what_to_do(row: dict[str, Any]) -> None:
+    chosen = None if row["chosen_time"] is None else seconds(row["chosen_time"])
+    decision = Decision("2026-03-01T00:00:00Z", "", "", 0, 0, chosen, 1, {"only": [], "avoid": []})
+    outcome = outcome_of(
+        decision,
+        milliseconds(row["now"]),
+        handled=row.get("handled", False),
+        busy=row.get("busy", False),
+        deadline_ms=row.get("deadline_ms"),
+    )
+    assert outcome.kind == row["outcome"]
+    starts_or_waits = outcome.kind in {OutcomeKind.EXECUTED, OutcomeKind.WAITING}
+    assert (outcome.reason == "") == starts_or_waits
+
+
+def milliseconds(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def seconds(text: str) -> int:
+    return milliseconds(text) // 1000
+
+
+@pytest.mark.parametrize("path", sorted(reference.VECTORS.glob("decision-*.json")), ids=lambda path: path.stem)
+def test_a_vector_file_has_one_row_to_a_line_and_no_name_twice(path: Path) -> None:
+    content = json.loads(path.read_text())
+    assert path.read_text() == reference.page(content)
+    names = [row["name"] for row in content["rows"]]
+    assert len(names) == len(set(names))
+
+
+def test_the_specification_names_what_exists() -> None:
+    text = (reference.VECTORS.parent / "decision.md").read_text()
+    assert f"`DECISION_VERSION` is {DECISION_VERSION}." in text
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, DecisionError)]
+    names = [kind.__name__ for kind in kinds]
+    names += [field.name for record in (DecisionRequest, DecisionResult) for field in dataclasses.fields(record)]
+    names += [kind.value for kind in OutcomeKind]
+    assert [name for name in names if f"`{name}`" not in text] == []
