@@ -71,9 +71,7 @@ def _repair(store: Path) -> dict[str, Any]:
 
 def _print_report(report: Any, mended: dict[str, Any] | None) -> None:
     if mended:
-        _print(
-            "repaired: " + ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in mended.items())
-        )
+        _print("repaired: " + ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in mended.items()))
     for finding in report.findings:
         advice = f"; {finding.advice}" if finding.advice else ""
         _print(f"{finding.severity}: {finding.message}{advice}")

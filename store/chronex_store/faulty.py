@@ -38,9 +38,7 @@ class Plan:
 class FaultyStore:
     """Passes the port on to `inner`, except where a plan strikes. `calls` says how far a run came."""
 
-    def __init__(
-        self, inner: Store, plans: Iterable[Plan] = (), pause: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, inner: Store, plans: Iterable[Plan] = (), pause: Callable[[], None] | None = None) -> None:
         self._inner = inner
         self._plans = list(plans)
         self._pause = pause

@@ -39,9 +39,7 @@ class RetentionReport:
 def trim(store: Store, policy: RetentionPolicy, now_ms: int, step: int = STEP) -> RetentionReport:
     """Remove all that the policy does not keep, `step` things per transaction."""
     occurrences = sum(trim_job(store, job, policy, now_ms, step) for job in _jobs_with_history(store))
-    return RetentionReport(
-        occurrences, _trim_journal(store, policy, step), _trim_expired(store, now_ms, step)
-    )
+    return RetentionReport(occurrences, _trim_journal(store, policy, step), _trim_expired(store, now_ms, step))
 
 
 def trim_job(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step: int = STEP) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,13 @@ import pytest
 
 from chronex.engine.ports import Store
 from chronex_store import LmdbStore, MemoryStore
+
+
+def memory_directory() -> Path | None:
+    """A place without a disk, for tests of many commits that are not about the disk; None where there is none."""
+    place = Path("/dev/shm")
+    return place if os.access(place, os.W_OK) else None
+
 
 OpenLmdb = Callable[..., LmdbStore]
 

@@ -35,9 +35,7 @@ def run_worker(argv: list[str], timeout: float = 30) -> tuple[int, list[str]]:
 
 
 def start_worker(argv: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        argv, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen(argv, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def traced(argv: list[str], inject: str) -> list[str]:

@@ -35,9 +35,7 @@ def kill_at(path: Path, call: str, number: int) -> bool:
 
 
 @needs_strace
-@pytest.mark.parametrize(
-    ("call", "numbers"), [("pwrite64", (1, 2, 3, 6)), ("writev", (1, 2)), ("fdatasync", (1, 3))]
-)
+@pytest.mark.parametrize(("call", "numbers"), [("pwrite64", (1, 2, 3, 6)), ("writev", (1, 2)), ("fdatasync", (1, 3))])
 def test_a_kill_at_a_write_call_loses_nothing_acknowledged(
     tmp_path: Path, call: str, numbers: tuple[int, ...]
 ) -> None:

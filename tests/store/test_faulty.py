@@ -56,9 +56,7 @@ def test_a_lasting_fault_stays() -> None:
 
 
 async def test_a_lost_reply_is_a_deed_done() -> None:
-    store = FaultyStore(
-        MemoryStore(), [Plan("update", 1, Fault.LOSE_REPLY), Plan("update", 2, Fault.LOSE_REPLY)]
-    )
+    store = FaultyStore(MemoryStore(), [Plan("update", 1, Fault.LOSE_REPLY), Plan("update", 2, Fault.LOSE_REPLY)])
     with pytest.raises(StoreOutcomeUnknownError):
         put(store, b"J1")
     with pytest.raises(StoreOutcomeUnknownError):

@@ -14,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from chronex.engine.ports import Row, Transaction
 from chronex_store import LmdbStore, MemoryStore
 
+from .conftest import memory_directory
+
 KEYS = st.one_of(
     st.sampled_from([b"J", b"Ja", b"Jb", b"O\0", b"O\xff", b"\xff", b"\xff\xff"]),
     st.binary(min_size=1, max_size=6),
@@ -41,7 +43,7 @@ def apply(tx: Transaction, writes: list[tuple[str, bytes, bytes]], fail: bool) -
 class StoresAgree(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="chronex-machine-"))
+        self.path = Path(tempfile.mkdtemp(prefix="chronex-machine-", dir=memory_directory()))
         self.real = LmdbStore.open(self.path / "store")
         self.model = MemoryStore()
 

@@ -65,9 +65,7 @@ def record(path: Path, log: Path) -> list[Step]:
 
 
 def _steps(call: str, arguments: str, result: str, dsync: set[int], position: int) -> Iterator[Step]:
-    strings = [
-        bytes.fromhex(text.replace("\\x", "")) for text in re.findall(r'"((?:\\x[0-9a-f]{2})*)"', arguments)
-    ]
+    strings = [bytes.fromhex(text.replace("\\x", "")) for text in re.findall(r'"((?:\\x[0-9a-f]{2})*)"', arguments)]
     descriptor = arguments.partition(",")[0]
     if call == "openat" and strings and strings[0].endswith(b"data.mdb") and "O_DSYNC" in arguments:
         dsync.add(int(result))

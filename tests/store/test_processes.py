@@ -6,6 +6,7 @@ import random
 import signal
 import statistics
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from chronex.engine.ports import Row
 from chronex.errors import StoreError
 from chronex_store import LmdbStore
 
+from .conftest import memory_directory
 from .processes import assert_sound, command, run_worker, start_worker
 
 
@@ -43,7 +45,13 @@ def race(path: Path, processes: int, ids: int) -> None:
         assert all(rows[b"Qclaim%06d" % int(number)] == b"worker-%d" % name for number in mine)
 
 
-def test_eight_processes_win_each_of_two_thousand_ids_exactly_once(path: Path) -> None:
+def test_eight_processes_win_each_of_two_thousand_ids_exactly_once() -> None:
+    with tempfile.TemporaryDirectory(dir=memory_directory()) as place:
+        race(Path(place) / "store", 8, 2000)
+
+
+@pytest.mark.torture
+def test_the_race_on_a_disk(path: Path) -> None:
     race(path, 8, 2000)
 
 
