@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from chronex.cli.terminal import err, inert, out
 from chronex.errors import ChronexError, StoreInUseError
 
 OK, FAILURE, IN_USE = 0, 1, 75
@@ -87,20 +87,18 @@ def _guarded(work: Callable[[], int]) -> int:
     try:
         return work()
     except StoreInUseError as error:
-        _print(f"error: {error}", sys.stderr)
+        err(inert(f"error: {error}"))
         return IN_USE
     except ChronexError as error:
-        _print(f"error: {error}", sys.stderr)
+        err(inert(f"error: {error}"))
     except OSError as error:
-        _print(f"error: {error.strerror or error}; check the path and its permissions", sys.stderr)
+        err(inert(f"error: {error.strerror or error}; check the path and its permissions"))
     return FAILURE
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    _print(json.dumps(value, indent=2, sort_keys=True))
+    out(json.dumps(value, indent=2, sort_keys=True))
 
 
-def _print(text: str, stream: Any = None) -> None:
-    """File names may hold anything; nothing of it may reach the terminal as a control sequence."""
-    safe = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-    (stream or sys.stdout).write(safe + "\n")
+def _print(text: str) -> None:
+    out(inert(text))
