@@ -18,8 +18,11 @@ def doctor(store: Path, format: str = "text", repair: bool = False) -> int:  # n
     from chronex_store import doctor as module
 
     def work() -> int:
-        mended = _repair(store) if repair else None
-        report = module.examine(store)
+        report, mended = module.examine(store), None
+        if repair and report.worst is None:
+            # Only a store whose pages are whole may be opened in this process.
+            mended = _repair(store)
+            report = module.examine(store)
         if format == "json":
             _print_json({**report.to_dict(), "repaired": mended})
         else:

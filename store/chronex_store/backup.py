@@ -21,9 +21,6 @@ from chronex_store.environment import Environment, open_unheld, refuse_second_op
 from chronex_store.lmdb_store import LmdbStore
 from chronex_store.places import DATA_FILE, LOCK_FILE, directory_held, open_private, prepare_directory
 
-# A record or an index entry can be put right in the store; anything else makes a backup worthless.
-MENDABLE = {"record", "index", "more", "space"}
-
 
 def backup(path: Path, file: Path) -> BackupReport:
     """Write the store in `path` to `file`; safe beside a running daemon."""
@@ -72,9 +69,8 @@ def _bring_in(file: Path, room: Path) -> int:
     except OSError as error:
         raise BackupError(f"the backup {file} cannot be read: {error.strerror}") from error
     report = examine(room)
-    worst = next((f for f in report.findings if f.severity == "error" and f.code not in MENDABLE), None)
-    if worst is not None:
-        raise BackupError(f"{file} is not a sound backup ({worst.message}); nothing was changed")
+    if report.worst is not None:
+        raise BackupError(f"{file} is not a sound backup ({report.worst.message}); nothing was changed")
     return int(sum(report.figures["records"].values()))
 
 

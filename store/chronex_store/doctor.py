@@ -18,6 +18,8 @@ from chronex_store.daemon_lock import is_daemon_alive
 from chronex_store.places import DATA_FILE, prepare_directory
 
 TIMEOUT_SECONDS = 600
+# A record or an index entry can be put right in the store; anything else needs a backup, or another place.
+MENDABLE = {"record", "index", "more", "space"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,11 @@ class DoctorReport:
     @property
     def is_sound(self) -> bool:
         return not any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def worst(self) -> Finding | None:
+        """The first error that `repair` cannot mend."""
+        return next((f for f in self.findings if f.severity == "error" and f.code not in MENDABLE), None)
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "findings": [asdict(f) for f in self.findings], "sound": self.is_sound}

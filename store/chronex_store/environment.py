@@ -78,25 +78,30 @@ class Environment:
 
 
 def open_environment(
-    path: Path, *, create: bool, map_size: int = 0, allow_network: bool = False, now_ms: int = 0
+    path: Path, *, create: bool, map_size: int = 0, allow_network: bool = False, now_ms: int = 0, grow: bool = False
 ) -> Environment:
-    """Check the place, open the environment, check that it is ours. Nothing is changed by a refusal."""
+    """Check the place, open the environment, check that it is ours. Nothing is changed by a refusal.
+
+    `map_size` counts for a new store only, unless `grow` is meant.
+    """
     refuse_unpatched_library()
     real = prepare_directory(path, create=create, allow_network=allow_network)
     refuse_second_open(real)
-    if not create and not (real / DATA_FILE).exists():
+    is_new = inspect(real / DATA_FILE) in _NOT_YET
+    if is_new and not create:
         raise StoreRefusedError(f"there is no store in {real}; `chronex apply` makes one")
     refuse_other_namespace(real)
-    with directory_held(real, exclusive=inspect(real / DATA_FILE) in _NOT_YET):
-        env = _open_checked(real, map_size, now_ms)
+    with directory_held(real, exclusive=is_new):
+        env = _open_checked(real, map_size, now_ms, grow)
     _open_paths.add(real)
     return env
 
 
-def _open_checked(real: Path, map_size: int, now_ms: int) -> Environment:
+def _open_checked(real: Path, map_size: int, now_ms: int, grow: bool = False) -> Environment:
     is_new = _begin_or_refuse(real / DATA_FILE)
     _allocate_lock_file(real)
-    env = _open_lmdb(real, (map_size or DEFAULT_MAP_SIZE) if is_new else map_size)
+    # A map size of 0 takes the size that the file was made with, so that all processes agree on it.
+    env = _open_lmdb(real, (map_size or DEFAULT_MAP_SIZE) if is_new else map_size if grow else 0)
     try:
         check_flags(env)
         env.reader_check()
@@ -170,7 +175,6 @@ def _allocate_lock_file(directory: Path) -> None:
 
 
 def _open_lmdb(directory: Path, map_size: int) -> Any:
-    # A map size of 0 takes the size that the file was made with, so that all processes agree on it.
     # Engine 0 is named, because an environment variable can change py-lmdb's default.
     try:
         return lmdb.open(

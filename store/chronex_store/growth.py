@@ -21,7 +21,7 @@ def grow(path: Path, map_size: int) -> int:
     """
     real = prepare_directory(path, create=False)
     with acquire_daemon_lock(real):
-        env = open_environment(real, create=False, map_size=map_size)
+        env = open_environment(real, create=False, map_size=map_size, grow=True)
         try:
             if map_size <= env.meta.map_size:
                 raise StoreError(f"the map has {env.meta.map_size} bytes already; name a larger size")

@@ -77,7 +77,6 @@ class LmdbStore:
         self._nesting = NestingGuard()
         self._has_terminal = has_terminal()
         self._ballast = Ballast(env.path)
-        self._ballast.lay()
         self._group = GroupCommit(self._commit)
         self._waiting = Waiting(env.path / DATA_FILE, self._counter, clock)
 
@@ -94,7 +93,10 @@ class LmdbStore:
         """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError."""
         now = clock.wall_ms()
         env = open_environment(Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now)
-        return cls(migrate_if_older(env, now), clock)
+        store = cls(migrate_if_older(env, now), clock)
+        if create:  # looking leaves no file behind
+            store._ballast.lay()
+        return store
 
     def __enter__(self) -> LmdbStore:
         return self

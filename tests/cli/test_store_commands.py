@@ -40,6 +40,13 @@ def test_doctor_repairs_on_request(made: Path, capsys: Capture) -> None:
     assert "1 quarantined" in capsys.readouterr().out
 
 
+def test_doctor_does_not_repair_what_only_a_backup_can(made: Path, capsys: Capture) -> None:
+    data = made / "data.mdb"
+    data.write_bytes(data.read_bytes()[:8192] + b"\0" * (data.stat().st_size - 8192))
+    assert commands.doctor(made, repair=True) == 1
+    assert "chronex restore" in capsys.readouterr().out
+
+
 def test_doctor_without_a_store(tmp_path: Path, capsys: Capture) -> None:
     assert commands.doctor(tmp_path / "none\x1b[31m") == 1
     assert "\x1b" not in capsys.readouterr().out

@@ -89,6 +89,7 @@ class TestFiles:
 
     def test_the_map_size_is_fixed_when_the_store_is_made(self, open_lmdb: OpenLmdb) -> None:
         open_lmdb(map_size=8 << 20).close()
+        open_lmdb(map_size=4 << 20).close()
         assert open_lmdb().space().map_bytes == 8 << 20
 
     def test_the_map_grows_only_offline(self, made: Path) -> None:
