@@ -96,50 +96,75 @@ def check_store(store: LmdbStore, report: Report) -> dict[str, Any]:
     }
 
 
+class _Rows:
+    """The state of one walk over all rows."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.damaged: list[tuple[str, str]] = []
+        self.expected = 0
+        self.indexes = 0
+
+    def look(self, tx: ReadTransaction, key: bytes, raw: bytes) -> None:
+        self.kinds[chr(key[0])] += 1
+        if key[:1] in keys.INDEXES:
+            self.indexes += 1
+            return
+        try:
+            wanted = index_keys(key, decode(key, raw))
+        except DamagedRecordError as error:
+            self.damaged.append(("record", str(error)))
+            return
+        self.expected += len(wanted)
+        for index in wanted:
+            if tx.get(index) is None:
+                self.damaged.append(("index", f"the record {key!r} is missing from its index {index[:1].decode()}"))
+
+    def look_at_index(self, tx: ReadTransaction, key: bytes, raw: bytes) -> None:
+        problem = index_problem(tx, key)
+        if problem:
+            self.damaged.append(("index", problem))
+
+
+Look = Callable[[ReadTransaction, bytes, bytes], None]
+
+
 def _check_rows(store: LmdbStore, report: Report) -> Counter[str]:
+    rows = _Rows()
+    _walk(store, b"", rows.look)
+    # Every record has its entries; as many entries as that leave no room for a wrong one.
+    if rows.indexes != rows.expected:
+        for tag in keys.INDEXES:
+            _walk(store, bytes([tag]), rows.look_at_index)
+    _report_rows(rows.damaged, rows.kinds, report)
+    return rows.kinds
+
+
+def _walk(store: LmdbStore, prefix: bytes, look: Look) -> None:
     """Row by row, in short transactions so that a running daemon is not held up."""
-    kinds: Counter[str] = Counter()
-    damaged: list[tuple[str, str]] = []
     after: bytes | None = None
 
-    def look(tx: ReadTransaction) -> list[Row]:
-        rows = tx.scan(b"", after, PAGE_OF_ROWS)
+    def page(tx: ReadTransaction) -> list[Row]:
+        rows = tx.scan(prefix, after, PAGE_OF_ROWS)
         for key, raw in rows:
-            kinds[chr(key[0])] += 1
-            problem = _problem(tx, key, raw)
-            if problem:
-                damaged.append(problem)
+            look(tx, key, raw)
         return rows
 
-    while rows := store.view(look):
+    while rows := store.view(page):
         after = rows[-1][0]
-    _report_rows(damaged, kinds, report)
-    return kinds
 
 
-def _problem(tx: ReadTransaction, key: bytes, raw: bytes) -> tuple[str, str] | None:
-    try:
-        if key[:1] in keys.INDEXES:
-            return _index_problem(tx, key)
-        record = decode(key, raw)
-    except DamagedRecordError as error:
-        return "record", str(error)
-    for index in index_keys(key, record):
-        if tx.get(index) is None:
-            return "index", f"the record {key!r} is missing from its index {index[:1].decode()}"
-    return None
-
-
-def _index_problem(tx: ReadTransaction, index: bytes) -> tuple[str, str] | None:
+def index_problem(tx: ReadTransaction, index: bytes) -> str | None:
+    """What is wrong with an index entry, judged by its record."""
     key = keys.record_of(index)
     raw = tx.get(key) if key else None
     if raw is None:
-        return "index", f"the index entry {index!r} stands for no record"
+        return f"the index entry {index!r} stands for no record"
     try:
         is_right = index in index_keys(key, decode(key, raw))
     except DamagedRecordError:
         return None  # the record itself is reported
-    return None if is_right else ("index", f"the index entry {index!r} is out of date")
+    return None if is_right else f"the index entry {index!r} is out of date"
 
 
 def _report_rows(damaged: list[tuple[str, str]], kinds: Counter[str], report: Report) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.engine import journal, keys
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.ports import Store, Transaction
+from chronex.engine.ledger import Ledger, Reading, index_keys
+from chronex.engine.ports import ReadTransaction, Store, Transaction
+from chronex.engine.records import decode
 from chronex.model import Event, Idempotency, OccurrenceState, RunState
-from chronex_store.checks import _problem
+from chronex_store.checks import index_problem
 from chronex_store.retention import RetentionPolicy, trim
 from tests.engine.samples import AT, ATTEMPT, OCCURRENCE, RUN
 
@@ -35,11 +36,15 @@ def days(store: Store, job: str) -> list[int]:
 
 
 def everything_is_consistent(store: Store) -> bool:
-    def look(tx: Transaction) -> bool:
-        rows = [row for row in tx.scan(b"") if row[0] != keys.STORE_META]
-        return not any(_problem(tx, key, raw) for key, raw in rows)
+    """Every entry of every index is right, and every record has its own."""
 
-    return store.update(look)
+    def look(tx: ReadTransaction) -> bool:
+        rows = [row for row in tx.scan(b"") if row[0] != keys.STORE_META]
+        indexes = [key for key, _ in rows if key[:1] in keys.INDEXES]
+        wanted = [i for key, raw in rows if key not in indexes for i in index_keys(key, decode(key, raw))]
+        return sorted(wanted) == indexes and not any(index_problem(tx, key) for key in indexes)
+
+    return store.view(look)
 
 
 def test_the_newest_are_kept_of_each_job(store: Store) -> None:
