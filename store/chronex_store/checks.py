@@ -8,8 +8,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from lmdb import verify
-
 from chronex.engine import keys
 from chronex.engine.clock import SYSTEM_CLOCK
 from chronex.engine.ledger import index_keys
@@ -17,11 +15,11 @@ from chronex.engine.ports import ReadTransaction, Row
 from chronex.engine.records import decode
 from chronex.errors import ChronexError, DamagedRecordError
 from chronex_store.lmdb_store import LmdbStore
+from chronex_store.pages import BusyError, damaged_pages
 from chronex_store.places import DATA_FILE
 
 PAGE_OF_ROWS = 2000
 SHOWN = 20
-STRUCTURE_TRIES = 3
 WATCH_RATIO, ALARM_RATIO = 0.7, 0.9
 
 Report = Callable[[str, str, str, str], None]
@@ -47,29 +45,14 @@ def run_checks(path: str, connection: Connection) -> None:
 
 
 def check_structure(data: Path, report: Report) -> None:
-    """Every page of the B-tree, read as bytes before LMDB is trusted with them."""
-    problems: list[str] = []
-    for _ in range(STRUCTURE_TRIES):
-        before = _newest_pages(data)
-        try:
-            problems = verify.verify(str(data))  # type: ignore[no-untyped-call]
-        except verify.VerifyError as error:
-            problems = [str(error)]
-        if not problems:
-            return
-        if _newest_pages(data) == before:
-            break
-    else:
+    """The pages, before LMDB is trusted with them."""
+    try:
+        problems = damaged_pages(data)
+    except BusyError:
         report("info", "busy", "the pages were not checked, because the store is being written", "")
         return
     for problem in problems[:SHOWN]:
         report("error", "page", f"damaged page: {problem}", "run `chronex restore` with your last backup")
-
-
-def _newest_pages(data: Path) -> bytes:
-    """The two meta pages: equal before and after means that nobody committed meanwhile."""
-    with data.open("rb") as file:
-        return file.read(8192)
 
 
 def check_store(store: LmdbStore, report: Report) -> dict[str, Any]:

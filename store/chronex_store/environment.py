@@ -29,7 +29,8 @@ from chronex.model.records import StoreMeta
 from chronex.version import __version__
 from chronex_store.daemon_lock import refuse_other_namespace
 from chronex_store.faults import is_no_space, translate, translate_open
-from chronex_store.header import Header, has_every_page_in_use, inspect
+from chronex_store.header import Header, inspect
+from chronex_store.pages import BusyError, damaged_pages
 from chronex_store.places import (
     DATA_FILE,
     DIRECTORY_MODE,
@@ -78,11 +79,18 @@ class Environment:
 
 
 def open_environment(
-    path: Path, *, create: bool, map_size: int = 0, allow_network: bool = False, now_ms: int = 0, grow: bool = False
+    path: Path,
+    *,
+    create: bool,
+    map_size: int = 0,
+    allow_network: bool = False,
+    now_ms: int = 0,
+    grow: bool = False,
+    verify: bool = False,
 ) -> Environment:
     """Check the place, open the environment, check that it is ours. Nothing is changed by a refusal.
 
-    `map_size` counts for a new store only, unless `grow` is meant.
+    `map_size` counts for a new store only, unless `grow` is meant; `verify` reads every page first.
     """
     refuse_unpatched_library()
     real = prepare_directory(path, create=create, allow_network=allow_network)
@@ -91,6 +99,8 @@ def open_environment(
     if is_new and not create:
         raise StoreRefusedError(f"there is no store in {real}; `chronex apply` makes one")
     refuse_other_namespace(real)
+    if verify and not is_new:
+        refuse_damaged_pages(real / DATA_FILE)
     with directory_held(real, exclusive=is_new):
         env = _open_checked(real, map_size, now_ms, grow)
     _open_paths.add(real)
@@ -119,8 +129,9 @@ def _open_checked(real: Path, map_size: int, now_ms: int, grow: bool = False) ->
 def _begin_or_refuse(data: Path) -> bool:
     """True for a store that is yet to be made, also when its maker died before the first commit."""
     match inspect(data):
-        case Header.SHORT if not has_every_page_in_use(data):
-            raise StoreDamagedError(f"{data} was cut short; run `chronex restore` with your last backup")
+        case Header.SHORT:
+            # LMDB may leave a page unwritten that a transaction took and gave back, so a short file can be whole.
+            refuse_damaged_pages(data)
         case Header.FOREIGN:
             raise ForeignStoreError(
                 f"{data} is no Chronex store, or a damaged one; restore a backup or choose another directory"
@@ -128,8 +139,19 @@ def _begin_or_refuse(data: Path) -> bool:
         case Header.UNBORN:
             os.truncate(data, 0)
             return True
-        case found:
-            return found is Header.MISSING
+        case Header.MISSING:
+            return True
+    return False
+
+
+def refuse_damaged_pages(data: Path) -> None:
+    """LMDB aborts the process on most damaged pages, so look first where there is reason to."""
+    try:
+        problems = damaged_pages(data)
+    except BusyError:
+        return  # somebody works on it, so it can be worked on
+    if problems:
+        raise StoreDamagedError(f"{data} is damaged ({problems[0]}); run `chronex restore` with your last backup")
 
 
 def refuse_second_open(real: Path) -> None:

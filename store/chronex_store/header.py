@@ -49,19 +49,6 @@ def inspect(data: Path) -> Header:
     return Header.WHOLE if size >= (last_page + 1) * page_size else Header.SHORT
 
 
-def has_every_page_in_use(data: Path) -> bool:
-    """LMDB may leave a page unwritten that a transaction took and gave back, so a short file can be whole.
-
-    Deciding it means walking the tree as bytes; that is slow, and almost never needed.
-    """
-    from lmdb import verify
-
-    try:
-        return not verify.verify(str(data))  # type: ignore[no-untyped-call]
-    except verify.VerifyError:
-        return False
-
-
 def _parse(page: bytes) -> tuple[int, int, int] | None:
     """Page size, last page and transaction number of a meta page."""
     if len(page) < _META.size:

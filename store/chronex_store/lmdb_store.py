@@ -88,11 +88,18 @@ class LmdbStore:
         create: bool = True,
         map_size: int = 0,
         allow_network: bool = False,
+        verify: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> LmdbStore:
-        """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError."""
+        """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError.
+
+        `verify` reads every page first (about 3 s for a million records) and raises StoreDamagedError; a
+        daemon does so when its predecessor did not end in good order.
+        """
         now = clock.wall_ms()
-        env = open_environment(Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now)
+        env = open_environment(
+            Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now, verify=verify
+        )
         store = cls(migrate_if_older(env, now), clock)
         if create:  # looking leaves no file behind
             store._ballast.lay()

@@ -281,7 +281,10 @@ class TestDaemonLock:
         subprocess.run([sys.executable, "-c", code, str(made)], env=child_env(), timeout=20, check=False)
         assert lock_holder(made) is not None
         assert not is_daemon_alive(made)
-        acquire_daemon_lock(made).release()
+        with acquire_daemon_lock(made) as lock:
+            assert lock.was_abandoned
+        with acquire_daemon_lock(made) as lock:
+            assert not lock.was_abandoned
 
     def test_it_does_not_hinder_reading_and_writing(self, made: Path) -> None:
         with acquire_daemon_lock(made), LmdbStore.open(made) as store:
