@@ -12,7 +12,8 @@ from chronex.engine.ports import SCAN_LIMIT, Store, Transaction
 from chronex.model.records import Event, Idempotency, Occurrence, Run
 from chronex.model.states import RunState, is_final
 
-STEP = 100
+# A step takes about 6 ms in a store of a million records, most of it for pages that the finished index touches.
+STEP = 25
 
 
 @dataclass(frozen=True, slots=True)
