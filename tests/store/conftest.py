@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,17 +23,20 @@ OpenLmdb = Callable[..., LmdbStore]
 
 
 @pytest.fixture
-def open_lmdb(tmp_path: Path) -> Iterator[OpenLmdb]:
+def open_lmdb() -> Iterator[OpenLmdb]:
+    """Stores without a disk; what the disk does to a store is for the crash tests."""
     opened: list[LmdbStore] = []
+    place = tempfile.TemporaryDirectory(prefix="chronex-", dir=memory_directory())
 
     def open_store(name: str = "store", **options: object) -> LmdbStore:
-        store = LmdbStore.open(tmp_path / name, **options)  # type: ignore[arg-type]
+        store = LmdbStore.open(Path(place.name) / name, **options)  # type: ignore[arg-type]
         opened.append(store)
         return store
 
     yield open_store
     for store in opened:
         store.close()
+    place.cleanup()
 
 
 @pytest.fixture(params=["memory", "lmdb"])

@@ -17,6 +17,8 @@ from chronex.errors import (
     StoreClosedError,
 )
 
+from .conftest import OpenLmdb
+
 
 def put_all(store: Store, *keys: bytes) -> None:
     def write(tx: Transaction) -> None:
@@ -363,6 +365,26 @@ class TestAsynchronousUpdate:
         thread = asyncio.to_thread(in_threads, 4, work)
         await asyncio.gather(thread, *(task() for _ in range(16)))
         assert store.view(lambda tx: tx.get(b"Jn")) == b"200"
+
+
+class TestDurability:
+    """Of those that outlive their process; tests/store/test_crash.py and test_power_loss.py pull the plug."""
+
+    def test_what_an_update_acknowledged_is_there_after_reopening(self, open_lmdb: OpenLmdb) -> None:
+        store = open_lmdb()
+        put_all(store, b"Ja", b"Jb")
+        store.update(lambda tx: tx.delete(b"Ja"))
+        before = store.wait(-1, 0)
+        store.close()
+        again = open_lmdb()
+        assert keys_of(again, b"J") == [b"Jb"]
+        assert again.wait(-1, 0) == before
+
+    async def test_asynchronous_updates_too(self, open_lmdb: OpenLmdb) -> None:
+        store = open_lmdb()
+        await asyncio.gather(*(store.update_async(lambda tx, n=n: tx.put(b"J%d" % n, b"")) for n in range(9)))  # type: ignore[misc]
+        store.close()
+        assert len(keys_of(open_lmdb(), b"J")) == 9
 
 
 class TestClose:
