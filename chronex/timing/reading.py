@@ -5,11 +5,12 @@ from __future__ import annotations
 from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.diagnostics import ValidationResult
 from chronex.expr.faults import quote
+from chronex.expr.meaning import Once
 from chronex.expr.parser import Parsed, parse_text
 from chronex.expr.suggest import nearest
 from chronex.timing.advice import advise
 from chronex.timing.expression import Expression, ZoneLike
-from chronex.timing.occurrences import resolve, resolve_until
+from chronex.timing.occurrences import LAST_MS, resolve, resolve_until
 from chronex.timing.zones import load_zone, utc_zone, zone_names, zone_of
 
 
@@ -25,7 +26,7 @@ def read(text: str, dialect: str = "chronex") -> Parsed:
 
 def parse(text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms: int | None = None) -> Expression:
     """The expression, or ExpressionError with every diagnostic."""
-    parsed = read(text, dialect)
+    parsed = _within_calendar(read(text, dialect), reference_ms)
     if parsed.meaning is None:
         raise ExpressionError(text, parsed.report.found)
     meaning = parsed.meaning if reference_ms is None else parsed.meaning.resolved(reference_ms)
@@ -36,7 +37,7 @@ def validate(
     text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms: int | None = None
 ) -> ValidationResult:
     """Every error and warning. Warnings that depend on the date need a reference."""
-    parsed = read(text, dialect)
+    parsed = _within_calendar(read(text, dialect), reference_ms)
     advice = advise(parsed, zone_of(tz), reference_ms) if parsed.meaning is not None else ()
     return ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
 
@@ -54,6 +55,19 @@ def _check_zone(parsed: Parsed) -> bool:
         parsed.report.error("E011", "timezone", message, name, parsed.zone.start, fix=meant)
         return False
     return True
+
+
+def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
+    """A relative `@once` must end before the calendar does, or it would have no date to print."""
+    body = parsed.meaning.body if parsed.meaning else None
+    if not isinstance(body, Once) or body.relative is None or reference_ms is None:
+        return parsed
+    if reference_ms + body.relative <= LAST_MS:
+        return parsed
+    start = parsed.text.index("+", parsed.body.start) + 1
+    value = parsed.text[start : parsed.body.start + len(parsed.body.text.rstrip())]
+    parsed.report.error("E017", "once", "relative duration ends after the year 9999", value, start)
+    return parsed._replace(meaning=None)
 
 
 def _check_bounds(parsed: Parsed) -> None:
