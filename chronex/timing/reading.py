@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.diagnostics import ValidationResult
 from chronex.expr.faults import quote
@@ -20,7 +22,10 @@ def read(text: str, dialect: str = "chronex") -> Parsed:
     zone_is_known = _check_zone(parsed)
     if parsed.meaning is not None and zone_is_known:
         _check_bounds(parsed)
-    parsed.report.found.sort(key=lambda d: (d.start, d.end))
+    found = parsed.report.found
+    if "\t" in text:  # the parser reads tabs as spaces; a value is what stands in the text
+        found[:] = [replace(d, value=text[d.start : d.end]) if " " in d.value else d for d in found]
+    found.sort(key=lambda d: (d.start, d.end))
     return parsed._replace(meaning=None) if parsed.report.errors else parsed
 
 
