@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any
 
-from chronex.errors import ChronexError, ExpressionError, UnknownZoneError
-from chronex.expr.diagnostics import Diagnostic, ValidationResult
-from chronex.timing import Expression
 from chronex.version import __version__
 
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
+
+    from chronex.decision import DECISION_VERSION, DecisionRequest, DecisionResult, decide
+    from chronex.errors import ChronexError, DecisionError, ExpressionError, UnknownZoneError
+    from chronex.expr.diagnostics import Diagnostic, ValidationResult
+    from chronex.timing import Expression
+
 __all__ = [
+    "DECISION_VERSION",
     "ChronexError",
+    "DecisionError",
+    "DecisionRequest",
+    "DecisionResult",
     "Diagnostic",
     "Expression",
     "ExpressionError",
     "UnknownZoneError",
     "ValidationResult",
     "__version__",
+    "decide",
     "parse",
     "validate",
 ]
@@ -30,9 +40,14 @@ def parse(
     `tz` is the zone for expressions without `TZ=` (UTC when absent). `reference` is what a relative
     `@once +20m` counts from; without one it is now.
     """
-    from chronex.timing import parse as parse_expression
+    from chronex import timing
 
-    return parse_expression(text, dialect, tz, reference_ms=_reference_ms(text, reference))
+    expression = timing.parse(text, dialect, tz, None if reference is None else timing.epoch_ms(reference))
+    if not expression.meaning.is_relative:
+        return expression
+    from chronex.engine.clock import wall_ms
+
+    return timing.Expression(expression.meaning.resolved(wall_ms()), tz)
 
 
 def validate(
@@ -44,13 +59,19 @@ def validate(
     return timing.validate(text, dialect, tz, None if reference is None else timing.epoch_ms(reference))
 
 
-def _reference_ms(text: str, reference: datetime | None) -> int | None:
-    from chronex.timing import epoch_ms
+_HOMES = {
+    "chronex.decision": ("DECISION_VERSION", "DecisionRequest", "DecisionResult", "decide"),
+    "chronex.errors": ("ChronexError", "DecisionError", "ExpressionError", "UnknownZoneError"),
+    "chronex.expr.diagnostics": ("Diagnostic", "ValidationResult"),
+    "chronex.timing": ("Expression",),
+}
 
-    if reference is not None:
-        return epoch_ms(reference)
-    if "+" not in text or "@" not in text:
-        return None
-    from chronex.engine.clock import wall_ms
 
-    return wall_ms()
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: `chronex --help` should not wait for the calendar."""
+    for home, names in _HOMES.items():
+        if name in names:
+            from importlib import import_module
+
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'chronex' has no attribute {name!r}")

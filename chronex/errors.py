@@ -3,17 +3,40 @@
     ChronexError
     ├── ExpressionError        the text of a schedule is wrong; carries every diagnostic
     ├── UnknownZoneError       a time zone that the zone data does not know
-    └── DecisionError          a request to the decision core is wrong; names the field
-        ├── IdentityError               empty, or not UTF-8 text
-        ├── NominalTimeError            no zone, or outside years 1 to 9999
-        ├── DecisionTimezoneError       a time zone that the zone data does not know
-        ├── WindowModeError             none of after, around (center), before
-        ├── WindowDurationError         negative, no duration, or reaching outside years 1 to 9999
-        ├── DistributionError           an unknown distribution
-        ├── DistributionParameterError  an unknown parameter, or a bad value of a known one
-        ├── SeedStrategyError           none of stable, daily, weekly
-        ├── SaltError                   not UTF-8 text
-        └── ConstraintError             a clause of only or avoid; carries its position in the text
+    ├── DecisionError          a request to the decision core is wrong; names the field
+    │   ├── IdentityError               empty, or not UTF-8 text
+    │   ├── NominalTimeError            no zone, or outside years 1 to 9999
+    │   ├── DecisionTimezoneError       a time zone that the zone data does not know
+    │   ├── WindowModeError             none of after, around (center), before
+    │   ├── WindowDurationError         negative, no duration, or reaching outside years 1 to 9999
+    │   ├── DistributionError           an unknown distribution
+    │   ├── DistributionParameterError  an unknown parameter, or a bad value of a known one
+    │   ├── SeedStrategyError           none of stable, daily, weekly
+    │   ├── SaltError                   not UTF-8 text
+    │   └── ConstraintError             a clause of only or avoid; carries its position in the text
+    ├── IllegalTransitionError a state change that the transition table does not have
+    ├── StaleClaimError        the record has another owner, epoch or state by now
+    └── StoreError             the store could not do what was asked
+        ├── StoreRefusedError          this place or file must not be used; nothing was changed
+        │   ├── StorePermissionError       others could read or change the store, or own it
+        │   ├── StoreNetworkError          a network file system
+        │   ├── StoreFormatError           written by a newer Chronex
+        │   ├── ForeignStoreError          not a Chronex store
+        │   ├── StoreLibraryError          an LMDB library without the fixes Chronex relies on
+        │   ├── StoreAlreadyOpenError      open already in this process
+        │   ├── StoreForkedError           opened before a fork, used after it
+        │   └── StoreNamespaceError        the daemon lives in another boot or process namespace
+        ├── StoreInUseError            another daemon holds the store
+        ├── StoreFullError             no room on the disk or in the map; nothing was written
+        ├── StoreOutcomeUnknownError   a commit failed half way: re-read before trying again
+        ├── StoreDamagedError          the file itself is damaged
+        ├── StoreReplacedError         the file was replaced under us, by a restore
+        ├── StoreClosedError           the store or the transaction is over
+        ├── NestedTransactionError     a transaction was begun inside another
+        ├── InvalidKeyError            a key that is empty, too long, or not bytes
+        ├── RecordTooLargeError        a record over 64 KiB
+        ├── DamagedRecordError         one record fails its checksum or type
+        └── BackupError                a backup that cannot be written or restored
 
 The first line of a class's docstring is its message to the user when none is given.
 """
@@ -142,3 +165,103 @@ class ConstraintError(DecisionError):
     ) -> None:
         self.position = position
         super().__init__(message, field=field, value=value, suggestion=suggestion)
+
+
+class IllegalTransitionError(ChronexError):
+    """This change of state is not in the transition table."""
+
+    def __init__(self, entity: str, source: str, destination: str) -> None:
+        self.entity, self.source, self.destination = entity, source, destination
+        super().__init__(f"{entity}: {source} → {destination} is not in the transition table")
+
+
+class StaleClaimError(ChronexError):
+    """The record has another owner, epoch or state by now; re-read it and decide again."""
+
+
+class StoreError(ChronexError):
+    """The store could not do what was asked; run `chronex doctor` to see why."""
+
+
+class StoreRefusedError(StoreError):
+    """The store must not be used as it is; nothing was changed."""
+
+
+class StorePermissionError(StoreRefusedError):
+    """The store is open to other users; give its directory mode 0700 and its files 0600."""
+
+
+class StoreNetworkError(StoreRefusedError):
+    """The store lies on a network file system, where its locks do not hold; choose a local directory."""
+
+
+class StoreFormatError(StoreRefusedError):
+    """The store was written by a newer Chronex; install that version to use it."""
+
+
+class ForeignStoreError(StoreRefusedError):
+    """The directory holds a database that is not a Chronex store; choose another directory."""
+
+
+class StoreLibraryError(StoreRefusedError):
+    """The LMDB library lacks fixes that Chronex relies on; install the `lmdb` wheel, not a system build."""
+
+
+class StoreAlreadyOpenError(StoreRefusedError):
+    """The store is already open in this process; share that one, because a second one breaks its locks."""
+
+
+class StoreForkedError(StoreRefusedError):
+    """The store was opened before a fork; start children with exec or spawn and open it there."""
+
+
+class StoreNamespaceError(StoreRefusedError):
+    """The daemon of this store runs in another container or boot; use the store from there."""
+
+
+class StoreInUseError(StoreError):
+    """Another daemon holds the store; stop it first or choose another --store."""
+
+
+class StoreFullError(StoreError):
+    """The store is full and nothing was written; free disk space or history, then it goes on by itself."""
+
+
+class StoreOutcomeUnknownError(StoreError):
+    """A commit failed half way, so its outcome is unknown; re-read the store before trying again."""
+
+
+class StoreDamagedError(StoreError):
+    """The store's file is damaged; run `chronex doctor`, then `chronex restore` with your last backup."""
+
+
+class StoreReplacedError(StoreError):
+    """The store was replaced by a restore while it was open; open it again."""
+
+
+class StoreClosedError(StoreError):
+    """The store or transaction is closed; open a new one."""
+
+
+class NestedTransactionError(StoreError):
+    """A transaction was begun inside another one of the same thread; use the one you have."""
+
+
+class InvalidKeyError(StoreError, ValueError):
+    """A key must be 1 to 511 bytes."""
+
+
+class RecordTooLargeError(StoreError, ValueError):
+    """A record must not be larger than 64 KiB; keep large data in files."""
+
+
+class DamagedRecordError(StoreError):
+    """A record is damaged; run `chronex doctor` to see which."""
+
+    def __init__(self, key: bytes, reason: str) -> None:
+        self.key, self.reason = key, reason
+        super().__init__(f"the record {key!r} is damaged: {reason}; run `chronex doctor`")
+
+
+class BackupError(StoreError):
+    """The backup cannot be written or restored; choose another file."""

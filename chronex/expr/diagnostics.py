@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 ERROR = "error"
 WARNING = "warning"
 _MOST_GUESSES = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One finding. `start` and `end` are 0-based offsets in the given text; `fix` replaces that span."""
 
     code: str
@@ -39,8 +37,7 @@ class Diagnostic:
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationResult:
+class ValidationResult(NamedTuple):
     """The verdict on one expression: valid when there are no errors; warnings never block."""
 
     errors: tuple[Diagnostic, ...] = ()
@@ -54,12 +51,17 @@ class ValidationResult:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return tuple(sorted((*self.errors, *self.warnings), key=lambda d: (d.start, d.end, d.code)))
 
+    def to_list(self) -> list[dict[str, Any]]:
+        return [diagnostic.to_dict() for diagnostic in self.diagnostics]
 
-@dataclass(slots=True)
+
 class Report:
     """Collects diagnostics while a text is read."""
 
-    found: list[Diagnostic] = field(default_factory=list)
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: list[Diagnostic] = []
 
     def error(self, code: str, where: str, message: str, value: str, start: int, *, fix: str | None = None) -> None:
         self.found.append(Diagnostic(code, where, message, value, start, start + len(value), fix))

@@ -127,6 +127,11 @@ class Occurrences:
         found = search.nearest(max(bound, self.low) if step > 0 else min(bound, self.high), step)
         return found if found is not None and self.low <= found <= self.high else None
 
+    @property
+    def pattern(self) -> CronSearch | None:
+        """The cron search whatever `from` and `until` say; None for the other kinds."""
+        return self._search.seconds if isinstance(self._search, _CronMilliseconds) else None
+
     def between(self, start: int, end: int, anchor: int | None = None) -> Iterator[int]:
         """Every occurrence in [start, end], in order."""
         end = min(end, self.high)

@@ -6,7 +6,6 @@ is a span of its own whose wall seconds all map to one instant, the gap's end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from chronex.timing.zones import ERA_BITS, ClockChange, Zone
@@ -49,8 +48,7 @@ class Span(NamedTuple):
         return Span(-1 - (self.high - self.shift), -1 - self.high, -1 - self.low, -self.shift)
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(NamedTuple):
     """The spans of one era, as columns for bisection. `lows` and `highs` rise with the index."""
 
     spans: tuple[Span, ...]

@@ -10,15 +10,14 @@ import re
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import NamedTuple
 
 _DAY = 86_400
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
-@dataclass(frozen=True, slots=True)
-class RuleDay:
+class RuleDay(NamedTuple):
     """One end of a yearly rule: a day and a local second of it (which may lie outside the day)."""
 
     kind: str  # "M" month.week.weekday, "J" day 1..365 without 29 February, "N" day 0..365
@@ -43,8 +42,7 @@ class RuleDay:
         return day if day < next_month else day - 7
 
 
-@dataclass(frozen=True, slots=True)
-class YearlyRule:
+class YearlyRule(NamedTuple):
     """What the zone does after its last listed transition, every year the same."""
 
     standard: int
@@ -62,8 +60,7 @@ class YearlyRule:
             yield from sorted((to_daylight, to_standard))
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneData:
+class ZoneData(NamedTuple):
     """Offsets in seconds: `offsets[0]` before the first transition, `offsets[i + 1]` from `at[i]` on."""
 
     at: tuple[int, ...]

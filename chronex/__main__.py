@@ -1,0 +1,5 @@
+"""`python -m chronex`."""
+
+from chronex.cli import main
+
+main()

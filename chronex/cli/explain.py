@@ -1,0 +1,203 @@
+"""Everything `chronex explain` knows about an expression, as plain data; explain_text.py draws it."""
+
+from __future__ import annotations
+
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chronex.cli.arguments import ZoneChoice, local
+from chronex.expr.diagnostics import Diagnostic
+from chronex.expr.meaning import Every, Meaning
+from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of, note_of
+from chronex.timing.expression import Expression
+from chronex.timing.occurrences import LAST_MS, Occurrences
+from chronex.timing.offsets import stagger_offset
+from chronex.timing.zones import ClockChange, Zone, utc_zone
+
+if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
+    from chronex.decision import DecisionResult
+    from chronex.decision.spread import Spread
+
+_YEAR_MS = 366 * 86_400_000
+_MOST_SAMPLED = 600_000  # a year of minutes; a schedule of seconds is sampled
+_YEARS_AHEAD = 3
+HISTOGRAM_PERIODS = 200
+HISTOGRAM_BINS = 24
+
+
+class Run(NamedTuple):
+    nominal: int
+    earliest: int
+    latest: int
+    note: str
+    decision: DecisionResult | None
+
+
+class Distances(NamedTuple):
+    """Between neighbouring runs of the next year, in milliseconds."""
+
+    shortest: int
+    longest: int
+    runs: int
+    is_sample: bool
+
+
+class ChangeReport(NamedTuple):
+    change: ClockChange
+    effect: Effect
+    cells: list[Cell]
+
+
+class Explanation(NamedTuple):
+    text: str
+    expression: Expression
+    zone: Zone
+    zone_source: str
+    since: int
+    runs: list[Run]
+    distances: Distances | None
+    changes: list[ChangeReport]
+    warnings: tuple[Diagnostic, ...]
+    spread: Spread | None
+    histogram: list[int]
+
+    @property
+    def meaning(self) -> Meaning:
+        return self.expression.meaning
+
+    def to_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "expression": self.text,
+            "canonical": str(self.expression),
+            "kind": self.expression.kind,
+            "dialect": self.expression.dialect,
+            "timezone": self.zone.name,
+            "timezone_source": self.zone_source,
+            "description": self.expression.describe(),
+            "from": iso(self.since, self.zone),
+            "occurrences": [self._occurrence(run) for run in self.runs],
+            "distances": self._distance_dict(),
+            "clock_changes": [_change_dict(report, self.zone) for report in self.changes],
+            "diagnostics": [d.to_dict() for d in self.warnings],
+        }
+        if self.spread is not None:
+            data["histogram"] = self.histogram
+        return data
+
+    def _occurrence(self, run: Run) -> dict[str, Any]:
+        row = {
+            "nominal": iso(run.nominal, self.zone),
+            "utc": iso_utc(run.nominal),
+            "earliest": iso(run.earliest, self.zone),
+            "latest": iso(run.latest, self.zone),
+            "note": run.note,
+        }
+        return row if run.decision is None else row | {"decision": run.decision.to_dict()}
+
+    def _distance_dict(self) -> dict[str, Any] | None:
+        if self.distances is None:
+            return None
+        shortest, longest, runs, is_sample = self.distances
+        return {"shortest_ms": shortest, "longest_ms": longest, "runs": runs, "sample": is_sample}
+
+
+def iso(ms: int, zone: Zone) -> str:
+    moment = local(ms, zone)
+    return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds")
+
+
+def iso_utc(ms: int) -> str:
+    return iso(ms, utc_zone()).replace("+00:00", "Z")
+
+
+def _change_dict(report: ChangeReport, zone: Zone) -> dict[str, Any]:
+    change = report.change
+    return {
+        "at": iso(change.at * 1000, zone),
+        "kind": "gap" if change.is_gap else "overlap",
+        "from_offset": offset_text(change.before),
+        "to_offset": offset_text(change.after),
+        "effect": report.effect.text,
+    }
+
+
+def offset_text(seconds: int) -> str:
+    sign, rest = ("-" if seconds < 0 else "+"), abs(seconds)
+    text = f"{sign}{rest // 3600:02}:{rest // 60 % 60:02}"
+    return f"{text}:{rest % 60:02}" if rest % 60 else text
+
+
+def explain(
+    text: str,
+    expression: Expression,
+    warnings: tuple[Diagnostic, ...],
+    choice: ZoneChoice,
+    since: int,
+    count: int,
+    identity: str | None,
+    spread: Spread | None,
+) -> Explanation:
+    """Gather the facts; nothing here reads a clock or the terminal."""
+    timing = expression.occurrences(choice.zone.tzinfo)
+    nominals = _next_nominals(timing, since, count)
+    runs = [_run(timing, ms, index, identity, spread) for index, ms in enumerate(nominals, 1)]
+    changes = timing.zone.changes(since // 1000, since // 1000 + _YEARS_AHEAD * 366 * 86_400)[:2]
+    reports = [ChangeReport(c, effect_of(timing, c), day_cells(timing, c)) for c in changes]
+    source = "from the expression" if expression.timezone else choice.source
+    histogram = _histogram(timing, since, spread)
+    distances = _distances(timing, since)
+    return Explanation(
+        text, expression, timing.zone, source, since, runs, distances, reports, warnings, spread, histogram
+    )
+
+
+def _next_nominals(timing: Occurrences, since: int, count: int) -> list[int]:
+    limit = timing.meaning.options.max
+    wanted = count if limit is None else min(count, limit)
+    return list(islice(timing.between(since + 1, LAST_MS, since), wanted))
+
+
+def _run(timing: Occurrences, nominal: int, index: int, identity: str | None, spread: Spread | None) -> Run:
+    options, body = timing.meaning.options, timing.meaning.body
+    earliest = latest = nominal
+    if isinstance(body, Every) and body.high is not None:
+        latest += index * (body.high - body.low)
+    if options.stagger and identity:
+        offset = stagger_offset(identity, options.stagger)
+        earliest, latest = earliest + offset, latest + offset
+    elif options.stagger:
+        latest += options.stagger
+    latest += options.jitter or 0
+    if options.window is not None:
+        latest = nominal + options.window
+    note = note_of(timing, nominal)
+    if spread is None:
+        return Run(nominal, earliest, latest, note, None)
+    return Run(nominal, earliest, latest, note, _decision(spread, nominal))
+
+
+def _decision(spread: Spread, nominal: int) -> DecisionResult:
+    from chronex.decision.preview import preview
+
+    return preview(spread, [nominal])[0]
+
+
+def _histogram(timing: Occurrences, since: int, spread: Spread | None) -> list[int]:
+    if spread is None:
+        return []
+    from chronex.decision.preview import histogram
+
+    return histogram(
+        spread, list(islice(timing.between(since + 1, LAST_MS, since), HISTOGRAM_PERIODS)), HISTOGRAM_BINS
+    )
+
+
+def _distances(timing: Occurrences, since: int) -> Distances | None:
+    body = timing.meaning.body
+    if isinstance(body, Every) and body.high is not None:
+        return Distances(body.low, body.high, 0, is_sample=False)
+    instants = list(islice(timing.between(since + 1, since + _YEAR_MS, since), _MOST_SAMPLED))
+    if len(instants) < 2:
+        return None
+    gaps = [later - earlier for earlier, later in pairwise(instants)]
+    return Distances(min(gaps), max(gaps), len(instants), is_sample=len(instants) == _MOST_SAMPLED)

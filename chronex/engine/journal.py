@@ -1,0 +1,60 @@
+"""The journal: what happened, in order. Numbers are given in the transaction that writes the event, so they
+have no gaps that a crash could make and no order but that of the commits."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from chronex.engine import keys
+from chronex.engine.ports import SCAN_LIMIT, ReadTransaction, Transaction
+from chronex.engine.records import decode, encode
+from chronex.errors import DamagedRecordError
+from chronex.model.records import Event, Sequence
+
+Line = tuple[int, Event]
+
+
+def append(tx: Transaction, *events: Event) -> int:
+    """Write the events in this order; returns the number of the last one."""
+    number = head(tx)
+    for event in events:
+        number += 1
+        key = keys.event_key(number)
+        tx.put(key, encode(key, event))
+    if events:
+        tx.put(keys.JOURNAL_HEAD, encode(keys.JOURNAL_HEAD, Sequence(number)))
+    return number
+
+
+def head(tx: ReadTransaction) -> int:
+    """The number of the last event, 0 before the first. It outlives the events that retention removes."""
+    raw = tx.get(keys.JOURNAL_HEAD)
+    if raw is not None:
+        try:
+            return cast("Sequence", decode(keys.JOURNAL_HEAD, raw)).last
+        except DamagedRecordError:
+            pass  # the events themselves still say where the journal ends
+    last = tx.scan(keys.EVENT, None, 1, reverse=True)
+    return keys.sequence_of(last[0][0]) if last else 0
+
+
+def tail(tx: ReadTransaction, after: int = 0, limit: int = SCAN_LIMIT) -> list[Line]:
+    """The events after number `after`, oldest first; a damaged one is named `Unreadable`."""
+    rows = tx.scan(keys.EVENT, keys.event_key(after), limit)
+    return _readable(rows)
+
+
+def latest(tx: ReadTransaction, before: int | None = None, limit: int = SCAN_LIMIT) -> list[Line]:
+    """The last events, newest first."""
+    start = keys.event_key(before) if before is not None else None
+    return _readable(tx.scan(keys.EVENT, start, limit, reverse=True))
+
+
+def _readable(rows: list[tuple[bytes, bytes]]) -> list[Line]:
+    lines: list[Line] = []
+    for key, raw in rows:
+        try:
+            lines.append((keys.sequence_of(key), cast("Event", decode(key, raw))))
+        except DamagedRecordError as error:
+            lines.append((keys.sequence_of(key), Event(name="Unreadable", at_ms=0, reason=error.reason)))
+    return lines

@@ -1,0 +1,119 @@
+"""The byte layout of every key; store/README.md draws it.
+
+One tag byte, then the hierarchy. Names end with a zero byte, which none contains; instants are eight bytes,
+big-endian, offset by 2**63 so that years before 1970 sort first. An index key is its tag, for some an
+instant, then the whole key of the record that it stands for; its value is empty.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from chronex.errors import InvalidKeyError
+from chronex.model.ids import check_name
+
+META = b"M"
+JOB = b"J"
+JOB_VERSION = b"V"
+OCCURRENCE = b"O"
+RUN = b"R"
+ATTEMPT = b"A"
+EVENT = b"E"
+NODE = b"N"
+IDEMPOTENCY = b"I"
+TASK_STATE = b"S"
+QUARANTINE = b"Q"
+
+DUE = b"D"
+ACTIVE = b"U"
+QUEUED = b"Y"
+DEAD_LETTER = b"L"
+FINISHED = b"H"
+EXPIRY = b"X"
+TIMED_INDEXES = DUE + DEAD_LETTER + FINISHED + EXPIRY
+INDEXES = TIMED_INDEXES + ACTIVE + QUEUED
+
+STORE_META = META + b"store"
+JOURNAL_HEAD = META + b"journal"
+
+MAX_STATE_NAME = 128
+_OFFSET = 1 << 63
+
+
+def instant(ms: int) -> bytes:
+    return (ms + _OFFSET).to_bytes(8, "big")
+
+
+def job_key(job: str) -> bytes:
+    return JOB + _name(job)
+
+
+def job_version_key(job: str, version: int) -> bytes:
+    return JOB_VERSION + _name(job) + version.to_bytes(4, "big")
+
+
+def occurrence_key(job: str, nominal_ms: int) -> bytes:
+    return OCCURRENCE + _name(job) + instant(nominal_ms)
+
+
+def run_key(job: str, nominal_ms: int, task: str) -> bytes:
+    return RUN + _name(job) + instant(nominal_ms) + _name(task, "task")
+
+
+def attempt_key(job: str, nominal_ms: int, task: str, number: int) -> bytes:
+    return ATTEMPT + _name(job) + instant(nominal_ms) + _name(task, "task") + number.to_bytes(4, "big")
+
+
+def event_key(sequence: int) -> bytes:
+    return EVENT + sequence.to_bytes(8, "big")
+
+
+def sequence_of(event: bytes) -> int:
+    return int.from_bytes(event[1:9], "big")
+
+
+def node_key(node: str) -> bytes:
+    return NODE + _name(node, "node")
+
+
+def idempotency_key(text: str) -> bytes:
+    """Users choose these texts freely, so their hash is the key and the record holds the text."""
+    return IDEMPOTENCY + blake2b(text.encode(), digest_size=16).digest()
+
+
+def task_state_key(job: str, task: str, name: str) -> bytes:
+    raw = name.encode()
+    if not 0 < len(raw) <= MAX_STATE_NAME:
+        raise InvalidKeyError(f"a state's name must be 1 to {MAX_STATE_NAME} bytes, not {len(raw)}")
+    return TASK_STATE + _name(job) + _name(task, "task") + raw
+
+
+def quarantine_key(key: bytes) -> bytes:
+    return QUARANTINE + key
+
+
+def within_job(tag: bytes, job: str) -> bytes:
+    """The prefix of everything of one kind that belongs to `job`; for indexes without an instant too."""
+    return tag + _name(job)
+
+
+def within_occurrence(tag: bytes, job: str, nominal_ms: int) -> bytes:
+    return tag + _name(job) + instant(nominal_ms)
+
+
+def timed(index: bytes, ms: int, record: bytes) -> bytes:
+    return index + instant(ms) + record
+
+
+def instant_of(index_key: bytes) -> int:
+    """The instant in a key of a timed index."""
+    return int.from_bytes(index_key[1:9], "big") - _OFFSET
+
+
+def record_of(index_key: bytes) -> bytes:
+    """The key of the record that an index entry stands for."""
+    return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]
+
+
+def _name(name: str, what: str = "job") -> bytes:
+    return check_name(name, what).encode("ascii") + b"\0"

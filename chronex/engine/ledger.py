@@ -1,0 +1,314 @@
+"""The typed face of a transaction: records in, records out, indexes and quarantine kept right on the way.
+
+Everything that writes a record goes through here, so an index can only be wrong if bytes were damaged, and
+`chronex doctor` computes the same index keys to find that out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
+
+from chronex.engine import keys
+from chronex.engine.journal import append
+from chronex.engine.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ReadTransaction, Transaction
+from chronex.engine.records import HEADER, decode, encode
+from chronex.errors import DamagedRecordError, StaleClaimError
+from chronex.model.records import (
+    Attempt,
+    Event,
+    Idempotency,
+    Job,
+    JobVersion,
+    Node,
+    Occurrence,
+    Quarantined,
+    Record,
+    Run,
+    TaskState,
+)
+from chronex.model.states import AttemptState, OccurrenceState, RunState, State, advance
+
+R = TypeVar("R", bound=Record)
+Claimed = TypeVar("Claimed", Occurrence, Run, Attempt)
+
+_KEPT_RAW = MAX_VALUE_BYTES - HEADER.size - 1024
+
+
+def key_of(record: Record) -> bytes:
+    """Where a record lives, for the kinds whose key follows from the record alone."""
+    match record:
+        case Job():
+            return keys.job_key(record.id)
+        case JobVersion():
+            return keys.job_version_key(record.job.id, record.job.version)
+        case Occurrence():
+            return keys.occurrence_key(record.job, record.nominal_ms)
+        case Run():
+            return keys.run_key(record.job, record.nominal_ms, record.task)
+        case Attempt():
+            return keys.attempt_key(record.job, record.nominal_ms, record.task, record.number)
+        case Node():
+            return keys.node_key(record.id)
+        case Idempotency():
+            return keys.idempotency_key(record.key)
+        case _:
+            raise TypeError(f"a {type(record).__name__} does not know its key")
+
+
+def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
+    """Every index entry that must stand for `record`; at most one per record today."""
+    match record:
+        case Job(next_ms=int(at)):
+            return (keys.timed(keys.DUE, at, key),)
+        case Occurrence(state=OccurrenceState.PENDING):
+            return (keys.timed(keys.DUE, record.due_ms, key),)
+        case Occurrence(state=OccurrenceState.QUEUED):
+            return (keys.QUEUED + key,)
+        case Occurrence(state=OccurrenceState.RUNNING) | Attempt(state=AttemptState.RUNNING):
+            return (keys.ACTIVE + key,)
+        case Occurrence(finished_ms=int(at)):
+            return (keys.timed(keys.FINISHED, at, key),)
+        case Run(state=RunState.CLAIMED | RunState.RUNNING):
+            return (keys.ACTIVE + key,)
+        case Run(state=RunState.SCHEDULED | RunState.RETRY, next_attempt_ms=int(at)):
+            return (keys.timed(keys.DUE, at, key),)
+        case Run(state=RunState.DLQ):
+            return (keys.timed(keys.DEAD_LETTER, record.finished_ms or 0, key),)
+        case Idempotency():
+            return (keys.timed(keys.EXPIRY, record.expires_ms, key),)
+        case _:
+            return ()
+
+
+class Reading:
+    """Typed reads of one snapshot. Damaged records are left out and listed in `damaged`."""
+
+    def __init__(self, tx: ReadTransaction) -> None:
+        self.tx = tx
+        self.damaged: list[DamagedRecordError] = []
+
+    def job(self, job: str) -> Job | None:
+        return self.get(keys.job_key(job), Job)
+
+    def job_version(self, job: str, version: int) -> Job | None:
+        found = self.get(keys.job_version_key(job, version), JobVersion)
+        return found.job if found else None
+
+    def occurrence(self, job: str, nominal_ms: int) -> Occurrence | None:
+        return self.get(keys.occurrence_key(job, nominal_ms), Occurrence)
+
+    def run(self, job: str, nominal_ms: int, task: str) -> Run | None:
+        return self.get(keys.run_key(job, nominal_ms, task), Run)
+
+    def attempt(self, job: str, nominal_ms: int, task: str, number: int) -> Attempt | None:
+        return self.get(keys.attempt_key(job, nominal_ms, task, number), Attempt)
+
+    def node(self, node: str) -> Node | None:
+        return self.get(keys.node_key(node), Node)
+
+    def task_state(self, job: str, task: str, name: str) -> TaskState | None:
+        return self.get(keys.task_state_key(job, task, name), TaskState)
+
+    def idempotency(self, text: str, now_ms: int) -> Idempotency | None:
+        """The record of a key that is still alive."""
+        found = self.get(keys.idempotency_key(text), Idempotency)
+        return found if found and found.key == text and found.expires_ms > now_ms else None
+
+    def jobs(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
+        start = keys.job_key(after) if after is not None else None
+        return self.scan(keys.JOB, Job, start, limit)
+
+    def occurrences(self, job: str, before_ms: int | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """The history of a job, newest first."""
+        after = keys.occurrence_key(job, before_ms) if before_ms is not None else None
+        return self.scan(keys.within_job(keys.OCCURRENCE, job), Occurrence, after, limit, reverse=True)
+
+    def runs(self, job: str, nominal_ms: int) -> list[Run]:
+        return self.scan(keys.within_occurrence(keys.RUN, job, nominal_ms), Run)
+
+    def attempts(self, job: str, nominal_ms: int, task: str | None = None) -> list[Attempt]:
+        prefix = keys.within_occurrence(keys.ATTEMPT, job, nominal_ms)
+        if task is not None:
+            prefix = keys.attempt_key(job, nominal_ms, task, 0)[:-4]
+        return self.scan(prefix, Attempt)
+
+    def nodes(self) -> list[Node]:
+        return self.scan(keys.NODE, Node)
+
+    def due(self, until_ms: int, limit: int = SCAN_LIMIT) -> list[Job | Occurrence | Run]:
+        """What must be looked at by `until_ms`, the earliest first."""
+        rows = self.tx.scan(keys.DUE, None, limit)
+        found = [self._indexed(key) for key, _ in rows if keys.instant_of(key) <= until_ms]
+        return [record for record in found if isinstance(record, Job | Occurrence | Run)]
+
+    def next_due_ms(self) -> int | None:
+        """When the next thing is due, for how long to sleep."""
+        rows = self.tx.scan(keys.DUE, None, 1)
+        return keys.instant_of(rows[0][0]) if rows else None
+
+    def active(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """Running occurrences, of one job or of all: the persistent question of every overlap policy."""
+        return self._listed(keys.ACTIVE + keys.OCCURRENCE, job, Occurrence, limit)
+
+    def active_runs(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Run]:
+        return self._listed(keys.ACTIVE + keys.RUN, job, Run, limit)
+
+    def active_attempts(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Attempt]:
+        return self._listed(keys.ACTIVE + keys.ATTEMPT, job, Attempt, limit)
+
+    def queued(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """Occurrences that wait for an earlier one of their job, the oldest first."""
+        return self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)
+
+    def dead_letters(self, limit: int = SCAN_LIMIT) -> list[Run]:
+        rows = self.tx.scan(keys.DEAD_LETTER, None, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Run)]
+
+    def finished(self, limit: int = SCAN_LIMIT, after: bytes | None = None) -> list[Occurrence]:
+        """What ended last, of all jobs, newest first."""
+        rows = self.tx.scan(keys.FINISHED, after, limit, reverse=True)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Occurrence)]
+
+    def quarantined(self, limit: int = SCAN_LIMIT) -> list[tuple[bytes, Quarantined]]:
+        return [
+            (key[1:], cast("Quarantined", decode(key, raw)))
+            for key, raw in self.tx.scan(keys.QUARANTINE, None, limit)
+        ]
+
+    def get(self, key: bytes, kind: type[R]) -> R | None:
+        raw = self.tx.get(key)
+        return None if raw is None else cast("R | None", self._decode(key, raw))
+
+    def scan(
+        self,
+        prefix: bytes,
+        kind: type[R],
+        after: bytes | None = None,
+        limit: int = SCAN_LIMIT,
+        reverse: bool = False,
+    ) -> list[R]:
+        rows = self.tx.scan(prefix, after, limit, reverse)
+        return cast("list[R]", [record for key, raw in rows if (record := self._decode(key, raw)) is not None])
+
+    def _listed(self, index: bytes, job: str | None, kind: type[R], limit: int) -> list[R]:
+        prefix = index if job is None else keys.within_job(index, job)
+        rows = self.tx.scan(prefix, None, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), kind)]
+
+    def _indexed(self, index_key: bytes) -> Record | None:
+        key = keys.record_of(index_key)
+        raw = self.tx.get(key)
+        if raw is None:
+            self.damaged.append(DamagedRecordError(index_key, "the index stands for no record"))
+            return None
+        return self._decode(key, raw)
+
+    def _decode(self, key: bytes, raw: bytes) -> Record | None:
+        try:
+            return decode(key, raw)
+        except DamagedRecordError as error:
+            self.damaged.append(error)
+            return None
+
+
+class Ledger(Reading):
+    """Typed reads and writes of one update. A damaged record that is met is quarantined on the spot."""
+
+    def __init__(self, tx: Transaction, now_ms: int) -> None:
+        super().__init__(tx)
+        self.tx: Transaction = tx
+        self.now_ms = now_ms
+
+    def create(self, record: Record) -> bool:
+        """Write a record that must not exist yet; False where one does, damaged or not.
+
+        A quarantined occurrence has been decided once, whatever its fate was: it is never decided again.
+        """
+        key = key_of(record)
+        is_decision = isinstance(record, Occurrence | Run | Attempt)
+        if is_decision and self.tx.get(keys.quarantine_key(key)) is not None:
+            return False
+        if not self.tx.create(key, encode(key, record)):
+            return False
+        for index in index_keys(key, record):
+            self.tx.put(index, b"")
+        return True
+
+    def put(self, record: Record) -> None:
+        """Write a record over what was there, and its index entries over the old ones."""
+        key = key_of(record)
+        old = self.get(key, type(record))
+        before = index_keys(key, old) if old is not None else ()
+        after = index_keys(key, record)
+        self.tx.put(key, encode(key, record))
+        for index in before:
+            if index not in after:
+                self.tx.delete(index)
+        for index in after:
+            if index not in before:
+                self.tx.put(index, b"")
+
+    def put_task_state(self, job: str, task: str, name: str, value: str) -> None:
+        key = keys.task_state_key(job, task, name)
+        self.tx.put(key, encode(key, TaskState(value=value, updated_ms=self.now_ms)))
+
+    def delete(self, key: bytes) -> bool:
+        """Remove a record and its index entries."""
+        raw = self.tx.get(key)
+        record = self._decode(key, raw) if raw is not None else None
+        if record is not None:
+            for index in index_keys(key, record):
+                self.tx.delete(index)
+        return self.tx.delete(key)
+
+    def advance(self, record: Claimed, destination: State, *, owner: str | None = None, **changes: Any) -> Claimed:
+        """Move a record along the transition table, if it is still what the caller believes it to be.
+
+        `record` is what the caller decided on: its state and epoch must still stand in the store, and its
+        owner must be `owner` where one is given; StaleClaimError otherwise.
+        """
+        found = self.get(key_of(record), type(record))
+        if found is None or (found.state, found.epoch) != (record.state, record.epoch):
+            raise StaleClaimError(f"{record.id} is no longer {record.state} with epoch {record.epoch}")
+        if owner is not None and found.owner != owner:
+            raise StaleClaimError(f"{record.id} belongs to {found.owner or 'nobody'}, not to {owner}")
+        moved = advance(found, destination, **changes)
+        self.put(moved)
+        return moved
+
+    def quarantine(self, key: bytes, raw: bytes, reason: str) -> None:
+        """Put a damaged record out of everyone's way, kept as it was found."""
+        at = keys.quarantine_key(key)
+        record = Quarantined(reason=reason, at_ms=self.now_ms, raw=raw[:_KEPT_RAW], size=len(raw))
+        self.tx.put(at, encode(at, record))
+        self.tx.delete(key)
+
+    def drop_orphan(self, index_key: bytes) -> None:
+        self.tx.delete(index_key)
+
+    def _indexed(self, index_key: bytes) -> Record | None:
+        record = super()._indexed(index_key)
+        if record is None:
+            self.drop_orphan(index_key)
+        return record
+
+    def _decode(self, key: bytes, raw: bytes) -> Record | None:
+        record = super()._decode(key, raw)
+        if record is None:
+            error = self.damaged[-1]
+            self.quarantine(key, raw, error.reason)
+            append(self.tx, Event(name="RecordQuarantined", at_ms=self.now_ms, data=_named(error)))
+        return record
+
+
+def _named(error: DamagedRecordError) -> dict[str, str]:
+    return {"key": error.key.hex(), "reason": error.reason}
+
+
+def pages(tx: ReadTransaction, prefix: bytes, size: int = SCAN_LIMIT) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Every row under `prefix`, page by page, inside one transaction."""
+    after: bytes | None = None
+    while rows := tx.scan(prefix, after, size):
+        yield rows
+        after = rows[-1][0]

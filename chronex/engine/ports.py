@@ -1,0 +1,109 @@
+"""What the engine asks of a store, small enough for LMDB now and a shared SQL database later.
+
+Any implementation must pass tests/store/test_contract.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+MAX_KEY_BYTES = 511
+MAX_VALUE_BYTES = 64 * 1024
+SCAN_LIMIT = 1000
+
+T = TypeVar("T")
+Row = tuple[bytes, bytes]
+
+
+class ReadTransaction(Protocol):
+    """One consistent snapshot. It ends when fn returns; using it later raises StoreClosedError."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of `key`, or None."""
+        ...
+
+    def scan(
+        self, prefix: bytes, after: bytes | None = None, limit: int = SCAN_LIMIT, reverse: bool = False
+    ) -> list[Row]:
+        """Up to `limit` rows whose key starts with `prefix`, in byte order of the key.
+
+        `after` is the last key of the page before: only keys beyond it (below it when `reverse`) are
+        returned, whether or not that key still exists, so pages stay stable while rows come and go.
+        An empty prefix scans everything.
+        """
+        ...
+
+
+class Transaction(ReadTransaction, Protocol):
+    """A snapshot that can be changed; reads see the transaction's own writes.
+
+    Keys are 1 to MAX_KEY_BYTES bytes (InvalidKeyError), values up to MAX_VALUE_BYTES (RecordTooLargeError).
+    """
+
+    def create(self, key: bytes, value: bytes) -> bool:
+        """Write `value` only where `key` does not exist; False, and no change, where it does."""
+        ...
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write `value`, replacing what was there."""
+        ...
+
+    def delete(self, key: bytes) -> bool:
+        """Remove `key`; False where it did not exist."""
+        ...
+
+
+ViewFn = Callable[[ReadTransaction], T]
+UpdateFn = Callable[[Transaction], T]
+
+
+class Store(Protocol):
+    """Ordered bytes to bytes, with serializable transactions.
+
+    A transaction begun inside another one of the same thread raises NestedTransactionError.
+    Threads may share a store; processes each open their own.
+    """
+
+    def view(self, fn: ViewFn[T]) -> T:
+        """Run fn on a snapshot and return its result. Keep it under 50 ms: a snapshot holds old pages."""
+        ...
+
+    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+        """Run fn, make its writes durable, return its result.
+
+        All or nothing: when fn raises, nothing of it is kept and the exception is passed on. Updates are
+        serializable and durable when this returns. fn may run more than once and must have no other
+        effect. Concurrent updates may share one commit; a failing one does not touch its neighbours.
+        StoreFullError: nothing was written. StoreOutcomeUnknownError: re-read to learn what happened.
+        Ordinary updates leave a reserve of the store's room untouched; `essential` ones, which record the end
+        of running work, may use it.
+        """
+        ...
+
+    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+        """`update` for an event loop: fn runs on another thread, the loop goes on meanwhile.
+
+        A cancelled caller does not cancel the update: its outcome is what a later read finds.
+        """
+        ...
+
+    def wait(self, since: int, timeout: float) -> int:
+        """Return the change counter as soon as it differs from `since`, or after `timeout` seconds.
+
+        The counter moves with every update, of any process, that changed something. `wait(-1, 0)` reads it.
+        Read the counter first and the data second: then no change is lost, one may be seen twice.
+        """
+        ...
+
+    async def wait_async(self, since: int, timeout: float) -> int:
+        """`wait` for an event loop."""
+        ...
+
+    def now(self) -> int:
+        """The store's wall clock in epoch milliseconds: one clock for all who share the store."""
+        ...
+
+    def close(self) -> None:
+        """Wait for running transactions, then let go. Idempotent; all else then raises StoreClosedError."""
+        ...

@@ -1,0 +1,1 @@
+"""The linter: where expressions stand, what is wrong with them, and how findings are written."""

@@ -1,0 +1,72 @@
+"""The nouns of Chronex as frozen values: job, task, occurrence, run, attempt, node, and their states."""
+
+from __future__ import annotations
+
+from chronex.model.ids import attempt_id, occurrence_id, run_id
+from chronex.model.policies import (
+    Cadence,
+    CrashPolicy,
+    DstPolicy,
+    FailureStrategy,
+    OverlapPolicy,
+    RecoveryPolicy,
+    RecoveryStrategy,
+    RetryPolicy,
+    SpreadPolicy,
+    TaskMode,
+)
+from chronex.model.records import (
+    Attempt,
+    Counters,
+    Decision,
+    Event,
+    Idempotency,
+    Job,
+    JobVersion,
+    Node,
+    Occurrence,
+    ProcessIdentity,
+    Quarantined,
+    Record,
+    Run,
+    StoreMeta,
+    Task,
+    TaskState,
+)
+from chronex.model.states import AttemptState, OccurrenceState, RunState, advance
+
+__all__ = [
+    "Attempt",
+    "AttemptState",
+    "Cadence",
+    "Counters",
+    "CrashPolicy",
+    "Decision",
+    "DstPolicy",
+    "Event",
+    "FailureStrategy",
+    "Idempotency",
+    "Job",
+    "JobVersion",
+    "Node",
+    "Occurrence",
+    "OccurrenceState",
+    "OverlapPolicy",
+    "ProcessIdentity",
+    "Quarantined",
+    "Record",
+    "RecoveryPolicy",
+    "RecoveryStrategy",
+    "RetryPolicy",
+    "Run",
+    "RunState",
+    "SpreadPolicy",
+    "StoreMeta",
+    "Task",
+    "TaskMode",
+    "TaskState",
+    "advance",
+    "attempt_id",
+    "occurrence_id",
+    "run_id",
+]

@@ -1,0 +1,90 @@
+"""What a job wants done when things overlap, fail, or were missed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class OverlapPolicy(StrEnum):
+    """The occurrence is due while an earlier one of the job still runs."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+    QUEUE_ONE = "queue_one"
+    ALLOW = "allow"
+    CANCEL_RUNNING = "cancel_running"
+
+
+class RecoveryStrategy(StrEnum):
+    """Occurrences fell due while nothing ran."""
+
+    EXECUTE_ALL = "execute_all"
+    EXECUTE_LAST = "execute_last"
+    MARK_MISSED = "mark_missed"
+    BOUNDED = "bounded"
+    COMPRESSED = "compressed"
+
+
+class FailureStrategy(StrEnum):
+    """A task has failed for good."""
+
+    FAIL_FAST = "fail_fast"
+    CONTINUE = "continue"
+    RETRY_ON_FAILURE = "retry_on_failure"
+
+
+class CrashPolicy(StrEnum):
+    """The daemon died during an attempt, so its outcome is not known."""
+
+    RETRY = "retry"
+    FAIL = "fail"
+
+
+class TaskMode(StrEnum):
+    SEQUENTIAL = "sequential"
+    PARALLEL = "parallel"
+
+
+class Cadence(StrEnum):
+    """An interval counts from its anchor, or from the end of the last run."""
+
+    FIXED_RATE = "fixed_rate"
+    FIXED_DELAY = "fixed_delay"
+
+
+class RetryPolicy(Struct, frozen=True, omit_defaults=True):
+    """`max` retries after the first attempt (None: no end), each pause `backoff` times the one before."""
+
+    max: int | None = 0
+    interval_ms: int = 30_000
+    backoff: float = 1.0
+    max_interval_ms: int | None = None
+    jitter: float = 0.0
+
+
+class RecoveryPolicy(Struct, frozen=True, omit_defaults=True):
+    """`max_count` and `max_age_ms` bound the strategy `bounded`; at least one is then set."""
+
+    strategy: RecoveryStrategy = RecoveryStrategy.EXECUTE_LAST
+    max_count: int | None = None
+    max_age_ms: int | None = None
+
+
+class SpreadPolicy(Struct, frozen=True, omit_defaults=True):
+    """Where inside its window an occurrence starts (DESIGN, decision core)."""
+
+    mode: str = "after"
+    duration_ms: int = 0
+    distribution: str = "uniform"
+    parameters: dict[str, float | str] = {}
+    seed: str = "stable"
+    salt: str = ""
+    only: str = ""
+    avoid: str = ""
+
+
+class DstPolicy(Struct, frozen=True, omit_defaults=True):
+    gap: str = "end"
+    overlap: str = "by-kind"

@@ -1,0 +1,300 @@
+"""The records of the store as frozen values. Times are epoch milliseconds; durations are milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from chronex.model.ids import attempt_id, occurrence_id, run_id
+from chronex.model.policies import (
+    Cadence,
+    CrashPolicy,
+    DstPolicy,
+    FailureStrategy,
+    OverlapPolicy,
+    RecoveryPolicy,
+    RetryPolicy,
+    SpreadPolicy,
+    TaskMode,
+)
+from chronex.model.states import AttemptState, OccurrenceState, RunState
+
+Command = tuple[str, ...] | str
+
+
+class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One step of a job; what is None is inherited from the job."""
+
+    name: str
+    run: Command = ()
+    env: dict[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    directory: str | None = None
+    timeout_ms: int | None = None
+    retry: RetryPolicy | None = None
+    on_failure: FailureStrategy | None = None
+    idempotency_key: str | None = None
+    idempotency_ttl_ms: int | None = None
+    metadata: dict[str, str] = {}
+
+
+class Counters(Struct, frozen=True, omit_defaults=True):
+    """How a job's occurrences ended since it was first applied."""
+
+    fired: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    missed: int = 0
+    canceled: int = 0
+    failures_in_a_row: int = 0
+
+
+class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A schedule, its policies and tasks, and how far it has come.
+
+    `cursor_ms` is the last nominal instant that was decided; `anchor_ms` is what intervals count from;
+    `next_ms` is when the engine must look at the job again (None: never), and is what the due index holds.
+    """
+
+    id: str
+    schedule: str
+    dialect: str = "chronex"
+    timezone: str = "UTC"
+    tasks: tuple[Task, ...] = ()
+    mode: TaskMode = TaskMode.SEQUENTIAL
+    overlap: OverlapPolicy = OverlapPolicy.SKIP
+    recovery: RecoveryPolicy = RecoveryPolicy()
+    failure: FailureStrategy = FailureStrategy.FAIL_FAST
+    on_crash: CrashPolicy = CrashPolicy.RETRY
+    cadence: Cadence = Cadence.FIXED_RATE
+    retry: RetryPolicy = RetryPolicy()
+    spread: SpreadPolicy | None = None
+    dst: DstPolicy | None = None
+    execution_timeout_ms: int | None = None
+    task_timeout_ms: int | None = None
+    grace_ms: int | None = None
+    on_start: Command | None = None
+    on_complete: Command | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, str] = {}
+    source: str = ""
+    version: int = 1
+    enabled: bool = True
+    paused: bool = False
+    paused_until_ms: int | None = None
+    paused_by: str = ""
+    cursor_ms: int | None = None
+    anchor_ms: int | None = None
+    next_ms: int | None = None
+    counters: Counters = Counters()
+    created_ms: int = 0
+    updated_ms: int = 0
+
+    def retry_for(self, task: Task) -> RetryPolicy:
+        return task.retry if task.retry is not None else self.retry
+
+    def failure_for(self, task: Task) -> FailureStrategy:
+        return task.on_failure if task.on_failure is not None else self.failure
+
+    def timeout_for(self, task: Task) -> int | None:
+        return task.timeout_ms if task.timeout_ms is not None else self.task_timeout_ms
+
+    def task(self, name: str) -> Task | None:
+        return next((task for task in self.tasks if task.name == name), None)
+
+
+class JobVersion(Struct, frozen=True):
+    """A job as it was in one version, for occurrences that began with it and for replays."""
+
+    job: Job
+
+
+class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Why the occurrence starts where it does inside its window."""
+
+    algorithm: int
+    seed_hash: str = ""
+    window_start_ms: int | None = None
+    window_end_ms: int | None = None
+    chosen_ms: int | None = None
+    stagger_ms: int = 0
+    attempts: int = 0
+    reason: str = ""
+
+
+class Occurrence(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One firing of a job, known by its nominal time. `epoch` grows with every change of owner."""
+
+    job: str
+    nominal_ms: int
+    due_ms: int
+    jitter_ms: int = 0
+    decision: Decision | None = None
+    state: OccurrenceState = OccurrenceState.PENDING
+    reason: str = ""
+    version: int = 1
+    owner: str = ""
+    epoch: int = 0
+    recovery: bool = False
+    manual: bool = False
+    triggered_by: str = ""
+    parameters: dict[str, str] = {}
+    span_start_ms: int | None = None
+    span_end_ms: int | None = None
+    replay_of: str = ""
+    created_ms: int = 0
+    started_ms: int | None = None
+    finished_ms: int | None = None
+    deadline_ms: int | None = None
+
+    @property
+    def id(self) -> str:
+        return occurrence_id(self.job, self.nominal_ms)
+
+
+class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One task within one occurrence. `next_attempt_ms` is when a scheduled or retried run may be claimed."""
+
+    job: str
+    nominal_ms: int
+    task: str
+    state: RunState = RunState.SCHEDULED
+    reason: str = ""
+    owner: str = ""
+    epoch: int = 0
+    attempts: int = 0
+    next_attempt_ms: int | None = None
+    idempotency_key: str = ""
+    exit_code: int | None = None
+    error: str = ""
+    created_ms: int = 0
+    started_ms: int | None = None
+    finished_ms: int | None = None
+
+    @property
+    def id(self) -> str:
+        return run_id(occurrence_id(self.job, self.nominal_ms), self.task)
+
+
+class ProcessIdentity(Struct, frozen=True, omit_defaults=True):
+    """A process for sure: pids are reused; the boot and the start time (in ticks after boot) are not."""
+
+    pid: int
+    boot_id: str
+    start_time: int
+    group: int | None = None
+
+
+class Attempt(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One try of a run; the first has number 1."""
+
+    job: str
+    nominal_ms: int
+    task: str
+    number: int
+    state: AttemptState = AttemptState.RUNNING
+    reason: str = ""
+    owner: str = ""
+    epoch: int = 0
+    process: ProcessIdentity | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    error: str = ""
+    log_path: str = ""
+    log_bytes: int = 0
+    log_dropped: int = 0
+    created_ms: int = 0
+    started_ms: int | None = None
+    finished_ms: int | None = None
+
+    @property
+    def id(self) -> str:
+        return attempt_id(run_id(occurrence_id(self.job, self.nominal_ms), self.task), self.number)
+
+
+class Node(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One scheduler process working on the store."""
+
+    id: str
+    process: ProcessIdentity
+    host: str = ""
+    epoch: int = 0
+    chronex: str = ""
+    started_ms: int = 0
+    seen_ms: int = 0
+    stopped_ms: int | None = None
+
+
+class Event(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One line of the journal; its sequence number is its key."""
+
+    name: str
+    at_ms: int
+    job: str = ""
+    nominal_ms: int | None = None
+    task: str = ""
+    attempt: int | None = None
+    reason: str = ""
+    actor: str = ""
+    data: dict[str, Any] = {}
+
+
+class Idempotency(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A key that must not execute again before `expires_ms`."""
+
+    key: str
+    expires_ms: int
+    holder: str = ""
+    created_ms: int = 0
+
+
+class TaskState(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A small value that a task keeps between its runs."""
+
+    value: str
+    updated_ms: int = 0
+
+
+class Quarantined(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A damaged record, kept as it was found for whoever wants to look at it."""
+
+    reason: str
+    at_ms: int
+    raw: bytes = b""
+    size: int = 0
+
+
+class StoreMeta(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What the store says of itself."""
+
+    format: int
+    map_size: int
+    store_id: str
+    engine: str
+    created_ms: int
+    chronex: str = ""
+    migrated_from: tuple[int, ...] = ()
+
+
+class Sequence(Struct, frozen=True):
+    """The last number given out."""
+
+    last: int
+
+
+Record = (
+    Job
+    | JobVersion
+    | Occurrence
+    | Run
+    | Attempt
+    | Node
+    | Event
+    | Idempotency
+    | TaskState
+    | Quarantined
+    | StoreMeta
+    | Sequence
+)

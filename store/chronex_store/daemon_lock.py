@@ -1,0 +1,120 @@
+"""One daemon per store: a flock on `daemon.lock`, which the kernel drops however the holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from chronex.errors import StoreInUseError, StoreNamespaceError
+from chronex_store.places import DAEMON_LOCK_FILE, check_file, open_private
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds the lock, for messages and for telling containers apart."""
+
+    pid: int
+    boot_id: str
+    namespace: int
+
+
+def this_process() -> Holder:
+    return Holder(os.getpid(), _boot_id(), _pid_namespace())
+
+
+class DaemonLock:
+    """Held until `release` or the end of the process; children do not inherit it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> DaemonLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def acquire_daemon_lock(directory: Path) -> DaemonLock:
+    """The lock of the store in `directory`, or StoreInUseError naming its holder."""
+    path = directory / DAEMON_LOCK_FILE
+    check_file(path)
+    descriptor = open_private(path, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, msgspec.json.encode(this_process()), 0)
+    except BlockingIOError:
+        os.close(descriptor)
+        holder = lock_holder(directory)
+        who = f" (process {holder.pid})" if holder else ""
+        raise StoreInUseError(
+            f"another daemon{who} holds the store {directory}; stop it first or choose another --store"
+        ) from None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return DaemonLock(descriptor)
+
+
+def lock_holder(directory: Path) -> Holder | None:
+    """Who says that he holds the lock. After a kill the text stays, so `is_daemon_alive` asks the kernel."""
+    try:
+        return msgspec.json.decode((directory / DAEMON_LOCK_FILE).read_bytes(), type=Holder)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def is_daemon_alive(directory: Path) -> bool:
+    with _probe(directory) as held:
+        return held
+
+
+def refuse_other_namespace(directory: Path) -> None:
+    """LMDB tells live readers from dead ones by pid, which means nothing in another container."""
+    holder = lock_holder(directory)
+    here = this_process()
+    same = holder is None or (holder.boot_id, holder.namespace) == (here.boot_id, here.namespace)
+    if not same and is_daemon_alive(directory):
+        raise StoreNamespaceError
+
+
+@contextlib.contextmanager
+def _probe(directory: Path) -> Iterator[bool]:
+    try:
+        descriptor = os.open(directory / DAEMON_LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield False
+    except BlockingIOError:
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+def _boot_id() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _pid_namespace() -> int:
+    with contextlib.suppress(OSError):
+        return os.stat("/proc/self/ns/pid").st_ino
+    return 0

@@ -1,0 +1,216 @@
+"""Opening LMDB by the rules: a fixed map, private files, durable commits, one open per process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import lmdb
+
+from chronex.engine import keys
+from chronex.engine.records import decode, encode
+from chronex.errors import (
+    DamagedRecordError,
+    ForeignStoreError,
+    StoreAlreadyOpenError,
+    StoreDamagedError,
+    StoreError,
+    StoreFormatError,
+    StoreFullError,
+    StoreLibraryError,
+    StoreRefusedError,
+)
+from chronex.model.records import StoreMeta
+from chronex.version import __version__
+from chronex_store.daemon_lock import refuse_other_namespace
+from chronex_store.faults import is_no_space, translate, translate_open
+from chronex_store.places import (
+    DATA_FILE,
+    DIRECTORY_MODE,
+    LOCK_FILE,
+    directory_held,
+    open_private,
+    prepare_directory,
+)
+
+FORMAT = 1
+ENGINE = "0.9"
+MAX_READERS = 1024
+DEFAULT_MAP_SIZE = (1 << 30) if sys.maxsize > 1 << 32 else (64 << 20)
+# LMDB sizes its lock file as header plus 64 bytes a reader; 17 pages hold 1024 readers and a little more.
+LOCK_FILE_BYTES = 17 * 4096
+
+_open_paths: set[Path] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """An open LMDB environment and what it is."""
+
+    path: Path
+    lmdb: Any
+    meta: StoreMeta
+    lock_file: str
+    lock_inode: int
+
+    def close(self) -> None:
+        self.lmdb.close()
+        _open_paths.discard(self.path)
+
+    def is_replaced(self) -> bool:
+        """A restore puts other files in place; what is written to the old ones would be lost.
+
+        The lock file tells, because asking data.mdb for its status makes the kernel give the next write a
+        fine timestamp of its own, which costs every commit a fifth of its time (Linux 6.13 and newer).
+        """
+        try:
+            return os.stat(self.lock_file).st_ino != self.lock_inode
+        except FileNotFoundError:
+            return True
+
+
+def open_environment(
+    path: Path, *, create: bool, map_size: int = 0, allow_network: bool = False, now_ms: int = 0
+) -> Environment:
+    """Check the place, open the environment, check that it is ours. Nothing is changed by a refusal."""
+    refuse_unpatched_library()
+    real = prepare_directory(path, create=create, allow_network=allow_network)
+    if real in _open_paths:
+        raise StoreAlreadyOpenError(f"the store {real} is already open in this process; share that one")
+    if not create and not (real / DATA_FILE).exists():
+        raise StoreRefusedError(f"there is no store in {real}; `chronex apply` makes one")
+    refuse_other_namespace(real)
+    with directory_held(real):
+        env = _open_checked(real, map_size, now_ms)
+    _open_paths.add(real)
+    return env
+
+
+def _open_checked(real: Path, map_size: int, now_ms: int) -> Environment:
+    is_new = not (real / DATA_FILE).exists()
+    _allocate_lock_file(real)
+    env = _open_lmdb(real, (map_size or DEFAULT_MAP_SIZE) if is_new else map_size)
+    try:
+        check_flags(env)
+        env.reader_check()
+        meta = _read_meta(env, real) or _initialise(env, now_ms)
+        lock_file = str(real / LOCK_FILE)
+        return Environment(real, env, meta, lock_file, os.stat(lock_file).st_ino)
+    except lmdb.Error as error:
+        env.close()
+        raise translate(error, "open") from error
+    except BaseException:
+        env.close()
+        raise
+
+
+def refuse_unpatched_library() -> None:
+    """The wheel carries its own LMDB with fixes for damaged files; a system library has none of them."""
+    try:
+        version = lmdb.version(subpatch=True, lib_version=0)
+    except lmdb.Error as error:
+        raise StoreLibraryError from error
+    if version[:2] != (0, 9) or not version[3]:
+        raise StoreLibraryError
+
+
+def check_flags(env: Any) -> None:
+    """Durability is a matter of four flags; believe what is read back, not what was asked for."""
+    flags = env.flags()
+    if not (flags["sync"] and flags["metasync"] and flags["lock"]) or flags["writemap"] or flags["map_async"]:
+        raise StoreError(f"LMDB did not take the durable flags: {flags}")
+
+
+def _allocate_lock_file(directory: Path) -> None:
+    # LMDB maps lock.mdb shared and would be killed by SIGBUS on its first touch of a page the disk has no
+    # room for. Opening and closing it here is safe only because this process has no environment on it yet.
+    descriptor = open_private(directory / LOCK_FILE, os.O_RDWR)
+    try:
+        os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size or LOCK_FILE_BYTES)
+    except OSError as error:
+        raise StoreFullError("the disk is full, so the store cannot be opened; free some space") from error
+    finally:
+        os.close(descriptor)
+
+
+def _open_lmdb(directory: Path, map_size: int) -> Any:
+    # A map size of 0 takes the size that the file was made with, so that all processes agree on it.
+    # Engine 0 is named, because an environment variable can change py-lmdb's default.
+    try:
+        return lmdb.open(
+            str(directory),
+            map_size=map_size,
+            create=False,
+            mode=DIRECTORY_MODE,
+            max_readers=MAX_READERS,
+            max_dbs=0,
+            max_spare_txns=0,
+            lib_version=0,
+        )
+    except lmdb.Error as error:
+        if "already open" in str(error):
+            raise StoreAlreadyOpenError from error
+        raise translate_open(error, str(directory)) from error
+
+
+def _read_meta(env: Any, path: Path) -> StoreMeta | None:
+    """What the store says of itself; None when it is empty."""
+    with env.begin() as txn:
+        raw = txn.get(keys.STORE_META)
+        is_empty = txn.stat()["entries"] == 0
+    if raw is None:
+        if is_empty:
+            return None
+        raise ForeignStoreError(f"{path} holds a database that is not a Chronex store; choose another directory")
+    try:
+        meta = decode(keys.STORE_META, raw)
+    except DamagedRecordError as error:
+        raise StoreDamagedError(
+            f"the store {path} cannot say which format it has ({error.reason}); restore a backup"
+        ) from error
+    assert isinstance(meta, StoreMeta)
+    if meta.format > FORMAT:
+        raise StoreFormatError(
+            f"the store {path} has format {meta.format} and this Chronex knows up to {FORMAT}; "
+            "install the newer version to use it"
+        )
+    return meta
+
+
+def _initialise(env: Any, now_ms: int) -> StoreMeta:
+    meta = StoreMeta(
+        format=FORMAT,
+        map_size=env.info()["map_size"],
+        store_id=uuid4().hex,
+        engine=ENGINE,
+        created_ms=now_ms,
+        chronex=__version__,
+    )
+    with env.begin(write=True) as txn:
+        # Two processes may make the same store at once; the first one's words stand.
+        if not txn.put(keys.STORE_META, encode(keys.STORE_META, meta), overwrite=False):
+            found = decode(keys.STORE_META, txn.get(keys.STORE_META))
+            assert isinstance(found, StoreMeta)
+            return found
+    return meta
+
+
+def reopen(old: Environment) -> Environment:
+    """After a failed commit: LMDB's view of the file may be wrong, so begin again from what is on disk."""
+    with contextlib.suppress(lmdb.Error):
+        old.lmdb.close()
+    _open_paths.discard(old.path)
+    return open_environment(old.path, create=False, allow_network=True)
+
+
+def is_disk_full(error: lmdb.Error, path: Path) -> bool:
+    """LMDB reports a short write as EIO, so ask the file system as well."""
+    if is_no_space(error):
+        return True
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize < 1 << 16

@@ -1,0 +1,56 @@
+"""From one format to the next: a backup, then everything in one transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import lmdb
+from msgspec.structs import replace
+
+from chronex.engine import keys
+from chronex.engine.ports import Transaction
+from chronex.engine.records import encode
+from chronex.errors import StoreError
+from chronex_store import environment
+from chronex_store.backup import write_backup
+from chronex_store.daemon_lock import acquire_daemon_lock
+from chronex_store.environment import Environment
+from chronex_store.faults import translate
+from chronex_store.transaction import LmdbTransaction
+
+Step = Callable[[Transaction], None]
+
+# From the format that is the key to the next one.
+STEPS: dict[int, Step] = {}
+
+
+def migrate_if_older(env: Environment, now_ms: int) -> Environment:
+    """The environment in the current format; the old state stays in `before-format-N-….backup` beside it."""
+    if env.meta.format == environment.FORMAT:
+        return env
+    try:
+        with acquire_daemon_lock(env.path):
+            old = env.meta.format
+            write_backup(env, env.path / f"before-format-{old + 1}-{now_ms}.backup")
+            return _migrate(env)
+    except BaseException:
+        env.close()
+        raise
+
+
+def _migrate(env: Environment) -> Environment:
+    formats = tuple(range(env.meta.format, environment.FORMAT))
+    missing = [number for number in formats if number not in STEPS]
+    if missing:
+        raise StoreError(f"no way leads from format {missing[0]} to the next; use an older Chronex first")
+    meta = replace(env.meta, format=environment.FORMAT, migrated_from=(*env.meta.migrated_from, *formats))
+    try:
+        with env.lmdb.begin(write=True) as txn:
+            tx = LmdbTransaction(txn)
+            for number in formats:
+                STEPS[number](tx)
+            tx.put(keys.STORE_META, encode(keys.STORE_META, meta))
+    except lmdb.Error as error:
+        raise translate(error, "migration") from error
+    return dataclasses.replace(env, meta=meta)

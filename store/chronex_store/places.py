@@ -1,0 +1,131 @@
+"""Where a store may lie: who owns it, who may read it, which file system holds it."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from chronex.errors import ForeignStoreError, StoreNetworkError, StorePermissionError, StoreRefusedError
+
+DATA_FILE = "data.mdb"
+LOCK_FILE = "lock.mdb"
+DAEMON_LOCK_FILE = "daemon.lock"
+OWN_FILES = (DATA_FILE, LOCK_FILE, DAEMON_LOCK_FILE)
+
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+OTHERS = 0o077
+
+# The magic numbers of statfs(2) for file systems whose locks or shared maps do not hold between machines.
+NETWORK_FILE_SYSTEMS = {
+    0x6969: "NFS",
+    0x517B: "SMB",
+    0xFF534D42: "CIFS",
+    0xFE534D42: "SMB2",
+    0x01021997: "9P",
+    0x65735546: "FUSE",
+    0x00C36400: "Ceph",
+    0x5346414F: "AFS",
+    0x6B414653: "AFS",
+    0x73757245: "Coda",
+    0x564C: "NCP",
+    0x0BD00BD0: "Lustre",
+    0x01161970: "GFS2",
+    0x7461636F: "OCFS2",
+    0x47504653: "GPFS",
+    0x19830326: "BeeGFS",
+    0x786F4256: "a VirtualBox share",
+}
+
+
+def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) -> Path:
+    """The real path of a directory that is safe to hold a store; raises StoreRefusedError otherwise."""
+    try:
+        real = Path(os.path.realpath(path, strict=not create))
+        if create and not real.exists():
+            real.mkdir(mode=DIRECTORY_MODE, parents=True)
+            real.chmod(DIRECTORY_MODE)
+    except OSError as error:
+        raise StoreRefusedError(f"no store at {path}: {(error.strerror or str(error)).lower()}") from error
+    refuse_network(real, allow_network)
+    _check_directory(real)
+    for name in OWN_FILES:
+        check_file(real / name)
+    return real
+
+
+def refuse_network(path: Path, allowed: bool = False) -> None:
+    kind = NETWORK_FILE_SYSTEMS.get(file_system_magic(path))
+    if kind and not allowed:
+        raise StoreNetworkError(
+            f"{path} lies on {kind}, where the store's locks do not hold; choose a local directory"
+        )
+
+
+def file_system_magic(path: Path) -> int:
+    """The type of the file system as statfs(2) gives it; 0 where the system does not tell."""
+    if sys.platform != "linux":
+        return 0
+    # struct statfs begins with f_type, a long, on every Linux architecture; 256 bytes hold all of them.
+    buffer = ctypes.create_string_buffer(256)
+    if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer) != 0:
+        return 0
+    return int(ctypes.c_ulong.from_buffer(buffer).value) & 0xFFFFFFFF
+
+
+def _check_directory(path: Path) -> None:
+    found = path.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise ForeignStoreError(f"{path} is not a directory; name the directory of the store")
+    _check_owner(path, found)
+    if found.st_mode & OTHERS:
+        raise StorePermissionError(f"{path} is open to other users; run: chmod 700 {path}")
+
+
+def check_file(path: Path) -> None:
+    """Refuse one of the store's files unless it is private, regular and has one name; missing is fine."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise ForeignStoreError(f"{path} is a link or special file; remove it, or choose another directory")
+    _check_owner(path, found)
+    if found.st_mode & OTHERS:
+        raise StorePermissionError(f"{path} is open to other users; run: chmod 600 {path}")
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise StorePermissionError(
+            f"{path} belongs to user {found.st_uid}, not to you ({os.geteuid()}); use your own store"
+        )
+
+
+def open_private(path: Path, flags: int) -> int:
+    """A descriptor of one of the store's files, created private under every umask, never through a link."""
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+    try:
+        os.fchmod(descriptor, FILE_MODE)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextmanager
+def directory_held(path: Path, *, exclusive: bool = False) -> Iterator[None]:
+    """Opening shares the directory for its moment, a restore has it alone: else one could open the old lock
+    file with the new data, and LMDB would look for transactions that the new data never had."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)

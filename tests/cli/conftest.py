@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Chronex = Callable[..., Done]
+
+
+@pytest.fixture
+def chronex() -> Chronex:
+    """Run the real program as a user's shell would, in a plain environment."""
+
+    def run(*arguments: str, stdin: str | bytes = "", **environment: str) -> Done:
+        env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "UTC", **environment}
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        command = [sys.executable, "-m", "chronex", *arguments]
+        done = subprocess.run(command, input=given, capture_output=True, env=env, timeout=60, check=False)
+        out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        assert "Traceback" not in out + err, out + err
+        return Done(done.returncode, out, err)
+
+    return run

@@ -1,0 +1,112 @@
+"""What holds for the whole command line: help with examples, plain text in pipes, short start-up, bad usage."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Chronex
+
+COMMANDS = ["explain", "next", "lint", "fmt", "version"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_example_in_each_help_runs(chronex: Chronex, command: str) -> None:
+    text = " ".join(chronex(command, "--help").out.split())
+    example = re.search(r"Example: chronex (.*?) (?:Arguments|Options|$)", text + " $")
+    assert example, text
+    done = chronex(*shlex.split(example[1].removesuffix(" Options:")))
+    assert done.code == 0, done.err
+
+
+def test_help_lists_every_command(chronex: Chronex) -> None:
+    text = chronex("--help").out
+    assert all(re.search(rf"^  {command}\b", text, re.MULTILINE) for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("frobnicate",), ("explain",), ("next", "0 9 * * *", "-n", "none"), ("explain", "x", "--nope"), ("fmt",)],
+)
+def test_bad_usage_exits_2_with_a_hint(chronex: Chronex, arguments: tuple[str, ...]) -> None:
+    done = chronex(*arguments)
+    assert done.code == 2
+    assert "chronex" in done.err + done.out
+
+
+@pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "\x1b[2J", "a\nb", "\u202e", "x" * 5000, "💥", "\\x1b[31m"])
+@pytest.mark.parametrize("command", ["explain", "next", "lint", "fmt"])
+def test_no_control_character_of_the_input_reaches_the_terminal(chronex: Chronex, command: str, hostile: str) -> None:
+    done = chronex(command, hostile)
+    assert done.code in (1, 2)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", done.out + done.err)
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> str:
+    """What the program writes when its standard output is a terminal."""
+    ours, theirs = pty.openpty()
+    env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TERM": "xterm-256color", **environment}
+    command = [sys.executable, "-m", "chronex", *arguments]
+    subprocess.run(command, stdout=theirs, stderr=theirs, stdin=theirs, env=env, timeout=60, check=False)
+    os.close(theirs)
+    written = b""
+    while chunk := _read(ours):
+        written += chunk
+    os.close(ours)
+    return written.decode()
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        return b""
+
+
+def test_colour_on_a_terminal_only_and_never_with_no_color(chronex: Chronex) -> None:
+    assert "\x1b[1m" in on_a_terminal("explain", "0 9 * * *", "-n", "1")
+    assert "\x1b" not in on_a_terminal("explain", "0 9 * * *", "-n", "1", NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal("explain", "0 9 * * *", "-n", "1", TERM="dumb")
+    assert "\x1b" not in chronex("explain", "0 9 * * *", "-n", "1").out
+
+
+def test_lint_on_a_terminal_without_arguments_says_what_to_do() -> None:
+    assert "nothing to lint; give expressions as arguments" in on_a_terminal("lint")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = f"{sys.executable} -m chronex next '* * * * *' -n 100000 | head -n 1"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["explain", "0 9 * * *"], ["next", "0 9 * * *"]])
+def test_start_up_imports_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys, chronex.cli\n"
+        f"sys.argv = ['chronex', *{arguments!r}]\n"
+        "try: chronex.cli.main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'textual', 'lmdb', 'pygls', 'rich', 'pydantic', 'msgspec', 'asyncio'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+
+def test_a_defect_of_ours_is_one_sentence(chronex: Chronex) -> None:
+    program = (
+        "import chronex.cli, chronex.cli.expressions as e, sys\n"
+        "e.run_fmt = lambda *a: 1 / 0\n"
+        "sys.argv = ['chronex', 'fmt', '@daily']\n"
+        "chronex.cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("chronex: this should not have happened (ZeroDivisionError")
+    assert "Traceback" not in done.stderr

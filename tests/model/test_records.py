@@ -1,0 +1,20 @@
+"""A task's own setting wins over its job's."""
+
+from __future__ import annotations
+
+from chronex.model import FailureStrategy, Job, RetryPolicy, Task
+
+
+def test_what_a_task_leaves_out_comes_from_its_job() -> None:
+    own = RetryPolicy(max=9)
+    plain, special = (
+        Task(name="a"),
+        Task(name="b", retry=own, on_failure=FailureStrategy.CONTINUE, timeout_ms=0),
+    )
+    job = Job(id="j", schedule="@daily", tasks=(plain, special), retry=RetryPolicy(max=1), task_timeout_ms=7)
+    assert (job.retry_for(plain).max, job.retry_for(special).max) == (1, 9)
+    assert job.failure_for(plain) is FailureStrategy.FAIL_FAST
+    assert job.failure_for(special) is FailureStrategy.CONTINUE
+    assert (job.timeout_for(plain), job.timeout_for(special)) == (7, 0)
+    assert job.task("b") is special
+    assert job.task("c") is None

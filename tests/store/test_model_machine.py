@@ -1,0 +1,86 @@
+"""LMDB does what the memory model does, step by step and after reopening."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from chronex.engine.ports import Row, Transaction
+from chronex_store import LmdbStore, MemoryStore
+
+KEYS = st.one_of(
+    st.sampled_from([b"J", b"Ja", b"Jb", b"O\0", b"O\xff", b"\xff", b"\xff\xff"]),
+    st.binary(min_size=1, max_size=6),
+)
+VALUES = st.one_of(st.binary(max_size=12), st.integers(0, 9000).map(lambda n: b"x" * n))
+WRITES = st.one_of(
+    st.tuples(st.just("put"), KEYS, VALUES),
+    st.tuples(st.just("create"), KEYS, VALUES),
+    st.tuples(st.just("delete"), KEYS, st.just(b"")),
+)
+OURS = b"M"
+
+
+def apply(tx: Transaction, writes: list[tuple[str, bytes, bytes]], fail: bool) -> list[object]:
+    results: list[object] = []
+    for verb, key, value in writes:
+        if key.startswith(OURS):
+            continue
+        results.append(tx.delete(key) if verb == "delete" else getattr(tx, verb)(key, value))
+    if fail:
+        raise RuntimeError
+    return results
+
+
+class StoresAgree(RuleBasedStateMachine):
+    @initialize()
+    def begin(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="chronex-machine-"))
+        self.real = LmdbStore.open(self.path / "store")
+        self.model = MemoryStore()
+
+    def teardown(self) -> None:
+        if hasattr(self, "real"):
+            self.real.close()
+            shutil.rmtree(self.path)
+
+    @rule(writes=st.lists(WRITES, max_size=6), fail=st.booleans())
+    def update(self, writes: list[tuple[str, bytes, bytes]], fail: bool) -> None:
+        outcomes = []
+        for store in (self.real, self.model):
+            try:
+                outcomes.append(store.update(lambda tx: apply(tx, writes, fail)))
+            except RuntimeError:
+                outcomes.append(["failed"])
+        assert outcomes[0] == outcomes[1]
+
+    @rule(prefix=st.binary(max_size=2), after=st.none() | KEYS, limit=st.integers(0, 5), reverse=st.booleans())
+    def scan(self, prefix: bytes, after: bytes | None, limit: int, reverse: bool) -> None:
+        found = [
+            [row for row in store.view(lambda tx: tx.scan(prefix, after, limit + 2, reverse)) if row[0] != b"Mstore"]
+            for store in (self.real, self.model)
+        ]
+        assert found[0][:limit] == found[1][:limit]
+
+    @rule()
+    def reopen(self) -> None:
+        self.real.close()
+        self.real = LmdbStore.open(self.path / "store")
+
+    @invariant()
+    def agree(self) -> None:
+        if hasattr(self, "real"):
+            assert rows(self.real) == rows(self.model)
+
+
+def rows(store: LmdbStore | MemoryStore) -> list[Row]:
+    return [row for row in store.view(lambda tx: tx.scan(b"")) if row[0] != b"Mstore"]
+
+
+TestStoresAgree = StoresAgree.TestCase
+TestStoresAgree.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)

@@ -1,0 +1,72 @@
+"""Every command and every program in the README runs, and prints what the README shows.
+
+CHRONEX_UPDATE_README=1 rewrites the shown output instead of comparing it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+ENVIRONMENT = {
+    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    "TZ": "UTC",
+    "LC_ALL": "C.UTF-8",
+    "HOME": "/nowhere",
+}
+
+
+def run(command: str) -> str:
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+def executed(block: str) -> str:
+    """The block with each command followed by what it really prints."""
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"$ {command}\n{run(command)}" for command in commands)
+
+
+def test_every_console_block_shows_what_its_commands_print() -> None:
+    text = README.read_text()
+    blocks = CONSOLE.findall(text)
+    assert len(blocks) >= 6
+    fresh = CONSOLE.sub(lambda match: f"```console\n{executed(match[1])}```", text)
+    if os.environ.get("CHRONEX_UPDATE_README"):
+        README.write_text(fresh)
+    assert README.read_text() == fresh
+
+
+@pytest.mark.parametrize("program", re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL))
+def test_every_program_prints_what_its_comments_say(program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, check=True
+    )
+    printed = done.stdout.splitlines()
+    promised = [line.partition("  # ")[2].strip() for line in program.splitlines() if line.startswith("print")]
+    assert len(printed) == len(promised)
+    for shown, comment in zip(printed, promised, strict=True):
+        assert not comment or comment.startswith(shown), (shown, comment)
+
+
+@pytest.mark.parametrize("line", re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL)[0].splitlines())
+def test_the_two_commands_are_targets_of_the_makefile(line: str) -> None:
+    target = line.split()[1]
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_the_links_of_the_readme_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
+        assert target.startswith("http") or (ROOT / target).exists(), target
