@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.diagnostics import ValidationResult
 from chronex.expr.faults import quote
@@ -24,7 +22,7 @@ def read(text: str, dialect: str = "chronex") -> Parsed:
         _check_bounds(parsed)
     found = parsed.report.found
     if "\t" in text:  # the parser reads tabs as spaces; a value is what stands in the text
-        found[:] = [replace(d, value=text[d.start : d.end]) if " " in d.value else d for d in found]
+        found[:] = [d._replace(value=text[d.start : d.end]) if " " in d.value else d for d in found]
     found.sort(key=lambda d: (d.start, d.end))
     return parsed._replace(meaning=None) if parsed.report.errors else parsed
 
