@@ -20,7 +20,10 @@ def read(text: str, dialect: str = "chronex") -> Parsed:
     zone_is_known = _check_zone(parsed)
     if parsed.meaning is not None and zone_is_known:
         _check_bounds(parsed)
-    parsed.report.found.sort(key=lambda d: (d.start, d.end))
+    found = parsed.report.found
+    if "\t" in text:  # the parser reads tabs as spaces; a value is what stands in the text
+        found[:] = [d._replace(value=text[d.start : d.end]) if " " in d.value else d for d in found]
+    found.sort(key=lambda d: (d.start, d.end))
     return parsed._replace(meaning=None) if parsed.report.errors else parsed
 
 

@@ -145,10 +145,8 @@ def test_a_write_must_find_what_its_writer_believes(store: MemoryStore) -> None:
 class TestDamage:
     @pytest.fixture(autouse=True)
     def damage(self, store: MemoryStore) -> None:
-        write(
-            store,
-            lambda ledger: [ledger.put(JOB), ledger.put(replace(JOB, id="other")), ledger.create(OCCURRENCE)],
-        )
+        for record in (JOB, replace(JOB, id="other"), OCCURRENCE):
+            write(store, lambda ledger, record=record: ledger.create(record))  # type: ignore[misc]
         for key in (key_of(JOB), key_of(OCCURRENCE)):
             store.update(lambda tx, key=key: tx.put(key, (tx.get(key) or b"")[:-1]))  # type: ignore[misc]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
 
 import chronex
+from tests.timing import oracle
+from tests.timing.oracle import ANY, Spec
 
 REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -141,3 +144,47 @@ def test_the_same_meaning_reads_the_same_however_it_is_spelt(one: str, other: st
 
 def test_a_relative_moment_says_what_it_counts_from() -> None:
     assert "20m" in chronex.parse("@once +20m", reference=REFERENCE).describe()
+
+
+def _fires(spec: Spec) -> tuple[object, ...]:
+    """When it fires, whatever the spelling: times, months, and days with a full field taken for every day."""
+    days: object = (spec.dom, spec.dow)
+    full = [spec.dom == ANY or len(spec.dom.values) == 31, spec.dow == ANY or len(spec.dow.values) == 7]
+    either = spec.dom != ANY and spec.dow != ANY
+    if (either and any(full)) or all(full):
+        days = "every day"
+    return spec.seconds, spec.minutes, spec.hours, spec.months, days
+
+
+def _short_text(rng: Random) -> str:
+    """Few different values, so that descriptions often meet."""
+
+    def field(low: int, high: int) -> str:
+        step = rng.choice([2, 3, 5, 6, 10, 12, 15, 20, 30])
+        return rng.choice(
+            [
+                "*",
+                str(low),
+                str(high),
+                f"*/{step}",
+                f"{low + 1}/{step}",
+                f"{low}-{low + 2}",
+                f"{high - 1}-{low + 1}",
+                f"{low + 1}-{high}",
+            ]
+        )
+
+    times = [field(0, 59), field(0, 59), field(0, 23)][rng.randint(0, 1) :]
+    dom = rng.choice(["*", "*", "1", "L", "LW", "L-1", "15W", "1-2", "*/2", "1-31", "1,15"])
+    dow = rng.choice(["*", "*", "0", "7", "1-5", "5-1", "1L", "1#2", "0-6", "6,0", "1,2", "1,3"])
+    return " ".join([*times, dom, rng.choice(["*", "1", "1-3", "2/3", "11-2"]), dow])
+
+
+def test_two_expressions_read_the_same_only_when_they_fire_at_the_same_times() -> None:
+    seen: dict[str, tuple[tuple[object, ...], str]] = {}
+    for seed in range(6000):
+        rng = Random(seed)
+        text = _short_text(rng) if seed % 3 else oracle.random_spec(rng).text
+        meaning = _fires(oracle.read(text))
+        first, other = seen.setdefault(chronex.parse(text).describe(), (meaning, text))
+        assert first == meaning, (text, other)

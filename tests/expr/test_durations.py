@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronex.expr.durations import MAX_DURATION_MS, format_duration, parse_duration, suggest_duration
@@ -78,5 +78,6 @@ def test_a_slip_is_answered_with_what_was_meant(text: str, meant: str | None) ->
 
 
 @given(st.integers(0, MAX_DURATION_MS))
+@settings(deadline=None)
 def test_the_canonical_text_reads_back(ms: int) -> None:
     assert parse_duration(format_duration(ms)) == ms

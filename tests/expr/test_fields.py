@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronex.expr.fields import (
@@ -201,6 +201,7 @@ def test_a_value_of_another_field_has_no_meaning(spec: FieldSpec, text: str) -> 
 
 
 @given(st.data())
+@settings(deadline=None)
 def test_a_range_counts_up_from_its_start_and_over_the_end(data: st.DataObject) -> None:
     spec = data.draw(st.sampled_from(SPECS[:5]))
     bound = st.integers(spec.low, spec.high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronex.expr.moments import Moment, Period, moment_from_instant, parse_moment, parse_period
@@ -56,6 +56,7 @@ def test_what_is_not_a_moment_or_does_not_exist_is_refused(text: str) -> None:
 
 
 @given(st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31)), st.integers(-1439, 1439))
+@settings(deadline=None)
 def test_a_moment_with_an_offset_is_the_instant_that_datetime_says(when: datetime, minutes: int) -> None:
     aware = when.replace(microsecond=0, tzinfo=timezone(timedelta(minutes=minutes)))
     moment = parse_moment(aware.isoformat())

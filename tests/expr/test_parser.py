@@ -225,6 +225,8 @@ def test_all_faults_are_reported_at_once_in_the_order_of_the_text(text: str, exp
         ("0 9 * * *\t{\tmax:0}", 16, "0"),
         ("0 9 * * * { tag:\u00e9 }", 16, "\u00e9"),
         ("@every\t 5\u00b5s", 8, "5\u00b5s"),
+        ("0\t9 * *", 0, "0\t9 * *"),
+        ("0 9 * * * {from:2026-02-01,\tuntil:2026-01-01}", 11, "from:2026-02-01,\tuntil:2026-01-01"),
     ],
 )
 def test_places_are_counted_in_characters_beside_tabs_and_other_scripts(text: str, start: int, value: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronex.expr.suggest import distance_within_two, nearest
@@ -67,11 +67,13 @@ def _distance(one: str, other: str) -> int:
 
 
 @given(st.text("abc", max_size=9), st.text("abc", max_size=9))
+@settings(deadline=None)
 def test_the_distance_is_that_of_the_textbook(one: str, other: str) -> None:
     assert distance_within_two(one, other) == min(_distance(one, other), 3)
 
 
 @given(st.text("abcdef", min_size=1, max_size=10), st.lists(st.text("abcdef", max_size=10), max_size=8))
+@settings(deadline=None)
 def test_the_nearest_word_is_the_first_of_the_closest(word: str, known: list[str]) -> None:
     allowed = 1 if len(word) < 7 else 2
     ranked = sorted((_distance(word, k), n) for n, k in enumerate(known))

@@ -442,6 +442,17 @@ def test_the_first_and_last_instants_of_the_calendar_are_an_answer_or_none(zone:
         list(expression.upcoming(moment, limit=3))
 
 
+def test_a_question_from_before_the_calendar_is_answered_with_its_first_run() -> None:
+    before = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+    after = datetime(9999, 12, 31, 23, 59, tzinfo=timezone(-timedelta(hours=12)))
+    expression = chronex.parse("0 * * * *")
+    expression.next(datetime(1, 1, 2, tzinfo=UTC))
+    assert iso(expression.next(before)) == "0001-01-01T00:00:00+00:00"
+    assert iso(expression.previous(after)) == "9999-12-31T23:00:00+00:00"
+    assert expression.previous(before) is None
+    assert expression.next(after) is None
+
+
 def test_the_last_run_of_the_calendar_is_followed_by_none() -> None:
     expression = chronex.parse("0 0 31 12 *")
     assert iso(expression.next(at("9999-01-01"))) == "9999-12-31T00:00:00+00:00"

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import islice, pairwise
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
@@ -27,7 +26,6 @@ ZONES = (
 )  # fmt: skip
 HORIZON_DAYS = 420
 CHUNK = 250
-ALL = "1990-2040"
 
 
 class Case(NamedTuple):
@@ -251,14 +249,14 @@ class Wall:
 
 
 def changes_of_all_zones() -> Iterator[tuple[str, int]]:
-    """Each change of each zone once: names that share their data are one zone."""
-    seen: set[bytes] = set()
+    """Each change of each zone once: names whose clocks are set alike are one zone."""
+    seen: set[tuple[tuple[int, timedelta | None], ...]] = set()
     for name in sorted(available_timezones()):
-        path = Path("/usr/share/zoneinfo", name)
-        data = path.read_bytes() if path.is_file() else name.encode()
-        if data not in seen:
-            seen.add(data)
-            yield from ((name, change) for change in oracle.transitions(name, 1990, 2040) if change % 60 == 0)
+        changes = oracle.transitions(name, 1990, 2040)
+        history = tuple((change, at(change, name).utcoffset()) for change in changes)
+        if history and history not in seen:
+            seen.add(history)
+            yield from ((name, change) for change in changes if change % 60 == 0)
 
 
 @cache
