@@ -160,6 +160,12 @@ class Reading:
                 yield name.decode("ascii")
                 place = prefix + name + b"\0" + b"\xff" * 9
 
+    def queued_before(self, job: str, nominal_ms: int, limit: int) -> int:
+        """How many queued occurrences of the job come before this one, counted by their keys up to `limit`."""
+        own = keys.QUEUED + keys.occurrence_key(job, nominal_ms)
+        rows = self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, job), None, limit)
+        return sum(1 for key, _ in rows if key < own)
+
     def is_active(self, job: str) -> bool:
         """Does an occurrence of the job run? Asked of the store, never of memory."""
         return bool(self.tx.scan(keys.within_job(keys.ACTIVE + keys.OCCURRENCE, job), None, 1))

@@ -220,7 +220,8 @@ class Progress:
         crashes = sum(1 for one in earlier if one.state is AttemptState.CRASHED)
         if attempt.state is AttemptState.CRASHED and crashes <= _MOST_CRASHES:
             return self.ledger.now_ms
-        return retry_at(job.retry_for(task), run.attempts - crashes, self.ledger.now_ms, self.chance)
+        counted = run.attempts - min(crashes, _MOST_CRASHES)
+        return retry_at(job.retry_for(task), counted, self.ledger.now_ms, self.chance)
 
     def _settle(self, job: Job, occurrence: Occurrence) -> None:
         """What the states of all runs mean for the occurrence: go on, wait, or end."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine import reasons
-from chronex.engine.admission import Verdict, admit
+from chronex.engine.admission import MOST_QUEUED, Verdict, admit
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Order
@@ -157,7 +157,7 @@ class _Step:
             return
         running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
-        waiting = sum(1 for other in self.ledger.queued(job.id) if other.nominal_ms < occurrence.nominal_ms)
+        waiting = self.ledger.queued_before(job.id, occurrence.nominal_ms, MOST_QUEUED + 1)
         now, window = self.ledger.now_ms, options_of(job).window
         answer = admit(job, occurrence, running, waiting, self.free_places, now, window)
         match answer.verdict:

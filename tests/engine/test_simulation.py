@@ -1,4 +1,4 @@
-"""A simulated week by seed: no run lost, none doubled, none overlapping where that is not allowed."""
+"""A simulated day by seed, in torture a week: no run lost, none doubled, none overlapping where that is not allowed."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def _check_no_overlap(world: Simulation, job: str) -> None:
         assert same or earlier.ends <= later.started, f"{job}: two occurrences at once"
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_a_simulated_week_keeps_every_promise(seed: int) -> None:
-    world, made = simulate(seed, 7 * DAY if seed % 20 == 0 else DAY)
+@pytest.mark.parametrize("seed", range(60))
+def test_a_simulated_day_keeps_every_promise(seed: int) -> None:
+    world, made = simulate(seed, DAY)
     check_history(world, made)
 
 
