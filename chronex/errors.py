@@ -16,6 +16,7 @@
     │   └── ConstraintError             a clause of only or avoid; carries its position in the text
     ├── IllegalTransitionError a state change that the transition table does not have
     ├── StaleClaimError        the record has another owner, epoch or state by now
+    ├── LogDirectoryError      the logs of attempts cannot lie there, or this is none of them
     └── StoreError             the store could not do what was asked
         ├── StoreRefusedError          this place or file must not be used; nothing was changed
         │   ├── StorePermissionError       others could read or change the store, or own it
@@ -177,6 +178,10 @@ class IllegalTransitionError(ChronexError):
 
 class StaleClaimError(ChronexError):
     """The record has another owner, epoch or state by now; re-read it and decide again."""
+
+
+class LogDirectoryError(ChronexError):
+    """The log directory cannot be used; choose a directory of your own with mode 0700."""
 
 
 class StoreError(ChronexError):

@@ -1,0 +1,194 @@
+"""One attempt of a command, from its start to its result."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from functools import partial
+
+from chronex.model import AttemptState, ProcessIdentity
+from chronex.run.capture import Capture, open_pipe
+from chronex.run.environment import child_environment
+from chronex.run.exits import Verdict, canceled, judge, timed_out
+from chronex.run.identity import identity_of
+from chronex.run.launch import prepare, start
+from chronex.run.leftovers import count_gone, find_leftovers, kill_leftovers
+from chronex.run.logfile import BoundedLog, LogSummary
+from chronex.run.process import Child
+from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, NotStarted, Reason
+from chronex.run.stopping import Stopper
+from chronex.run.surroundings import Hooks, Started, Surroundings
+
+# How long output is waited for once the main process has ended and another process holds the pipe.
+HELD_PIPE_S = 2.0
+_LOOK_AT_GROUP_S = 0.02
+
+
+async def run_attempt(request: AttemptRequest, hooks: Hooks, surroundings: Surroundings) -> AttemptResult:
+    """Run the command and say how it ended. What goes wrong with the command is a result, never an exception."""
+    await surroundings.gate.enter()
+    if hooks.cancellation.requested:
+        return _result(canceled(hooks.cancellation.reason), surroundings)
+    attempt = _begin(request, surroundings)
+    if isinstance(attempt, NotStarted):
+        return not_started(attempt, surroundings)
+    try:
+        attempt.watch(hooks)
+        await hooks.started(Started(attempt.identity, attempt.started_ms, f"{request.attempt_id}.log"))
+        return await attempt.finish()
+    except BaseException:
+        attempt.child.signal_group(signal.SIGKILL)
+        attempt.capture.close()
+        attempt.log.finish()
+        raise
+    finally:
+        attempt.close(hooks)
+
+
+def not_started(problem: NotStarted, surroundings: Surroundings) -> AttemptResult:
+    """The result of an attempt whose command never ran."""
+    verdict = Verdict(AttemptState.FAILED, Reason.NOT_STARTED, problem.retryable, problem.error)
+    return _result(verdict, surroundings, errno=problem.errno)
+
+
+def _result(verdict: Verdict, surroundings: Surroundings, errno: int | None = None) -> AttemptResult:
+    return AttemptResult(
+        state=verdict.state,
+        reason=verdict.reason,
+        retryable=verdict.retryable,
+        error=verdict.error,
+        errno=errno,
+        finished_ms=surroundings.clock.wall_ms(),
+    )
+
+
+def _begin(request: AttemptRequest, surroundings: Surroundings) -> _RunningAttempt | NotStarted:
+    environment = child_environment(request, surroundings.inheritance)
+    if isinstance(environment, NotStarted):
+        return environment
+    invocation = prepare(request.command, request.directory, environment.variables)
+    if isinstance(invocation, NotStarted):
+        return invocation
+    try:
+        ours, theirs = open_pipe()
+    except OSError as problem:
+        return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
+    pid = start(invocation, environment.variables, theirs)
+    os.close(theirs)
+    if isinstance(pid, NotStarted):
+        os.close(ours)
+        return pid
+    try:
+        identity = identity_of(pid)
+    except OSError:
+        identity = None
+    if identity is None:
+        # Nobody could ever prove that this process is ours, so it must not outlive this moment.
+        os.close(ours)
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return NotStarted("the system would not tell which process was started (out of descriptors?)")
+    return _RunningAttempt(request, surroundings, identity, ours, environment.secrets)
+
+
+class _RunningAttempt:
+    """The callbacks of one attempt while it runs, and the steps after its main process has ended."""
+
+    def __init__(
+        self,
+        request: AttemptRequest,
+        surroundings: Surroundings,
+        identity: ProcessIdentity,
+        pipe: int,
+        secrets: tuple[bytes, ...],
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.request = request
+        self.clock = surroundings.clock
+        self.identity = identity
+        self.started_ms = self.clock.wall_ms()
+        self.began = self.clock.monotonic_ms()
+        self.child = Child(self.loop, identity.pid)
+        self.log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+        self.capture = Capture(self.loop, pipe, self.log, secrets)
+        self.stopper = Stopper(self.loop, self.child, request.grace_ms)
+        self.exited: asyncio.Future[int | None] = self.loop.create_future()
+        self.timer: asyncio.TimerHandle | None = None
+        self.on_cancel = lambda: None
+
+    def watch(self, hooks: Hooks) -> None:
+        self.capture.start()
+        self.child.watch(self._on_exit)
+        timeout = self.request.timeout_ms
+        if timeout is not None:
+            self.timer = self.loop.call_later(timeout / 1000, self.stopper.stop, timed_out(timeout))
+        self.on_cancel = lambda: self.stopper.stop(canceled(hooks.cancellation.reason))
+        hooks.cancellation.listen(self.on_cancel)
+
+    def _on_exit(self, status: int | None) -> None:
+        self._no_more_stops()
+        self.capture.pump()  # mostly the last output, and the end of the pipe, are there already
+        if not self.exited.done():
+            self.exited.set_result(status)
+
+    def _no_more_stops(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.stopper.close()
+
+    async def finish(self) -> AttemptResult:
+        """Wait for the main process, then for the rest of its output, then look at what it left behind."""
+        status = await self.exited
+        stop = self.stopper.verdict
+        finished_ms, duration_ms = self.clock.wall_ms(), self.clock.monotonic_ms() - self.began
+        if not self.capture.ended.done():
+            await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
+        leftovers, killed = await self._leftovers(must_die=stop is not None)
+        self.capture.finish()
+        verdict = judge(self.request, status, stop)
+        return AttemptResult(
+            state=verdict.state,
+            reason=verdict.reason,
+            retryable=verdict.retryable,
+            error=verdict.error,
+            exit_code=verdict.exit_code,
+            signal=verdict.signal,
+            process=self.identity,
+            started_ms=self.started_ms,
+            finished_ms=finished_ms,
+            duration_ms=duration_ms,
+            log=await finish_log(self.log),
+            leftovers=leftovers,
+            leftovers_killed=killed,
+        )
+
+    async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
+        if self.capture.ended.done() and not self.child.group_is_alive():
+            return (), 0
+        while must_die and self.loop.time() < self.stopper.kill_at and self.child.group_is_alive():
+            await asyncio.sleep(_LOOK_AT_GROUP_S)
+        kill = must_die or self.request.leftovers is LeftoverPolicy.KILL
+        return await self.loop.run_in_executor(
+            None, partial(_look_and_kill, self.identity.pid, self.request.attempt_id, kill=kill)
+        )
+
+    def close(self, hooks: Hooks) -> None:
+        self._no_more_stops()
+        hooks.cancellation.forget(self.on_cancel)
+        self.child.close()
+
+
+def _look_and_kill(pid: int, attempt_id: str, *, kill: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
+    found = find_leftovers(pid, attempt_id)
+    if not kill or not found:
+        return found, 0
+    seen = kill_leftovers(found, pid, attempt_id)
+    return seen, count_gone(seen)
+
+
+async def finish_log(log: BoundedLog) -> LogSummary:
+    """Putting a long log in order is work for a thread."""
+    if log.must_be_put_in_order:
+        return await asyncio.get_running_loop().run_in_executor(None, log.finish)
+    return log.finish()
