@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Task
 from chronex.model.records import Command
 from chronex.run.logfile import DEFAULT_LIMIT, LogSummary
 
 DEFAULT_GRACE_MS = 30_000
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class LeftoverPolicy(StrEnum):
@@ -54,10 +52,10 @@ class AttemptRequest:
     nominal_ms: int
     command: Command = ()
     directory: str | None = None
-    env: Mapping[str, str] = NOTHING
+    env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = NOTHING
-    parameters: Mapping[str, str] = NOTHING
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
     span_start_ms: int | None = None
     span_end_ms: int | None = None
     idempotency_key: str = ""
@@ -68,7 +66,7 @@ class AttemptRequest:
     retry_codes: tuple[int, ...] = ()
     leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
     log_limit: int = DEFAULT_LIMIT
-    extra_environment: Mapping[str, str] = NOTHING
+    extra_environment: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt) -> AttemptRequest:
