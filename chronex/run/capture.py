@@ -7,18 +7,20 @@ import contextlib
 import fcntl
 import os
 from collections import OrderedDict
+from functools import partial
 
 from chronex.run.logfile import BoundedLog
 from chronex.run.redact import Redactor
+from chronex.run.watcher import Watcher, watcher_of
 
 _READ = 64 * 1024
 # One flooding child gets this much of a turn of the loop (well under a millisecond); then the others are served.
-_BUDGET = 256 * 1024
+_BUDGET = 128 * 1024
 _WIDER_PIPE = 256 * 1024
 _MAX_LEFT_RUNNING = 64
 
 # Pipes that processes still hold after their attempt has ended; what comes out is thrown away.
-_left_running: OrderedDict[int, asyncio.AbstractEventLoop] = OrderedDict()
+_left_running: OrderedDict[int, Watcher] = OrderedDict()
 
 
 def open_pipe() -> tuple[int, int]:
@@ -55,7 +57,7 @@ class Capture:
     """Reads our end of the pipe while the loop runs. `ended` is done once no process holds the other end."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int, log: BoundedLog, secrets: tuple[bytes, ...]):
-        self._loop = loop
+        self._watcher = watcher_of(loop)
         self._descriptor = descriptor
         self._log = log
         self._redactor = Redactor(secrets) if secrets else None
@@ -63,7 +65,7 @@ class Capture:
         self.ended: asyncio.Future[None] = loop.create_future()
 
     def start(self) -> None:
-        self._loop.add_reader(self._descriptor, self.pump)
+        self._watcher.add(self._descriptor, self.pump)
 
     def pump(self) -> None:
         """Take what is there, up to the budget of one turn."""
@@ -92,7 +94,7 @@ class Capture:
                 fcntl.fcntl(self._descriptor, fcntl.F_SETPIPE_SZ, _WIDER_PIPE)
 
     def _end(self) -> None:
-        self._loop.remove_reader(self._descriptor)
+        self._watcher.remove(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = -1
         if not self.ended.done():
@@ -105,8 +107,8 @@ class Capture:
             if held:
                 self._log.write(held)
         if self._descriptor >= 0:
-            self._loop.remove_reader(self._descriptor)
-            _leave_running(self._loop, self._descriptor)
+            self._watcher.remove(self._descriptor)
+            _leave_running(self._watcher, self._descriptor)
             self._descriptor = -1
 
     def close(self) -> None:
@@ -115,13 +117,13 @@ class Capture:
             self._end()
 
 
-def _leave_running(loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
+def _leave_running(watcher: Watcher, descriptor: int) -> None:
     """A closed pipe would kill or stop a process that the policy keeps; so it is emptied as long as it is held."""
     if len(_left_running) >= _MAX_LEFT_RUNNING:
         oldest = next(iter(_left_running))
         _close_left_running(oldest)
-    _left_running[descriptor] = loop
-    loop.add_reader(descriptor, _throw_away, descriptor)
+    _left_running[descriptor] = watcher
+    watcher.add(descriptor, partial(_throw_away, descriptor))
 
 
 def _throw_away(descriptor: int) -> None:
@@ -136,7 +138,5 @@ def _throw_away(descriptor: int) -> None:
 
 
 def _close_left_running(descriptor: int) -> None:
-    loop = _left_running.pop(descriptor)
-    if not loop.is_closed():
-        loop.remove_reader(descriptor)
+    _left_running.pop(descriptor).remove(descriptor)
     os.close(descriptor)

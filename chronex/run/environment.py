@@ -69,10 +69,10 @@ def child_environment(request: AttemptRequest, inheritance: Inheritance) -> Chil
         secrets[name] = value
     variables = dict(inheritance.variables)
     for source in (request.env, secrets, chronex_variables(request), request.extra_environment):
-        problem = _add(variables, source)
+        problem = _add(variables, source) if source else None
         if problem is not None:
             return problem
-    return ChildEnvironment(variables, tuple(os.fsencode(value) for value in secrets.values() if value))
+    return ChildEnvironment(variables, tuple(_encoded(value) for value in secrets.values() if value))
 
 
 def chronex_variables(request: AttemptRequest) -> dict[str, str]:
@@ -112,10 +112,15 @@ def _add(variables: Variables, source: Mapping[str, str]) -> NotStarted | None:
         if "\0" in value:
             return NotStarted(f"the value of {_shown(name)} contains a NUL character", retryable=False)
         try:
-            variables[os.fsencode(name)] = os.fsencode(value)
+            variables[_encoded(name)] = _encoded(value)
         except UnicodeEncodeError:
             return NotStarted(f"{_shown(name)} cannot be written as bytes", retryable=False)
     return None
+
+
+def _encoded(text: str) -> bytes:
+    """As os.fsencode does on every system with UTF-8 names; this is called a dozen times for each start."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _shown(name: str) -> str:

@@ -65,7 +65,8 @@ class LogDirectory:
         for name in (f"{attempt_id}.log", *(f"{attempt_id}.{number}.log" for number in range(2, 10))):
             with contextlib.suppress(FileExistsError):
                 descriptor = os.open(name, _CREATE, 0o600, dir_fd=self._descriptor)
-                os.fchmod(descriptor, 0o600)
+                if os.fstat(descriptor).st_mode & 0o777 != 0o600:  # the umask took the owner's bits away
+                    os.fchmod(descriptor, 0o600)
                 return name, descriptor
         raise LogDirectoryError(f"every name for the log of {attempt_id} is taken")
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 
 from chronex.run.identity import groups_outlive_their_leader, kill_group, signal_group_of
+from chronex.run.watcher import watcher_of
 
 _FIRST_LOOK_S = 0.002
 _SLOWEST_LOOK_S = 0.1
@@ -31,7 +32,7 @@ class Child:
         """`on_exit` gets the wait status once, after the process was reaped; None where another took it."""
         self._on_exit = on_exit
         if self._pidfd >= 0:
-            self._loop.add_reader(self._pidfd, self._reap)
+            watcher_of(self._loop).add(self._pidfd, self._reap)
         else:
             self._look(_FIRST_LOOK_S)
 
@@ -49,7 +50,7 @@ class Child:
             return False
         self._reaped = True
         if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
+            watcher_of(self._loop).remove(self._pidfd)
         if self._on_exit is not None:
             self._on_exit(status)
         return True
