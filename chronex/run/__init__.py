@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from chronex.run.adopt import adopt_attempt
+from chronex.run.callables import run_callable
+from chronex.run.context import TaskContext
+from chronex.run.identity import boot_id, identity_of, is_alive, signal_group
 from chronex.run.logfile import BoundedLog, LogDirectory, LogSummary
 from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, Reason
 from chronex.run.stopping import Cancellation
@@ -20,5 +24,12 @@ __all__ = [
     "Reason",
     "Started",
     "Surroundings",
+    "TaskContext",
+    "adopt_attempt",
+    "boot_id",
+    "identity_of",
+    "is_alive",
     "run_attempt",
+    "run_callable",
+    "signal_group",
 ]

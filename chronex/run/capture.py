@@ -54,7 +54,10 @@ def reopen_pipe(pid: int) -> int | None:
 
 
 class Capture:
-    """Reads our end of the pipe while the loop runs. `ended` is done once no process holds the other end."""
+    """Reads our end of the pipe while the loop runs. `ended` is done once no process holds the other end.
+
+    A descriptor of -1 is no pipe at all: nothing will come.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int, log: BoundedLog, secrets: tuple[bytes, ...]):
         self._watcher = watcher_of(loop)
@@ -63,9 +66,12 @@ class Capture:
         self._redactor = Redactor(secrets) if secrets else None
         self._widened = False
         self.ended: asyncio.Future[None] = loop.create_future()
+        if descriptor < 0:
+            self.ended.set_result(None)
 
     def start(self) -> None:
-        self._watcher.add(self._descriptor, self.pump)
+        if self._descriptor >= 0:
+            self._watcher.add(self._descriptor, self.pump)
 
     def pump(self) -> None:
         """Take what is there, up to the budget of one turn."""

@@ -21,10 +21,13 @@ class Verdict(NamedTuple):
     signal: int | None = None
 
 
-def judge(request: AttemptRequest, status: int | None, stop: Verdict | None = None) -> Verdict:
-    """`status` as waitpid gives it, or None; `stop` is why Chronex ended the process, where it did."""
+def judge(request: AttemptRequest, status: int | None, stop: Verdict | None = None, unknown: str = "") -> Verdict:
+    """`status` as waitpid gives it; None where it is not known, and `unknown` why.
+
+    `stop` is why Chronex ended the process, where it did.
+    """
     if status is None:
-        return stop or unknown_exit("another part of this program took its exit code")
+        return stop or unknown_exit(unknown)
     code = os.waitstatus_to_exitcode(status)
     exit_code, number = (code, None) if code >= 0 else (None, -code)
     if stop is not None:
@@ -49,7 +52,7 @@ def canceled(why: str) -> Verdict:
 
 def unknown_exit(why: str) -> Verdict:
     """It ended, nobody knows how; that is never a success."""
-    return Verdict(AttemptState.CRASHED, Reason.UNKNOWN_EXIT, True, f"ended with an unknown exit code: {why}")
+    return Verdict(AttemptState.CRASHED, Reason.UNKNOWN_EXIT, True, f"ended, and its exit code is not known: {why}")
 
 
 def _name(number: int) -> str:

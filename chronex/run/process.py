@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from typing import Protocol
 
+from chronex.model import ProcessIdentity
 from chronex.run.identity import groups_outlive_their_leader, kill_group, signal_group_of
 from chronex.run.watcher import watcher_of
 
@@ -15,12 +17,30 @@ _SLOWEST_LOOK_S = 0.1
 OnExit = Callable[[int | None], None]
 
 
+class SupervisedProcess(Protocol):
+    """The main process of an attempt: a child of ours, or one that a dead daemon left."""
+
+    identity: ProcessIdentity
+    unknown_because: str
+
+    def watch(self, on_exit: OnExit) -> None: ...
+
+    def signal_group(self, number: int) -> bool: ...
+
+    def group_is_alive(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
 class Child:
     """Knows when the process ends by its pidfd; where there is none, it looks again and again."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, pid: int) -> None:
+    unknown_because = "another part of this program took it"
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, identity: ProcessIdentity) -> None:
         self._loop = loop
-        self.pid = pid
+        self.identity = identity
+        self.pid = pid = identity.pid
         self._reaped = False
         self._on_exit: OnExit | None = None
         try:

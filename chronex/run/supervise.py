@@ -7,6 +7,7 @@ import os
 import signal
 from functools import partial
 
+from chronex.engine.clock import Clock
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.capture import Capture, open_pipe
 from chronex.run.environment import child_environment
@@ -15,7 +16,7 @@ from chronex.run.identity import identity_of
 from chronex.run.launch import prepare, start
 from chronex.run.leftovers import count_gone, find_leftovers, kill_leftovers
 from chronex.run.logfile import BoundedLog, LogSummary
-from chronex.run.process import Child
+from chronex.run.process import Child, SupervisedProcess
 from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, NotStarted, Reason
 from chronex.run.stopping import Stopper
 from chronex.run.surroundings import Hooks, Started, Surroundings
@@ -29,30 +30,20 @@ async def run_attempt(request: AttemptRequest, hooks: Hooks, surroundings: Surro
     """Run the command and say how it ended. What goes wrong with the command is a result, never an exception."""
     await surroundings.gate.enter()
     if hooks.cancellation.requested:
-        return _result(canceled(hooks.cancellation.reason), surroundings)
+        return never_started(canceled(hooks.cancellation.reason), surroundings)
     attempt = _begin(request, surroundings)
     if isinstance(attempt, NotStarted):
         return not_started(attempt, surroundings)
-    try:
-        attempt.watch(hooks)
-        await hooks.started(Started(attempt.identity, attempt.started_ms, f"{request.attempt_id}.log"))
-        return await attempt.finish()
-    except BaseException:
-        attempt.child.signal_group(signal.SIGKILL)
-        attempt.capture.close()
-        attempt.log.finish()
-        raise
-    finally:
-        attempt.close(hooks)
+    return await attempt.see_through(hooks, report=True)
 
 
 def not_started(problem: NotStarted, surroundings: Surroundings) -> AttemptResult:
     """The result of an attempt whose command never ran."""
     verdict = Verdict(AttemptState.FAILED, Reason.NOT_STARTED, problem.retryable, problem.error)
-    return _result(verdict, surroundings, errno=problem.errno)
+    return never_started(verdict, surroundings, errno=problem.errno)
 
 
-def _result(verdict: Verdict, surroundings: Surroundings, errno: int | None = None) -> AttemptResult:
+def never_started(verdict: Verdict, surroundings: Surroundings, errno: int | None = None) -> AttemptResult:
     return AttemptResult(
         state=verdict.state,
         reason=verdict.reason,
@@ -63,7 +54,7 @@ def _result(verdict: Verdict, surroundings: Surroundings, errno: int | None = No
     )
 
 
-def _begin(request: AttemptRequest, surroundings: Surroundings) -> _RunningAttempt | NotStarted:
+def _begin(request: AttemptRequest, surroundings: Surroundings) -> Supervision | NotStarted:
     environment = child_environment(request, surroundings.inheritance)
     if isinstance(environment, NotStarted):
         return environment
@@ -89,40 +80,60 @@ def _begin(request: AttemptRequest, surroundings: Surroundings) -> _RunningAttem
         os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         return NotStarted("the system would not tell which process was started (out of descriptors?)")
-    return _RunningAttempt(request, surroundings, identity, ours, environment.secrets)
+    log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+    child = Child(asyncio.get_running_loop(), identity)
+    return Supervision(request, surroundings.clock, child, log, ours, environment.secrets)
 
 
-class _RunningAttempt:
-    """The callbacks of one attempt while it runs, and the steps after its main process has ended."""
+class Supervision:
+    """The callbacks of one attempt while its main process runs, and the steps after that has ended."""
 
     def __init__(
         self,
         request: AttemptRequest,
-        surroundings: Surroundings,
-        identity: ProcessIdentity,
+        clock: Clock,
+        process: SupervisedProcess,
+        log: BoundedLog,
         pipe: int,
         secrets: tuple[bytes, ...],
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.request = request
-        self.clock = surroundings.clock
-        self.identity = identity
-        self.started_ms = self.clock.wall_ms()
-        self.began = self.clock.monotonic_ms()
-        self.child = Child(self.loop, identity.pid)
-        self.log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
-        self.capture = Capture(self.loop, pipe, self.log, secrets)
-        self.stopper = Stopper(self.loop, self.child, request.grace_ms)
+        self.clock = clock
+        self.process = process
+        self.started_ms = clock.wall_ms()
+        self.began = clock.monotonic_ms()
+        self.before_ms = 0  # how long it had run already when it was adopted
+        self.log = log
+        self.capture = Capture(self.loop, pipe, log, secrets)
+        self.stopper = Stopper(self.loop, process, request.grace_ms)
         self.exited: asyncio.Future[int | None] = self.loop.create_future()
         self.timer: asyncio.TimerHandle | None = None
         self.on_cancel = lambda: None
 
+    async def see_through(self, hooks: Hooks, *, report: bool) -> AttemptResult:
+        """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
+        try:
+            self.watch(hooks)
+            if report:
+                started = Started(self.process.identity, self.started_ms, f"{self.request.attempt_id}.log")
+                await hooks.started(started)
+            return await self.finish()
+        except BaseException:
+            self.process.signal_group(signal.SIGKILL)
+            self.capture.close()
+            self.log.finish()
+            raise
+        finally:
+            self.close(hooks)
+
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()
-        self.child.watch(self._on_exit)
+        self.process.watch(self._on_exit)
         timeout = self.request.timeout_ms
         if timeout is not None:
-            self.timer = self.loop.call_later(timeout / 1000, self.stopper.stop, timed_out(timeout))
+            left = max(0, timeout - self.before_ms)
+            self.timer = self.loop.call_later(left / 1000, self.stopper.stop, timed_out(timeout))
         self.on_cancel = lambda: self.stopper.stop(canceled(hooks.cancellation.reason))
         hooks.cancellation.listen(self.on_cancel)
 
@@ -141,12 +152,12 @@ class _RunningAttempt:
         """Wait for the main process, then for the rest of its output, then look at what it left behind."""
         status = await self.exited
         stop = self.stopper.verdict
-        finished_ms, duration_ms = self.clock.wall_ms(), self.clock.monotonic_ms() - self.began
+        finished_ms, duration_ms = self.clock.wall_ms(), self.before_ms + self.clock.monotonic_ms() - self.began
         if not self.capture.ended.done():
             await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
         leftovers, killed = await self._leftovers(must_die=stop is not None)
         self.capture.finish()
-        verdict = judge(self.request, status, stop)
+        verdict = judge(self.request, status, stop, self.process.unknown_because)
         return AttemptResult(
             state=verdict.state,
             reason=verdict.reason,
@@ -154,7 +165,7 @@ class _RunningAttempt:
             error=verdict.error,
             exit_code=verdict.exit_code,
             signal=verdict.signal,
-            process=self.identity,
+            process=self.process.identity,
             started_ms=self.started_ms,
             finished_ms=finished_ms,
             duration_ms=duration_ms,
@@ -164,19 +175,19 @@ class _RunningAttempt:
         )
 
     async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
-        if self.capture.ended.done() and not self.child.group_is_alive():
+        if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
-        while must_die and self.loop.time() < self.stopper.kill_at and self.child.group_is_alive():
+        while must_die and self.loop.time() < self.stopper.kill_at and self.process.group_is_alive():
             await asyncio.sleep(_LOOK_AT_GROUP_S)
         kill = must_die or self.request.leftovers is LeftoverPolicy.KILL
         return await self.loop.run_in_executor(
-            None, partial(_look_and_kill, self.identity.pid, self.request.attempt_id, kill=kill)
+            None, partial(_look_and_kill, self.process.identity.pid, self.request.attempt_id, kill=kill)
         )
 
     def close(self, hooks: Hooks) -> None:
         self._no_more_stops()
         hooks.cancellation.forget(self.on_cancel)
-        self.child.close()
+        self.process.close()
 
 
 def _look_and_kill(pid: int, attempt_id: str, *, kill: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
