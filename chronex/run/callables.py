@@ -132,11 +132,13 @@ class _CallableAttempt:
             if inspect.iscoroutinefunction(_unwrapped(self.function)):
                 await self.function(self.context)
                 return None
-            returned = await _in_thread(self.function, self.context)
+            returned, problem = await _in_thread(self.function, self.context)
+            if problem is not None:
+                return problem
             if inspect.isawaitable(returned):
                 await _awaited(returned)
-        except BaseException as problem:
-            return problem
+        except BaseException as raised:
+            return raised
         return None
 
     def _judge(self, problem: BaseException | None) -> Verdict:
@@ -176,8 +178,8 @@ async def _awaited(value: Awaitable[Any]) -> None:
     await value
 
 
-async def _in_thread(function: TaskFunction, context: TaskContext) -> Any:
-    """A thread of its own, and one that does not keep the program alive: a pool would be filled by what hangs."""
+async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any, BaseException | None]:
+    """What it returned or raised. A thread of its own, and one that does not keep the program alive: a pool would be filled by what hangs."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
 
@@ -195,7 +197,4 @@ async def _in_thread(function: TaskFunction, context: TaskContext) -> Any:
             loop.call_soon_threadsafe(settle, returned, problem)
 
     threading.Thread(target=work, name=f"chronex {context.job}/{context.task}", daemon=True).start()
-    returned, problem = await done
-    if problem is not None:
-        raise problem
-    return returned
+    return await done

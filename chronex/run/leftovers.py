@@ -15,7 +15,7 @@ _ROUNDS = 40
 _BETWEEN_ROUNDS_S = 0.02
 
 
-def find_leftovers(main: int, attempt_id: str) -> tuple[ProcessIdentity, ...]:
+def find_leftovers(main: ProcessIdentity, attempt_id: str) -> tuple[ProcessIdentity, ...]:
     """Living processes of the main process's group or session, or with the attempt's id in their environment.
 
     The last finds those that left for a session of their own. Looks at every process: not for the event loop.
@@ -26,21 +26,24 @@ def find_leftovers(main: int, attempt_id: str) -> tuple[ProcessIdentity, ...]:
     except OSError:
         return ()
     tag = f"{ATTEMPT_VARIABLE}={attempt_id}\0".encode()
-    # While members live, the number of their group cannot be given to a new process. So a process that has it
-    # now means that there are none, and that group and session of that number are a stranger's.
-    by_number = status_of(main) is None
+    # While members live, the number of their group cannot be given to a new process. So another process that has
+    # it now means that there are none, and that group and session of that number are a stranger's.
+    now = status_of(main.pid)
+    by_number = now is None or now.start_time == main.start_time
     found = []
     for pid in (int(name) for name in names if name.isdigit()):
         status = status_of(pid)
-        if pid in (main, os.getpid()) or status is None or status.dead:
+        if pid in (main.pid, os.getpid()) or status is None or status.dead:
             continue
-        if (by_number and main in (status.group, status.session)) or tag in _environment_of(pid):
+        if (by_number and main.pid in (status.group, status.session)) or tag in _environment_of(pid):
             found.append(ProcessIdentity(pid, boot_id(), status.start_time, status.group))
     return tuple(found)
 
 
-def kill_leftovers(found: Iterable[ProcessIdentity], main: int, attempt_id: str) -> tuple[ProcessIdentity, ...]:
-    """Kill them, and what they start meanwhile, for at most a second. All that were seen, dead or not."""
+def kill_leftovers(
+    found: Iterable[ProcessIdentity], main: ProcessIdentity, attempt_id: str
+) -> tuple[tuple[ProcessIdentity, ...], int]:
+    """Kill them, and what they start meanwhile, for about a second: all that were seen, and how many are gone."""
     seen: dict[ProcessIdentity, None] = {}
     current = tuple(found)
     for _ in range(_ROUNDS):
@@ -51,11 +54,7 @@ def kill_leftovers(found: Iterable[ProcessIdentity], main: int, attempt_id: str)
             signal_process(identity, signal.SIGKILL)
         time.sleep(_BETWEEN_ROUNDS_S)
         current = find_leftovers(main, attempt_id)
-    return tuple(seen)
-
-
-def count_gone(identities: Iterable[ProcessIdentity]) -> int:
-    return sum(not is_alive(identity) for identity in identities)
+    return tuple(seen), sum(not is_alive(identity) for identity in seen)
 
 
 def _environment_of(pid: int) -> bytes:

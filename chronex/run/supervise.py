@@ -14,7 +14,7 @@ from chronex.run.environment import child_environment
 from chronex.run.exits import Verdict, canceled, judge, timed_out
 from chronex.run.identity import identity_of
 from chronex.run.launch import prepare, start
-from chronex.run.leftovers import count_gone, find_leftovers, kill_leftovers
+from chronex.run.leftovers import find_leftovers, kill_leftovers
 from chronex.run.logfile import BoundedLog, LogSummary
 from chronex.run.process import Child, SupervisedProcess
 from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, NotStarted, Reason
@@ -23,7 +23,8 @@ from chronex.run.surroundings import Hooks, Started, Surroundings
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
-_LOOK_AT_GROUP_S = 0.02
+_LOOK_AGAIN_S = 0.02
+_SLOWEST_LOOK_S = 0.2
 
 
 async def run_attempt(request: AttemptRequest, hooks: Hooks, surroundings: Surroundings) -> AttemptResult:
@@ -175,27 +176,25 @@ class Supervision:
         )
 
     async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
+        """Those who live on, and how many of them were killed; after a stop they get the rest of the grace."""
         if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
-        while must_die and self.loop.time() < self.stopper.kill_at and self.process.group_is_alive():
-            await asyncio.sleep(_LOOK_AT_GROUP_S)
-        kill = must_die or self.request.leftovers is LeftoverPolicy.KILL
-        return await self.loop.run_in_executor(
-            None, partial(_look_and_kill, self.process.identity.pid, self.request.attempt_id, kill=kill)
-        )
+        look = partial(find_leftovers, self.process.identity, self.request.attempt_id)
+        found = await self.loop.run_in_executor(None, look)
+        pause = _LOOK_AGAIN_S
+        while found and must_die and (left := self.stopper.kill_at - self.loop.time()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 2, _SLOWEST_LOOK_S)
+            found = await self.loop.run_in_executor(None, look)
+        if not found or not (must_die or self.request.leftovers is LeftoverPolicy.KILL):
+            return found, 0
+        kill = partial(kill_leftovers, found, self.process.identity, self.request.attempt_id)
+        return await self.loop.run_in_executor(None, kill)
 
     def close(self, hooks: Hooks) -> None:
         self._no_more_stops()
         hooks.cancellation.forget(self.on_cancel)
         self.process.close()
-
-
-def _look_and_kill(pid: int, attempt_id: str, *, kill: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
-    found = find_leftovers(pid, attempt_id)
-    if not kill or not found:
-        return found, 0
-    seen = kill_leftovers(found, pid, attempt_id)
-    return seen, count_gone(seen)
 
 
 async def finish_log(log: BoundedLog) -> LogSummary:
