@@ -39,11 +39,14 @@ async def adopt_attempt(
     into the same log where the system lets us have the pipe. `hooks.started` is not called: it is recorded.
     """
     orphan = Orphan(identity)
+    pipe = reopen_pipe(identity.pid)
+    # Looked at last: what was opened by number above is then known to be that process's.
     if not orphan.is_alive():
         orphan.close()
+        if pipe is not None:
+            os.close(pipe)
         return _ended_unseen(identity, started_ms, surroundings)
     log, secrets = _log_and_secrets(request, log_name, surroundings)
-    pipe = reopen_pipe(identity.pid)
     supervision = Supervision(request, surroundings.clock, orphan, log, -1 if pipe is None else pipe, secrets)
     supervision.before_ms = max(0, supervision.started_ms - started_ms)
     supervision.started_ms = started_ms
@@ -79,7 +82,7 @@ def _log_and_secrets(
 
 
 class Orphan:
-    """A process that is not our child. Its pidfd is opened before its identity is looked at, never after."""
+    """A process that is not our child. Its pidfd is opened before its identity is looked at."""
 
     unknown_because = _ORPHANED
 

@@ -179,7 +179,10 @@ async def _awaited(value: Awaitable[Any]) -> None:
 
 
 async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any, BaseException | None]:
-    """What it returned or raised. A thread of its own, and one that does not keep the program alive: a pool would be filled by what hangs."""
+    """What it returned and what it raised.
+
+    A thread of its own, and one that does not keep the program alive: a pool would be filled by what hangs.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
 

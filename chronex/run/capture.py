@@ -30,26 +30,36 @@ def open_pipe() -> tuple[int, int]:
     dies: a child that goes on writing is not killed by SIGPIPE, waits at worst once the pipe is full, and the
     next daemon can take our end's place through /proc/PID/fd/1.
     """
-    ours, theirs = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
-    os.set_blocking(ours, False)
+    if not hasattr(os, "pipe2"):
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)
+        return ours, theirs
+    ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
+        # Opened anew, so it has flags of its own: a child's output must not be non-blocking.
         both_ways = os.open(f"/proc/self/fd/{theirs}", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
+        os.set_blocking(theirs, True)
         return ours, theirs
     os.close(theirs)
     return ours, both_ways
 
 
 def reopen_pipe(pid: int) -> int | None:
-    """Our end of the pipe of an adopted process; None where its output is not a pipe or may not be seen."""
-    try:
-        descriptor = os.open(f"/proc/{pid}/fd/1", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with contextlib.suppress(OSError):
-        if os.readlink(f"/proc/self/fd/{descriptor}").startswith("pipe:"):
-            return descriptor
-    os.close(descriptor)
+    """Our end of the pipe of an adopted process; None where it no longer holds that pipe, or it may not be seen.
+
+    Ours is the pipe that is open both ways. After `exec > >(tee file)` a process's output is a pipe as well, but
+    tee's, and reading from that would steal.
+    """
+    for number in (1, 2):
+        try:
+            with open(f"/proc/{pid}/fdinfo/{number}", encoding="ascii") as source:
+                flags = next(int(line.split()[1], 8) for line in source if line.startswith("flags:"))
+            is_pipe = os.readlink(f"/proc/{pid}/fd/{number}").startswith("pipe:")
+            if is_pipe and flags & os.O_ACCMODE == os.O_RDWR:
+                return os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
     return None
 
 

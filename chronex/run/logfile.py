@@ -9,7 +9,6 @@ So the file can be read at every moment, also after a crash, and neither memory 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import stat
@@ -62,12 +61,15 @@ class LogDirectory:
         """A new private file for the attempt, and its name. What lies in its place is left alone and not followed."""
         if not _ATTEMPT_ID.fullmatch(attempt_id):
             raise LogDirectoryError(f"{attempt_id[:60]!r} is not the id of an attempt")
-        for name in (f"{attempt_id}.log", *(f"{attempt_id}.{number}.log" for number in range(2, 10))):
-            with contextlib.suppress(FileExistsError):
+        for number in range(1, 10):
+            name = f"{attempt_id}.log" if number == 1 else f"{attempt_id}.{number}.log"
+            try:
                 descriptor = os.open(name, _CREATE, 0o600, dir_fd=self._descriptor)
-                if os.fstat(descriptor).st_mode & 0o777 != 0o600:  # the umask took the owner's bits away
-                    os.fchmod(descriptor, 0o600)
-                return name, descriptor
+            except FileExistsError:
+                continue
+            if os.fstat(descriptor).st_mode & 0o777 != 0o600:  # the umask took the owner's bits away
+                os.fchmod(descriptor, 0o600)
+            return name, descriptor
         raise LogDirectoryError(f"every name for the log of {attempt_id} is taken")
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:

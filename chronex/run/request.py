@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Task
+from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Run, Task
 from chronex.model.records import Command
 from chronex.run.logfile import DEFAULT_LIMIT, LogSummary
 
@@ -69,7 +69,7 @@ class AttemptRequest:
     extra_environment: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt) -> AttemptRequest:
+    def of(cls, job: Job, task: Task, occurrence: Occurrence, run: Run, attempt: Attempt) -> AttemptRequest:
         """The attempt as the records have it; what they do not hold is set with `dataclasses.replace`."""
         return cls(
             attempt_id=attempt.id,
@@ -86,7 +86,7 @@ class AttemptRequest:
             parameters=occurrence.parameters,
             span_start_ms=occurrence.span_start_ms,
             span_end_ms=occurrence.span_end_ms,
-            idempotency_key=task.idempotency_key or "",
+            idempotency_key=run.idempotency_key,
             timeout_ms=job.timeout_for(task),
             grace_ms=DEFAULT_GRACE_MS if job.grace_ms is None else job.grace_ms,
         )

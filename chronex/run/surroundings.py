@@ -27,16 +27,24 @@ class StartGate:
 
     def __init__(self, per_turn: int = _STARTS_PER_TURN) -> None:
         self._per_turn = per_turn
-        self._left = per_turn
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begin(None)
+
+    def _begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = loop
+        self._left = self._per_turn
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._turn_is_set = False
 
     async def enter(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # the one before may have been closed between two turns
+            self._begin(loop)
         if self._left and not self._waiting:
             self._left -= 1
             self._set_next_turn()
             return
-        turn = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
         self._set_next_turn()
         await turn

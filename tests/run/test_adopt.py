@@ -73,6 +73,16 @@ async def test_its_output_goes_on_into_the_same_log(surroundings: Surroundings) 
     assert (Path(surroundings.logs.path) / result.log.name).read_bytes() == b"before\nmeanwhile\nafter\n"
 
 
+async def test_a_pipe_that_is_not_ours_is_left_to_its_reader(surroundings: Surroundings, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    command = ("bash", "-c", f"exec > >(cat >{kept}) 2>&1; echo one; sleep 0.8; echo two; sleep 0.2")
+    result = await adopted(surroundings, request(command))
+    assert result.log.name == ""
+    async with asyncio.timeout(2):
+        while kept.read_bytes() != b"one\ntwo\n":
+            await asyncio.sleep(0.01)
+
+
 async def test_a_log_that_nobody_began_is_begun(surroundings: Surroundings) -> None:
     result = await adopted(surroundings, request("sleep 0.8; echo first"))
     assert (Path(surroundings.logs.path) / result.log.name).read_bytes() == b"first\n"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from chronex.model import Attempt as AttemptRecord
-from chronex.model import AttemptState, Job, Occurrence, Task
+from chronex.model import AttemptState, Job, Occurrence, Run, Task
 from chronex.run import (
     AttemptRequest,
     Cancellation,
@@ -29,7 +29,6 @@ from chronex.run import (
     is_alive,
     run_attempt,
 )
-from chronex.run import process as process_module
 from chronex.run.leftovers import find_leftovers
 from tests.run.requests import outcome, output, python, request
 
@@ -384,14 +383,30 @@ async def test_many_starts_at_once_leave_the_loop_its_turns(surroundings: Surrou
     assert worst < took / 2
 
 
+def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surroundings) -> None:
+    async def cut_short() -> None:
+        attempts = [asyncio.create_task(outcome(surroundings, ("true",))) for _ in range(40)]
+        await asyncio.sleep(0)
+        for attempt in attempts:
+            attempt.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
+        while _zombies() or Path(f"/proc/self/task/{os.getpid()}/children").read_text():
+            await asyncio.sleep(0.01)
+
+    for _ in range(3):
+        asyncio.run(cut_short())
+    assert asyncio.run(outcome(surroundings, ("true",))).exit_code == 0
+
+
 def test_a_request_is_made_from_the_records() -> None:
     task = Task(name="dump", run=("pg_dump",), env={"A": "1"}, secrets=("S",), directory="/d", metadata={"k": "task"})
     job = Job(id="backup", schedule="@daily", tasks=(task,), task_timeout_ms=5000, metadata={"k": "job", "j": "x"})
     occurrence = Occurrence(job="backup", nominal_ms=1000, due_ms=1000, parameters={"p": "v"}, span_start_ms=1)
     attempt = AttemptRecord(job="backup", nominal_ms=1000, task="dump", number=2)
-    made = AttemptRequest.of(job, task, occurrence, attempt)
+    run = Run(job="backup", nominal_ms=1000, task="dump", idempotency_key="k")
+    made = AttemptRequest.of(job, task, occurrence, run, attempt)
     assert (made.attempt_id, made.number, made.occurrence_id) == (attempt.id, 2, occurrence.id)
     assert (made.command, made.env, made.secrets, made.directory) == (("pg_dump",), {"A": "1"}, ("S",), "/d")
     assert (made.metadata, made.parameters) == ({"k": "task", "j": "x"}, {"p": "v"})
     assert (made.timeout_ms, made.grace_ms, made.span_start_ms) == (5000, 30_000, 1)
-    assert process_module.Child.unknown_because
+    assert made.idempotency_key == "k"
