@@ -17,6 +17,7 @@
     ├── JobFileError           a job file is wrong; carries every problem (chronex.engine.jobfile)
     ├── IllegalTransitionError a state change that the transition table does not have
     ├── StaleClaimError        the record has another owner, epoch or state by now
+    ├── LogDirectoryError      the logs of attempts cannot lie there, or this is none of them
     └── StoreError             the store could not do what was asked
         ├── StoreRefusedError          this place or file must not be used; nothing was changed
         │   ├── StorePermissionError       others could read or change the store, or own it
@@ -178,6 +179,10 @@ class IllegalTransitionError(ChronexError):
 
 class StaleClaimError(ChronexError):
     """The record has another owner, epoch or state by now; re-read it and decide again."""
+
+
+class LogDirectoryError(ChronexError):
+    """The log directory cannot be used; choose a directory of your own with mode 0700."""
 
 
 class StoreError(ChronexError):

@@ -1,0 +1,35 @@
+"""Starts, supervises and records one attempt: a command in a process of its own, or a Python callable."""
+
+from __future__ import annotations
+
+from chronex.run.adopt import adopt_attempt
+from chronex.run.callables import run_callable
+from chronex.run.context import TaskContext
+from chronex.run.identity import boot_id, identity_of, is_alive, signal_group
+from chronex.run.logfile import BoundedLog, LogDirectory, LogSummary
+from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, Reason
+from chronex.run.stopping import Cancellation
+from chronex.run.supervise import run_attempt
+from chronex.run.surroundings import Hooks, Started, Surroundings
+
+__all__ = [
+    "AttemptRequest",
+    "AttemptResult",
+    "BoundedLog",
+    "Cancellation",
+    "Hooks",
+    "LeftoverPolicy",
+    "LogDirectory",
+    "LogSummary",
+    "Reason",
+    "Started",
+    "Surroundings",
+    "TaskContext",
+    "adopt_attempt",
+    "boot_id",
+    "identity_of",
+    "is_alive",
+    "run_attempt",
+    "run_callable",
+    "signal_group",
+]

@@ -1,0 +1,132 @@
+"""Watch what a dead daemon left running, until it ends.
+
+It is not our child, so nobody can tell its exit code any more: the result is `crashed`, never a success.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from chronex.errors import LogDirectoryError
+from chronex.model import AttemptState, ProcessIdentity
+from chronex.run.capture import reopen_pipe
+from chronex.run.environment import child_environment
+from chronex.run.exits import unknown_exit
+from chronex.run.identity import is_alive, signal_group, signal_group_of
+from chronex.run.logfile import BoundedLog
+from chronex.run.process import OnExit
+from chronex.run.request import AttemptRequest, AttemptResult, NotStarted
+from chronex.run.supervise import Supervision
+from chronex.run.surroundings import Hooks, Surroundings
+from chronex.run.watcher import watcher_of
+
+_LOOK_AGAIN_S = 0.2
+_ORPHANED = "its daemon had died"
+
+
+async def adopt_attempt(
+    request: AttemptRequest,
+    identity: ProcessIdentity,
+    started_ms: int,
+    log_name: str,
+    hooks: Hooks,
+    surroundings: Surroundings,
+) -> AttemptResult:
+    """See an attempt of a dead daemon through to its end; at once where it has ended already, or is not that process.
+
+    Its timeout counts from `started_ms`, timeout and cancellation stop it like any other, and its output goes on
+    into the same log where the system lets us have the pipe. `hooks.started` is not called: it is recorded.
+    """
+    orphan = Orphan(identity)
+    pipe = reopen_pipe(identity.pid)
+    # Looked at last: what was opened by number above is then known to be that process's.
+    if not orphan.is_alive():
+        orphan.close()
+        if pipe is not None:
+            os.close(pipe)
+        return _ended_unseen(identity, started_ms, surroundings)
+    log, secrets = _log_and_secrets(request, log_name, surroundings)
+    supervision = Supervision(request, surroundings.clock, orphan, log, -1 if pipe is None else pipe, secrets)
+    supervision.before_ms = max(0, supervision.started_ms - started_ms)
+    supervision.started_ms = started_ms
+    return await supervision.see_through(hooks, report=False)
+
+
+def _ended_unseen(identity: ProcessIdentity, started_ms: int, surroundings: Surroundings) -> AttemptResult:
+    verdict = unknown_exit(_ORPHANED)
+    return AttemptResult(
+        state=AttemptState.CRASHED,
+        reason=verdict.reason,
+        retryable=verdict.retryable,
+        error=verdict.error,
+        process=identity,
+        started_ms=started_ms,
+        finished_ms=surroundings.clock.wall_ms(),
+    )
+
+
+def _log_and_secrets(
+    request: AttemptRequest, log_name: str, surroundings: Surroundings
+) -> tuple[BoundedLog, tuple[bytes, ...]]:
+    try:
+        log = BoundedLog.resume(surroundings.logs, log_name, request.log_limit)
+    except LogDirectoryError:  # it had written nothing yet, or its log is gone
+        log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+    environment = child_environment(request, surroundings.inheritance)
+    if isinstance(environment, NotStarted):
+        # Without the values they cannot be taken out, so the pipe is emptied and nothing is kept.
+        log.error = f"output could not be kept: {environment.error}"
+        return log, ()
+    return log, environment.secrets
+
+
+class Orphan:
+    """A process that is not our child. Its pidfd is opened before its identity is looked at."""
+
+    unknown_because = _ORPHANED
+
+    def __init__(self, identity: ProcessIdentity) -> None:
+        self.identity = identity
+        self._on_exit: OnExit | None = None
+        self._loop = asyncio.get_running_loop()
+        try:
+            self._pidfd = os.pidfd_open(identity.pid)
+        except (AttributeError, OSError):
+            self._pidfd = -1
+
+    def is_alive(self) -> bool:
+        return is_alive(self.identity)
+
+    def watch(self, on_exit: OnExit) -> None:
+        self._on_exit = on_exit
+        if self._pidfd >= 0:
+            watcher_of(self._loop).add(self._pidfd, self._ended)
+        else:
+            self._look()
+
+    def _look(self) -> None:
+        if self.is_alive():
+            self._loop.call_later(_LOOK_AGAIN_S, self._look)
+        else:
+            self._ended()
+
+    def _ended(self) -> None:
+        if self._pidfd >= 0:
+            watcher_of(self._loop).remove(self._pidfd)
+        if self._on_exit is not None:
+            self._on_exit(None)
+            self._on_exit = None
+
+    def signal_group(self, number: int) -> bool:
+        return signal_group(self.identity, number)
+
+    def group_is_alive(self) -> bool:
+        """By its pidfd only: once the leader is gone, its number proves nothing."""
+        return self._pidfd >= 0 and signal_group_of(self._pidfd, self.identity.pid, 0)
+
+    def close(self) -> None:
+        if self._pidfd >= 0:
+            watcher_of(self._loop).remove(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1

@@ -1,0 +1,203 @@
+"""One attempt of a Python callable: on the event loop where it is async, in a thread of its own where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import inspect
+import threading
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from chronex.model import AttemptState
+from chronex.run.context import TaskContext, TaskLog, TaskState, context_for
+from chronex.run.exits import Verdict, canceled, timed_out
+from chronex.run.logfile import BoundedLog
+from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason
+from chronex.run.stopping import Cancellation
+from chronex.run.supervise import finish_log, never_started, not_started
+from chronex.run.surroundings import Hooks, Started, Surroundings
+
+TaskFunction = Callable[[TaskContext], Any]
+_SUCCESS = Verdict(AttemptState.SUCCESS, Reason.EXITED, False, "")
+_MAX_MESSAGE = 500
+
+
+async def run_callable(
+    request: AttemptRequest,
+    target: str | TaskFunction,
+    hooks: Hooks,
+    surroundings: Surroundings,
+    state: Mapping[str, str] | None = None,
+) -> AttemptResult:
+    """Call `target` (a function, or "module:function") with a TaskContext and say how it ended; it never raises.
+
+    On timeout or cancellation `context.cancellation` is requested and an async callable is cancelled; what has not
+    ended after the grace is left behind: Python cannot end a thread. `state` is the task's committed state.
+    """
+    function = await resolve(target)
+    if isinstance(function, NotStarted):
+        return not_started(function, surroundings)
+    if hooks.cancellation.requested:
+        return never_started(canceled(hooks.cancellation.reason), surroundings)
+    attempt = _CallableAttempt(request, function, surroundings, dict(state or {}))
+    try:
+        await hooks.started(Started(None, attempt.started_ms, f"{request.attempt_id}.log"))
+        return await attempt.finish(hooks.cancellation)
+    finally:
+        attempt.close()
+
+
+async def resolve(target: str | TaskFunction) -> TaskFunction | NotStarted:
+    """The function that "module:function" names. A module that is not loaded yet is imported in a thread."""
+    if not isinstance(target, str):
+        return target
+    module_name, _, path = target.partition(":")
+    try:
+        found: Any = await asyncio.get_running_loop().run_in_executor(None, importlib.import_module, module_name)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except Exception as problem:
+        return NotStarted(f"{target!r} cannot be loaded: {described(problem)}", retryable=False)
+    if not callable(found):
+        return NotStarted(f"{target!r} is not callable", retryable=False)
+    function: TaskFunction = found
+    return function
+
+
+def described(problem: BaseException) -> str:
+    """Type and message on one line."""
+    try:
+        message = " ".join(str(problem).split())
+    except Exception:
+        message = "(its message could not be read)"
+    return f"{type(problem).__name__}: {message[:_MAX_MESSAGE]}" if message else type(problem).__name__
+
+
+class _CallableAttempt:
+    def __init__(
+        self, request: AttemptRequest, function: TaskFunction, surroundings: Surroundings, state: dict[str, str]
+    ) -> None:
+        self.request = request
+        self.function = function
+        self.clock = surroundings.clock
+        self.started_ms = self.clock.wall_ms()
+        self.began = self.clock.monotonic_ms()
+        self.bounded_log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+        self.log = TaskLog(self.bounded_log)
+        self.state = TaskState(state)
+        # Its own, so that a timeout can be told to the callable without cancelling what the engine's signal is for.
+        self.cancellation = Cancellation()
+        self.context = context_for(request, self.started_ms, self.cancellation, self.state, self.log)
+
+    async def finish(self, wished: Cancellation) -> AttemptResult:
+        work = asyncio.ensure_future(self._call())
+        stop: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+
+        def on_cancel() -> None:
+            stop.set_result(canceled(wished.reason))
+
+        wished.listen(on_cancel)
+        try:
+            verdict = await self._until_done_or_stopped(work, stop)
+        except asyncio.CancelledError:
+            self.cancellation.request("the scheduler is stopping")
+            work.cancel()
+            raise
+        finally:
+            wished.forget(on_cancel)
+        return await self._result(verdict, left_behind=not work.done())
+
+    async def _until_done_or_stopped(
+        self, work: asyncio.Future[BaseException | None], stop: asyncio.Future[Verdict]
+    ) -> Verdict:
+        timeout = self.request.timeout_ms
+        either: list[asyncio.Future[Any]] = [work, stop]
+        seconds = None if timeout is None else timeout / 1000
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return self._judge(work.result())
+        verdict = stop.result() if stop.done() else timed_out(timeout or 0)
+        self.cancellation.request(verdict.error)
+        if inspect.iscoroutinefunction(_unwrapped(self.function)):
+            work.cancel()
+        await asyncio.wait([work], timeout=self.request.grace_ms / 1000)
+        return verdict
+
+    async def _call(self) -> BaseException | None:
+        """The exception, if any. Also SystemExit: asyncio would let that end the whole daemon."""
+        try:
+            if inspect.iscoroutinefunction(_unwrapped(self.function)):
+                await self.function(self.context)
+                return None
+            returned, problem = await _in_thread(self.function, self.context)
+            if problem is not None:
+                return problem
+            if inspect.isawaitable(returned):
+                await _awaited(returned)
+        except BaseException as raised:
+            return raised
+        return None
+
+    def _judge(self, problem: BaseException | None) -> Verdict:
+        if problem is None:
+            return _SUCCESS
+        self.log.write("".join(traceback.format_exception(problem)))
+        return Verdict(AttemptState.FAILED, Reason.EXCEPTION, True, described(problem))
+
+    async def _result(self, verdict: Verdict, *, left_behind: bool) -> AttemptResult:
+        self.log.close()
+        error = verdict.error + ("; it still runs" if left_behind else "")
+        return AttemptResult(
+            state=verdict.state,
+            reason=verdict.reason,
+            retryable=verdict.retryable,
+            error=error,
+            started_ms=self.started_ms,
+            finished_ms=self.clock.wall_ms(),
+            duration_ms=self.clock.monotonic_ms() - self.began,
+            log=await finish_log(self.bounded_log),
+            state_changes=dict(self.state.changes) if verdict.state is AttemptState.SUCCESS else {},
+        )
+
+    def close(self) -> None:
+        self.log.close()
+
+
+def _unwrapped(function: TaskFunction) -> Any:
+    """What decides whether it is async: behind functools.partial, or the `__call__` of an object."""
+    inner: Any = inspect.unwrap(function)
+    while hasattr(inner, "func"):
+        inner = inner.func
+    return inner if inspect.isroutine(inner) else getattr(inner, "__call__", inner)  # noqa: B004
+
+
+async def _awaited(value: Awaitable[Any]) -> None:
+    await value
+
+
+async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any, BaseException | None]:
+    """What it returned and what it raised.
+
+    A thread of its own, and one that does not keep the program alive: a pool would be filled by what hangs.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+
+    def settle(returned: Any, problem: BaseException | None) -> None:
+        if not done.done():
+            done.set_result((returned, problem))
+
+    def work() -> None:
+        returned, problem = None, None
+        try:
+            returned = function(context)
+        except BaseException as raised:
+            problem = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, returned, problem)
+
+    threading.Thread(target=work, name=f"chronex {context.job}/{context.task}", daemon=True).start()
+    return await done

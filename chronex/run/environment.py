@@ -1,0 +1,127 @@
+"""The environment of a child: a short list of the daemon's, what the job asks for, and who is calling.
+
+Values are only ever environment: nothing here, or below, puts one into the text of a command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from chronex.run.request import AttemptRequest, NotStarted
+
+_INHERITED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"})
+_INHERITED_PREFIXES = ("LC_", "XDG_")
+# Its own library path is what a frozen bundle changes for itself; the user's is kept under the second name.
+_LIBRARY_PATH, _LIBRARY_PATH_OF_USER = "LD_LIBRARY_PATH", "LD_LIBRARY_PATH_ORIG"
+_FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
+_NOT_IN_A_NAME = re.compile(r"[^A-Z0-9_]", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ATTEMPT_VARIABLE = "CHRONEX_ATTEMPT"
+
+Variables = dict[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnvironment:
+    """`secrets` are the values that must not appear in the log."""
+
+    variables: Variables
+    secrets: tuple[bytes, ...] = ()
+
+
+class Inheritance:
+    """What children may see of the daemon's environment, read once at the daemon's start."""
+
+    def __init__(self, environ: Mapping[str, str], *, frozen: bool = False) -> None:
+        self._environ = dict(environ)
+        self.variables: Variables = {
+            os.fsencode(name): os.fsencode(value) for name, value in self._inherited(frozen) if "\0" not in value
+        }
+
+    def _inherited(self, frozen: bool) -> Iterator[tuple[str, str]]:
+        yield "PATH", _FALLBACK_PATH
+        for name, value in self._environ.items():
+            if name in _INHERITED or name.startswith(_INHERITED_PREFIXES):
+                yield name, value
+        own = _LIBRARY_PATH_OF_USER if frozen or _LIBRARY_PATH_OF_USER in self._environ else _LIBRARY_PATH
+        if self._environ.get(own):
+            yield _LIBRARY_PATH, self._environ[own]
+
+    def secret(self, name: str) -> str | None:
+        """The value of a declared secret; None where the daemon was started without it."""
+        return self._environ.get(name)
+
+
+def child_environment(request: AttemptRequest, inheritance: Inheritance) -> ChildEnvironment | NotStarted:
+    """Inherited, then the job's, then secrets, then Chronex's own: the later wins."""
+    secrets: dict[str, str] = {}
+    for name in request.secrets:
+        value = inheritance.secret(name)
+        if value is None:
+            return NotStarted(
+                f"the secret {_shown(name)} is not in the daemon's environment; set it and restart the daemon",
+                retryable=False,
+            )
+        secrets[name] = value
+    variables = dict(inheritance.variables)
+    for source in (request.env, secrets, chronex_variables(request), request.extra_environment):
+        problem = _add(variables, source) if source else None
+        if problem is not None:
+            return problem
+    return ChildEnvironment(variables, tuple(_encoded(value) for value in secrets.values() if value))
+
+
+def chronex_variables(request: AttemptRequest) -> dict[str, str]:
+    """Who is calling, and what for; META and PARAM names are the keys in capitals, other characters as `_`."""
+    variables = {
+        "CHRONEX_JOB": request.job,
+        "CHRONEX_TASK": request.task,
+        "CHRONEX_OCCURRENCE": request.occurrence_id,
+        ATTEMPT_VARIABLE: request.attempt_id,
+        "CHRONEX_ATTEMPT_NUMBER": str(request.number),
+        "CHRONEX_SCHEDULED_TIME": instant_text(request.nominal_ms),
+    }
+    if request.span_start_ms is not None:
+        variables["CHRONEX_SPAN_START"] = instant_text(request.span_start_ms)
+    if request.span_end_ms is not None:
+        variables["CHRONEX_SPAN_END"] = instant_text(request.span_end_ms)
+    if request.idempotency_key:
+        variables["CHRONEX_IDEMPOTENCY_KEY"] = request.idempotency_key
+    for prefix, values in (("CHRONEX_META_", request.metadata), ("CHRONEX_PARAM_", request.parameters)):
+        # Of two keys that look the same in capitals, the first in the order of their text is given.
+        for key in sorted(values):
+            variables.setdefault(prefix + _NOT_IN_A_NAME.sub("_", key.upper()), values[key])
+    return variables
+
+
+def instant_text(at_ms: int) -> str:
+    """An instant in UTC as RFC 3339, with milliseconds only where there are some."""
+    instant = _EPOCH + timedelta(milliseconds=at_ms)
+    precision = "milliseconds" if at_ms % 1000 else "seconds"
+    return instant.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _add(variables: Variables, source: Mapping[str, str]) -> NotStarted | None:
+    for name, value in source.items():
+        if not name or "=" in name or "\0" in name:
+            return NotStarted(f"{_shown(name)} cannot name an environment variable", retryable=False)
+        if "\0" in value:
+            return NotStarted(f"the value of {_shown(name)} contains a NUL character", retryable=False)
+        try:
+            variables[_encoded(name)] = _encoded(value)
+        except UnicodeEncodeError:
+            return NotStarted(f"{_shown(name)} cannot be written as bytes", retryable=False)
+    return None
+
+
+def _encoded(text: str) -> bytes:
+    """As os.fsencode does on every system with UTF-8 names; this is called a dozen times for each start."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _shown(name: str) -> str:
+    return ascii(name[:80])

@@ -1,0 +1,174 @@
+"""Start one command: its own process group, clean signals, three descriptors, and nothing of ours.
+
+`os.posix_spawn` does it in one step that copies neither memory nor descriptors. It cannot change directory, so a
+command with a directory of its own is started by a shell that changes there and becomes the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import stat
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from chronex.model.records import Command
+from chronex.run.environment import Variables
+from chronex.run.request import NotStarted
+
+_SHELL = "/bin/sh"
+# The directory and the command are arguments of this text, never part of it. The directory is absolute: a
+# relative one would be looked up in CDPATH, and "-" would mean the one before.
+_CHANGE_AND_BECOME = b'cd "$1" || exit 126; shift; exec "$@"'
+_OUR_DEFAULTS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+
+_EXPLANATIONS = {
+    errno.EACCES: "permission denied; is it executable?",
+    errno.ENOEXEC: "not a program; a script begins with #! and its interpreter",
+    errno.E2BIG: "the arguments and the environment are too long together, or one of them is",
+    errno.EAGAIN: "no more processes are allowed now",
+    errno.ENOMEM: "out of memory",
+    errno.ETXTBSY: "the program is being written",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A command as the system takes it."""
+
+    path: bytes
+    argv: tuple[bytes, ...]
+
+
+def seal_descriptors() -> None:
+    """Keep from children what the daemon itself inherited; Python's own descriptors are closed on exec anyway."""
+    listing = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
+    for name in os.listdir(listing):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # the listing's own descriptor is closed by now
+                os.set_inheritable(int(name), False)
+
+
+@lru_cache(maxsize=1)
+def _apart() -> dict[str, Any]:
+    """A group of its own; a session of its own only where that keeps it from our terminal.
+
+    Linux gives every session a share of the processor (autogroup), and on a busy machine a start then takes two to
+    three times as long. macOS cannot start a process in a new session.
+    """
+    return {"setsid": True} if sys.platform == "linux" and _has_terminal() else {"setpgroup": 0}
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+def prepare(command: Command, directory: str | None, variables: Variables) -> Invocation | NotStarted:
+    """Find the program and look at the directory, so that what is missing is named before anything starts."""
+    argv = [_SHELL, "-c", command] if isinstance(command, str) else list(command)
+    if not argv or not argv[0] or command == "":
+        return NotStarted("the command is empty", retryable=False)
+    try:
+        raw = [os.fsencode(argument) for argument in argv]
+        where = None if directory is None else os.fsencode(os.path.abspath(directory))
+    except UnicodeEncodeError:
+        return NotStarted("the command contains text that cannot be written as bytes", retryable=False)
+    if any(b"\0" in argument for argument in (*raw, where or b"")):
+        return NotStarted("the command contains a NUL character", retryable=False)
+    if where is not None:
+        problem = _problem_with_directory(where)
+        if problem is not None:
+            return problem
+    if where is None or where == os.fsencode(os.getcwd()):
+        program = _find_program(raw[0], variables, b"")
+        return program if isinstance(program, NotStarted) else Invocation(program, tuple(raw))
+    program = _find_program(raw[0], variables, where)
+    if isinstance(program, NotStarted):
+        return program
+    shell = os.fsencode(_SHELL)
+    return Invocation(shell, (shell, b"-c", _CHANGE_AND_BECOME, b"chronex", where, program, *raw[1:]))
+
+
+def start(invocation: Invocation, variables: Variables, output: int) -> int | NotStarted:
+    """The pid of the new process, whose standard output and error are `output` and whose input is empty."""
+    actions = (
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, output, 2),
+        # Last: where the daemon itself has no standard input, `output` may be descriptor 0.
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+    )
+    try:
+        return os.posix_spawn(
+            invocation.path,
+            invocation.argv,
+            variables,
+            file_actions=actions,
+            setsigmask=(),
+            setsigdef=_OUR_DEFAULTS,
+            **_apart(),
+        )
+    except OSError as problem:
+        return refusal(problem.errno or 0, invocation.path)
+
+
+def refusal(number: int, path: bytes) -> NotStarted:
+    """What the system's refusal means for a program."""
+    shown = os.fsdecode(path)
+    if number == errno.ENOENT:
+        told = "its interpreter does not exist" if os.path.exists(path) else "no such program"
+    else:
+        told = _EXPLANATIONS.get(number, os.strerror(number))
+    return NotStarted(f"{shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
+
+
+def _problem_with_directory(where: bytes) -> NotStarted | None:
+    shown = os.fsdecode(where)
+    try:
+        mode = os.stat(where).st_mode
+    except OSError as problem:
+        number = problem.errno or 0
+    else:
+        if not stat.S_ISDIR(mode):
+            number = errno.ENOTDIR
+        elif not os.access(where, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            number = errno.EACCES
+        else:
+            return None
+    told = "no such directory" if number == errno.ENOENT else os.strerror(number).lower()
+    return NotStarted(f"working directory {shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
+
+
+def _find_program(name: bytes, variables: Variables, base: bytes) -> bytes | NotStarted:
+    """By the child's PATH, or by its path as seen from the child's directory."""
+    if b"/" in name:
+        path = os.path.join(base, name)
+        return path if not base else _refused(path) or path
+    seen_but_refused: NotStarted | None = None
+    for entry in variables.get(b"PATH", b"").split(b":"):
+        path = os.path.join(base, entry or b".", name)
+        problem = _refused(path)
+        if problem is None:
+            return path
+        if problem.errno == errno.EACCES:
+            seen_but_refused = seen_but_refused or problem
+    return seen_but_refused or NotStarted(
+        f"{os.fsdecode(name)}: no such program in PATH (ENOENT)", errno.ENOENT, os.fsdecode(name)
+    )
+
+
+def _refused(path: bytes) -> NotStarted | None:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as problem:
+        return refusal(problem.errno or 0, path)
+    if stat.S_ISREG(mode) and os.access(path, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        return None
+    return refusal(errno.EACCES, path)

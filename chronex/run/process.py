@@ -1,0 +1,100 @@
+"""A child of ours from its start until it is reaped, without a thread and without a signal handler."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from chronex.model import ProcessIdentity
+from chronex.run.identity import groups_outlive_their_leader, kill_group, signal_group_of
+from chronex.run.watcher import watcher_of
+
+_FIRST_LOOK_S = 0.002
+_SLOWEST_LOOK_S = 0.1
+
+OnExit = Callable[[int | None], None]
+
+
+class SupervisedProcess(Protocol):
+    """The main process of an attempt: a child of ours, or one that a dead daemon left."""
+
+    identity: ProcessIdentity
+    unknown_because: str
+
+    def watch(self, on_exit: OnExit) -> None: ...
+
+    def signal_group(self, number: int) -> bool: ...
+
+    def group_is_alive(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+class Child:
+    """Knows when the process ends by its pidfd; where there is none, it looks again and again."""
+
+    unknown_because = "another part of this program took it"
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, identity: ProcessIdentity) -> None:
+        self._loop = loop
+        self.identity = identity
+        self.pid = pid = identity.pid
+        self._reaped = False
+        self._on_exit: OnExit | None = None
+        try:
+            self._pidfd = os.pidfd_open(pid)
+        except (AttributeError, OSError):
+            self._pidfd = -1
+
+    def watch(self, on_exit: OnExit) -> None:
+        """`on_exit` gets the wait status once, after the process was reaped; None where another took it."""
+        self._on_exit = on_exit
+        if self._pidfd >= 0:
+            watcher_of(self._loop).add(self._pidfd, self._reap)
+        else:
+            self._look(_FIRST_LOOK_S)
+
+    def _look(self, pause: float) -> None:
+        if not self._reap():
+            self._loop.call_later(pause, self._look, min(pause * 2, _SLOWEST_LOOK_S))
+
+    def _reap(self) -> bool:
+        status: int | None
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            pid, status = self.pid, None
+        if not pid:
+            return False
+        self._reaped = True
+        if self._pidfd >= 0:
+            watcher_of(self._loop).remove(self._pidfd)
+        if self._on_exit is not None:
+            self._on_exit(status)
+        return True
+
+    def signal_group(self, number: int) -> bool:
+        """Signal the child's group; never a stranger's, also when the child is long reaped."""
+        if self._pidfd >= 0 and (not self._reaped or groups_outlive_their_leader()):
+            return signal_group_of(self._pidfd, self.pid, number)
+        return not self._reaped and kill_group(self.pid, number)
+
+    def group_is_alive(self) -> bool:
+        """Somebody of the group is left; the child itself counts until it is reaped."""
+        if self._pidfd >= 0 and groups_outlive_their_leader():
+            return signal_group_of(self._pidfd, self.pid, 0)
+        return kill_group(self.pid, 0)  # signal 0 only asks
+
+    def close(self) -> None:
+        """Let go; a child that still runs is reaped all the same when it ends."""
+        if self._reaped:
+            self._release()
+        else:
+            self._on_exit = lambda _status: self._release()
+
+    def _release(self) -> None:
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1

@@ -1,0 +1,127 @@
+"""What goes into an attempt and what comes out of it: plain values, times in epoch milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Run, Task
+from chronex.model.records import Command
+from chronex.run.logfile import DEFAULT_LIMIT, LogSummary
+
+DEFAULT_GRACE_MS = 30_000
+
+
+class LeftoverPolicy(StrEnum):
+    """The main process has ended by itself and others of its group or session live on.
+
+    After a timeout or a cancellation they are always killed.
+    """
+
+    KEEP = "keep"
+    KILL = "kill"
+
+
+class Reason(StrEnum):
+    """Why an attempt ended as it did, for programs; `AttemptResult.error` says it to people."""
+
+    EXITED = "exited"
+    EXIT_CODE = "exit_code"
+    SIGNAL = "signal"
+    EXCEPTION = "exception"
+    TIMEOUT = "timeout"
+    CANCELED = "canceled"
+    NOT_STARTED = "not_started"
+    UNKNOWN_EXIT = "unknown_exit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRequest:
+    """One attempt, complete: nothing else decides what runs.
+
+    `secrets` are names; their values are taken from the daemon's environment at the start and kept nowhere.
+    `extra_environment` is the engine's own (for example CHRONEX_STORE) and wins over everything.
+    """
+
+    attempt_id: str
+    number: int
+    job: str
+    task: str
+    occurrence_id: str
+    nominal_ms: int
+    command: Command = ()
+    directory: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    span_start_ms: int | None = None
+    span_end_ms: int | None = None
+    idempotency_key: str = ""
+    last_run_ms: int | None = None
+    timeout_ms: int | None = None
+    grace_ms: int = DEFAULT_GRACE_MS
+    success_codes: tuple[int, ...] = (0,)
+    retry_codes: tuple[int, ...] = ()
+    leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
+    log_limit: int = DEFAULT_LIMIT
+    extra_environment: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Job, task: Task, occurrence: Occurrence, run: Run, attempt: Attempt) -> AttemptRequest:
+        """The attempt as the records have it; what they do not hold is set with `dataclasses.replace`."""
+        return cls(
+            attempt_id=attempt.id,
+            number=attempt.number,
+            job=job.id,
+            task=task.name,
+            occurrence_id=occurrence.id,
+            nominal_ms=occurrence.nominal_ms,
+            command=task.run,
+            directory=task.directory,
+            env=task.env,
+            secrets=task.secrets,
+            metadata={**job.metadata, **task.metadata},
+            parameters=occurrence.parameters,
+            span_start_ms=occurrence.span_start_ms,
+            span_end_ms=occurrence.span_end_ms,
+            idempotency_key=run.idempotency_key,
+            timeout_ms=job.timeout_for(task),
+            grace_ms=DEFAULT_GRACE_MS if job.grace_ms is None else job.grace_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptResult:
+    """How an attempt ended. `retryable` says whether trying again may help; the retry policy decides.
+
+    `leftovers` are processes of the attempt that outlived its main process; `leftovers_killed` of them are gone.
+    `state_changes` (callables only) belong into the transaction that records the success; None deletes a key.
+    """
+
+    state: AttemptState
+    reason: Reason
+    retryable: bool = False
+    error: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    errno: int | None = None
+    process: ProcessIdentity | None = None
+    started_ms: int | None = None
+    finished_ms: int = 0
+    duration_ms: int = 0
+    log: LogSummary = field(default_factory=LogSummary)
+    leftovers: tuple[ProcessIdentity, ...] = ()
+    leftovers_killed: int = 0
+    state_changes: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """Why a command could not be started. `path` is what the system refused, where it was a path."""
+
+    error: str
+    errno: int | None = None
+    path: str = ""
+    retryable: bool = True

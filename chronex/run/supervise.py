@@ -1,0 +1,204 @@
+"""One attempt of a command, from its start to its result."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from functools import partial
+
+from chronex.engine.clock import Clock
+from chronex.model import AttemptState, ProcessIdentity
+from chronex.run.capture import Capture, open_pipe
+from chronex.run.environment import child_environment
+from chronex.run.exits import Verdict, canceled, judge, timed_out
+from chronex.run.identity import identity_of
+from chronex.run.launch import prepare, start
+from chronex.run.leftovers import find_leftovers, kill_leftovers
+from chronex.run.logfile import BoundedLog, LogSummary
+from chronex.run.process import Child, SupervisedProcess
+from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, NotStarted, Reason
+from chronex.run.stopping import Stopper
+from chronex.run.surroundings import Hooks, Started, Surroundings
+
+# How long output is waited for once the main process has ended and another process holds the pipe.
+HELD_PIPE_S = 2.0
+_LOOK_AGAIN_S = 0.02
+_SLOWEST_LOOK_S = 0.2
+
+
+async def run_attempt(request: AttemptRequest, hooks: Hooks, surroundings: Surroundings) -> AttemptResult:
+    """Run the command and say how it ended. What goes wrong with the command is a result, never an exception."""
+    await surroundings.gate.enter()
+    if hooks.cancellation.requested:
+        return never_started(canceled(hooks.cancellation.reason), surroundings)
+    attempt = _begin(request, surroundings)
+    if isinstance(attempt, NotStarted):
+        return not_started(attempt, surroundings)
+    return await attempt.see_through(hooks, report=True)
+
+
+def not_started(problem: NotStarted, surroundings: Surroundings) -> AttemptResult:
+    """The result of an attempt whose command never ran."""
+    verdict = Verdict(AttemptState.FAILED, Reason.NOT_STARTED, problem.retryable, problem.error)
+    return never_started(verdict, surroundings, errno=problem.errno)
+
+
+def never_started(verdict: Verdict, surroundings: Surroundings, errno: int | None = None) -> AttemptResult:
+    return AttemptResult(
+        state=verdict.state,
+        reason=verdict.reason,
+        retryable=verdict.retryable,
+        error=verdict.error,
+        errno=errno,
+        finished_ms=surroundings.clock.wall_ms(),
+    )
+
+
+def _begin(request: AttemptRequest, surroundings: Surroundings) -> Supervision | NotStarted:
+    environment = child_environment(request, surroundings.inheritance)
+    if isinstance(environment, NotStarted):
+        return environment
+    invocation = prepare(request.command, request.directory, environment.variables)
+    if isinstance(invocation, NotStarted):
+        return invocation
+    try:
+        ours, theirs = open_pipe()
+    except OSError as problem:
+        return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
+    pid = start(invocation, environment.variables, theirs)
+    os.close(theirs)
+    if isinstance(pid, NotStarted):
+        os.close(ours)
+        return pid
+    try:
+        identity = identity_of(pid)
+    except OSError:
+        identity = None
+    if identity is None:
+        # Nobody could ever prove that this process is ours, so it must not outlive this moment.
+        os.close(ours)
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return NotStarted("the system would not tell which process was started (out of descriptors?)")
+    log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+    child = Child(asyncio.get_running_loop(), identity)
+    return Supervision(request, surroundings.clock, child, log, ours, environment.secrets)
+
+
+class Supervision:
+    """The callbacks of one attempt while its main process runs, and the steps after that has ended."""
+
+    def __init__(
+        self,
+        request: AttemptRequest,
+        clock: Clock,
+        process: SupervisedProcess,
+        log: BoundedLog,
+        pipe: int,
+        secrets: tuple[bytes, ...],
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.request = request
+        self.clock = clock
+        self.process = process
+        self.started_ms = clock.wall_ms()
+        self.began = clock.monotonic_ms()
+        self.before_ms = 0  # how long it had run already when it was adopted
+        self.log = log
+        self.capture = Capture(self.loop, pipe, log, secrets)
+        self.stopper = Stopper(self.loop, process, request.grace_ms)
+        self.exited: asyncio.Future[int | None] = self.loop.create_future()
+        self.timer: asyncio.TimerHandle | None = None
+        self.on_cancel = lambda: None
+
+    async def see_through(self, hooks: Hooks, *, report: bool) -> AttemptResult:
+        """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
+        try:
+            self.watch(hooks)
+            if report:
+                started = Started(self.process.identity, self.started_ms, f"{self.request.attempt_id}.log")
+                await hooks.started(started)
+            return await self.finish()
+        except BaseException:
+            self.process.signal_group(signal.SIGKILL)
+            self.capture.close()
+            self.log.finish()
+            raise
+        finally:
+            self.close(hooks)
+
+    def watch(self, hooks: Hooks) -> None:
+        self.capture.start()
+        self.process.watch(self._on_exit)
+        timeout = self.request.timeout_ms
+        if timeout is not None:
+            left = max(0, timeout - self.before_ms)
+            self.timer = self.loop.call_later(left / 1000, self.stopper.stop, timed_out(timeout))
+        self.on_cancel = lambda: self.stopper.stop(canceled(hooks.cancellation.reason))
+        hooks.cancellation.listen(self.on_cancel)
+
+    def _on_exit(self, status: int | None) -> None:
+        self._no_more_stops()
+        self.capture.pump()  # mostly the last output, and the end of the pipe, are there already
+        if not self.exited.done():
+            self.exited.set_result(status)
+
+    def _no_more_stops(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.stopper.close()
+
+    async def finish(self) -> AttemptResult:
+        """Wait for the main process, then for the rest of its output, then look at what it left behind."""
+        status = await self.exited
+        stop = self.stopper.verdict
+        finished_ms, duration_ms = self.clock.wall_ms(), self.before_ms + self.clock.monotonic_ms() - self.began
+        if not self.capture.ended.done():
+            await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
+        leftovers, killed = await self._leftovers(must_die=stop is not None)
+        self.capture.finish()
+        verdict = judge(self.request, status, stop, self.process.unknown_because)
+        return AttemptResult(
+            state=verdict.state,
+            reason=verdict.reason,
+            retryable=verdict.retryable,
+            error=verdict.error,
+            exit_code=verdict.exit_code,
+            signal=verdict.signal,
+            process=self.process.identity,
+            started_ms=self.started_ms,
+            finished_ms=finished_ms,
+            duration_ms=duration_ms,
+            log=await finish_log(self.log),
+            leftovers=leftovers,
+            leftovers_killed=killed,
+        )
+
+    async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
+        """Those who live on, and how many of them were killed; after a stop they get the rest of the grace."""
+        if self.capture.ended.done() and not self.process.group_is_alive():
+            return (), 0
+        look = partial(find_leftovers, self.process.identity, self.request.attempt_id)
+        found = await self.loop.run_in_executor(None, look)
+        pause = _LOOK_AGAIN_S
+        while found and must_die and (left := self.stopper.kill_at - self.loop.time()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 2, _SLOWEST_LOOK_S)
+            found = await self.loop.run_in_executor(None, look)
+        if not found or not (must_die or self.request.leftovers is LeftoverPolicy.KILL):
+            return found, 0
+        kill = partial(kill_leftovers, found, self.process.identity, self.request.attempt_id)
+        return await self.loop.run_in_executor(None, kill)
+
+    def close(self, hooks: Hooks) -> None:
+        self._no_more_stops()
+        hooks.cancellation.forget(self.on_cancel)
+        self.process.close()
+
+
+async def finish_log(log: BoundedLog) -> LogSummary:
+    """Putting a long log in order is work for a thread."""
+    if log.must_be_put_in_order:
+        return await asyncio.get_running_loop().run_in_executor(None, log.finish)
+    return log.finish()

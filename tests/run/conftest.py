@@ -1,0 +1,43 @@
+"""A place for logs, and the surroundings of a small daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronex.run import LogDirectory, Surroundings
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Iterator[LogDirectory]:
+    directory = LogDirectory(tmp_path / "logs")
+    yield directory
+    directory.close()
+
+
+@pytest.fixture
+def surroundings(logs: LogDirectory) -> Surroundings:
+    return Surroundings.of_this_process(logs)
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind() -> Iterator[None]:
+    """Every test ends with the descriptors it began with, and without a child, living or dead."""
+    before = descriptors()
+    yield
+    # The loop's own watcher goes with its loop, which ends after this.
+    assert descriptors() - before <= {"anon_inode:[eventpoll]"}
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def descriptors() -> set[str]:
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.add(os.readlink(f"/proc/self/fd/{name}"))
+    return found

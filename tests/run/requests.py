@@ -1,0 +1,40 @@
+"""Requests for tests, and their quickest way through."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+from chronex.model import attempt_id
+from chronex.model.records import Command
+from chronex.run import AttemptRequest, AttemptResult, Hooks, Surroundings, run_attempt
+
+_numbers = itertools.count(1)
+
+
+def request(command: Command = (), **changes: Any) -> AttemptRequest:
+    values: dict[str, Any] = {
+        "attempt_id": attempt_id("run_test", next(_numbers)),
+        "number": 1,
+        "job": "backup",
+        "task": "dump",
+        "occurrence_id": "occ_1",
+        "nominal_ms": 1_772_334_000_000,
+        "grace_ms": 300,
+        "command": command,
+    }
+    return AttemptRequest(**(values | changes))
+
+
+def python(code: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-c", code, *arguments)
+
+
+async def outcome(surroundings: Surroundings, command: Command, **changes: Any) -> AttemptResult:
+    return await run_attempt(request(command, **changes), Hooks(), surroundings)
+
+
+def output(surroundings: Surroundings, result: AttemptResult) -> bytes:
+    return (Path(surroundings.logs.path) / result.log.name).read_bytes() if result.log.name else b""

@@ -1,0 +1,412 @@
+"""One attempt from start to result: exit codes, timeouts, cancellation, what is left behind, and limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import resource
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronex.model import Attempt as AttemptRecord
+from chronex.model import AttemptState, Job, Occurrence, Run, Task
+from chronex.run import (
+    AttemptRequest,
+    Cancellation,
+    Hooks,
+    LeftoverPolicy,
+    Reason,
+    Started,
+    Surroundings,
+    identity,
+    identity_of,
+    is_alive,
+    run_attempt,
+)
+from chronex.run.leftovers import find_leftovers
+from tests.run.requests import outcome, output, python, request
+
+
+@pytest.mark.parametrize(
+    ("command", "rules", "expected"),
+    [
+        ("exit 0", {}, (AttemptState.SUCCESS, Reason.EXITED, False, 0, None)),
+        ("exit 1", {}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 1, None)),
+        ("exit 255", {}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 255, None)),
+        ("exit 3", {"success_codes": (0, 3)}, (AttemptState.SUCCESS, Reason.EXITED, False, 3, None)),
+        ("exit 0", {"success_codes": (3,)}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 0, None)),
+        ("exit 75", {"retry_codes": (75,)}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 75, None)),
+        ("exit 1", {"retry_codes": (75,)}, (AttemptState.FAILED, Reason.EXIT_CODE, False, 1, None)),
+        ("kill -9 $$", {}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 9)),
+        ("kill -15 $$", {"retry_codes": (143,)}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 15)),
+        ("kill -15 $$", {"retry_codes": (1,)}, (AttemptState.FAILED, Reason.SIGNAL, False, None, 15)),
+        ("kill -9 $$", {"success_codes": (137,)}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 9)),
+    ],
+)
+async def test_exit_codes_decide(
+    surroundings: Surroundings, command: str, rules: dict[str, Any], expected: tuple[object, ...]
+) -> None:
+    result = await outcome(surroundings, command, **rules)
+    assert (result.state, result.reason, result.retryable, result.exit_code, result.signal) == expected
+    assert (result.error == "") == (result.state is AttemptState.SUCCESS)
+
+
+async def test_the_identity_is_reported_while_the_process_lives(surroundings: Surroundings) -> None:
+    seen: list[Started] = []
+
+    async def note(started: Started) -> None:
+        assert started.process is not None
+        assert is_alive(started.process)
+        assert started.process == identity_of(started.process.pid)
+        seen.append(started)
+
+    result = await run_attempt(request(("sleep", "0.1")), Hooks(started=note), surroundings)
+    assert [started.process for started in seen] == [result.process]
+    assert result.started_ms == seen[0].started_ms
+    assert 90 <= result.duration_ms < 2000
+    assert result.finished_ms >= seen[0].started_ms
+
+
+async def test_a_slow_record_of_the_start_does_not_hold_up_the_child(surroundings: Surroundings) -> None:
+    async def slowly(_started: Started) -> None:
+        await asyncio.sleep(0.2)
+
+    result = await run_attempt(request("head -c 300000 /dev/zero; exit 4"), Hooks(started=slowly), surroundings)
+    assert (result.exit_code, result.log.size) == (4, 300000)
+
+
+async def test_a_process_that_could_not_be_recorded_is_killed(surroundings: Surroundings) -> None:
+    seen: list[Started] = []
+
+    async def fail(started: Started) -> None:
+        seen.append(started)
+        raise OSError("store is gone")
+
+    with pytest.raises(OSError, match="store is gone"):
+        await run_attempt(request(("sleep", "60")), Hooks(started=fail), surroundings)
+    await _gone(seen)
+
+
+async def test_a_cancelled_caller_leaves_no_process(surroundings: Surroundings) -> None:
+    seen: list[Started] = []
+
+    async def note(started: Started) -> None:
+        seen.append(started)
+
+    task = asyncio.create_task(run_attempt(request("sleep 60 & wait"), Hooks(started=note), surroundings))
+    while not seen:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await _gone(seen)
+
+
+async def _gone(seen: list[Started]) -> None:
+    assert seen[0].process is not None
+    async with asyncio.timeout(2):
+        while identity_of(seen[0].process.pid) is not None:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_request_that_is_cancelled_already_starts_nothing(surroundings: Surroundings, tmp_path: Path) -> None:
+    cancellation = Cancellation()
+    cancellation.request("by alice")
+    result = await run_attempt(
+        request(("touch", str(tmp_path / "x"))), Hooks(cancellation=cancellation), surroundings
+    )
+    assert (result.state, result.error, result.process) == (AttemptState.CANCELED, "by alice", None)
+    assert not (tmp_path / "x").exists()
+
+
+TIMEOUTS = {
+    "obeys TERM": ("exec sleep 60", signal.SIGTERM, 0.0, 0.25),
+    "cleans up on TERM": ("trap 'echo bye; exit 7' TERM; sleep 60 & wait", 7, 0.0, 0.25),
+    "ignores TERM": ("trap '' TERM; while :; do sleep 0.05; done", signal.SIGKILL, 0.3, 1.3),
+    "stops itself": ("kill -STOP $$; sleep 60", signal.SIGTERM, 0.0, 0.25),
+    "stops itself and ignores": ("trap '' TERM; kill -STOP $$; kill -STOP $$; sleep 60", signal.SIGKILL, 0.3, 1.3),
+}
+
+
+@pytest.mark.parametrize("name", TIMEOUTS)
+async def test_a_timeout_is_term_then_kill(surroundings: Surroundings, name: str) -> None:
+    command, expected, at_least, at_most = TIMEOUTS[name]
+    began = time.monotonic()
+    result = await outcome(surroundings, command, timeout_ms=200)
+    took = time.monotonic() - began - 0.2
+    assert (result.state, result.reason, result.retryable) == (AttemptState.TIMEOUT, Reason.TIMEOUT, True)
+    assert expected in (result.signal, result.exit_code)
+    assert "still running after 0.2 s" in result.error
+    assert at_least <= took <= at_most + 1.0
+    assert result.process is not None
+    assert not is_alive(result.process)
+
+
+async def test_a_timeout_ends_a_thousand_forks(surroundings: Surroundings) -> None:
+    fork = "import os, time, signal; signal.signal(15, signal.SIG_IGN)\nfor i in range(1000):\n if not os.fork(): time.sleep(60)\nprint(flush=True); time.sleep(60)"
+    result = await outcome(surroundings, python(fork), timeout_ms=1500, log_limit=1000)
+    assert result.state is AttemptState.TIMEOUT
+    assert result.signal == signal.SIGKILL
+    assert result.process is not None
+    assert find_leftovers(result.process, result.log.name.partition(".")[0]) == ()
+
+
+async def test_members_of_the_group_get_the_whole_grace(surroundings: Surroundings) -> None:
+    """The shell dies of TERM at once; what it started cleans up for a moment and may finish that."""
+    command = "(trap 'sleep 0.15; echo cleaned; exit' TERM; sleep 60 & wait) & exec sleep 60"
+    result = await outcome(surroundings, command, timeout_ms=150, grace_ms=2000)
+    assert result.state is AttemptState.TIMEOUT
+    assert output(surroundings, result) == b"cleaned\n"
+    assert result.leftovers == ()
+
+
+async def test_cancellation_is_term_then_kill_and_keeps_its_reason(surroundings: Surroundings) -> None:
+    cancellation = Cancellation()
+    asyncio.get_running_loop().call_later(0.1, cancellation.request, "pre-empted")
+    result = await run_attempt(request(("sleep", "60")), Hooks(cancellation=cancellation), surroundings)
+    assert (result.state, result.reason, result.error) == (AttemptState.CANCELED, Reason.CANCELED, "pre-empted")
+    assert (result.signal, result.retryable) == (signal.SIGTERM, False)
+
+
+DETACH = "import os, sys, time\nif os.fork(): os._exit(0)\n{}\ntime.sleep(60)"
+LEFT_BEHIND = {
+    "holds the pipe": "sleep 60 & exit 0",
+    "double fork": "(sleep 60 &) ; exit 0",
+    "own session": f"python3 -I -S -c '{DETACH.format('os.setsid()')}'",
+    "holds no pipe": "sleep 60 >/dev/null 2>&1 </dev/null & exit 0",
+}
+
+
+@pytest.mark.parametrize("policy", LeftoverPolicy)
+@pytest.mark.parametrize("name", LEFT_BEHIND)
+async def test_a_run_ends_with_its_main_process(
+    surroundings: Surroundings, name: str, policy: LeftoverPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chronex.run.supervise.HELD_PIPE_S", 0.2)
+    began = time.monotonic()
+    result = await outcome(surroundings, LEFT_BEHIND[name], leftovers=policy)
+    assert time.monotonic() - began < 2.5
+    assert result.state is AttemptState.SUCCESS
+    assert len(result.leftovers) == 1
+    left = result.leftovers[0]
+    if policy is LeftoverPolicy.KILL:
+        assert result.leftovers_killed == 1
+        assert not is_alive(left)
+    else:
+        assert result.leftovers_killed == 0
+        assert is_alive(left)
+        identity.signal_process(left, signal.SIGKILL)
+    await asyncio.sleep(0.1)  # for the end of the pipe, which is emptied as long as it is held
+
+
+async def test_a_held_pipe_is_waited_for_two_seconds_at_most(surroundings: Surroundings) -> None:
+    began = time.monotonic()
+    result = await outcome(
+        surroundings, "(sleep 0.5; echo late; sleep 60) & echo early", leftovers=LeftoverPolicy.KILL
+    )
+    assert 1.9 < time.monotonic() - began < 3.5
+    assert output(surroundings, result) == b"early\nlate\n"
+    assert result.leftovers_killed == len(result.leftovers) == 1
+    assert result.duration_ms < 1500  # the run itself ended long before
+
+
+async def test_what_is_kept_running_may_go_on_writing(surroundings: Surroundings, tmp_path: Path) -> None:
+    """Neither SIGPIPE nor a full pipe ends it."""
+    mark = tmp_path / "alive"
+    command = f"(sleep 0.3; head -c 1000000 /dev/zero && touch {mark}) & exit 0"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("chronex.run.supervise.HELD_PIPE_S", 0.05)
+        result = await outcome(surroundings, command)
+    assert result.leftovers
+    async with asyncio.timeout(5):
+        while not mark.exists() or any(is_alive(left) for left in result.leftovers):
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(0.05)
+
+
+async def test_after_a_timeout_those_who_fled_are_killed_too(surroundings: Surroundings) -> None:
+    code = "import os, time\nif not os.fork():\n os.setsid()\ntime.sleep(60)"
+    began = time.monotonic()
+    result = await outcome(surroundings, python(code), timeout_ms=300)
+    assert result.state is AttemptState.TIMEOUT
+    assert result.leftovers_killed == len(result.leftovers) == 1
+    assert time.monotonic() - began < 4.5
+
+
+@pytest.mark.parametrize("count", [2000, pytest.param(10_000, marks=pytest.mark.torture)])
+async def test_no_zombie_lasts(surroundings: Surroundings, count: int) -> None:
+    """Each is reaped by the turn of the loop that follows its end: no sample shows one that the last one showed."""
+    numbers = iter(range(count))
+    lasting: set[int] = set()
+
+    async def worker() -> None:
+        for _ in numbers:
+            assert (await outcome(surroundings, ("true",))).exit_code == 0
+
+    async def sample() -> None:
+        before: set[int] = set()
+        while True:
+            await asyncio.sleep(0.1)
+            now = _zombies()
+            lasting.update(before & now)
+            before = now
+
+    sampler = asyncio.create_task(sample())
+    await asyncio.gather(*(worker() for _ in range(20)))
+    sampler.cancel()
+    assert lasting == set()
+    assert _zombies() == set()
+
+
+def _zombies() -> set[int]:
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {int(pid) for pid in children if (status := identity.status_of(int(pid))) and status.dead}
+
+
+async def test_without_pidfds_everything_works_a_little_later(
+    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    identity.groups_outlive_their_leader.cache_clear()
+    assert (await outcome(surroundings, "echo hi; exit 3")).exit_code == 3
+    stopped = await outcome(surroundings, "sleep 60 & wait", timeout_ms=100)
+    assert (stopped.state, stopped.leftovers) == (AttemptState.TIMEOUT, ())
+    monkeypatch.undo()
+    identity.groups_outlive_their_leader.cache_clear()
+
+
+async def test_an_exit_code_taken_by_another_is_unknown_and_no_success(surroundings: Surroundings) -> None:
+    async def take(started: Started) -> None:
+        assert started.process is not None
+        os.waitpid(started.process.pid, 0)
+
+    result = await run_attempt(request(("true",)), Hooks(started=take), surroundings)
+    assert (result.state, result.reason) == (AttemptState.CRASHED, Reason.UNKNOWN_EXIT)
+
+
+async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(surroundings: Surroundings) -> None:
+    await outcome(surroundings, ("true",))  # the loop's watcher has its descriptor by now
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    held: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        for free in range(8):
+            result = await outcome(surroundings, "echo hi")
+            assert result.state in (AttemptState.SUCCESS, AttemptState.FAILED), free
+            assert result.error or result.exit_code == 0
+            if free < 2:
+                assert result.errno == errno.EMFILE
+                assert "Too many open files" in result.error
+            os.close(held.pop())
+        assert result.state is AttemptState.SUCCESS
+        assert output(surroundings, result) == b"hi\n"
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_file_size_limit_costs_output_not_the_attempt(surroundings: Surroundings) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        result = await outcome(surroundings, "head -c 50000 /dev/zero")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result.state is AttemptState.SUCCESS
+    assert "File too large" in result.log.error
+    assert result.log.size <= 10_000
+    assert result.log.dropped >= 40_000
+
+
+REFUSALS = [
+    ("posix_spawn", errno.EAGAIN, "no more processes"),
+    ("posix_spawn", errno.ENOMEM, "out of memory"),
+    ("pipe2", errno.EMFILE, "no pipe"),
+    ("pidfd_open", errno.EMFILE, ""),
+    ("open", errno.EMFILE, ""),
+]
+
+
+@pytest.mark.parametrize("nth", range(1, 5))
+@pytest.mark.parametrize(("call", "number", "told"), REFUSALS)
+async def test_every_refusal_of_the_system_is_a_result(
+    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch, call: str, number: int, told: str, nth: int
+) -> None:
+    await outcome(surroundings, ("true",))
+    real, calls = getattr(os, call), 0
+
+    def refusing(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == nth:
+            raise OSError(number, os.strerror(number))
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(os, call, refusing)
+    result = await outcome(surroundings, ("echo", "hi"))
+    monkeypatch.undo()
+    if result.state is AttemptState.FAILED:
+        assert result.reason is Reason.NOT_STARTED
+        assert told in result.error
+    else:
+        assert result.exit_code == 0
+    assert (await outcome(surroundings, ("true",))).state is AttemptState.SUCCESS
+
+
+async def test_many_starts_at_once_leave_the_loop_its_turns(surroundings: Surroundings) -> None:
+    """A hundred and fifty starts take longer than a tenth of a second; nobody waits for all of them."""
+    worst, last = 0.0, time.perf_counter()
+
+    async def beat() -> None:
+        nonlocal worst, last
+        while True:
+            await asyncio.sleep(0)
+            now = time.perf_counter()
+            worst, last = max(worst, now - last), now
+
+    heart = asyncio.create_task(beat())
+    began = time.perf_counter()
+    results = await asyncio.gather(*(outcome(surroundings, ("true",)) for _ in range(150)))
+    took = time.perf_counter() - began
+    heart.cancel()
+    assert {result.exit_code for result in results} == {0}
+    assert worst < took / 2
+
+
+def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surroundings) -> None:
+    async def cut_short() -> None:
+        attempts = [asyncio.create_task(outcome(surroundings, ("true",))) for _ in range(40)]
+        await asyncio.sleep(0)
+        for attempt in attempts:
+            attempt.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
+        while _zombies() or Path(f"/proc/self/task/{os.getpid()}/children").read_text():
+            await asyncio.sleep(0.01)
+
+    for _ in range(3):
+        asyncio.run(cut_short())
+    assert asyncio.run(outcome(surroundings, ("true",))).exit_code == 0
+
+
+def test_a_request_is_made_from_the_records() -> None:
+    task = Task(name="dump", run=("pg_dump",), env={"A": "1"}, secrets=("S",), directory="/d", metadata={"k": "task"})
+    job = Job(id="backup", schedule="@daily", tasks=(task,), task_timeout_ms=5000, metadata={"k": "job", "j": "x"})
+    occurrence = Occurrence(job="backup", nominal_ms=1000, due_ms=1000, parameters={"p": "v"}, span_start_ms=1)
+    attempt = AttemptRecord(job="backup", nominal_ms=1000, task="dump", number=2)
+    run = Run(job="backup", nominal_ms=1000, task="dump", idempotency_key="k")
+    made = AttemptRequest.of(job, task, occurrence, run, attempt)
+    assert (made.attempt_id, made.number, made.occurrence_id) == (attempt.id, 2, occurrence.id)
+    assert (made.command, made.env, made.secrets, made.directory) == (("pg_dump",), {"A": "1"}, ("S",), "/d")
+    assert (made.metadata, made.parameters) == ({"k": "task", "j": "x"}, {"p": "v"})
+    assert (made.timeout_ms, made.grace_ms, made.span_start_ms) == (5000, 30_000, 1)
+    assert made.idempotency_key == "k"
