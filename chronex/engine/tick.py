@@ -14,7 +14,7 @@ from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Order
 from chronex.engine.placement import Chance
 from chronex.engine.planning import plan_job
-from chronex.engine.ports import Store, Transaction
+from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.takeover import IsAlive, take_over
@@ -56,19 +56,19 @@ class Engine:
 
         return self.store.update(decide)
 
-    def started(self, attempt: Attempt, process: ProcessIdentity, now_ms: int) -> None:
-        """Record who runs the attempt, so that a successor can find or mourn it."""
+    def started(self, attempt: Attempt, process: ProcessIdentity, log_path: str, now_ms: int) -> UpdateFn[None]:
+        """An update that records who runs the attempt, so that a successor can find or mourn it."""
 
         def record(tx: Transaction) -> None:
             ledger = Ledger(tx, now_ms)
             found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
             if found is not None and found.epoch == attempt.epoch:
-                ledger.put(replace(found, process=process, started_ms=now_ms))
+                ledger.put(replace(found, process=process, log_path=log_path, started_ms=now_ms))
 
-        self.store.update(record, essential=True)
+        return record
 
-    def ended(self, attempt: Attempt, end: AttemptEnd, now_ms: int) -> tuple[Order, ...]:
-        """Record an attempt's end and what follows from it; nothing follows from an end that came too late."""
+    def ended(self, attempt: Attempt, end: AttemptEnd, now_ms: int) -> UpdateFn[tuple[Order, ...]]:
+        """An update that records an attempt's end; it gives the orders that follow, none where it came too late."""
 
         def record(tx: Transaction) -> tuple[Order, ...]:
             ledger = Ledger(tx, now_ms)
@@ -81,7 +81,7 @@ class Engine:
             step.write_events()
             return tuple(step.orders)
 
-        return self.store.update(record, essential=True)
+        return record
 
     def take_over(self, is_alive: IsAlive, now_ms: int) -> tuple[tuple[Order, ...], list[Attempt]]:
         """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans."""

@@ -89,6 +89,8 @@ class AttemptRequest:
             idempotency_key=run.idempotency_key,
             timeout_ms=job.timeout_for(task),
             grace_ms=DEFAULT_GRACE_MS if job.grace_ms is None else job.grace_ms,
+            success_codes=task.success_codes,
+            retry_codes=task.retry_codes or (),
         )
 
 

@@ -101,7 +101,7 @@ class Simulation:
         process = Process(attempt_id, order.job.id, self.now, ends, state, identity, order)
         self.live[attempt_id] = process
         self.processes.append(process)
-        self.engine.started(order.attempt, identity, self.now)
+        self.store.update(self.engine.started(order.attempt, identity, "", self.now))
 
     def run_until(self, end: int) -> None:
         while self.now < end:
@@ -125,7 +125,7 @@ class Simulation:
             attempt = self.adopted.get(process.attempt_id, process.launch.attempt)
             code = {"success": 0, "failed": 1}.get(process.state)
             end = AttemptEnd(process.state, process.canceled, exit_code=code)
-            self.carry_out(self.engine.ended(attempt, end, self.now))
+            self.carry_out(self.store.update(self.engine.ended(attempt, end, self.now)))
 
     # what came of it
     def occurrences(self, job: str) -> list[Occurrence]:

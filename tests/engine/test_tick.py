@@ -36,7 +36,8 @@ class World:
         return [o for o in self.engine.tick(now, awake_since).orders if isinstance(o, Launch)]
 
     def end(self, launch: Launch, state: str, now: int, **more: object) -> tuple[object, ...]:
-        return self.engine.ended(launch.attempt, AttemptEnd(state, **more), now)  # type: ignore[arg-type]
+        end = AttemptEnd(state, **more)  # type: ignore[arg-type]
+        return self.store.update(self.engine.ended(launch.attempt, end, now))
 
     def occurrence(self, nominal: int) -> Occurrence:
         found = self.store.view(lambda tx: Reading(tx).occurrence("job", nominal))
@@ -230,13 +231,14 @@ def test_a_successor_takes_up_what_a_dead_node_left() -> None:
     (launch,) = world.tick(FIRST)
     dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
     world.store.update(lambda tx: Ledger(tx, FIRST).put(dead))
-    world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), FIRST)
+    world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", FIRST))
     heir = Engine(world.store, "node-2", 10, Random(1))
     orders, adopted = heir.take_over(lambda identity: identity.pid == 77, FIRST + 1000)
     assert (orders, [attempt.id for attempt in adopted]) == ((), [launch.attempt.id])
     # The orphan counts for the overlap policy; once it is gone, its end is recorded by the heir.
     assert heir.tick(FIRST + MINUTE, START).orders == ()
-    heir.ended(adopted[0], AttemptEnd(AttemptState.CRASHED, "its exit code is not known"), FIRST + MINUTE + 1)
+    gone = AttemptEnd(AttemptState.CRASHED, "its exit code is not known")
+    world.store.update(heir.ended(adopted[0], gone, FIRST + MINUTE + 1))
     (again,) = heir.tick(FIRST + MINUTE + 1, START).orders
     assert isinstance(again, Launch)
     assert again.attempt.number == 2

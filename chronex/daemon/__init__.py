@@ -1,0 +1,1 @@
+"""The process that carries out the engine's orders on this machine."""

@@ -1,0 +1,70 @@
+"""`chronex run --headless`: lock, open, apply, run, and leave in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import uuid4
+
+from chronex.daemon.loop import Daemon, Tell
+from chronex.engine.clock import wall_ms
+from chronex.engine.tick import Engine
+from chronex.engine.update import apply_jobs
+from chronex.model.records import Job, Node
+from chronex.run import LogDirectory, Surroundings, identity_of
+from chronex.version import __version__
+from chronex_store import LmdbStore
+from chronex_store.daemon_lock import acquire_daemon_lock
+
+
+def run_headless(
+    store_path: Path, jobs: Iterable[Job] | None, places: int, tell: Tell, *, once: bool, seconds: float | None
+) -> int:
+    """Run until stopped; StoreInUseError when another daemon holds the store."""
+    if not store_path.exists():
+        LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
+    with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
+        if jobs is not None:
+            apply_jobs(store, jobs, wall_ms(), actor="run")
+        node = _this_node()
+        logs = LogDirectory(store_path / "logs")
+        surroundings = Surroundings.of_this_process(logs)
+        engine = Engine(store, node.id, places)
+        asyncio.run(_run(Daemon(store, engine, surroundings, node, tell), once=once, seconds=seconds))
+    return 0
+
+
+async def _run(daemon: Daemon, *, once: bool, seconds: float | None) -> None:
+    loop = asyncio.get_running_loop()
+    asked = 0
+
+    def stop() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
+            os._exit(1)
+        daemon.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    if seconds is not None:
+        loop.call_later(seconds, daemon.stop)
+    await daemon.run(once=once)
+
+
+def _this_node() -> Node:
+    process = identity_of(os.getpid())
+    assert process is not None, "this process exists"
+    return Node(
+        id=f"node-{uuid4().hex[:12]}",
+        process=process,
+        host=socket.gethostname(),
+        chronex=__version__,
+        started_ms=wall_ms(),
+        seen_ms=wall_ms(),
+    )

@@ -1,0 +1,151 @@
+"""The real daemon on a real store with real commands: `chronex run --headless` as a user would start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EVERY_SECOND = 'schedule = "* * * * * *"\n'
+
+
+class Machine:
+    """A directory with a job file and a store, and the daemons started in it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.daemons: list[subprocess.Popen[str]] = []
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+            "CHRONEX_STORE": str(directory / "store"),
+            "TZ": "UTC",
+        }
+
+    def write(self, text: str) -> None:
+        (self.directory / "chronex.toml").write_text(text)
+
+    def chronex(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "chronex", *arguments],
+            cwd=self.directory, env=self.env, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    def start(self) -> subprocess.Popen[str]:
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "chronex", "run", "--headless"],
+            cwd=self.directory, env=self.env, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.daemons.append(daemon)
+        return daemon
+
+    def history(self) -> list[dict[str, Any]]:
+        done = self.chronex("history", "-n", "1000", "--format", "json")
+        assert done.returncode == 0, done.stderr
+        rows: list[dict[str, Any]] = json.loads(done.stdout)
+        return rows
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    found = Machine(tmp_path)
+    yield found
+    for daemon in found.daemons:
+        if daemon.poll() is None:
+            daemon.kill()
+        daemon.communicate()
+
+
+def until_told(daemon: subprocess.Popen[str], text: str) -> None:
+    """Read the daemon's log until it tells `text`."""
+    assert daemon.stderr is not None
+    end, told = time.monotonic() + 15.0, ""
+    while text not in told:
+        ready, _, _ = select.select([daemon.stderr], [], [], max(end - time.monotonic(), 0))
+        chunk = os.read(daemon.stderr.fileno(), 65536) if ready else b""
+        assert chunk, f"the daemon never told {text!r}, but: {told}"
+        told += chunk.decode()
+
+
+def until(condition: Any, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+def test_every_instant_ends_in_one_recorded_fate(machine: Machine) -> None:
+    machine.write(f'[jobs.good]\n{EVERY_SECOND}run = ["true"]\n[jobs.bad]\n{EVERY_SECOND}run = ["false"]\n')
+    assert machine.chronex("run", "--headless", "--for", "2500ms").returncode == 0
+    rows = machine.history()
+    assert len({row["id"] for row in rows}) == len(rows) >= 4
+    assert {(row["job"], row["state"]) for row in rows} == {("good", "completed"), ("bad", "failed")}
+    assert all(row["reason"] == "main: exit code 1" for row in rows if row["job"] == "bad")
+
+
+def test_a_second_daemon_exits_75_with_one_sentence(machine: Machine) -> None:
+    machine.write(f'[jobs.a]\n{EVERY_SECOND}run = ["true"]\n')
+    until_told(machine.start(), "SchedulerStarted")
+    second = machine.chronex("run", "--headless")
+    assert second.returncode == 75
+    assert second.stderr.startswith("chronex: another daemon")
+    assert second.stderr.count("\n") == 1
+
+
+def test_term_cancels_records_and_exits_0(machine: Machine) -> None:
+    machine.write(f'[jobs.slow]\n{EVERY_SECOND}run = ["sleep", "60"]\n')
+    daemon = machine.start()
+    until_told(daemon, "attempt started")
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=10) == 0
+    assert "the scheduler was stopped" in {row["reason"] for row in machine.history()}
+
+
+def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: Machine) -> None:
+    release = machine.directory / "release"
+    machine.write(f"[jobs.slow]\n{EVERY_SECOND}run = \"while [ ! -e '{release}' ]; do sleep 0.05; done\"\n")
+    first = machine.start()
+    until_told(first, "attempt started")
+    first.kill()
+    first.wait()
+    heir = machine.start()
+    until_told(heir, "attempt adopted")
+    release.touch()
+    until_told(heir, "attempt=2")
+    until(lambda: any(row["state"] == "completed" for row in machine.history()))
+    heir.send_signal(signal.SIGTERM)
+    assert heir.wait(timeout=10) == 0
+
+
+def test_once_runs_what_is_due_and_stops(machine: Machine) -> None:
+    machine.write('[jobs.a]\nschedule = "@every 1s"\nrun = ["true"]\n')
+    assert machine.chronex("apply").stdout == "new        a\n"
+    assert machine.chronex("apply").stdout == "preserved  a\n"
+    until(lambda: bool(machine.chronex("run", "--once").returncode == 0 and machine.history()))
+    assert {row["state"] for row in machine.history()} == {"completed"}
+
+
+def test_a_bad_job_file_changes_nothing(machine: Machine) -> None:
+    machine.write('[jobs.a]\nschedule = "0 25 * * *"\nrun = ["true"]\n')
+    for command in (("apply",), ("run", "--headless")):
+        done = machine.chronex(*command)
+        assert done.returncode == 2
+        assert "chronex.toml:2:15: hour: value 25 out of range [0, 23]" in done.stderr
+    assert not (machine.directory / "store").exists()
+
+
+def test_looking_at_no_store_is_a_sentence_and_makes_none(machine: Machine) -> None:
+    for command in (("list",), ("history",)):
+        done = machine.chronex(*command)
+        assert done.returncode == 2
+        assert "no store at" in done.stderr
+    assert not (machine.directory / "store").exists()
