@@ -40,9 +40,14 @@ def parse(
     `tz` is the zone for expressions without `TZ=` (UTC when absent). `reference` is what a relative
     `@once +20m` counts from; without one it is now.
     """
-    from chronex.timing import parse as parse_expression
+    from chronex import timing
 
-    return parse_expression(text, dialect, tz, reference_ms=_reference_ms(text, reference))
+    expression = timing.parse(text, dialect, tz, None if reference is None else timing.epoch_ms(reference))
+    if not expression.meaning.is_relative:
+        return expression
+    from chronex.engine.clock import wall_ms
+
+    return timing.Expression(expression.meaning.resolved(wall_ms()), tz)
 
 
 def validate(
@@ -52,18 +57,6 @@ def validate(
     from chronex import timing
 
     return timing.validate(text, dialect, tz, None if reference is None else timing.epoch_ms(reference))
-
-
-def _reference_ms(text: str, reference: datetime | None) -> int | None:
-    from chronex.timing import epoch_ms
-
-    if reference is not None:
-        return epoch_ms(reference)
-    if "+" not in text or "@" not in text:
-        return None
-    from chronex.engine.clock import wall_ms
-
-    return wall_ms()
 
 
 _HOMES = {

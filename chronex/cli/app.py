@@ -130,3 +130,74 @@ def fmt(
     from chronex.cli.expressions import run_fmt
 
     raise typer.Exit(run_fmt(texts, dialect))
+
+
+StorePath = Annotated[
+    str | None,
+    typer.Option(
+        "--store", help="The store's directory (default: CHRONEX_STORE, else your state directory).", metavar="DIR"
+    ),
+]
+Form = Annotated[str, typer.Option("--format", help="text or json.", metavar="FORMAT")]
+
+
+@app.command()
+def doctor(
+    store: StorePath = None,
+    form: Form = "text",
+    repair: Annotated[bool, typer.Option("--repair", help="Put right what can be put right.")] = False,
+) -> None:
+    """Check a store: format, checksums, indexes, readers, space, permissions. Exit 1: something is wrong.
+
+    Example: chronex doctor --format json
+    """
+    import os
+
+    from chronex.cli import store_commands
+    from chronex.cli.expressions import choose
+    from chronex.cli.places import store_path
+
+    choose("--format", form, ("text", "json"))
+    raise typer.Exit(store_commands.doctor(store_path(store, os.environ), form, repair))
+
+
+@app.command()
+def backup(
+    file: Annotated[str, typer.Argument(help="The file to write.", metavar="FILE")],
+    store: StorePath = None,
+    form: Form = "text",
+) -> None:
+    """Write the whole store to one file; safe while a daemon runs.
+
+    Example: chronex backup chronex.backup
+    """
+    import os
+    from pathlib import Path
+
+    from chronex.cli import store_commands
+    from chronex.cli.expressions import choose
+    from chronex.cli.places import store_path
+
+    choose("--format", form, ("text", "json"))
+    raise typer.Exit(store_commands.backup(store_path(store, os.environ), Path(file), form))
+
+
+@app.command()
+def restore(
+    file: Annotated[str, typer.Argument(help="A file that backup wrote.", metavar="FILE")],
+    store: StorePath = None,
+    form: Form = "text",
+) -> None:
+    """Put a backup in the store's place; what was there is kept beside it. Never over a running daemon.
+
+    Example: chronex restore chronex.backup
+    """
+    import os
+    from pathlib import Path
+
+    from chronex.cli import store_commands
+    from chronex.cli.expressions import choose
+    from chronex.cli.places import store_path
+
+    choose("--format", form, ("text", "json"))
+    raise typer.Exit(store_commands.restore(store_path(store, os.environ), Path(file), form))

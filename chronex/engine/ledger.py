@@ -142,6 +142,34 @@ class Reading:
         found = [self._indexed(key) for key, _ in rows if keys.instant_of(key) <= until_ms]
         return [record for record in found if isinstance(record, Job | Occurrence | Run)]
 
+    def next_due_after(self, ms: int) -> int | None:
+        """When something falls due later than `ms`."""
+        rows = self.tx.scan(keys.DUE, keys.timed(keys.DUE, ms + 1, b""), 1)
+        return keys.instant_of(rows[0][0]) if rows else None
+
+    def queued_jobs(self, after: str = "") -> Iterator[str]:
+        """Jobs with a queue, by the keys of their queued occurrences alone: those after `after`, then the others."""
+        prefix = keys.QUEUED + keys.OCCURRENCE
+        start = prefix + after.encode("ascii") + b"\0" + b"\xff" * 9
+        for begin, stop in ((start, None), (None, start)):
+            place = begin
+            while rows := self.tx.scan(prefix, place, 1):
+                if stop is not None and rows[0][0] > stop:
+                    break
+                name = rows[0][0][len(prefix) :].partition(b"\0")[0]
+                yield name.decode("ascii")
+                place = prefix + name + b"\0" + b"\xff" * 9
+
+    def queued_before(self, job: str, nominal_ms: int, limit: int) -> int:
+        """How many queued occurrences of the job come before this one, counted by their keys up to `limit`."""
+        own = keys.QUEUED + keys.occurrence_key(job, nominal_ms)
+        rows = self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, job), None, limit)
+        return sum(1 for key, _ in rows if key < own)
+
+    def is_active(self, job: str) -> bool:
+        """Does an occurrence of the job run? Asked of the store, never of memory."""
+        return bool(self.tx.scan(keys.within_job(keys.ACTIVE + keys.OCCURRENCE, job), None, 1))
+
     def next_due_ms(self) -> int | None:
         """When the next thing is due, for how long to sleep."""
         rows = self.tx.scan(keys.DUE, None, 1)
@@ -262,17 +290,17 @@ class Ledger(Reading):
                 self.tx.delete(index)
         return self.tx.delete(key)
 
-    def advance(self, record: Claimed, destination: State, *, owner: str | None = None, **changes: Any) -> Claimed:
+    def advance(self, record: Claimed, destination: State, *, held_by: str | None = None, **changes: Any) -> Claimed:
         """Move a record along the transition table, if it is still what the caller believes it to be.
 
         `record` is what the caller decided on: its state and epoch must still stand in the store, and its
-        owner must be `owner` where one is given; StaleClaimError otherwise.
+        owner must be `held_by` where one is given; StaleClaimError otherwise.
         """
         found = self.get(key_of(record), type(record))
         if found is None or (found.state, found.epoch) != (record.state, record.epoch):
             raise StaleClaimError(f"{record.id} is no longer {record.state} with epoch {record.epoch}")
-        if owner is not None and found.owner != owner:
-            raise StaleClaimError(f"{record.id} belongs to {found.owner or 'nobody'}, not to {owner}")
+        if held_by is not None and found.owner != held_by:
+            raise StaleClaimError(f"{record.id} belongs to {found.owner or 'nobody'}, not to {held_by}")
         moved = advance(found, destination, **changes)
         self.put(moved)
         return moved

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 ERROR = "error"
 WARNING = "warning"
+_MOST_GUESSES = 50
 
 
 class Diagnostic(NamedTuple):
@@ -67,6 +68,11 @@ class Report:
 
     def warning(self, code: str, where: str, message: str, value: str, start: int, *, fix: str | None = None) -> None:
         self.found.append(Diagnostic(code, where, message, value, start, start + len(value), fix, WARNING))
+
+    @property
+    def may_guess(self) -> bool:
+        """Guessing what was meant is slow, and after so many faults nobody made a slip of the pen."""
+        return len(self.found) < _MOST_GUESSES
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

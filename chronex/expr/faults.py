@@ -83,7 +83,7 @@ def _report_value(spec: FieldSpec, word: str, at: int, report: Report) -> None:
         shown = quote(word)[1:-1]
         message = f"value {shown} out of range [{spec.low}, {spec.high}]"
         report.error(spec.code, spec.name, message, word, at)
-    elif spec.words and (meant := _meant_name(spec, word)):
+    elif spec.words and report.may_guess and (meant := _meant_name(spec, word)):
         report.error(spec.code, spec.name, f"unknown name {quote(word)}; did you mean {meant}?", word, at, fix=meant)
     else:
         report.error(spec.code, spec.name, _not_a_value(spec, word), word, at, fix=_foreign_fix(word))

@@ -151,8 +151,8 @@ def _read_range(spec: FieldSpec, element: str) -> int | None:
 def _stepped(spec: FieldSpec, low: int, high: int, step: int) -> int:
     """Bits low..high by step. A range that runs backwards wraps, and the step keeps its phase over the wrap."""
     every = _EVERY[step] if step < 64 else 1
-    if low > high and low == 7:
-        low = 0  # `7-2` starts on Sunday, which is also 0: nothing to wrap
+    if low > high and low == spec.high > spec.wrap_high:
+        low = spec.low  # `7-2` starts on Sunday, which is also 0: nothing to wrap
     if low <= high:
         return (every << low) & ((2 << high) - 1)
     before_wrap = spec.wrap_high - low + 1

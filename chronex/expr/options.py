@@ -94,7 +94,7 @@ def _trimmed(text: str, start: int) -> Span:
 
 
 def _report_unknown(key: Span, report: Report) -> None:
-    meant = nearest(key.text, _READERS)
+    meant = nearest(key.text, _READERS) if report.may_guess else None
     hint = f"; did you mean {meant}?" if meant else f"; the options are {', '.join(sorted(_READERS))}"
     report.error("E015", "options", f"unknown option {quote(key.text)}{hint}", key.text, key.start, fix=meant)
 
@@ -136,14 +136,16 @@ def _read_max(name: str, value: Span, report: Report) -> int | None:
 
 def _read_tags(name: str, value: Span, report: Report) -> tuple[str, ...] | None:
     tags: list[str] = []
+    seen: set[str] = set()
     at = value.start
     for tag in value.text.split("+"):
         if not _TAG.fullmatch(tag):
             message = f"expected tags (a letter, then letters, digits, _ or -, joined by +), got {quote(tag)}"
             report.error("E016", f"options.{name}", message, tag, at)
-        elif tag in tags:
+        elif tag in seen:
             report.warning("W001", f"options.{name}", f"duplicate tag '{tag}'", tag, at)
         tags.append(tag)
+        seen.add(tag)
         at += len(tag) + 1
     return tuple(tags)
 

@@ -65,12 +65,16 @@ def _is_readable(text: str, report: Report) -> bool:
         return False
     if text.replace("\t", " ").isprintable():
         return True
+    messages = {char: _not_allowed(char) for char in set(text) if char != "\t" and not char.isprintable()}
     for at, char in enumerate(text):
-        if char != "\t" and not char.isprintable():
-            name = unicodedata.name(char, "control character").lower()
-            message = f"character U+{ord(char):04X} ({name}) is not allowed; use a plain space between fields"
-            report.error("E010", "expression", message, char, at, fix=" " if char.isspace() else "")
+        if char in messages:
+            report.error("E010", "expression", messages[char], char, at, fix=" " if char.isspace() else "")
     return False
+
+
+def _not_allowed(char: str) -> str:
+    name = unicodedata.name(char, "control character").lower()
+    return f"character U+{ord(char):04X} ({name}) is not allowed; use a plain space between fields"
 
 
 def _split_zone(text: str, report: Report) -> tuple[Span | None, Span]:
@@ -184,16 +188,17 @@ def _report_fields(body: Span, specs: tuple[FieldSpec, ...], report: Report) -> 
 
 def _report_field_count(body: Span, words: list[str], report: Report) -> None:
     count = len(words)
-    hint = ""
+    hint, fix = "", None
     if count == 7:
         hint = "; a seventh field for years is not supported, use {from:…, until:…}"
     elif count > 7:
         hint = "; a command does not belong to the expression"
     elif count == 1 and words[0].lower() in {alias[1:] for alias in ALIASES}:
-        hint = f"; did you mean @{words[0].lower()}?"
+        fix = f"@{words[0].lower()}"
+        hint = f"; did you mean {fix}?"
     trimmed = body.text.strip(" ")
     start = body.start + len(body.text) - len(body.text.lstrip(" "))
-    report.error("E010", "expression", f"expected 5 or 6 fields, got {count}{hint}", trimmed, start)
+    report.error("E010", "expression", f"expected 5 or 6 fields, got {count}{hint}", trimmed, start, fix=fix)
 
 
 def _parse_posix(text: str, plain: str, report: Report) -> Parsed:

@@ -28,8 +28,14 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word closest to `word` regardless of case: one edit away, or two for a long word."""
     lowered = word.lower()
     allowed = 1 if len(word) < 7 else 2
+    letters = set(lowered)
     best: tuple[int, str] | None = None
     for candidate in known:
+        if (
+            abs(len(word) - len(candidate)) > allowed
+            or len(letters.symmetric_difference(candidate.lower())) > 2 * allowed
+        ):
+            continue  # each edit changes one letter, or trades one for another
         distance = distance_within_two(lowered, candidate.lower())
         if distance <= allowed and (best is None or distance < best[0]):
             best = (distance, candidate)

@@ -21,10 +21,16 @@ from chronex.model.policies import (
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 Command = tuple[str, ...] | str
+# One object, because what is left out of a stored record is what is the default itself.
+ONLY_ZERO = (0,)
 
 
 class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One step of a job; what is None is inherited from the job."""
+    """One step of a job; what is None is inherited from the job.
+
+    Exit codes in `success_codes` are no failure. Of the others, those in `retry_codes` are worth another
+    attempt; None stands for all of them.
+    """
 
     name: str
     run: Command = ()
@@ -36,6 +42,8 @@ class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
     on_failure: FailureStrategy | None = None
     idempotency_key: str | None = None
     idempotency_ttl_ms: int | None = None
+    success_codes: tuple[int, ...] = ONLY_ZERO
+    retry_codes: tuple[int, ...] | None = None
     metadata: dict[str, str] = {}
 
 
@@ -60,6 +68,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     id: str
     schedule: str
+    description: str = ""
     dialect: str = "chronex"
     timezone: str = "UTC"
     tasks: tuple[Task, ...] = ()

@@ -18,6 +18,9 @@ BLOCK_DAYS = 1 << BLOCK_BITS
 # Every shape of year recurs within 40 years, so a pattern that matches nothing for longer matches nothing.
 LONGEST_WAIT_BLOCKS = 40 * 366 // BLOCK_DAYS + 2
 
+LONG_WAIT = 255  # in a table of waits: so many days or more
+_COUNTDOWN = bytes([LONG_WAIT] * (BLOCK_DAYS - LONG_WAIT) + list(range(LONG_WAIT, -1, -1)))
+
 
 def first_day_of(year: int) -> int:
     """Days from 1970-01-01 to 1 January of `year`."""
@@ -49,7 +52,14 @@ def block_bits(cron: Cron, block: int) -> int:
 
 @lru_cache(maxsize=4096)
 def bit_numbers(mask: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+    return tuple(at for at, digit in enumerate(reversed(bin(mask))) if digit == "1")
+
+
+@lru_cache(maxsize=4096)
+def waits_in_block(bits: int) -> bytes:
+    """For each day of a block, how many days later a marked one comes; LONG_WAIT when that is not soon."""
+    *gaps, rest = f"{bits:0{BLOCK_DAYS}b}"[::-1].split("1")
+    return b"".join([_COUNTDOWN[-1 - len(gap) :] for gap in gaps]) + bytes([LONG_WAIT]) * len(rest)
 
 
 @lru_cache(maxsize=4096)

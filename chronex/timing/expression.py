@@ -88,11 +88,14 @@ class Expression:
         `@every` counts from `anchor`, else from `after` itself. The distance of a random `@every a-b` comes from
         `draw(a, b)` in milliseconds; without one it is a, the earliest instant possible.
         """
-        timing = self._in_zone.get(tz) or self.occurrences(tz)
+        try:
+            timing = self._in_zone[tz]
+        except KeyError:
+            timing = self.occurrences(tz)
         cron = timing.cron
         if cron is not None:
             try:
-                found = cron.next_local(after, inclusive) if after.tzinfo is cron.tzinfo else None
+                found = cron.next_local(after, inclusive) if after.tzinfo is cron.home else None
             except AttributeError:
                 _refuse(after)
             return found or _next_of_cron(cron, after, inclusive)
@@ -129,13 +132,16 @@ class Expression:
         if anchor_ms is None:
             anchor_ms = second * 1000 + micro // 1000
         count = min((n for n in (limit, self.options.max) if n is not None), default=None)
-        return islice(_datetimes(timing, start, LAST_MS if last is None else last, anchor_ms), count)
+        last = LAST_MS if last is None else last
+        if timing.cron is not None:
+            return islice(stream(timing.cron, -(-start // 1000), last // 1000), count)
+        return islice(_datetimes(timing, start, last, anchor_ms), count)
 
     def matches(self, instant: datetime, tz: ZoneLike = None) -> bool:
         """Does the calendar pattern fire in this second? `@every` and `@once` are not patterns: always False."""
+        second, _ = _epoch(instant)
         if self.kind in ("interval", "once"):
             return False
-        second, _ = _epoch(instant)
         return self.occurrences(tz).nearest(second * 1000, 1) == second * 1000
 
     def occurrences(self, tz: ZoneLike = None) -> Occurrences:
@@ -176,9 +182,6 @@ def _previous_every(timing: Occurrences, bound: int, reference: int, anchor: int
 
 
 def _datetimes(timing: Occurrences, start: int, last: int, anchor: int) -> Iterator[datetime]:
-    if (cron := timing.cron) is not None:
-        yield from stream(cron, -(-start // 1000), last // 1000)
-        return
     for ms in timing.between(start, last, anchor):
         moment = _to_datetime(ms, timing.zone)
         if moment is None:

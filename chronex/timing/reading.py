@@ -5,11 +5,12 @@ from __future__ import annotations
 from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.diagnostics import ValidationResult
 from chronex.expr.faults import quote
+from chronex.expr.meaning import Once
 from chronex.expr.parser import Parsed, parse_text
 from chronex.expr.suggest import nearest
 from chronex.timing.advice import advise
 from chronex.timing.expression import Expression, ZoneLike
-from chronex.timing.occurrences import resolve, resolve_until
+from chronex.timing.occurrences import LAST_MS, resolve, resolve_until
 from chronex.timing.zones import load_zone, utc_zone, zone_names, zone_of
 
 
@@ -19,13 +20,16 @@ def read(text: str, dialect: str = "chronex") -> Parsed:
     zone_is_known = _check_zone(parsed)
     if parsed.meaning is not None and zone_is_known:
         _check_bounds(parsed)
-    parsed.report.found.sort(key=lambda d: (d.start, d.end))
+    found = parsed.report.found
+    if "\t" in text:  # the parser reads tabs as spaces; a value is what stands in the text
+        found[:] = [d._replace(value=text[d.start : d.end]) if " " in d.value else d for d in found]
+    found.sort(key=lambda d: (d.start, d.end))
     return parsed._replace(meaning=None) if parsed.report.errors else parsed
 
 
 def parse(text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms: int | None = None) -> Expression:
     """The expression, or ExpressionError with every diagnostic."""
-    parsed = read(text, dialect)
+    parsed = _within_calendar(read(text, dialect), reference_ms)
     if parsed.meaning is None:
         raise ExpressionError(text, parsed.report.found)
     meaning = parsed.meaning if reference_ms is None else parsed.meaning.resolved(reference_ms)
@@ -36,7 +40,7 @@ def validate(
     text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms: int | None = None
 ) -> ValidationResult:
     """Every error and warning. Warnings that depend on the date need a reference."""
-    parsed = read(text, dialect)
+    parsed = _within_calendar(read(text, dialect), reference_ms)
     advice = advise(parsed, zone_of(tz), reference_ms) if parsed.meaning is not None else ()
     return ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
 
@@ -54,6 +58,19 @@ def _check_zone(parsed: Parsed) -> bool:
         parsed.report.error("E011", "timezone", message, name, parsed.zone.start, fix=meant)
         return False
     return True
+
+
+def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
+    """A relative `@once` must end before the calendar does, or it would have no date to print."""
+    body = parsed.meaning.body if parsed.meaning else None
+    if not isinstance(body, Once) or body.relative is None or reference_ms is None:
+        return parsed
+    if reference_ms + body.relative <= LAST_MS:
+        return parsed
+    start = parsed.text.index("+", parsed.body.start) + 1
+    value = parsed.text[start : parsed.body.start + len(parsed.body.text.rstrip())]
+    parsed.report.error("E017", "once", "relative duration ends after the year 9999", value, start)
+    return parsed._replace(meaning=None)
 
 
 def _check_bounds(parsed: Parsed) -> None:

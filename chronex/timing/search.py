@@ -9,49 +9,102 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, tzinfo
 from functools import lru_cache
+from itertools import chain, islice, product, starmap, takewhile
+from operator import add
 
 from chronex.expr.meaning import Cron
-from chronex.timing.calendar import BLOCK_BITS, BLOCK_DAYS, LONGEST_WAIT_BLOCKS, bit_numbers, block_bits
+from chronex.timing.calendar import (
+    BLOCK_BITS,
+    BLOCK_DAYS,
+    LONG_WAIT,
+    LONGEST_WAIT_BLOCKS,
+    bit_numbers,
+    block_bits,
+    waits_in_block,
+)
 from chronex.timing.timeline import DstPolicy, Span, Timeline, fires_twice, timeline_of
-from chronex.timing.zones import ERA_BITS, FIRST_SECOND, KNOWN_DAYS, LAST_SECOND, Zone
+from chronex.timing.zones import ERA_BITS, FIRST_SECOND, LAST_SECOND, Zone
 
 _DAY = 86_400
 _IN_BLOCK = BLOCK_DAYS - 1
 _MOST_CLOCKS = 1440
+_HANDFUL = 64  # days made ready at once
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_LAST_CALM = KNOWN_DAYS.stop - 1
+_NOWHERE = object()
 _date_of = date.fromordinal
 _combine = datetime.combine
+
+
+class _MatchingDays(dict[int, int]):
+    """Block number to bits, worked out when first asked for."""
+
+    __slots__ = ("_cron", "_mirrored")
+
+    def __init__(self, cron: Cron, *, mirrored: bool) -> None:
+        self._cron, self._mirrored = cron, mirrored
+
+    def __missing__(self, block: int) -> int:
+        bits = block_bits(self._cron, -1 - block if self._mirrored else block)
+        if self._mirrored:
+            bits = int(f"{bits:0{BLOCK_DAYS}b}"[::-1], 2)
+        self[block] = bits
+        return bits
+
+
+class _Waits(dict[int, bytes]):
+    """Block number to the days from each of its days to the next stop: what a single `next` asks for.
+
+    A stop is a matching day and, where a second pass fires too, any restless day: a match beyond may wait
+    behind it. To know a block's waits is to know its restless days.
+    """
+
+    __slots__ = ("_fires_twice", "_matching", "_zone")
+
+    def __init__(self, matching: _MatchingDays, zone: Zone, *, fires_twice: bool) -> None:
+        self._matching, self._zone, self._fires_twice = matching, zone, fires_twice
+
+    def __missing__(self, block: int) -> bytes:
+        restless = self._zone.restless_bits(block)
+        stops = self._matching[block] | restless if self._fires_twice else self._matching[block]
+        waits = self[block] = waits_in_block(stops)
+        return waits
+
+    def far_stop(self, day: int) -> int | None:
+        """The first stop from a day on that has long to wait; None where only the walk can tell."""
+        found = None if self._fires_twice else _first_marked(self._matching, day)
+        if found is not None:
+            self[found >> BLOCK_BITS]  # looked up, so that its restless days are known
+        return found
 
 
 class CronSearch:
     """A cron expression in a zone under a DST policy, in one direction of time."""
 
     __slots__ = (
-        "_blocks", "_count", "_cron", "_epoch", "_first", "_first_calm", "_last", "_mirrored", "_policy", "_reach",
-        "_restless", "_stretch", "_times", "clocks", "tzinfo", "zone",
+        "_count", "_cron", "_epoch", "_first", "_last", "_mirrored", "_policy", "_restless", "_stretch",
+        "_times", "_waits", "clocks", "home", "matching_days", "zone",
     )  # fmt: skip
 
     def __init__(self, cron: Cron, zone: Zone, policy: DstPolicy, *, mirrored: bool = False) -> None:
-        self.zone, self.tzinfo, self._epoch = zone, zone.tzinfo, zone.epoch
+        self.zone, self._epoch = zone, zone.epoch
         self._cron, self._policy, self._mirrored = cron, policy, mirrored
         self._times = _times_of_day(cron.hour.values, cron.minute.values, cron.second.values, mirrored)
         self._count = len(self._times)
-        self._blocks: dict[int, int] = {}
         self._first, self._last = FIRST_SECOND, LAST_SECOND
         if mirrored:
             self._first, self._last = -1 - LAST_SECOND, -1 - FIRST_SECOND
         # The stretch between two clock changes that answered last: instants low..high, and its offset.
         self._stretch: tuple[int, int, int] = (1, 0, 0)
-        # Local days where a match needs no zone arithmetic: those that no clock change touches. Where a second
-        # pass fires too, a match beyond a change may wait behind it; changes are five restless days wide.
-        self.clocks = () if mirrored else _clocks(self._times, zone.tzinfo)
-        self._restless = zone.restless_days if self.clocks else frozenset()
-        self._first_calm = KNOWN_DAYS.start if self.clocks else LAST_SECOND
-        self._reach = 4 if fires_twice(policy, is_interval=cron.is_interval) else len(KNOWN_DAYS)
+        self.matching_days = _MatchingDays(cron, mirrored=mirrored)
+        # The times of day as clock readings; none where days and readings may not be combined.
+        self.clocks = () if mirrored or not zone.keeps_fold else _clocks(self._times, zone.tzinfo)
+        self.home: object = zone.tzinfo if self.clocks else _NOWHERE
+        twice = fires_twice(policy, is_interval=cron.is_interval)
+        self._waits = _Waits(self.matching_days, zone, fires_twice=twice)
+        self._restless = zone.restless
 
     @property
     def is_interval(self) -> bool:
@@ -67,140 +120,163 @@ class CronSearch:
         return self._walk(bound)
 
     def next_local(self, after: datetime, inclusive: bool) -> datetime | None:
-        """The next match after a datetime of this very zone, where no clock change is near; else None.
+        """The next match after a datetime whose tzinfo is `home`, where both lie on calm days; else None.
 
         Within one zone Python subtracts wall clocks, and on calm days that is all a match needs: no offset is
         looked up, which is what makes a single `next` cheap. None means: ask first_from.
         """
         wall = after - self._epoch
-        start = wall.days
-        if start < self._first_calm or start in self._restless:
+        start = day = wall.days
+        if inclusive and not wall.microseconds:
+            at = bisect_left(self._times, wall.seconds)
+        else:
+            at = bisect_right(self._times, wall.seconds)
+        if at == self._count:
+            day += 1
+            at = 0
+        wait = self._waits[day >> BLOCK_BITS][day & _IN_BLOCK]
+        if start in self._restless:
             return None
-        exclusive = not inclusive or wall.microseconds
-        match = self._match_from(start, wall.seconds + 1 if exclusive else wall.seconds)
-        if match is None:
-            return None
-        day, at = match
-        if day - start > self._reach or day > _LAST_CALM or day in self._restless:
+        if wait:
+            found = day + wait if wait < LONG_WAIT else self._waits.far_stop(day)
+            if found is None:
+                return None
+            day, at = found, 0
+        elif day == start:
+            return _combine(after, self.clocks[at])
+        if day in self._restless:
             return None
         return _combine(_date_of(day + _EPOCH_ORDINAL), self.clocks[at])
 
-    def matching_days(self, first: int, stop: int) -> Iterator[int]:
-        """The matching local days in [first, stop)."""
-        for block in range(first >> BLOCK_BITS, (stop - 1 >> BLOCK_BITS) + 1):
-            base = block << BLOCK_BITS
-            for in_block in bit_numbers(self._read_block(block)):
-                if first <= base + in_block < stop:
-                    yield base + in_block
-
-    def walls_between(self, low: int, high: int) -> Iterator[int]:
-        """The wall seconds in [low, high] that the pattern names, whether or not the zone's clock shows them."""
-        return self._within(low, high, 0)
-
-    def clock_index(self, second: int) -> int:
-        """How many times of day lie before this second of the day."""
-        return bisect_left(self._times, second)
-
     def _wall_from(self, wall: int) -> int | None:
         """The first matching wall second at or after `wall`."""
-        match = self._match_from(*divmod(wall, _DAY))
-        return None if match is None else match[0] * _DAY + self._times[match[1]]
-
-    def _match_from(self, day: int, second: int) -> tuple[int, int] | None:
-        """(day, index of the time of day) of the first match at or after this second of this day."""
+        day, second = divmod(wall, _DAY)
         at = bisect_left(self._times, second)
         if at == self._count:
             day += 1
             at = 0
-        try:
-            ahead = self._blocks[day >> BLOCK_BITS] >> (day & _IN_BLOCK)
-        except KeyError:
-            ahead = self._read_block(day >> BLOCK_BITS) >> (day & _IN_BLOCK)
-        if ahead & 1:
-            return day, at
-        if ahead:
-            return day + (ahead & -ahead).bit_length() - 1, 0
-        block = day >> BLOCK_BITS
-        give_up = block + LONGEST_WAIT_BLOCKS
-        while block < give_up:
-            block += 1
-            if ahead := self._blocks.get(block) or self._read_block(block):
-                return (block << BLOCK_BITS) + (ahead & -ahead).bit_length() - 1, 0
-        return None
-
-    def _read_block(self, block: int) -> int:
-        bits = self._blocks.get(block)
-        if bits is None:
-            bits = block_bits(self._cron, -1 - block if self._mirrored else block)
-            if self._mirrored:
-                bits = int(f"{bits:0{BLOCK_DAYS}b}"[::-1], 2)
-            self._blocks[block] = bits
-        return bits
+        found = _first_marked(self.matching_days, day)
+        if found is None:
+            return None
+        return found * _DAY + self._times[at if found == day else 0]
 
     def _walk(self, bound: int) -> int | None:
-        """From span to span, over clock changes and eras."""
-        while self._first <= bound <= self._last:
+        found = next(self.matching_spans(bound), None)
+        return None if found is None else self._instant(*found)
+
+    def matching_spans(self, bound: int) -> Iterator[tuple[Span, int]]:
+        """From span to span, over clock changes and eras: each that holds a match, with its first matching wall."""
+        searched_from, wall = 0, -1  # no match lies in [searched_from, wall)
+        bound = max(bound, self._first)
+        while bound <= self._last:
             era = bound >> ERA_BITS
             line = self._timeline(era)
             index = max(bisect_right(line.firsts, bound) - 1, 0)
             while index < len(line.spans):
                 span = line.spans[index]
                 start = span.entry(bound)
+                index += 1
                 if start is None:
-                    index += 1
                     continue
-                wall = self._wall_from(start)
-                if wall is None:
-                    return None
+                if not searched_from <= start <= wall:
+                    found = self._wall_from(start)
+                    if found is None:
+                        return
+                    searched_from, wall = start, found
                 if wall <= span.high:
-                    return self._instant(span, wall)
-                index = _next_index(line, index, start, wall)
+                    yield span, wall
+                else:
+                    index = _next_index(line, index, start, wall)
             bound = (era + 1) << ERA_BITS
-        return None
 
     def _instant(self, span: Span, wall: int) -> int | None:
         found = span.collapse
         if found is None:
             found = wall - span.shift
-            self._stretch = (span.low - span.shift, span.high - span.shift, span.shift)
+            low, high = span.low - span.shift, span.high - span.shift
+            self._stretch = (max(low, self._first), min(high, self._last), span.shift)
         return found if found <= self._last else None
 
     def _timeline(self, era: int) -> Timeline:
         is_interval = self._cron.is_interval
         return timeline_of(self.zone, self._policy, is_interval=is_interval, mirrored=self._mirrored, era=era)
 
+    def clock_index(self, second: int) -> int:
+        """How many times of day lie before this second of the day."""
+        return bisect_left(self._times, second)
+
+    def walls_between(self, low: int, high: int) -> Iterator[int]:
+        """The wall seconds in [low, high] that the pattern names, whether or not the zone's clock shows them."""
+        return chain.from_iterable(self._instants(0, low, high))
+
     def between(self, start: int, end: int) -> Iterator[int]:
-        """Every matching instant in [start, end], in order, stretch by stretch."""
-        found = self.first_from(start)
-        while found is not None and found <= end:
-            low, high, shift = self._stretch
-            if not low <= found <= high:  # a gap's end stands alone
-                yield found
-                found = self.first_from(found + 1)
-                continue
-            yield from self._within(found + shift, min(high, end) + shift, shift)
-            found = self.first_from(high + 1)
+        """Every matching instant in [start, end], in order."""
+        return chain.from_iterable(self._between(start, end))
 
-    def _within(self, low: int, high: int, shift: int) -> Iterator[int]:
-        """Every matching wall second in [low, high], each less `shift`."""
-        first_day, last_day = low // _DAY, high // _DAY
-        times = self._times
-        for day in self.matching_days(first_day, last_day + 1):
-            midnight = day * _DAY - shift
-            if first_day < day < last_day:
-                for time_of_day in times:
-                    yield midnight + time_of_day
-            else:
-                yield from [midnight + t for t in times if low <= midnight + t + shift <= high]
+    def _between(self, start: int, end: int) -> Iterator[Iterable[int]]:
+        for span, wall in self.matching_spans(start):
+            found = wall - span.shift if span.collapse is None else span.collapse
+            if found > end:
+                return
+            yield (found,)
+            if span.collapse is None:
+                following = self._wall_from(wall + 1)
+                if following is not None and following <= span.high:
+                    yield from self._instants(span.shift, following, min(span.high, end + span.shift))
+
+    def _instants(self, shift: int, low: int, high: int) -> Iterator[Iterable[int]]:
+        """Each matching wall second in [low, high], less `shift`."""
+        first_day, first = low // _DAY, bisect_left(self._times, low % _DAY)
+        if first:
+            for day in self._days(first_day, min(first_day, high // _DAY)):
+                yield [day * _DAY + time - shift for time in self._times[first:] if day * _DAY + time <= high]
+            first_day += 1
+        is_in = (high - shift).__ge__
+        for days in self.days(first_day, high // _DAY, 8):
+            run = starmap(add, product([day * _DAY - shift for day in days], self._times))
+            yield run if (days[-1] + 1) * _DAY <= high else takewhile(is_in, run)
+
+    def days(self, first: int, last: int, size: int = 1) -> Iterator[Sequence[int]]:
+        """The matching local days from first to last, `size` at a time, then more."""
+        days = self._days(first, last)
+        while some := list(islice(days, size)):
+            yield some
+            size = min(size * 2, _HANDFUL)
+
+    def _days(self, first: int, last: int) -> Iterator[int]:
+        first_block, last_block = first >> BLOCK_BITS, last >> BLOCK_BITS
+        give_up = first_block + LONGEST_WAIT_BLOCKS
+        for block in range(first_block, last_block + 1):
+            base = block << BLOCK_BITS
+            days = bit_numbers(self.matching_days[block])
+            if days:
+                give_up = block + LONGEST_WAIT_BLOCKS
+            elif block > give_up:
+                return
+            if block in (first_block, last_block):
+                days = days[bisect_left(days, first - base) : bisect_right(days, last - base)]
+            for day in days:
+                yield base + day
 
 
-def _next_index(line: Timeline, index: int, start: int, wall: int) -> int:
+def _first_marked(blocks: dict[int, int], day: int) -> int | None:
+    """The first day at or after `day` whose bit is set; None when no day ever will be."""
+    block = day >> BLOCK_BITS
+    ahead = blocks[block] >> (day & _IN_BLOCK)
+    if ahead:
+        return day + (ahead & -ahead).bit_length() - 1
+    for later in range(block + 1, block + LONGEST_WAIT_BLOCKS + 1):
+        if ahead := blocks[later]:
+            return (later << BLOCK_BITS) + (ahead & -ahead).bit_length() - 1
+    return None
+
+
+def _next_index(line: Timeline, following: int, start: int, wall: int) -> int:
     """The next span that can hold a match, knowing that none lies in [start, wall).
 
     A second pass begins at a wall second that was passed before: it is looked at on its own. All other spans
     up to the match are skipped at once, so that a rare date costs no walk over the years.
     """
-    following = index + 1
     if following < len(line.spans) and line.lows[following] < start:
         return following
     return bisect_left(line.highs, wall, following)

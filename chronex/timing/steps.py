@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import date
 
 from chronex.expr.moments import Period
-from chronex.timing.calendar import LAST_DAY
+from chronex.timing.calendar import FIRST_DAY, LAST_DAY
 
 _DAY_MS = 86_400_000
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_CYCLE_DAYS, _CYCLE_MONTHS = 146_097, 4800  # the Gregorian calendar repeats after 400 years
 
 
 def calendar_step(wall_ms: int, period: Period, count: int) -> int | None:
@@ -24,6 +25,10 @@ def calendar_step(wall_ms: int, period: Period, count: int) -> int | None:
 
 
 def _add_months(day: int, months: int) -> int | None:
+    if months == 0:
+        return day
+    if day < FIRST_DAY:  # west of UTC the year 1 begins on the eve of the calendar: count from 400 years on
+        day, months = day + _CYCLE_DAYS, months - _CYCLE_MONTHS
     start = date.fromordinal(day + _EPOCH_ORDINAL)
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     if year > 9999:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from chronex.errors import UnknownZoneError
+from chronex.timing.calendar import BLOCK_BITS, BLOCK_DAYS, FIRST_DAY, LAST_DAY
 from chronex.timing.tzif import ZoneData, read_tzif
 
 # Zone data is cut into eras of 2**31 seconds (68 years), so that any instant finds its era by a shift and
@@ -19,10 +20,10 @@ ERA_BITS = 31
 FIRST_SECOND = -62_135_596_800  # 0001-01-01T00:00:00Z
 LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 _DAY = 86_400
-# From 1970 to 2105 each zone also knows which local days no clock change touches.
-KNOWN_DAYS = range(2, (2 << ERA_BITS) // _DAY - 2)
 
-_ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+# Each part starts with a letter, and no name has more than three: anything else is not worth a look at the disk.
+_ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z][A-Za-z0-9_+-]*){0,3}")
+_LONGEST_NAME = 100
 
 
 class ClockChange(NamedTuple):
@@ -44,14 +45,27 @@ class _ChangeSource(Protocol):
 class Zone:
     """A zone by name. Equal names are the same object for as long as the process lives."""
 
-    __slots__ = ("_eras", "_restless", "_source", "epoch", "name", "timelines", "tzinfo")
+    __slots__ = (
+        "_eras",
+        "_restless_bits",
+        "_source",
+        "epoch",
+        "keeps_fold",
+        "name",
+        "restless",
+        "timelines",
+        "tzinfo",
+    )
 
-    def __init__(self, name: str, tz: tzinfo, source: _ChangeSource) -> None:
+    def __init__(self, name: str, tz: tzinfo, source: _ChangeSource, *, keeps_fold: bool = True) -> None:
         self.name = name
         self.tzinfo = tz
         self.epoch = datetime(1970, 1, 1, tzinfo=tz)  # midnight on this zone's wall, not an instant
+        # False for a tzinfo of unknown make, whose wall clock may not be combined freely with a date (pytz).
+        self.keeps_fold = keeps_fold
         self._source = source
-        self._restless: frozenset[int] | None = None
+        self._restless_bits: dict[int, int] = {}
+        self.restless: set[int] = set()  # those of every block that was asked for, and of the day before it
         self._eras: dict[int, tuple[list[int], list[int]]] = {}
         self.timelines: dict[object, object] = {}
 
@@ -78,14 +92,25 @@ class Zone:
         found = self.changes(after + 1, after + within_years * 366 * _DAY)
         return found[0] if found else None
 
-    @property
-    def restless_days(self) -> frozenset[int]:
-        """The local days of KNOWN_DAYS within a day of a clock change; on all others the wall is simple."""
-        if self._restless is None:
-            changes = self.changes(KNOWN_DAYS.start * _DAY, KNOWN_DAYS.stop * _DAY)
-            near = (c.at // _DAY + shift for c in changes for shift in (-2, -1, 0, 1, 2))
-            self._restless = frozenset(near)
-        return self._restless
+    def restless_bits(self, block: int) -> int:
+        """The local days of a block (calendar.py) that a clock change touches, and those at the calendar's ends.
+
+        On all other days the wall is simple: each of its seconds exists once, and in order.
+        """
+        bits = self._restless_bits.get(block)
+        if bits is None:
+            first = block << BLOCK_BITS
+            days = {FIRST_DAY, FIRST_DAY + 1, LAST_DAY - 1, LAST_DAY}
+            for change in self.changes((first - 2) * _DAY, (first + BLOCK_DAYS + 2) * _DAY):
+                walls = sorted((change.at + change.before, change.at + change.after))
+                days.update(range((walls[0] - 1) // _DAY, walls[1] // _DAY + 1))
+            self.restless.update(day for day in days if first - 1 <= day < first + BLOCK_DAYS)
+            days = {day for day in days if day >> BLOCK_BITS == block}
+            bits = self._restless_bits[block] = sum(1 << day - first for day in days)
+        return bits
+
+    def is_restless(self, day: int) -> bool:
+        return bool(self.restless_bits(day >> BLOCK_BITS) >> (day & BLOCK_DAYS - 1) & 1)
 
     def _era(self, era: int) -> tuple[list[int], list[int]]:
         if era not in self._eras:
@@ -141,7 +166,7 @@ class _ProbedSource(NamedTuple):
 @lru_cache(maxsize=1024)
 def load_zone(name: str) -> Zone:
     """The zone of this IANA name. Raises UnknownZoneError."""
-    if not _ZONE_NAME.fullmatch(name) or name.startswith(("right/", "posix/")):
+    if len(name) > _LONGEST_NAME or not _ZONE_NAME.fullmatch(name) or name.startswith(("right/", "posix/")):
         # right/ counts leap seconds, which POSIX time and every clock here do not.
         raise UnknownZoneError(name)
     try:
@@ -176,7 +201,7 @@ def _zone_of_tzinfo(tz: tzinfo) -> Zone:
     if isinstance(tz, timezone):
         offset = tz.utcoffset(None)
         return Zone(str(tz), tz, _FixedSource(round(offset.total_seconds())))
-    return Zone(str(tz), tz, _ProbedSource(tz))
+    return Zone(str(tz), tz, _ProbedSource(tz), keeps_fold=False)
 
 
 def _zone_file(name: str) -> bytes:
@@ -207,7 +232,6 @@ def zone_names() -> tuple[str, ...]:
 __all__ = [
     "ERA_BITS",
     "FIRST_SECOND",
-    "KNOWN_DAYS",
     "LAST_SECOND",
     "ClockChange",
     "Zone",

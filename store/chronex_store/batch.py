@@ -38,7 +38,9 @@ def _run_one(txn: Any, update: Update, frugal: bool) -> bool:
     try:
         update.result = update.fn(tx)
         update.error = None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise  # meant for the leader's thread, not for the update that happened to run
+    except BaseException as error:
         update.error = error
         _take_back(tx)
     finally:

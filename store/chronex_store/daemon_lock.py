@@ -28,10 +28,14 @@ def this_process() -> Holder:
 
 
 class DaemonLock:
-    """Held until `release` or the end of the process; children do not inherit it."""
+    """Held until `release` or the end of the process; children do not inherit it.
 
-    def __init__(self, descriptor: int) -> None:
+    `was_abandoned`: the holder before did not release it, so the machine or the daemon died.
+    """
+
+    def __init__(self, descriptor: int, was_abandoned: bool) -> None:
         self._descriptor = descriptor
+        self.was_abandoned = was_abandoned
 
     def release(self) -> None:
         if self._descriptor >= 0:
@@ -55,6 +59,7 @@ def acquire_daemon_lock(directory: Path) -> DaemonLock:
     descriptor = open_private(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        was_abandoned = os.fstat(descriptor).st_size > 0
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, msgspec.json.encode(this_process()), 0)
     except BlockingIOError:
@@ -67,7 +72,7 @@ def acquire_daemon_lock(directory: Path) -> DaemonLock:
     except BaseException:
         os.close(descriptor)
         raise
-    return DaemonLock(descriptor)
+    return DaemonLock(descriptor, was_abandoned)
 
 
 def lock_holder(directory: Path) -> Holder | None:

@@ -29,6 +29,8 @@ from chronex.model.records import StoreMeta
 from chronex.version import __version__
 from chronex_store.daemon_lock import refuse_other_namespace
 from chronex_store.faults import is_no_space, translate, translate_open
+from chronex_store.header import Header, inspect
+from chronex_store.pages import BusyError, damaged_pages
 from chronex_store.places import (
     DATA_FILE,
     DIRECTORY_MODE,
@@ -44,6 +46,8 @@ MAX_READERS = 1024
 DEFAULT_MAP_SIZE = (1 << 30) if sys.maxsize > 1 << 32 else (64 << 20)
 # LMDB sizes its lock file as header plus 64 bytes a reader; 17 pages hold 1024 readers and a little more.
 LOCK_FILE_BYTES = 17 * 4096
+
+_NOT_YET = (Header.MISSING, Header.UNBORN)
 
 _open_paths: set[Path] = set()
 
@@ -75,26 +79,39 @@ class Environment:
 
 
 def open_environment(
-    path: Path, *, create: bool, map_size: int = 0, allow_network: bool = False, now_ms: int = 0
+    path: Path,
+    *,
+    create: bool,
+    map_size: int = 0,
+    allow_network: bool = False,
+    now_ms: int = 0,
+    grow: bool = False,
+    verify: bool = False,
 ) -> Environment:
-    """Check the place, open the environment, check that it is ours. Nothing is changed by a refusal."""
+    """Check the place, open the environment, check that it is ours. Nothing is changed by a refusal.
+
+    `map_size` counts for a new store only, unless `grow` is meant; `verify` reads every page first.
+    """
     refuse_unpatched_library()
     real = prepare_directory(path, create=create, allow_network=allow_network)
-    if real in _open_paths:
-        raise StoreAlreadyOpenError(f"the store {real} is already open in this process; share that one")
-    if not create and not (real / DATA_FILE).exists():
+    refuse_second_open(real)
+    is_new = inspect(real / DATA_FILE) in _NOT_YET
+    if is_new and not create:
         raise StoreRefusedError(f"there is no store in {real}; `chronex apply` makes one")
     refuse_other_namespace(real)
-    with directory_held(real):
-        env = _open_checked(real, map_size, now_ms)
+    if verify and not is_new:
+        refuse_damaged_pages(real / DATA_FILE)
+    with directory_held(real, exclusive=is_new):
+        env = _open_checked(real, map_size, now_ms, grow)
     _open_paths.add(real)
     return env
 
 
-def _open_checked(real: Path, map_size: int, now_ms: int) -> Environment:
-    is_new = not (real / DATA_FILE).exists()
+def _open_checked(real: Path, map_size: int, now_ms: int, grow: bool = False) -> Environment:
+    is_new = _begin_or_refuse(real / DATA_FILE)
     _allocate_lock_file(real)
-    env = _open_lmdb(real, (map_size or DEFAULT_MAP_SIZE) if is_new else map_size)
+    # A map size of 0 takes the size that the file was made with, so that all processes agree on it.
+    env = _open_lmdb(real, (map_size or DEFAULT_MAP_SIZE) if is_new else map_size if grow else 0)
     try:
         check_flags(env)
         env.reader_check()
@@ -107,6 +124,47 @@ def _open_checked(real: Path, map_size: int, now_ms: int) -> Environment:
     except BaseException:
         env.close()
         raise
+
+
+def _begin_or_refuse(data: Path) -> bool:
+    """True for a store that is yet to be made, also when its maker died before the first commit."""
+    match inspect(data):
+        case Header.SHORT:
+            # LMDB may leave a page unwritten that a transaction took and gave back, so a short file can be whole.
+            refuse_damaged_pages(data)
+        case Header.FOREIGN:
+            raise ForeignStoreError(
+                f"{data} is no Chronex store, or a damaged one; restore a backup or choose another directory"
+            )
+        case Header.UNBORN:
+            os.truncate(data, 0)
+            return True
+        case Header.MISSING:
+            return True
+    return False
+
+
+def refuse_damaged_pages(data: Path) -> None:
+    """LMDB aborts the process on most damaged pages, so look first where there is reason to."""
+    try:
+        problems = damaged_pages(data)
+    except BusyError:
+        return  # somebody works on it, so it can be worked on
+    if problems:
+        raise StoreDamagedError(f"{data} is damaged ({problems[0]}); run `chronex restore` with your last backup")
+
+
+def refuse_second_open(real: Path) -> None:
+    """Even opening and closing the file would drop the locks that the first one holds."""
+    if real in _open_paths:
+        raise StoreAlreadyOpenError(f"the store {real} is already open in this process; share that one")
+
+
+def open_unheld(real: Path) -> Environment:
+    """For a restore, which holds the directory already."""
+    env = _open_checked(real, 0, 0)
+    _open_paths.add(real)
+    return env
 
 
 def refuse_unpatched_library() -> None:
@@ -139,7 +197,6 @@ def _allocate_lock_file(directory: Path) -> None:
 
 
 def _open_lmdb(directory: Path, map_size: int) -> Any:
-    # A map size of 0 takes the size that the file was made with, so that all processes agree on it.
     # Engine 0 is named, because an environment variable can change py-lmdb's default.
     try:
         return lmdb.open(

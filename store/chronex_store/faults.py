@@ -13,6 +13,7 @@ from chronex.errors import (
     StoreFullError,
     StoreLibraryError,
     StoreOutcomeUnknownError,
+    StoreReplacedError,
 )
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -36,6 +37,8 @@ def translate(error: lmdb.Error, during: str) -> StoreError:
         )
     if isinstance(error, lmdb.VersionMismatchError):
         return StoreLibraryError("another version of LMDB has the store open; use one Chronex for all")
+    if isinstance(error, lmdb.MapResizedError):
+        return StoreReplacedError("the store's map was grown while it was open; open it again")
     if isinstance(error, lmdb.PanicError):
         return StoreOutcomeUnknownError()
     return StoreError(f"the store failed in {during}: {error}")

@@ -23,6 +23,7 @@ from chronex.errors import (
     StoreReplacedError,
 )
 from chronex_store import environment
+from chronex_store.ballast import Ballast
 from chronex_store.batch import (
     BatchBrokenError,
     fail_written,
@@ -41,7 +42,7 @@ from chronex_store.places import DATA_FILE
 from chronex_store.transaction import LmdbReading
 from chronex_store.waiting import Waiting
 
-READER_CHECK_MS = 60_000
+HOUSEKEEPING_MS = 60_000
 # What ordinary updates leave untouched, so that the end of running work can be recorded in a full store.
 RESERVE_SHARE = 16
 RESERVE_LEAST = 32
@@ -72,9 +73,10 @@ class LmdbStore:
         self._gate = threading.Condition(threading.Lock())
         self._views = 0
         self._shut = False
-        self._checked_ms = clock.monotonic_ms()
+        self._kept_ms = clock.monotonic_ms()
         self._nesting = NestingGuard()
         self._has_terminal = has_terminal()
+        self._ballast = Ballast(env.path)
         self._group = GroupCommit(self._commit)
         self._waiting = Waiting(env.path / DATA_FILE, self._counter, clock)
 
@@ -86,12 +88,22 @@ class LmdbStore:
         create: bool = True,
         map_size: int = 0,
         allow_network: bool = False,
+        verify: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> LmdbStore:
-        """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError."""
+        """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError.
+
+        `verify` reads every page first (about 3 s for a million records) and raises StoreDamagedError; a
+        daemon does so when its predecessor did not end in good order.
+        """
         now = clock.wall_ms()
-        env = open_environment(Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now)
-        return cls(migrate_if_older(env, now), clock)
+        env = open_environment(
+            Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now, verify=verify
+        )
+        store = cls(migrate_if_older(env, now), clock)
+        if create:  # looking leaves no file behind
+            store._ballast.lay()
+        return store
 
     def __enter__(self) -> LmdbStore:
         return self
@@ -159,6 +171,7 @@ class LmdbStore:
     def close(self) -> None:
         if self._pid != os.getpid():
             return
+        self._nesting.refuse_nesting()
         self._group.close()
         self._waiting.close()
         with self._gate:
@@ -182,7 +195,7 @@ class LmdbStore:
                 self._gate.wait()
             env = self._env or self._recover()
             self._views += 1
-        self._check_readers(env)
+        self._keep_house(env)
         return env
 
     def _leave(self) -> None:
@@ -191,12 +204,13 @@ class LmdbStore:
             if self._shut and self._views == 0:
                 self._gate.notify_all()
 
-    def _check_readers(self, env: Environment) -> None:
+    def _keep_house(self, env: Environment) -> None:
         # Readers that were killed keep their slot, and the pages they saw, until somebody looks.
         now = self._clock.monotonic_ms()
-        if now - self._checked_ms > READER_CHECK_MS:
-            self._checked_ms = now
+        if now - self._kept_ms > HOUSEKEEPING_MS:
+            self._kept_ms = now
             env.lmdb.reader_check()
+            self._ballast.lay()
 
     def _begin_read(self, env: Environment) -> Any:
         try:
@@ -271,7 +285,7 @@ class LmdbStore:
                 finish(batch)
                 return
             number = txn.id()
-            failure = _try_commit(txn)
+            failure = _try_commit(txn, batch)
         finally:
             self._leave()
         if failure is None:
@@ -279,7 +293,17 @@ class LmdbStore:
         elif isinstance(failure, lmdb.MapFullError):
             raise BatchBrokenError(translate(failure, "commit"))
         else:
-            fail_written(batch, self._explain_failure(env, failure, number))
+            error = self._explain_failure(env, failure, number)
+            if isinstance(error, StoreFullError):
+                self._save_essential(batch)
+            fail_written(batch, error)
+
+    def _save_essential(self, batch: list[Update]) -> None:
+        """The disk is full: give up the room set aside, for those who record the end of running work."""
+        essential = [update for update in batch if update.essential and update.error is None]
+        if essential and self._ballast.drop():
+            for update in essential:
+                self._commit_alone(update)
 
     def _begin_write(self) -> tuple[Environment, Any]:
         """Hold the environment and its writer's lock; one that LMDB gave up is opened again once."""
@@ -348,11 +372,15 @@ def _begin_on_same_file(env: Environment) -> Any:
     return txn
 
 
-def _try_commit(txn: Any) -> lmdb.Error | None:
+def _try_commit(txn: Any, batch: list[Update]) -> lmdb.Error | None:
     try:
         txn.commit()
     except lmdb.Error as error:
         return error
+    except BaseException:
+        # Ctrl-C during the sync is raised when it is over: to run the batch again could apply it twice.
+        fail_written(batch, StoreOutcomeUnknownError())
+        raise
     return None
 
 

@@ -62,6 +62,7 @@ class MemoryStore:
         return self._clock.wall_ms()
 
     def close(self) -> None:
+        self._nesting.refuse_nesting()
         with self._changed:
             self._closed = True
             self._changed.notify_all()

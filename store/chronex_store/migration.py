@@ -13,7 +13,7 @@ from chronex.engine.ports import Transaction
 from chronex.engine.records import encode
 from chronex.errors import StoreError
 from chronex_store import environment
-from chronex_store.backup import write_backup
+from chronex_store.copying import write_backup
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.environment import Environment
 from chronex_store.faults import translate

@@ -16,7 +16,8 @@ from chronex.errors import ForeignStoreError, StoreNetworkError, StorePermission
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
 DAEMON_LOCK_FILE = "daemon.lock"
-OWN_FILES = (DATA_FILE, LOCK_FILE, DAEMON_LOCK_FILE)
+RESERVE_FILE = "reserve"
+OWN_FILES = (DATA_FILE, LOCK_FILE, DAEMON_LOCK_FILE, RESERVE_FILE)
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600

@@ -8,21 +8,47 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 
-COMMANDS = ["explain", "next", "lint", "fmt", "version"]
+EXPRESSION_COMMANDS = ["explain", "next", "lint", "fmt", "version"]
+STORE_COMMANDS = ["doctor", "backup", "restore"]  # in this order the examples build on each other
+COMMANDS = [*EXPRESSION_COMMANDS, *STORE_COMMANDS]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_example_in_each_help_runs(chronex: Chronex, command: str) -> None:
+def example_of(chronex: Chronex, command: str) -> list[str]:
     text = " ".join(chronex(command, "--help").out.split())
     example = re.search(r"Example: chronex (.*?) (?:Arguments|Options|$)", text + " $")
     assert example, text
-    done = chronex(*shlex.split(example[1].removesuffix(" Options:")))
+    return shlex.split(example[1].removesuffix(" Options:"))
+
+
+@pytest.mark.parametrize("command", EXPRESSION_COMMANDS)
+def test_the_example_in_each_help_runs(chronex: Chronex, command: str) -> None:
+    done = chronex(*example_of(chronex, command))
     assert done.code == 0, done.err
+
+
+def test_the_examples_of_the_store_commands_run(
+    chronex: Chronex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = tmp_path / "store"
+    LmdbStore.open(store).close()
+    for command in STORE_COMMANDS:
+        done = chronex(*example_of(chronex, command), CHRONEX_STORE=str(store), PYTHONPATH=os.pathsep.join(sys.path))
+        assert done.code == 0, done.err
+
+
+def test_a_store_that_is_not_there_is_one_sentence(chronex: Chronex, tmp_path: Path) -> None:
+    done = chronex("doctor", "--store", str(tmp_path / "nowhere"))
+    assert done.code == 1
+    assert "no store at" in done.out
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_help_lists_every_command(chronex: Chronex) -> None:

@@ -60,7 +60,7 @@ def test_an_occurrence_moves_through_the_indexes(store: MemoryStore) -> None:
     assert read(store, Reading.next_due_ms) == AT + 5
     queued = write(store, lambda ledger: ledger.advance(OCCURRENCE, OccurrenceState.QUEUED))
     assert read(store, lambda r: r.queued("backup")) == [queued]
-    running = write(store, lambda ledger: ledger.advance(queued, OccurrenceState.RUNNING, owner=None, epoch=1))
+    running = write(store, lambda ledger: ledger.advance(queued, OccurrenceState.RUNNING, epoch=1))
     assert read(store, lambda r: (r.active("backup"), r.active(), r.active("other"))) == (
         [running],
         [running],
@@ -136,7 +136,7 @@ def test_a_write_must_find_what_its_writer_believes(store: MemoryStore) -> None:
         (replace(OCCURRENCE, nominal_ms=0), OccurrenceState.SKIPPED, None),
     ):
         with pytest.raises(StaleClaimError):
-            write(store, lambda ledger, b=believed, t=to, o=owner: ledger.advance(b, t, owner=o))  # type: ignore[misc]
+            write(store, lambda ledger, b=believed, t=to, o=owner: ledger.advance(b, t, held_by=o))  # type: ignore[misc]
     with pytest.raises(IllegalTransitionError):
         write(store, lambda ledger: ledger.advance(running, OccurrenceState.QUEUED))
     assert read(store, lambda r: r.occurrence("backup", AT)) == running
@@ -145,10 +145,8 @@ def test_a_write_must_find_what_its_writer_believes(store: MemoryStore) -> None:
 class TestDamage:
     @pytest.fixture(autouse=True)
     def damage(self, store: MemoryStore) -> None:
-        write(
-            store,
-            lambda ledger: [ledger.put(JOB), ledger.put(replace(JOB, id="other")), ledger.create(OCCURRENCE)],
-        )
+        for record in (JOB, replace(JOB, id="other"), OCCURRENCE):
+            write(store, lambda ledger, record=record: ledger.create(record))  # type: ignore[misc]
         for key in (key_of(JOB), key_of(OCCURRENCE)):
             store.update(lambda tx, key=key: tx.put(key, (tx.get(key) or b"")[:-1]))  # type: ignore[misc]
 

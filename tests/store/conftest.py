@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,21 +12,31 @@ import pytest
 from chronex.engine.ports import Store
 from chronex_store import LmdbStore, MemoryStore
 
+
+def memory_directory() -> Path | None:
+    """A place without a disk, for tests of many commits that are not about the disk; None where there is none."""
+    place = Path("/dev/shm")
+    return place if os.access(place, os.W_OK) else None
+
+
 OpenLmdb = Callable[..., LmdbStore]
 
 
 @pytest.fixture
-def open_lmdb(tmp_path: Path) -> Iterator[OpenLmdb]:
+def open_lmdb() -> Iterator[OpenLmdb]:
+    """Stores without a disk; what the disk does to a store is for the crash tests."""
     opened: list[LmdbStore] = []
+    place = tempfile.TemporaryDirectory(prefix="chronex-", dir=memory_directory())
 
     def open_store(name: str = "store", **options: object) -> LmdbStore:
-        store = LmdbStore.open(tmp_path / name, **options)  # type: ignore[arg-type]
+        store = LmdbStore.open(Path(place.name) / name, **options)  # type: ignore[arg-type]
         opened.append(store)
         return store
 
     yield open_store
     for store in opened:
         store.close()
+    place.cleanup()
 
 
 @pytest.fixture(params=["memory", "lmdb"])

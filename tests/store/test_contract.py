@@ -17,6 +17,8 @@ from chronex.errors import (
     StoreClosedError,
 )
 
+from .conftest import OpenLmdb
+
 
 def put_all(store: Store, *keys: bytes) -> None:
     def write(tx: Transaction) -> None:
@@ -74,6 +76,15 @@ class TestAtomicity:
         with pytest.raises(RefusedError):
             store.update(change_everything)
         assert store.view(lambda tx: tx.scan(b"J")) == [(b"Ja", b"vJa"), (b"Jb", b"vJb")]
+
+    def test_any_exception_of_fn_is_its_callers_own(self, store: Store) -> None:
+        def leave(tx: Transaction) -> None:
+            tx.put(b"Jx", b"")
+            raise SystemExit(7)
+
+        with pytest.raises(SystemExit):
+            store.update(leave)
+        assert keys_of(store, b"J") == []
 
     def test_a_failing_update_leaves_its_neighbours_alone(self, store: Store) -> None:
         def work(number: int) -> None:
@@ -356,6 +367,26 @@ class TestAsynchronousUpdate:
         assert store.view(lambda tx: tx.get(b"Jn")) == b"200"
 
 
+class TestDurability:
+    """Of those that outlive their process; tests/store/test_crash.py and test_power_loss.py pull the plug."""
+
+    def test_what_an_update_acknowledged_is_there_after_reopening(self, open_lmdb: OpenLmdb) -> None:
+        store = open_lmdb()
+        put_all(store, b"Ja", b"Jb")
+        store.update(lambda tx: tx.delete(b"Ja"))
+        before = store.wait(-1, 0)
+        store.close()
+        again = open_lmdb()
+        assert keys_of(again, b"J") == [b"Jb"]
+        assert again.wait(-1, 0) == before
+
+    async def test_asynchronous_updates_too(self, open_lmdb: OpenLmdb) -> None:
+        store = open_lmdb()
+        await asyncio.gather(*(store.update_async(lambda tx, n=n: tx.put(b"J%d" % n, b"")) for n in range(9)))  # type: ignore[misc]
+        store.close()
+        assert len(keys_of(open_lmdb(), b"J")) == 9
+
+
 class TestClose:
     def test_everything_is_refused_afterwards(self, store: Store) -> None:
         store.close()
@@ -383,6 +414,18 @@ class TestClose:
         store.close()
         thread.join(5)
         assert raised == [StoreClosedError]
+
+    async def test_it_wakes_those_who_wait_on_an_event_loop(self, store: Store) -> None:
+        before = await store.wait_async(-1, 0)
+        waiting = asyncio.create_task(store.wait_async(before, 20))
+        await asyncio.sleep(0.02)
+        store.close()
+        with pytest.raises(StoreClosedError):
+            await asyncio.wait_for(waiting, 5)
+
+    def test_it_is_refused_inside_a_transaction(self, store: Store) -> None:
+        with pytest.raises(NestedTransactionError):
+            store.update(lambda _: store.close())
 
     def test_now_is_the_clock_of_the_store(self, store: Store) -> None:
         assert abs(store.now() - time.time() * 1000) < 1000

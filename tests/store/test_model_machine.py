@@ -6,12 +6,15 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from chronex.engine.ports import Row, Transaction
 from chronex_store import LmdbStore, MemoryStore
+
+from .conftest import memory_directory
 
 KEYS = st.one_of(
     st.sampled_from([b"J", b"Ja", b"Jb", b"O\0", b"O\xff", b"\xff", b"\xff\xff"]),
@@ -40,7 +43,7 @@ def apply(tx: Transaction, writes: list[tuple[str, bytes, bytes]], fail: bool) -
 class StoresAgree(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="chronex-machine-"))
+        self.path = Path(tempfile.mkdtemp(prefix="chronex-machine-", dir=memory_directory()))
         self.real = LmdbStore.open(self.path / "store")
         self.model = MemoryStore()
 
@@ -83,4 +86,11 @@ def rows(store: LmdbStore | MemoryStore) -> list[Row]:
 
 
 TestStoresAgree = StoresAgree.TestCase
-TestStoresAgree.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestStoresAgree.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+
+
+@pytest.mark.torture
+def test_the_stores_agree_for_long() -> None:
+    run_state_machine_as_test(
+        StoresAgree, settings=settings(max_examples=5000, stateful_step_count=50, deadline=None)
+    )

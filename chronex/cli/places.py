@@ -1,0 +1,27 @@
+"""Where the job file and the store are: the option, else the variable, else the platform's own place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from platformdirs import user_config_path, user_state_path
+
+JOB_FILE = "chronex.toml"
+CONFIG_VARIABLE = "CHRONEX_CONFIG"
+STORE_VARIABLE = "CHRONEX_STORE"
+
+
+def job_file_path(option: str | None, environ: Mapping[str, str]) -> Path:
+    """--config, else CHRONEX_CONFIG, else ./chronex.toml when there is one, else the user's own."""
+    if chosen := option or environ.get(CONFIG_VARIABLE):
+        return Path(chosen)
+    here = Path(JOB_FILE)
+    return here if here.exists() else user_config_path("chronex", appauthor=False) / JOB_FILE
+
+
+def store_path(option: str | None, environ: Mapping[str, str]) -> Path:
+    """The store's directory: --store, else CHRONEX_STORE, else one for the user's state."""
+    if chosen := option or environ.get(STORE_VARIABLE):
+        return Path(chosen)
+    return user_state_path("chronex", appauthor=False) / "store"

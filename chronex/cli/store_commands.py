@@ -1,0 +1,107 @@
+"""`chronex doctor`, `backup` and `restore`: thin functions that print and return an exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from chronex.cli.terminal import err, inert, out
+from chronex.errors import ChronexError, StoreInUseError
+
+OK, FAILURE, IN_USE = 0, 1, 75
+
+
+def doctor(store: Path, format: str = "text", repair: bool = False) -> int:  # noqa: A002
+    """Check the store and say what to do; 1 when something is wrong."""
+    from chronex_store import doctor as module
+
+    def work() -> int:
+        report, mended = module.examine(store), None
+        if repair and report.worst is None:
+            # Only a store whose pages are whole may be opened in this process.
+            mended = _repair(store)
+            report = module.examine(store)
+        if format == "json":
+            _print_json({**report.to_dict(), "repaired": mended})
+        else:
+            _print_report(report, mended)
+        return OK if report.is_sound else FAILURE
+
+    return _guarded(work)
+
+
+def backup(store: Path, file: Path, format: str = "text") -> int:  # noqa: A002
+    """Write the whole store to `file`; safe beside a running daemon."""
+    from chronex_store import backup as module
+
+    def work() -> int:
+        report = module.backup(store, file)
+        if format == "json":
+            _print_json(report.to_dict())
+        else:
+            _print(f"wrote {report.file} ({report.size} bytes)")
+        return OK
+
+    return _guarded(work)
+
+
+def restore(store: Path, file: Path, format: str = "text") -> int:  # noqa: A002
+    """Put the backup `file` in the store's place; 75 when a daemon holds the store."""
+    from chronex_store import backup as module
+
+    def work() -> int:
+        report = module.restore(file, store)
+        if format == "json":
+            _print_json(report.to_dict())
+        else:
+            _print(f"restored {report.records} records from {report.file}")
+            if report.replaced:
+                _print(f"what was there before is in {report.replaced}")
+        return OK
+
+    return _guarded(work)
+
+
+def _repair(store: Path) -> dict[str, Any]:
+    from chronex_store import LmdbStore
+    from chronex_store import doctor as module
+
+    with LmdbStore.open(store, create=False) as opened:
+        return module.repair(opened).to_dict()
+
+
+def _print_report(report: Any, mended: dict[str, Any] | None) -> None:
+    if mended:
+        _print("repaired: " + ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in mended.items()))
+    for finding in report.findings:
+        advice = f"; {finding.advice}" if finding.advice else ""
+        _print(f"{finding.severity}: {finding.message}{advice}")
+    if report.figures:
+        records = sum(report.figures["records"].values())
+        used = report.figures["used_bytes"] / report.figures["map_bytes"]
+        _print(f"{report.store}: {records} records, {used:.1%} of the map used")
+    _print("the store is sound" if report.is_sound else "the store needs attention")
+
+
+def _guarded(work: Callable[[], int]) -> int:
+    """One sentence instead of a traceback."""
+    try:
+        return work()
+    except StoreInUseError as error:
+        err(inert(f"error: {error}"))
+        return IN_USE
+    except ChronexError as error:
+        err(inert(f"error: {error}"))
+    except OSError as error:
+        err(inert(f"error: {error.strerror or error}; check the path and its permissions"))
+    return FAILURE
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    out(json.dumps(value, indent=2, sort_keys=True))
+
+
+def _print(text: str) -> None:
+    out(inert(text))

@@ -1,0 +1,25 @@
+"""The job file: `read_job_file` for chronex.toml, `read_triggers` for trigger definitions in JSON.
+
+Either gives a JobFile, or raises one JobFileError that has every problem with its line, column and a hint.
+docs/job-file.md lists the keys.
+"""
+
+from __future__ import annotations
+
+from chronex.engine.jobfile.problems import JobFileError, Problem
+from chronex.engine.jobfile.reader import JobFile, read_job_file, read_triggers
+from chronex.engine.jobfile.settings import Address, HistorySettings, LogSettings, SchedulerSettings
+from chronex.engine.jobfile.starter import STARTER
+
+__all__ = [
+    "STARTER",
+    "Address",
+    "HistorySettings",
+    "JobFile",
+    "JobFileError",
+    "LogSettings",
+    "Problem",
+    "SchedulerSettings",
+    "read_job_file",
+    "read_triggers",
+]

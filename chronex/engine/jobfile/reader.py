@@ -1,0 +1,135 @@
+"""`chronex.toml` and trigger definitions to settings and jobs, or to every problem they have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from chronex.engine.jobfile.document import open_json, open_toml
+from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
+from chronex.engine.jobfile.jobs import JOB, Defaults, build_job, check_case, read_defaults, read_jobs
+from chronex.engine.jobfile.positions import Span
+from chronex.engine.jobfile.problems import JobFileError, Problem
+from chronex.engine.jobfile.settings import SchedulerSettings, scheduler
+from chronex.engine.jobfile.values import name
+from chronex.errors import UnknownZoneError
+from chronex.expr.faults import quote
+from chronex.model.records import Job
+from chronex.timing.zones import load_zone
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A valid job file. Warnings are advice about it, in the order of the text."""
+
+    path: str
+    settings: SchedulerSettings
+    jobs: tuple[Job, ...]
+    warnings: tuple[Problem, ...] = field(default=())
+
+    def job(self, job_id: str) -> Job | None:
+        return next((job for job in self.jobs if job.id == job_id), None)
+
+
+def read_job_file(text: str | bytes, path: str, host_zone: str) -> JobFile:
+    """The settings and jobs of a chronex.toml. Raises JobFileError with every problem, and nothing else."""
+    return _read(open_toml(text, path, host_zone), _toml_file)
+
+
+def read_triggers(text: str | bytes, path: str, host_zone: str) -> JobFile:
+    """The jobs of a TriggerDefinition in JSON, or of a list of them. Raises JobFileError and nothing else."""
+    return _read(open_json(text, path, host_zone), _json_file)
+
+
+def _read(root: Entry, read: Callable[[Entry], tuple[SchedulerSettings, tuple[Job, ...]]]) -> JobFile:
+    sheet = root.sheet
+    try:
+        settings, jobs = read(root)
+    except (RefusedError, TooManyProblemsError):
+        settings, jobs = SchedulerSettings(), ()
+    if sheet.problems:
+        raise JobFileError(_in_order(sheet.problems))
+    return JobFile(sheet.path, settings, jobs, tuple(_in_order(sheet.warnings)))
+
+
+def _in_order(problems: list[Problem]) -> list[Problem]:
+    return sorted(dict.fromkeys(problems), key=lambda p: (p.line, p.column, p.end_column, p.code, p.message))
+
+
+# -- chronex.toml -----------------------------------------------------------------------------------------
+
+
+def _kept(entry: Entry) -> Entry:
+    return entry
+
+
+TOP_LEVEL: dict[str, Reader] = {"scheduler": _kept, "defaults": _kept, "jobs": _kept}
+
+
+def _toml_file(root: Entry) -> tuple[SchedulerSettings, tuple[Job, ...]]:
+    tables: dict[str, Entry] = read_table(root, TOP_LEVEL)
+    settings = SchedulerSettings(timezone=root.sheet.host_zone)
+    if "scheduler" in tables:
+        settings = _unless_refused(scheduler, tables["scheduler"], settings)
+    zone = _known_zone(root.sheet, settings.timezone)
+    defaults = Defaults()
+    if "defaults" in tables:
+        defaults = _unless_refused(read_defaults, tables["defaults"], defaults)
+    jobs = read_jobs(tables["jobs"], defaults, zone) if "jobs" in tables else ()
+    return settings, jobs
+
+
+def _unless_refused(read: Callable[[Entry], Value], entry: Entry, otherwise: Value) -> Value:
+    try:
+        return read(entry)
+    except RefusedError:
+        return otherwise
+
+
+def _known_zone(sheet: Sheet, zone: str) -> str:
+    """The zone for schedules that name none; only the host's has not been checked yet."""
+    try:
+        load_zone(zone)
+    except UnknownZoneError:
+        message = f"the host's time zone {quote(zone)} is unknown"
+        sheet.report(Span(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
+        return "UTC"
+    return zone
+
+
+# -- trigger definitions ----------------------------------------------------------------------------------
+
+TRIGGER: dict[str, Reader] = {
+    "id": name,
+    "expression": _kept,
+    **{key: reader for key, reader in JOB.items() if key != "schedule"},
+}
+
+
+def _json_file(root: Entry) -> tuple[SchedulerSettings, tuple[Job, ...]]:
+    zone = _known_zone(root.sheet, root.sheet.host_zone)
+    if not isinstance(root.value, dict | list):
+        root.refuse_type("a trigger definition or a list of them", '{ "id": "…", "expression": "…" }')
+    jobs: list[Job] = []
+    known: dict[str, str] = {}
+    for entry in root.children() if isinstance(root.value, list) else (root,):
+        try:
+            jobs.append(_trigger(entry, known, zone))
+        except RefusedError:
+            continue
+    return SchedulerSettings(timezone=root.sheet.host_zone), tuple(jobs)
+
+
+def _trigger(entry: Entry, known: dict[str, str], zone: str) -> Job:
+    own: dict[str, Any] = read_table(entry, TRIGGER, '{ "id": "…", "expression": "…" }')
+    for key in ("id", "expression"):
+        if key not in entry.expect_table():
+            entry.report(f"a trigger definition has no {key}", f'write "{key}": "…"', "J012")
+    if "id" not in own or "expression" not in own:
+        raise RefusedError
+    check_case(entry.child("id"), own["id"], known, "trigger")
+    own["schedule"] = own.pop("expression")
+    return build_job(own.pop("id"), entry, own, Defaults(), zone, needs_tasks=False)

@@ -1,0 +1,93 @@
+"""The [scheduler] table: what holds for the daemon and not for one job."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from chronex.engine.jobfile.entries import Entry, Reader, read_table
+from chronex.engine.jobfile.values import duration, positive_duration, size, text, whole_number, zone
+from chronex.expr.durations import UNITS
+from chronex.expr.faults import quote
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class HistorySettings(Struct, frozen=True):
+    """How much of each job's past is kept: what is younger, and of that the latest."""
+
+    max_age_ms: int = 90 * UNITS["d"]
+    max_count: int = 10_000
+
+
+class LogSettings(Struct, frozen=True):
+    """How much output is kept: per job by age and count of attempts, per attempt by bytes."""
+
+    max_age_ms: int = 30 * UNITS["d"]
+    max_count: int = 1_000
+    max_bytes: int = 10 << 20
+
+
+class SchedulerSettings(Struct, frozen=True):
+    """`timezone` is where schedules without a zone of their own are read; no `metrics`, no metrics server."""
+
+    timezone: str = "UTC"
+    max_concurrent_jobs: int = 50
+    grace_ms: int = 30_000
+    reaper_interval_ms: int = 60_000
+    metrics: Address | None = None
+    history: HistorySettings = HistorySettings()
+    logs: LogSettings = LogSettings()
+
+
+def _address(entry: Entry) -> Address:
+    value = text(entry)
+    match = _ADDRESS.fullmatch(value)
+    if match is None or not 0 < int(match[2]) < 65_536:
+        hint = f'write {entry.label} = "127.0.0.1:9464"'
+        entry.refuse(f"{quote(value)} is not an address and port", hint, "J022")
+    return Address(match[1].strip("[]"), int(match[2]))
+
+
+def _history(entry: Entry) -> HistorySettings:
+    given = read_table(entry, HISTORY, f'{entry.label} = {{ max_age = "90d" }}')
+    return HistorySettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
+
+
+def _logs(entry: Entry) -> LogSettings:
+    given = read_table(entry, LOGS, f'{entry.label} = {{ max_age = "30d" }}')
+    return LogSettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
+
+
+HISTORY: dict[str, Reader] = {"max_age": positive_duration, "max_count": whole_number(1, 10_000_000)}
+LOGS: dict[str, Reader] = {
+    "max_age": positive_duration,
+    "max_count": whole_number(1, 1_000_000),
+    "max_bytes": size,
+}
+SCHEDULER: dict[str, Reader] = {
+    "timezone": zone,
+    "max_concurrent_jobs": whole_number(1, 10_000),
+    "grace_period": duration,
+    "reaper_interval": positive_duration,
+    "metrics": _address,
+    "history": _history,
+    "logs": _logs,
+}
+_FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
+
+
+def scheduler(entry: Entry) -> SchedulerSettings:
+    given = read_table(entry, SCHEDULER, "[scheduler] and its keys below it")
+    settings = {_FIELDS.get(key, key): value for key, value in given.items()}
+    return SchedulerSettings(**{"timezone": entry.sheet.host_zone, **settings})

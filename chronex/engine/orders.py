@@ -1,0 +1,40 @@
+"""What the engine wants done after a commit: values that a daemon, a simulator or a test carries out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chronex.model.records import Attempt, Job, Occurrence, Task
+
+
+class Launch(NamedTuple):
+    """Start this attempt; it is recorded as running already."""
+
+    job: Job
+    occurrence: Occurrence
+    task: Task
+    attempt: Attempt
+
+
+class Cancel(NamedTuple):
+    """Stop this attempt if it is yours; its end is reported like any other."""
+
+    attempt: Attempt
+    reason: str
+
+
+Order = Launch | Cancel
+
+
+class AttemptEnd(NamedTuple):
+    """How an attempt ended, as its supervisor saw it."""
+
+    state: str  # an AttemptState that is not running
+    reason: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    error: str = ""
+    log_bytes: int = 0
+    log_dropped: int = 0
+    retryable: bool = True
+    task_state: dict[str, str] | None = None

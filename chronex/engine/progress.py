@@ -1,0 +1,312 @@
+"""The life of an occurrence after its decision: runs, attempts, retries, dead letters, and its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from chronex.engine import reasons
+from chronex.engine.ledger import Ledger
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
+from chronex.engine.placement import Chance
+from chronex.engine.planning import next_look
+from chronex.engine.retries import retry_at
+from chronex.engine.schedule import is_interval, options_of, schedule_of
+from chronex.model.policies import Cadence, FailureStrategy, TaskMode
+from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
+from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
+
+# A task that takes the scheduler down with it is not tried for ever.
+_MOST_CRASHES = 3
+_ENDED_BADLY = (RunState.FAILED, RunState.DLQ)
+
+
+class Progress:
+    """Moves records along the transition table inside one transaction; orders and events are collected."""
+
+    def __init__(self, ledger: Ledger, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
+        self.ledger, self.node, self.chance = ledger, node, chance
+        self.orders, self.events = orders, events
+
+    # -- occurrences -------------------------------------------------------------------------------------
+
+    def start(self, job: Job, occurrence: Occurrence) -> None:
+        """Claim the occurrence and start its first task, or all of them."""
+        limit = options_of(job).max
+        if limit is not None and job.counters.fired >= limit and not occurrence.manual:
+            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.MAX_REACHED)
+            return
+        version = self._version(job, occurrence)
+        now = self.ledger.now_ms
+        timeout = version.execution_timeout_ms
+        claimed = self.ledger.advance(
+            occurrence,
+            OccurrenceState.RUNNING,
+            reason="",
+            owner=self.node,
+            epoch=occurrence.epoch + 1,
+            started_ms=now,
+            deadline_ms=None if timeout is None else now + timeout,
+        )
+        self._count(job.id, fired=1)
+        self.tell("OccurrenceStarted", claimed, data={"due_ms": claimed.due_ms, "lag_ms": now - claimed.due_ms})
+        for task in version.tasks:
+            run = Run(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, created_ms=now)
+            self.ledger.create(run)
+        first = version.tasks if version.mode is TaskMode.PARALLEL else version.tasks[:1]
+        for task in first:
+            self._start_run(version, claimed, task)
+        if not version.tasks:
+            self._finish(claimed, OccurrenceState.COMPLETED, "")
+
+    def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
+        """Give an occurrence that never ran its fate."""
+        ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=self.ledger.now_ms)
+        counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
+        self._count(occurrence.job, **{counted: 1})
+        self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
+
+    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
+        now = self.ledger.now_ms
+        ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=now)
+        good = state is OccurrenceState.COMPLETED
+        counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
+        self._count(occurrence.job, **{counted: 1})
+        self.tell(f"Occurrence{_spoken(state)}", ended, reason)
+        self._wake_fixed_delay(occurrence.job)
+
+    def _wake_fixed_delay(self, job_id: str) -> None:
+        """An interval with a fixed delay counts from the end of its run."""
+        job = self.ledger.job(job_id)
+        if job is None or job.cadence is not Cadence.FIXED_DELAY or not is_interval(job):
+            return
+        anchored = replace(job, anchor_ms=self.ledger.now_ms, cursor_ms=self.ledger.now_ms)
+        self.ledger.put(replace(anchored, next_ms=next_look(anchored, schedule_of(anchored), self.ledger.now_ms)))
+
+    def reap(self, occurrence: Occurrence) -> None:
+        """Give up on an occurrence that outlived its deadline and its grace: its owner hangs or is out of reach."""
+        for attempt in self.ledger.attempts(occurrence.job, occurrence.nominal_ms):
+            if attempt.state is AttemptState.RUNNING:
+                self.ledger.advance(
+                    attempt, AttemptState.CRASHED, reason=reasons.EXECUTION_TIMEOUT, finished_ms=self.ledger.now_ms
+                )
+        for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
+            if run.state is RunState.RUNNING:
+                self.ledger.advance(
+                    run, RunState.CANCELED, reason=reasons.EXECUTION_TIMEOUT, finished_ms=self.ledger.now_ms
+                )
+            else:
+                self._cancel_run(run, reasons.EXECUTION_TIMEOUT)
+        self._finish(occurrence, OccurrenceState.FAILED_STALE, reasons.EXECUTION_TIMEOUT)
+
+    # -- runs --------------------------------------------------------------------------------------------
+
+    def _start_run(self, job: Job, occurrence: Occurrence, task: Task) -> None:
+        run = self.ledger.run(occurrence.job, occurrence.nominal_ms, task.name)
+        assert run is not None, "every task of a running occurrence has its run"
+        claimed = self.ledger.advance(
+            run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None
+        )
+        number = claimed.attempts + 1
+        now = self.ledger.now_ms
+        self.ledger.advance(claimed, RunState.RUNNING, attempts=number, started_ms=claimed.started_ms or now)
+        attempt = Attempt(
+            job=occurrence.job,
+            nominal_ms=occurrence.nominal_ms,
+            task=task.name,
+            number=number,
+            owner=self.node,
+            epoch=occurrence.epoch,
+            created_ms=now,
+        )
+        self.ledger.create(attempt)
+        self.tell("TaskRunStarted", occurrence, task=task.name, attempt=number)
+        self.orders.append(Launch(job, occurrence, task, attempt))
+
+    def retry_now(self, run: Run) -> None:
+        """The pause of a failed run is over."""
+        occurrence = self.ledger.occurrence(run.job, run.nominal_ms)
+        job = self.ledger.job(run.job)
+        if occurrence is None or job is None or occurrence.state is not OccurrenceState.RUNNING:
+            self.ledger.put(replace(run, next_attempt_ms=None))
+            return
+        version = self._version(job, occurrence)
+        task = version.task(run.task)
+        if run.state is RunState.RETRY:
+            run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
+        if task is None:
+            self.ledger.advance(run, RunState.CANCELED, reason="the task was removed", finished_ms=self.ledger.now_ms)
+            self._settle(version, occurrence)
+            return
+        if occurrence.owner != self.node:
+            occurrence = replace(occurrence, owner=self.node, epoch=occurrence.epoch + 1)
+            self.ledger.put(occurrence)
+        self._start_run(version, occurrence, task)
+
+    def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
+        """An occurrence that only waits for a retry gives way to the next one; True when it did."""
+        runs = self.ledger.runs(waiting.job, waiting.nominal_ms)
+        if not any(run.state is RunState.RETRY for run in runs):
+            return False
+        if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
+            return False
+        reason = f"{reasons.PREEMPTED}: {newcomer.id}"
+        for run in runs:
+            if run.state is RunState.RETRY:
+                self.tell("TaskRetryPreempted", waiting, reason, task=run.task)
+            self._cancel_run(run, reason)
+        self._finish(waiting, OccurrenceState.FAILED, reason)
+        return True
+
+    def _cancel_run(self, run: Run, reason: str) -> None:
+        if run.state is RunState.RETRY:
+            run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
+        if run.state in (RunState.SCHEDULED, RunState.CLAIMED):
+            self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=self.ledger.now_ms)
+
+    # -- attempts ----------------------------------------------------------------------------------------
+
+    def attempt_ended(self, attempt: Attempt, end: AttemptEnd) -> None:
+        """Record how an attempt ended and go on from there. StaleClaimError when it was ended by another."""
+        state = AttemptState(end.state)
+        ended = self.ledger.advance(
+            attempt,
+            state,
+            reason=end.reason,
+            exit_code=end.exit_code,
+            signal=end.signal,
+            error=end.error,
+            log_bytes=end.log_bytes,
+            log_dropped=end.log_dropped,
+            finished_ms=self.ledger.now_ms,
+        )
+        occurrence = self.ledger.occurrence(attempt.job, attempt.nominal_ms)
+        run = self.ledger.run(attempt.job, attempt.nominal_ms, attempt.task)
+        job = self.ledger.job(attempt.job)
+        if occurrence is None or run is None or job is None or is_final(occurrence.state):
+            return
+        version = self._version(job, occurrence)
+        self._end_run(version, occurrence, run, ended, end)
+        self._settle(version, occurrence)
+
+    def _end_run(self, job: Job, occurrence: Occurrence, run: Run, attempt: Attempt, end: AttemptEnd) -> None:
+        now, task = self.ledger.now_ms, job.task(run.task)
+        data: dict[str, Any] = {"exit_code": end.exit_code, "state": end.state}
+        if attempt.state is AttemptState.SUCCESS:
+            self.ledger.advance(run, RunState.SUCCESS, exit_code=end.exit_code, reason="", error="", finished_ms=now)
+            for name, value in (end.task_state or {}).items():
+                self.ledger.put_task_state(run.job, run.task, name, value)
+            self.tell("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
+            return
+        reason = end.reason or end.error or reasons.RUN_FAILED
+        self.tell("TaskRunFailed", occurrence, reason, task=run.task, attempt=attempt.number, data=data)
+        if attempt.state is AttemptState.CANCELED:
+            self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
+            return
+        again = self._next_attempt(job, task, run, attempt) if end.retryable and task is not None else None
+        changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error, "reason": reason}
+        if again is not None:
+            self.ledger.advance(run, RunState.RETRY, next_attempt_ms=again, **changes)
+            self.tell("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
+            return
+        failed = self.ledger.advance(run, RunState.FAILED, finished_ms=now, **changes)
+        self.ledger.advance(failed, RunState.DLQ)
+        self.tell("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
+
+    def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
+        """An attempt that died with its scheduler is owed another one at once; one that failed has its policy."""
+        earlier = self.ledger.attempts(run.job, run.nominal_ms, run.task)
+        crashes = sum(1 for one in earlier if one.state is AttemptState.CRASHED)
+        if attempt.state is AttemptState.CRASHED and crashes <= _MOST_CRASHES:
+            return self.ledger.now_ms
+        counted = run.attempts - min(crashes, _MOST_CRASHES)
+        return retry_at(job.retry_for(task), counted, self.ledger.now_ms, self.chance)
+
+    def _settle(self, job: Job, occurrence: Occurrence) -> None:
+        """What the states of all runs mean for the occurrence: go on, wait, or end."""
+        runs = {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        stopper = self._stopping_failure(job, runs)
+        if stopper is not None:
+            self._stop_peers(job, occurrence, runs, stopper)
+            runs = {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
+            return
+        waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
+        if waiting and stopper is None:
+            self._start_run(job, occurrence, waiting[0])
+            return
+        self._end_occurrence(occurrence, list(runs.values()))
+
+    def _end_occurrence(self, occurrence: Occurrence, runs: list[Run]) -> None:
+        failed = next((run for run in runs if run.state in _ENDED_BADLY), None)
+        canceled = next((run for run in runs if run.state is RunState.CANCELED), None)
+        if failed is not None:
+            self._finish(occurrence, OccurrenceState.FAILED, f"{failed.task}: {failed.reason}")
+        elif canceled is not None:
+            self._finish(occurrence, OccurrenceState.CANCELED, canceled.reason)
+        else:
+            self._finish(occurrence, OccurrenceState.COMPLETED, "")
+
+    def _stopping_failure(self, job: Job, runs: dict[str, Run]) -> Run | None:
+        """A run that failed for good, or was canceled, under a strategy that does not go on."""
+        for task in job.tasks:
+            run = runs.get(task.name)
+            if run is None or run.state not in (*_ENDED_BADLY, RunState.CANCELED):
+                continue
+            if run.state is RunState.CANCELED or job.failure_for(task) is not FailureStrategy.CONTINUE:
+                return run
+        return None
+
+    def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
+        """Fail fast: peers are canceled, but for running ones that are to continue whatever others do."""
+        reason = failed.reason if failed.state is RunState.CANCELED else f"{reasons.PEER_FAILED}: {failed.task}"
+        for run in runs.values():
+            task = job.task(run.task)
+            goes_on = task is not None and task.on_failure is FailureStrategy.CONTINUE
+            if run.state is RunState.RUNNING and not goes_on:
+                attempt = self.ledger.attempt(run.job, run.nominal_ms, run.task, run.attempts)
+                if attempt is not None:
+                    self.orders.append(Cancel(attempt, reason))
+            elif (run.state is RunState.RETRY and not goes_on) or run.state is RunState.SCHEDULED:
+                self._cancel_run(run, reason)
+
+    # -- bookkeeping -------------------------------------------------------------------------------------
+
+    def _version(self, job: Job, occurrence: Occurrence) -> Job:
+        """The job as it was when the occurrence was decided."""
+        if job.version == occurrence.version:
+            return job
+        return self.ledger.job_version(job.id, occurrence.version) or job
+
+    def _count(self, job_id: str, **more: int) -> None:
+        job = self.ledger.job(job_id)
+        if job is None:
+            return
+        counters = {name: getattr(job.counters, name) + step for name, step in more.items()}
+        if "failed" in more:
+            counters["failures_in_a_row"] = job.counters.failures_in_a_row + 1
+        elif "completed" in more:
+            counters["failures_in_a_row"] = 0
+        self.ledger.put(replace(job, counters=replace(job.counters, **counters)))
+
+    def tell(
+        self, name: str, occurrence: Occurrence, reason: str = "", *, task: str = "", attempt: int | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.events.append(
+            Event(
+                name=name,
+                at_ms=self.ledger.now_ms,
+                job=occurrence.job,
+                nominal_ms=occurrence.nominal_ms,
+                task=task,
+                attempt=attempt,
+                reason=reason,
+                data=data or {},
+            )
+        )
+
+
+def _spoken(state: OccurrenceState) -> str:
+    return "".join(word.capitalize() for word in state.value.split("_"))

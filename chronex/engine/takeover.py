@@ -1,0 +1,69 @@
+"""What dead nodes left behind, and what outlived its deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from chronex.engine import reasons
+from chronex.engine.ledger import Ledger
+from chronex.engine.orders import AttemptEnd, Cancel
+from chronex.engine.progress import Progress
+from chronex.model.policies import CrashPolicy
+from chronex.model.records import Attempt, Node, ProcessIdentity
+from chronex.model.states import AttemptState
+
+# Past its deadline an occurrence has this long to be ended by its owner before it is given up.
+STALE_AFTER_MS = 60_000
+IsAlive = Callable[[ProcessIdentity], bool]
+
+
+def take_over(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) -> list[Attempt]:
+    """End or adopt every running attempt whose node is dead; cancel those past their occurrence's deadline.
+
+    A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
+    the caller to watch. One that is gone, or was never seen to start, has crashed.
+    """
+    dead = {found.id for found in ledger.nodes() if found.id != node and not _lives(found, is_alive)}
+    adopted: list[Attempt] = []
+    for attempt in ledger.active_attempts():
+        if attempt.owner == node:
+            _cancel_overdue(ledger, progress, attempt)
+        elif attempt.owner in dead:
+            if attempt.process is not None and is_alive(attempt.process):
+                adopted.append(_adopt(ledger, attempt, node))
+            else:
+                _crash(ledger, progress, attempt)
+    for occurrence in ledger.active():
+        if occurrence.deadline_ms is not None and ledger.now_ms > occurrence.deadline_ms + STALE_AFTER_MS:
+            progress.reap(occurrence)
+    return adopted
+
+
+def _lives(node: Node, is_alive: IsAlive) -> bool:
+    return node.stopped_ms is None and is_alive(node.process)
+
+
+def _adopt(ledger: Ledger, attempt: Attempt, node: str) -> Attempt:
+    ours = replace(attempt, owner=node, epoch=attempt.epoch + 1)
+    ledger.put(ours)
+    for record in (
+        ledger.run(attempt.job, attempt.nominal_ms, attempt.task),
+        ledger.occurrence(attempt.job, attempt.nominal_ms),
+    ):
+        if record is not None:
+            ledger.put(replace(record, owner=node, epoch=ours.epoch))
+    return ours
+
+
+def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
+    job = ledger.job(attempt.job)
+    retryable = job is None or job.on_crash is CrashPolicy.RETRY
+    progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reasons.OWNER_DIED, retryable=retryable))
+
+
+def _cancel_overdue(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
+    occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
+    if occurrence is not None and occurrence.deadline_ms is not None and occurrence.deadline_ms <= ledger.now_ms:
+        progress.orders.append(Cancel(attempt, reasons.EXECUTION_TIMEOUT))

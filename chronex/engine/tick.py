@@ -1,0 +1,221 @@
+"""One tick: what is due is decided and recorded in one transaction; only then is anything started."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from chronex.engine import reasons
+from chronex.engine.admission import MOST_QUEUED, Verdict, admit
+from chronex.engine.journal import append
+from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.orders import AttemptEnd, Cancel, Order
+from chronex.engine.placement import Chance
+from chronex.engine.planning import plan_job
+from chronex.engine.ports import Store, Transaction
+from chronex.engine.progress import Progress
+from chronex.engine.schedule import options_of, schedule_of
+from chronex.engine.takeover import IsAlive, take_over
+from chronex.errors import StaleClaimError
+from chronex.model.policies import OverlapPolicy
+from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
+from chronex.model.states import OccurrenceState
+
+BATCH = 500
+_MOST_COUNTED = 100_000
+
+
+class Tick(NamedTuple):
+    """Orders to carry out, when to look again, and whether more was due than one transaction took."""
+
+    orders: tuple[Order, ...]
+    next_ms: int | None
+    has_more: bool
+
+
+class Engine:
+    """Decides for one node. Time is an argument; nothing here starts a process or sleeps."""
+
+    def __init__(self, store: Store, node: str, places: int, chance: Chance | None = None) -> None:
+        self.store, self.node, self.places = store, node, places
+        self.served_last = ""  # whose queue was served last: a matter of fairness, not of truth
+        self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
+
+    def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
+        """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
+
+        def decide(tx: Transaction) -> Tick:
+            ledger = Ledger(tx, now_ms)
+            step = _Step(ledger, self, awake_since_ms)
+            has_more = step.take_due()
+            step.start_queued()
+            step.write_events()
+            return Tick(tuple(step.orders), ledger.next_due_after(now_ms), has_more)
+
+        return self.store.update(decide)
+
+    def started(self, attempt: Attempt, process: ProcessIdentity, now_ms: int) -> None:
+        """Record who runs the attempt, so that a successor can find or mourn it."""
+
+        def record(tx: Transaction) -> None:
+            ledger = Ledger(tx, now_ms)
+            found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
+            if found is not None and found.epoch == attempt.epoch:
+                ledger.put(replace(found, process=process, started_ms=now_ms))
+
+        self.store.update(record, essential=True)
+
+    def ended(self, attempt: Attempt, end: AttemptEnd, now_ms: int) -> tuple[Order, ...]:
+        """Record an attempt's end and what follows from it; nothing follows from an end that came too late."""
+
+        def record(tx: Transaction) -> tuple[Order, ...]:
+            ledger = Ledger(tx, now_ms)
+            step = _Step(ledger, self, now_ms)
+            try:
+                step.progress.attempt_ended(attempt, end)
+            except StaleClaimError:
+                return ()
+            step.start_queued()
+            step.write_events()
+            return tuple(step.orders)
+
+        return self.store.update(record, essential=True)
+
+    def take_over(self, is_alive: IsAlive, now_ms: int) -> tuple[tuple[Order, ...], list[Attempt]]:
+        """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans."""
+
+        def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
+            ledger = Ledger(tx, now_ms)
+            step = _Step(ledger, self, now_ms)
+            adopted = take_over(ledger, step.progress, self.node, is_alive)
+            step.start_queued()
+            step.write_events()
+            return tuple(step.orders), adopted
+
+        return self.store.update(record, essential=True)
+
+    def running_here(self, ledger: Reading) -> int:
+        return sum(1 for occurrence in ledger.active(limit=_MOST_COUNTED) if occurrence.owner == self.node)
+
+
+class _Step:
+    """The decisions of one transaction, in order, sharing what they know of the pool."""
+
+    def __init__(self, ledger: Ledger, engine: Engine, awake_since_ms: int) -> None:
+        self.ledger, self.engine, self.awake_since_ms = ledger, engine, awake_since_ms
+        self.orders: list[Order] = []
+        self.events: list[Event] = []
+        self.progress = Progress(ledger, engine.node, engine.chance, self.orders, self.events)
+        self._free: int | None = None
+
+    @property
+    def free_places(self) -> int:
+        if self._free is None:
+            self._free = self.engine.places - self.engine.running_here(self.ledger)
+        return self._free
+
+    def take_due(self) -> bool:
+        """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
+        due = self.ledger.due(self.ledger.now_ms, BATCH)
+        for record in due:
+            self.take(record)
+        return len(due) == BATCH
+
+    def take(self, record: Job | Occurrence | Run) -> None:
+        match record:
+            case Job():
+                self._plan(record)
+            case Occurrence():
+                self._admit(record)
+            case Run():
+                self.progress.retry_now(record)
+
+    def _plan(self, job: Job) -> None:
+        plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
+        if plan.older is not None:
+            first, last = plan.older
+            span = {"from_ms": first, "to_ms": last}
+            self._tell("OccurrencesMissed", job.id, None, reasons.DOWN, span)
+        for occurrence, fate in plan.planned:
+            if not self.ledger.create(occurrence):
+                self._tell("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
+            elif not fate.runs:
+                state = OccurrenceState.SKIPPED if fate.reason == reasons.UNSCHEDULABLE else OccurrenceState.MISSED
+                self.progress.end_unstarted(occurrence, state, fate.reason)
+            elif job.paused:
+                self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, _paused(job))
+            elif occurrence.due_ms <= self.ledger.now_ms:
+                self._admit(occurrence)
+
+    def _admit(self, occurrence: Occurrence) -> None:
+        job = self.ledger.job(occurrence.job)
+        if job is None:
+            self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, reasons.JOB_REMOVED)
+            return
+        running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
+        running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
+        waiting = self.ledger.queued_before(job.id, occurrence.nominal_ms, MOST_QUEUED + 1)
+        now, window = self.ledger.now_ms, options_of(job).window
+        answer = admit(job, occurrence, running, waiting, self.free_places, now, window)
+        match answer.verdict:
+            case Verdict.START:
+                self._start(job, occurrence)
+            case Verdict.SKIP:
+                self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, answer.reason)
+            case Verdict.QUEUE:
+                self._queue(occurrence, answer.reason)
+            case Verdict.CANCEL_OTHERS:
+                self._queue(occurrence, answer.reason)
+                for other in running:
+                    self._cancel(other)
+
+    def _start(self, job: Job, occurrence: Occurrence) -> None:
+        self.progress.start(job, occurrence)
+        self._free = self.free_places - 1
+
+    def _queue(self, occurrence: Occurrence, reason: str) -> None:
+        if occurrence.state is OccurrenceState.QUEUED:
+            return
+        self.ledger.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
+        self._tell("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
+
+    def _cancel(self, occurrence: Occurrence) -> None:
+        for attempt in self.ledger.active_attempts(occurrence.job):
+            if attempt.nominal_ms == occurrence.nominal_ms:
+                self.orders.append(Cancel(attempt, reasons.CANCELED_FOR_NEXT))
+
+    def start_queued(self) -> None:
+        """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""
+        engine = self.engine
+        for name in self.ledger.queued_jobs(after=engine.served_last):
+            if self.free_places <= 0:
+                return
+            job = self.ledger.job(name)
+            if job is None or job.overlap is OverlapPolicy.ALLOW or not self.ledger.is_active(name):
+                self._admit(self.ledger.queued(name, limit=1)[0])
+                engine.served_last = name
+
+    def _tell(
+        self, name: str, job: str, nominal_ms: int | None, reason: str = "", data: dict[str, int] | None = None
+    ) -> None:
+        self.events.append(
+            Event(
+                name=name,
+                at_ms=self.ledger.now_ms,
+                job=job,
+                nominal_ms=nominal_ms,
+                reason=reason,
+                data=dict(data or {}),
+            )
+        )
+
+    def write_events(self) -> None:
+        """One write for all that this transaction has to tell, in the order it happened."""
+        append(self.ledger.tx, *self.events)
+
+
+def _paused(job: Job) -> str:
+    return f"{reasons.PAUSED} by {job.paused_by}" if job.paused_by else reasons.PAUSED

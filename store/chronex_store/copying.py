@@ -1,0 +1,56 @@
+"""A copy of the whole store in one file, as backups and migrations need it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from chronex.errors import BackupError
+from chronex_store.environment import Environment
+from chronex_store.places import FILE_MODE
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """What was written where."""
+
+    file: str
+    size: int
+    store: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def write_backup(env: Environment, file: Path) -> BackupReport:
+    """A compact copy of one snapshot, private and durable before it takes its name; never over a file."""
+    if file.exists():
+        raise BackupError(f"{file} exists; name a new file, a backup is never overwritten")
+    part = file.with_name(file.name + ".part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        try:
+            os.fchmod(descriptor, FILE_MODE)
+            env.lmdb.copyfd(descriptor, compact=True)
+            os.fsync(descriptor)
+            size = os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+        os.rename(part, file)
+        sync_directory(file.parent)
+    except (OSError, lmdb.Error) as error:
+        part.unlink(missing_ok=True)
+        raise BackupError(f"the backup {file} could not be written: {error}") from error
+    return BackupReport(str(file), size, str(env.path))
+
+
+def sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

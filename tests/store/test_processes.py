@@ -1,0 +1,205 @@
+"""Several processes on one store: races, kills, stale readers, and being woken."""
+
+from __future__ import annotations
+
+import random
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from chronex.engine.clock import SystemClock
+from chronex.engine.ledger import pages
+from chronex.engine.ports import Row
+from chronex.errors import StoreError
+from chronex_store import LmdbStore
+
+from .conftest import memory_directory
+from .processes import assert_sound, command, run_worker, start_worker
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with LmdbStore.open(tmp_path / "store"):
+        return tmp_path / "store"
+
+
+def race(path: Path, processes: int, ids: int) -> None:
+    workers = [start_worker(command("claim", path, f"worker-{n}", ids)) for n in range(processes)]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    won = [worker.communicate(timeout=60)[0].split() for worker in workers]
+    assert sorted(int(number) for mine in won for number in mine) == list(range(ids))
+    with LmdbStore.open(path) as store:
+        rows = dict(store.view(lambda tx: tx.scan(b"Qclaim", limit=ids + 1)))
+    for name, mine in enumerate(won):
+        assert all(rows[b"Qclaim%06d" % int(number)] == b"worker-%d" % name for number in mine)
+
+
+def test_eight_processes_win_each_of_two_thousand_ids_exactly_once() -> None:
+    with tempfile.TemporaryDirectory(dir=memory_directory()) as place:
+        race(Path(place) / "store", 8, 2000)
+
+
+@pytest.mark.torture
+def test_the_race_on_a_disk(path: Path) -> None:
+    race(path, 8, 2000)
+
+
+class Campaign:
+    """Processes that write, read and are killed; the last word of each about a key is remembered."""
+
+    def __init__(self, path: Path, processes: int, seed: int) -> None:
+        self.path = path
+        self.chance = random.Random(seed)
+        self.names = [f"w{number}" for number in range(processes)]
+        self.workers: dict[str, subprocess.Popen[str]] = {}
+        self.said: dict[str, int] = {}
+        self.generation = 0
+
+    def run(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for name in self.names:
+            self.start(name)
+        while time.monotonic() < end:
+            time.sleep(self.chance.uniform(0.02, 0.15))
+            name = self.chance.choice(self.names)
+            self.kill(name)
+            self.start(name)
+        for name in self.names:
+            self.kill(name)
+
+    def start(self, name: str) -> None:
+        # A new name each time, so that a value is never older than the last acknowledged one by design.
+        self.generation += 1
+        self.workers[name] = start_worker(command("churn", self.path, f"{name}g{self.generation}"))
+
+    def kill(self, name: str) -> None:
+        worker = self.workers.pop(name)
+        worker.kill()
+        out, _ = worker.communicate(timeout=20)
+        for line in out.splitlines():
+            key, _, step = line.partition(" ")
+            assert key != "error", line
+            if step.isdigit():
+                self.said[key] = int(step)
+
+
+def all_rows(store: LmdbStore) -> list[list[Row]]:
+    return store.view(lambda tx: list(pages(tx, b"Qchurn")))
+
+
+def survive(path: Path, processes: int, seconds: float) -> None:
+    campaign = Campaign(path, processes, seed=processes)
+    campaign.run(seconds)
+    assert campaign.said
+    assert_sound(path)
+    started = time.monotonic()
+    with LmdbStore.open(path) as store:
+        store.update(lambda tx: tx.put(b"Qafter", b""))
+        assert time.monotonic() - started < 5, "a killed writer holds the lock"
+        kept = {key.decode(): int(value[:9]) for rows in all_rows(store) for key, value in rows}
+        assert all(kept[key] >= step for key, step in campaign.said.items())
+        space = store.space()
+        assert space.file_bytes < 2 * max(space.used_bytes, 1 << 20), space
+        assert len(store.environment().lmdb.readers().splitlines()) < 128
+
+
+def test_killed_writers_and_readers_lose_nothing(path: Path) -> None:
+    survive(path, 4, 2.5)
+
+
+@pytest.mark.torture
+def test_ten_processes_are_killed_for_a_minute(path: Path) -> None:
+    survive(path, 10, 60)
+
+
+def test_a_writer_killed_inside_an_update_leaves_nothing_and_blocks_nobody(path: Path) -> None:
+    code, _ = run_worker(command("die_inside", path))
+    assert code == -signal.SIGKILL
+    with LmdbStore.open(path) as store:
+        assert store.view(lambda tx: tx.get(b"Qhalf")) is None
+        store.update(lambda tx: tx.put(b"Qwhole", b""))
+
+
+def test_two_hundred_killed_readers_are_cleared(path: Path) -> None:
+    worker = hold_snapshots(path, 200)
+    with LmdbStore.open(path) as store:
+        assert len(store.environment().lmdb.readers().splitlines()) > 200
+    worker.kill()
+    worker.communicate()
+    with LmdbStore.open(path) as store:
+        assert store.environment().lmdb.reader_check() == 0, "opening had not cleared them"
+        assert len(store.environment().lmdb.readers().splitlines()) < 5
+
+
+class SetClock(SystemClock):
+    """Real, but for the monotonic hand, which can be moved on."""
+
+    ahead_ms = 0
+
+    def monotonic_ms(self) -> int:
+        return super().monotonic_ms() + self.ahead_ms
+
+
+def hold_snapshots(path: Path, count: int) -> subprocess.Popen[str]:
+    worker = start_worker(command("read_for_ever", path, count))
+    assert worker.stdout is not None
+    for _ in range(count):
+        assert worker.stdout.readline() == "held\n"
+    return worker
+
+
+def test_killed_readers_are_cleared_every_minute(path: Path) -> None:
+    clock = SetClock()
+    with LmdbStore.open(path, clock=clock) as store:
+        worker = hold_snapshots(path, 20)
+        worker.kill()
+        worker.communicate()
+        store.view(lambda tx: tx.get(b"J"))
+        assert len(store.environment().lmdb.readers().splitlines()) > 20
+        clock.ahead_ms = 61_000
+        store.view(lambda tx: tx.get(b"J"))
+        assert len(store.environment().lmdb.readers().splitlines()) < 5
+
+
+def test_when_every_reader_slot_is_taken_the_dead_are_cleared(path: Path) -> None:
+    with LmdbStore.open(path) as store:
+        worker = hold_snapshots(path, store.environment().lmdb.info()["max_readers"])
+        with pytest.raises(StoreError, match="READERS_FULL"):
+            store.view(lambda tx: tx.get(b"J"))
+        worker.kill()
+        worker.communicate()
+        assert store.view(lambda tx: tx.get(b"J")) is None
+
+
+def test_a_commit_wakes_another_process_within_50_ms(path: Path) -> None:
+    worker = start_worker(command("write_now_and_then", path, 20))
+    woken: list[float] = []
+    with LmdbStore.open(path) as store:
+        since, last = store.wait(-1, 0), b""
+        while last != b"19":
+            since = store.wait(since, 10)
+            woken.append(time.time())
+            last = store.view(lambda tx: tx.get(b"Qtime")) or b""
+    out, _ = worker.communicate(timeout=10)
+    written = [float(line) for line in out.split()]
+    delays = [min(abs(at - moment) for at in woken) for moment in written]
+    assert statistics.median(delays) < 0.05, delays
+
+
+def test_waiting_costs_nothing(path: Path) -> None:
+    with LmdbStore.open(path) as store:
+        since = store.wait(-1, 0)
+        before = time.process_time()
+        store.wait(since, 0.4)
+        assert time.process_time() - before < 0.02
