@@ -9,39 +9,43 @@ import asyncio
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from itertools import count as count_from
 from pathlib import Path
 from statistics import median
 
+from benchmarks.measure import FULL, Row, Size
 from chronex.model import attempt_id
 from chronex.model.records import Command
 from chronex.run import AttemptRequest, Hooks, LogDirectory, Started, Surroundings, run_attempt
 from chronex.run.environment import Inheritance
 
-Row = tuple[str, float, str]
 COMMANDS: dict[str, Command] = {"argv": ("/bin/echo", "done"), "sh": "echo done"}
 AT_ONCE = 50
 _NUMBERS = count_from(1)
 
 
-def run(count: int = 1000, rounds: int = 3) -> list[Row]:
-    """(name, ratio to the floor of the same round, remark); medians, because machines are busy with other things."""
-    # The floor writes no files. With logs in memory our own work is compared; with logs on disk the file system's
-    # is added, and ext4 takes up to half a millisecond for a new file where thousands have just been deleted.
-    rows: list[Row] = []
-    for where, parent in (("memory", Path("/dev/shm")), ("disk", Path.cwd())):
+def notes() -> list[str]:
+    return [
+        "Beside a bare os.posix_spawn loop of the same round; medians of the rounds.",
+        "The floor writes no files. With logs in memory our own work is compared; on disk the file system's comes",
+        "on top, and ext4 takes up to half a millisecond for a new file where thousands have just been deleted.",
+    ]
+
+
+def run(size: Size = FULL) -> Iterator[Row]:
+    count, rounds = (1000, 3) if size is FULL else (20, 1)
+    for where, parent in (("in memory", Path("/dev/shm")), ("on disk", Path.cwd())):
         if not parent.is_dir():
             continue
         with tempfile.TemporaryDirectory(dir=parent) as place:
             surroundings = Surroundings.of_this_process(LogDirectory(Path(place) / "logs"))
             for kind, command in COMMANDS.items():
-                rows += compared(f"{kind}, logs on {where}", command, count, rounds, surroundings)
+                yield from compared(f"{kind}, logs {where}", command, count, rounds, surroundings)
             surroundings.logs.close()
-    return rows
 
 
-def compared(kind: str, command: Command, count: int, rounds: int, surroundings: Surroundings) -> list[Row]:
-    rows: list[Row] = []
+def compared(kind: str, command: Command, count: int, rounds: int, surroundings: Surroundings) -> Iterator[Row]:
     ratios, starts, cpu = [], [], []
     for _ in range(rounds):
         floor_rate, _ = floor(command, count, AT_ONCE)
@@ -51,10 +55,10 @@ def compared(kind: str, command: Command, count: int, rounds: int, surroundings:
         _, last, used = attempts(command, count, count, surroundings)
         starts.append(last / floor_last)
         cpu.append(used)
-    rows.append((f"{AT_ONCE} at once, {kind}", median(ratios), "at least 0.80 of the floor's rate"))
-    rows.append((f"{count} on one instant, {kind}: last start", median(starts), "at most 1.50 of the floor's"))
-    rows.append((f"{count} on one instant, {kind}: CPU s", median(cpu), "at most 1.0"))
-    return rows
+    bound = "memory" in kind
+    yield Row("run", f"{AT_ONCE} at once, {kind}: rate", median(ratios), "×", at_least=0.8 if bound else None)
+    yield Row("run", f"{count} due, {kind}: last start", median(starts), "×", at_most=1.5 if bound else None)
+    yield Row("run", f"{count} due, {kind}: CPU", median(cpu), " s", at_most=1.0)
 
 
 def floor(command: Command, count: int, at_once: int) -> tuple[float, float]:
@@ -114,8 +118,3 @@ async def _all(requests: list[AttemptRequest], at_once: int, surroundings: Surro
 
     await asyncio.gather(*(worker() for _ in range(at_once)))
     return last
-
-
-if __name__ == "__main__":
-    for name, ratio, remark in run():
-        print(f"{name:52} {ratio:6.2f}  {remark}")
