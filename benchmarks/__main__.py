@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
 from benchmarks import decision, expression, startup
+from benchmarks import run as attempts
 from benchmarks.measure import FULL, TINY, Row, Size, show
 
 Topic = tuple[Callable[[Size], Iterator[Row]], Callable[[], list[str]]]
@@ -17,6 +18,7 @@ TOPICS: dict[str, Topic] = {
     "expression": (expression.run, expression.notes),
     "startup": (startup.run, startup.notes),
     "decision": (decision.run, decision.notes),
+    "run": (attempts.run, attempts.notes),
 }
 
 

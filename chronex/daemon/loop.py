@@ -120,8 +120,9 @@ class Daemon:
 
     async def _attempt(self, launch: Launch) -> None:
         attempt = launch.attempt
+        request = AttemptRequest.of(launch.job, launch.task, launch.occurrence, attempt)
         hooks = self._hooks(attempt)
-        result = await run_attempt(self._request(launch), hooks, self.surroundings)
+        result = await run_attempt(request, hooks, self.surroundings)
         await self._ended(attempt, result, hooks.cancellation)
 
     async def _watch_orphan(self, attempt: Attempt) -> None:
@@ -145,12 +146,6 @@ class Daemon:
         if self._stopping.is_set():
             cancellation.request(reasons.STOPPING)
         return Hooks(record, cancellation)
-
-    def _request(self, launch: Launch) -> AttemptRequest:
-        occurrence = launch.occurrence
-        run = self.store.view(lambda tx: Reading(tx).run(occurrence.job, occurrence.nominal_ms, launch.task.name))
-        assert run is not None, "a launched attempt has its run"
-        return AttemptRequest.of(launch.job, launch.task, occurrence, run, launch.attempt)
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)
@@ -183,32 +178,24 @@ def _names(attempt: Attempt) -> dict[str, Any]:
 
 
 def _end_of(result: AttemptResult, cancel_reason: str) -> AttemptEnd:
-    """An attempt that was stopped because its occurrence ran out of time has timed out, whoever stopped it."""
-    state, retryable = result.state, result.retryable
-    if state is AttemptState.CANCELED and cancel_reason == reasons.EXECUTION_TIMEOUT:
-        state, retryable = AttemptState.TIMEOUT, False
-    return AttemptEnd(
-        state,
-        reason=cancel_reason if result.state is AttemptState.CANCELED else result.error,
-        exit_code=result.exit_code,
-        signal=result.signal,
-        error=result.error,
-        log_bytes=result.log.size,
-        log_dropped=result.log.dropped,
-        retryable=retryable or (state is AttemptState.TIMEOUT and cancel_reason == ""),
-        task_state={name: value for name, value in result.state_changes.items() if value is not None},
-    )
+    """The end in words for people. Stopped because its occurrence ran out of time, an attempt has timed out."""
+    end = result.as_end()
+    if result.state is not AttemptState.CANCELED:
+        return end._replace(reason=result.error)
+    if cancel_reason == reasons.EXECUTION_TIMEOUT:
+        return end._replace(state=AttemptState.TIMEOUT, reason=cancel_reason, retryable=False)
+    return end._replace(reason=cancel_reason or result.error)
 
 
 def _orphan_request(tx: Any, attempt: Attempt) -> AttemptRequest:
     reading = Reading(tx)
-    job, run = reading.job(attempt.job), reading.run(attempt.job, attempt.nominal_ms, attempt.task)
+    job = reading.job(attempt.job)
     occurrence = reading.occurrence(attempt.job, attempt.nominal_ms)
     task = job.task(attempt.task) if job is not None else None
-    if job is None or run is None or occurrence is None or task is None:
+    if job is None or occurrence is None or task is None:
         nominal = attempt.nominal_ms
         return AttemptRequest(
             attempt_id=attempt.id, number=attempt.number, job=attempt.job, task=attempt.task, occurrence_id="",
             nominal_ms=nominal,
         )  # fmt: skip
-    return AttemptRequest.of(job, task, occurrence, run, attempt)
+    return AttemptRequest.of(job, task, occurrence, attempt)

@@ -69,6 +69,8 @@ class Capture:
     A descriptor of -1 is no pipe at all: nothing will come.
     """
 
+    __slots__ = ("_descriptor", "_log", "_redactor", "_watcher", "_widened", "ended")
+
     def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int, log: BoundedLog, secrets: tuple[bytes, ...]):
         self._watcher = watcher_of(loop)
         self._descriptor = descriptor

@@ -19,20 +19,16 @@ class TaskState:
 
     def __init__(self, committed: Mapping[str, str]) -> None:
         self._committed = dict(committed)
-        self.changes: dict[str, str | None] = {}
+        self.changes: dict[str, str] = {}
 
     def get(self, key: str, default: str | None = None) -> str | None:
         """The value as this attempt sees it: its own change first, then what was there before."""
-        value = self.changes[key] if key in self.changes else self._committed.get(key)
-        return default if value is None else value
+        return self.changes.get(key, self._committed.get(key, default))
 
     def set(self, key: str, value: str) -> None:
         if not isinstance(value, str):
             raise TypeError(f"the state {key!r} must be text, not {type(value).__name__}")
         self.changes[key] = value
-
-    def delete(self, key: str) -> None:
-        self.changes[key] = None
 
 
 class TaskLog:

@@ -36,7 +36,7 @@ def judge(request: AttemptRequest, status: int | None, stop: Verdict | None = No
         return Verdict(AttemptState.SUCCESS, Reason.EXITED, False, "", exit_code)
     # A shell reports a signal as 128 plus its number; the rule for retries reads both the same way.
     told = exit_code if exit_code is not None else 128 + (number or 0)
-    retryable = not request.retry_codes or told in request.retry_codes
+    retryable = request.retry_codes is None or told in request.retry_codes
     if number is not None:
         return Verdict(AttemptState.FAILED, Reason.SIGNAL, retryable, f"ended by {_name(number)}", None, number)
     return Verdict(AttemptState.FAILED, Reason.EXIT_CODE, retryable, f"exit code {exit_code}", exit_code)

@@ -175,7 +175,7 @@ def _status_from_proc(pid: int) -> ProcessStatus | None:
     finally:
         os.close(descriptor)
     # The name in parentheses may hold anything, also ") R 1 2 3"; only the last parenthesis closes it.
-    fields = line[line.rindex(b")") + 2 :].split()
+    fields = line[line.rindex(b")") + 2 :].split(None, 20)
     return ProcessStatus(fields[0] in _DEAD_STATES, int(fields[2]), int(fields[3]), int(fields[19]))
 
 

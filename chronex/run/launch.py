@@ -24,7 +24,7 @@ _SHELL = "/bin/sh"
 # The directory and the command are arguments of this text, never part of it. The directory is absolute: a
 # relative one would be looked up in CDPATH, and "-" would mean the one before.
 _CHANGE_AND_BECOME = b'cd "$1" || exit 126; shift; exec "$@"'
-_OUR_DEFAULTS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+_EVERY_SIGNAL = tuple(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 _EXPLANATIONS = {
     errno.EACCES: "permission denied; is it executable?",
@@ -81,7 +81,7 @@ def prepare(command: Command, directory: str | None, variables: Variables) -> In
         where = None if directory is None else os.fsencode(os.path.abspath(directory))
     except UnicodeEncodeError:
         return NotStarted("the command contains text that cannot be written as bytes", retryable=False)
-    if any(b"\0" in argument for argument in (*raw, where or b"")):
+    if b"\0" in b"".join(raw) or (where and b"\0" in where):
         return NotStarted("the command contains a NUL character", retryable=False)
     if where is not None:
         problem = _problem_with_directory(where)
@@ -112,7 +112,7 @@ def start(invocation: Invocation, variables: Variables, output: int) -> int | No
             variables,
             file_actions=actions,
             setsigmask=(),
-            setsigdef=_OUR_DEFAULTS,
+            setsigdef=_EVERY_SIGNAL,
             **_apart(),
         )
     except OSError as problem:

@@ -109,6 +109,8 @@ class BoundedLog:
     Nothing here raises for the sake of the disk: an attempt must not fail because its output cannot be kept.
     """
 
+    __slots__ = ("_attempt_id", "_descriptor", "_directory", "_head", "_lost", "_ring", "_seen", "error", "name")
+
     def __init__(self, directory: LogDirectory, attempt_id: str, limit: int = DEFAULT_LIMIT) -> None:
         self._directory = directory
         self._attempt_id = attempt_id
@@ -173,7 +175,7 @@ class BoundedLog:
         try:
             if self.must_be_put_in_order:
                 dropped = self._put_in_order()
-            size = os.fstat(self._descriptor).st_size
+            size = os.fstat(self._descriptor).st_size if dropped or self.error else self._seen
         except OSError as problem:
             self.error = self.error or f"the log could not be put in order: {problem.strerror}"
         finally:

@@ -35,10 +35,13 @@ class SupervisedProcess(Protocol):
 class Child:
     """Knows when the process ends by its pidfd; where there is none, it looks again and again."""
 
+    __slots__ = ("_loop", "_on_exit", "_pidfd", "_reaped", "_watcher", "identity", "pid")
+
     unknown_because = "another part of this program took it"
 
     def __init__(self, loop: asyncio.AbstractEventLoop, identity: ProcessIdentity) -> None:
         self._loop = loop
+        self._watcher = watcher_of(loop)
         self.identity = identity
         self.pid = pid = identity.pid
         self._reaped = False
@@ -52,7 +55,7 @@ class Child:
         """`on_exit` gets the wait status once, after the process was reaped; None where another took it."""
         self._on_exit = on_exit
         if self._pidfd >= 0:
-            watcher_of(self._loop).add(self._pidfd, self._reap)
+            self._watcher.add(self._pidfd, self._reap)
         else:
             self._look(_FIRST_LOOK_S)
 
@@ -70,7 +73,7 @@ class Child:
             return False
         self._reaped = True
         if self._pidfd >= 0:
-            watcher_of(self._loop).remove(self._pidfd)
+            self._watcher.remove(self._pidfd)
         if self._on_exit is not None:
             self._on_exit(status)
         return True

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Run, Task
+from chronex.engine.orders import AttemptEnd
+from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Task
 from chronex.model.records import Command
 from chronex.run.logfile import DEFAULT_LIMIT, LogSummary
 
@@ -63,13 +64,15 @@ class AttemptRequest:
     timeout_ms: int | None = None
     grace_ms: int = DEFAULT_GRACE_MS
     success_codes: tuple[int, ...] = (0,)
-    retry_codes: tuple[int, ...] = ()
+    retry_codes: tuple[int, ...] | None = None
     leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
     log_limit: int = DEFAULT_LIMIT
     extra_environment: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: Job, task: Task, occurrence: Occurrence, run: Run, attempt: Attempt) -> AttemptRequest:
+    def of(
+        cls, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, idempotency_key: str = ""
+    ) -> AttemptRequest:
         """The attempt as the records have it; what they do not hold is set with `dataclasses.replace`."""
         return cls(
             attempt_id=attempt.id,
@@ -86,11 +89,11 @@ class AttemptRequest:
             parameters=occurrence.parameters,
             span_start_ms=occurrence.span_start_ms,
             span_end_ms=occurrence.span_end_ms,
-            idempotency_key=run.idempotency_key,
+            idempotency_key=idempotency_key,
             timeout_ms=job.timeout_for(task),
             grace_ms=DEFAULT_GRACE_MS if job.grace_ms is None else job.grace_ms,
             success_codes=task.success_codes,
-            retry_codes=task.retry_codes or (),
+            retry_codes=task.retry_codes,
         )
 
 
@@ -99,7 +102,7 @@ class AttemptResult:
     """How an attempt ended. `retryable` says whether trying again may help; the retry policy decides.
 
     `leftovers` are processes of the attempt that outlived its main process; `leftovers_killed` of them are gone.
-    `state_changes` (callables only) belong into the transaction that records the success; None deletes a key.
+    `state_changes` (callables only) belong into the transaction that records the success.
     """
 
     state: AttemptState
@@ -116,7 +119,21 @@ class AttemptResult:
     log: LogSummary = field(default_factory=LogSummary)
     leftovers: tuple[ProcessIdentity, ...] = ()
     leftovers_killed: int = 0
-    state_changes: Mapping[str, str | None] = field(default_factory=dict)
+    state_changes: Mapping[str, str] = field(default_factory=dict)
+
+    def as_end(self) -> AttemptEnd:
+        """What the engine records of it."""
+        return AttemptEnd(
+            state=self.state,
+            reason=self.reason,
+            exit_code=self.exit_code,
+            signal=self.signal,
+            error=self.error,
+            log_bytes=self.log.size,
+            log_dropped=self.log.dropped,
+            retryable=self.retryable,
+            task_state=dict(self.state_changes) or None,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import threading
 from collections.abc import Callable
@@ -17,37 +16,44 @@ Listener = Callable[[], None]
 class Cancellation:
     """The wish that an attempt should end. Wished for on the event loop; seen from every thread."""
 
-    def __init__(self) -> None:
-        self._wished = threading.Event()
-        self._listeners: list[Listener] = []
-        self.reason = ""
+    __slots__ = ("_listeners", "_waiters", "reason", "requested")
 
-    @property
-    def requested(self) -> bool:
-        return self._wished.is_set()
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason = ""
+        self._listeners: list[Listener] = []
+        self._waiters: list[threading.Event] = []  # one for each thread that waits; commands have none
 
     def request(self, reason: str = "") -> None:
         """The first reason stays."""
-        if self._wished.is_set():
+        if self.requested:
             return
         self.reason = reason
-        self._wished.set()
+        self.requested = True
+        for waiter in tuple(self._waiters):
+            waiter.set()
         for listener in tuple(self._listeners):
             listener()
 
     def wait(self, timeout: float | None = None) -> bool:
         """For threads: wait until the end is wished for; False where `timeout` seconds passed first."""
-        return self._wished.wait(timeout)
+        waiter = threading.Event()
+        self._waiters.append(waiter)
+        # Looked at after entering: a wish that came before has not set this waiter.
+        if not self.requested:
+            waiter.wait(timeout)
+        self._waiters.remove(waiter)
+        return self.requested
 
     def listen(self, listener: Listener) -> None:
         """Called once, at once where the wish is there already."""
-        if self._wished.is_set():
+        if self.requested:
             listener()
         else:
             self._listeners.append(listener)
 
     def forget(self, listener: Listener) -> None:
-        with contextlib.suppress(ValueError):
+        if listener in self._listeners:
             self._listeners.remove(listener)
 
 
@@ -57,6 +63,8 @@ class Signalled(Protocol):
 
 class Stopper:
     """TERM to the group, KILL after the grace. The first reason to stop is the one that is recorded."""
+
+    __slots__ = ("_grace_s", "_loop", "_target", "_timer", "kill_at", "verdict")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, target: Signalled, grace_ms: int) -> None:
         self._loop = loop

@@ -7,7 +7,6 @@ needs them twice. Here one epoll object is the loop's only reader, and attempts 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import select
 from collections.abc import Callable
 from typing import Protocol
@@ -41,8 +40,7 @@ class EpollWatcher:
 
     def remove(self, descriptor: int) -> None:
         if self._callbacks.pop(descriptor, None) is not None:
-            with contextlib.suppress(OSError):  # the loop is closed, and everything with it
-                self._epoll.unregister(descriptor)
+            self._epoll.unregister(descriptor)
 
     def dispatch(self) -> None:
         for descriptor, _ in self._epoll.poll(0, _EVENTS_PER_TURN):

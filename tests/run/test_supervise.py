@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from chronex.model import Attempt as AttemptRecord
-from chronex.model import AttemptState, Job, Occurrence, Run, Task
+from chronex.model import AttemptState, Job, Occurrence, Task
 from chronex.run import (
     AttemptRequest,
     Cancellation,
@@ -43,6 +43,7 @@ from tests.run.requests import outcome, output, python, request
         ("exit 0", {"success_codes": (3,)}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 0, None)),
         ("exit 75", {"retry_codes": (75,)}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 75, None)),
         ("exit 1", {"retry_codes": (75,)}, (AttemptState.FAILED, Reason.EXIT_CODE, False, 1, None)),
+        ("exit 1", {"retry_codes": ()}, (AttemptState.FAILED, Reason.EXIT_CODE, False, 1, None)),
         ("kill -9 $$", {}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 9)),
         ("kill -15 $$", {"retry_codes": (143,)}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 15)),
         ("kill -15 $$", {"retry_codes": (1,)}, (AttemptState.FAILED, Reason.SIGNAL, False, None, 15)),
@@ -55,6 +56,8 @@ async def test_exit_codes_decide(
     result = await outcome(surroundings, command, **rules)
     assert (result.state, result.reason, result.retryable, result.exit_code, result.signal) == expected
     assert (result.error == "") == (result.state is AttemptState.SUCCESS)
+    end = result.as_end()
+    assert (end.state, end.reason, end.retryable, end.exit_code, end.signal, end.task_state) == (*expected, None)
 
 
 async def test_the_identity_is_reported_while_the_process_lives(surroundings: Surroundings) -> None:
@@ -399,14 +402,22 @@ def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surrou
 
 
 def test_a_request_is_made_from_the_records() -> None:
-    task = Task(name="dump", run=("pg_dump",), env={"A": "1"}, secrets=("S",), directory="/d", metadata={"k": "task"})
+    task = Task(
+        name="dump",
+        run=("pg_dump",),
+        env={"A": "1"},
+        secrets=("S",),
+        directory="/d",
+        metadata={"k": "task"},
+        success_codes=(0, 4),
+        retry_codes=(75,),
+    )
     job = Job(id="backup", schedule="@daily", tasks=(task,), task_timeout_ms=5000, metadata={"k": "job", "j": "x"})
     occurrence = Occurrence(job="backup", nominal_ms=1000, due_ms=1000, parameters={"p": "v"}, span_start_ms=1)
     attempt = AttemptRecord(job="backup", nominal_ms=1000, task="dump", number=2)
-    run = Run(job="backup", nominal_ms=1000, task="dump", idempotency_key="k")
-    made = AttemptRequest.of(job, task, occurrence, run, attempt)
+    made = AttemptRequest.of(job, task, occurrence, attempt, "k")
     assert (made.attempt_id, made.number, made.occurrence_id) == (attempt.id, 2, occurrence.id)
     assert (made.command, made.env, made.secrets, made.directory) == (("pg_dump",), {"A": "1"}, ("S",), "/d")
     assert (made.metadata, made.parameters) == ({"k": "task", "j": "x"}, {"p": "v"})
     assert (made.timeout_ms, made.grace_ms, made.span_start_ms) == (5000, 30_000, 1)
-    assert made.idempotency_key == "k"
+    assert (made.success_codes, made.retry_codes, made.idempotency_key) == ((0, 4), (75,), "k")
