@@ -24,26 +24,27 @@ ENVIRONMENT = {
 }
 
 
-def run(command: str) -> str:
+def run(command: str, directory: Path) -> str:
+    env = {**ENVIRONMENT, "CHRONEX_STORE": str(directory / "store")}
     done = subprocess.run(
-        ["/bin/sh", "-c", command], capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False
+        ["/bin/sh", "-c", command], capture_output=True, text=True, env=env, cwd=directory, timeout=60, check=False
     )
     assert done.returncode in (0, 1), done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr
 
 
-def executed(block: str) -> str:
+def executed(block: str, directory: Path) -> str:
     """The block with each command followed by what it really prints."""
     commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-    return "".join(f"$ {command}\n{run(command)}" for command in commands)
+    return "".join(f"$ {command}\n{run(command, directory)}" for command in commands)
 
 
-def test_every_console_block_shows_what_its_commands_print() -> None:
+def test_every_console_block_shows_what_its_commands_print(tmp_path: Path) -> None:
     text = README.read_text()
     blocks = CONSOLE.findall(text)
     assert len(blocks) >= 6
-    fresh = CONSOLE.sub(lambda match: f"```console\n{executed(match[1])}```", text)
+    fresh = CONSOLE.sub(lambda match: f"```console\n{executed(match[1], tmp_path)}```", text)
     if os.environ.get("CHRONEX_UPDATE_README"):
         README.write_text(fresh)
     assert README.read_text() == fresh
