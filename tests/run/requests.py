@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,3 +39,8 @@ async def outcome(surroundings: Surroundings, command: Command, **changes: Any) 
 
 def output(surroundings: Surroundings, result: AttemptResult) -> bytes:
     return (Path(surroundings.logs.path) / result.log.name).read_bytes() if result.log.name else b""
+
+
+def children() -> set[int]:
+    """Of the main thread, which starts them all; living and dead."""
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}

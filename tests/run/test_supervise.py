@@ -30,7 +30,7 @@ from chronex.run import (
     run_attempt,
 )
 from chronex.run.leftovers import find_leftovers
-from tests.run.requests import outcome, output, python, request
+from tests.run.requests import children, outcome, output, python, request
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,7 @@ async def test_no_zombie_lasts(surroundings: Surroundings, count: int) -> None:
 
 
 def _zombies() -> set[int]:
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return {int(pid) for pid in children if (status := identity.status_of(int(pid))) and status.dead}
+    return {pid for pid in children() if (status := identity.status_of(pid)) and status.dead}
 
 
 async def test_without_pidfds_everything_works_a_little_later(
@@ -387,14 +386,17 @@ async def test_many_starts_at_once_leave_the_loop_its_turns(surroundings: Surrou
 
 
 def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surroundings) -> None:
+    others = children()
+
     async def cut_short() -> None:
         attempts = [asyncio.create_task(outcome(surroundings, ("true",))) for _ in range(40)]
         await asyncio.sleep(0)
         for attempt in attempts:
             attempt.cancel()
         await asyncio.gather(*attempts, return_exceptions=True)
-        while _zombies() or Path(f"/proc/self/task/{os.getpid()}/children").read_text():
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(5):
+            while children() - others:
+                await asyncio.sleep(0.01)
 
     for _ in range(3):
         asyncio.run(cut_short())
