@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -54,3 +56,15 @@ def test_an_unknown_dialect_or_zone_is_named() -> None:
         chronex.parse("* * * * *", dialect="quartz")
     with pytest.raises(chronex.UnknownZoneError, match="Mars/Base"):
         chronex.parse("* * * * *", tz="Mars/Base")
+
+
+@pytest.mark.parametrize(
+    "text", ["0 9 * * MON-FRI {jitter:30s}", "TZ=Asia/Seoul @daily", "@every 5m", "R/2027-01-01T00:00/P1M"]
+)
+def test_an_expression_that_was_used_can_be_pickled_and_copied(text: str) -> None:
+    expression = chronex.parse(text, tz="Europe/Berlin")
+    moment = datetime(2027, 1, 1, tzinfo=UTC)
+    expected = expression.next(moment)
+    for twin in (pickle.loads(pickle.dumps(expression)), copy.deepcopy(expression)):
+        assert twin == expression
+        assert twin.next(moment) == expected

@@ -50,6 +50,10 @@ class Expression:
     def __hash__(self) -> int:
         return hash(self._meaning_key())
 
+    def __reduce__(self) -> tuple[type[Expression], tuple[Meaning, tzinfo]]:
+        """Copies and pickles carry the meaning; what was looked up on the way is looked up again."""
+        return Expression, (self.meaning, self._default.tzinfo)
+
     def _meaning_key(self) -> tuple[object, ...]:
         if self._key is None:
             self._key = self.meaning.meaning_key()
