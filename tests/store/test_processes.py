@@ -110,7 +110,8 @@ def survive(path: Path, processes: int, seconds: float) -> None:
         kept = {key.decode(): int(value[:9]) for rows in all_rows(store) for key, value in rows}
         assert all(kept[key] >= step for key, step in campaign.said.items())
         space = store.space()
-        assert space.file_bytes < 2 * max(space.used_bytes, 1 << 20), space
+        # In a store of a megabyte the pages that a killed reader pinned for a moment weigh more than the data.
+        assert space.file_bytes < 2 * max(space.used_bytes, 4 << 20), space
         assert len(store.environment().lmdb.readers().splitlines()) < 128
 
 
