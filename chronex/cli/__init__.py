@@ -8,11 +8,11 @@ import sys
 
 def main() -> None:
     """Run a command; whatever happens, the user sees sentences and an exit code, never a traceback."""
-    from chronex.cli.app import app
+    from chronex.cli.app import app_for
     from chronex.errors import ChronexError
 
     try:
-        code = app(standalone_mode=False)
+        code = app_for(sys.argv[1:])(standalone_mode=False)
     except ChronexError as error:
         _say(str(error))
         code = 2

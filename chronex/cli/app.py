@@ -1,20 +1,44 @@
 """The commands and their options. Each does its work in a module of its own, imported when it runs."""
 
-from __future__ import annotations
+# Annotations are values here, not text: typer would evaluate each one again at every start.
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-app = typer.Typer(
-    name="chronex",
-    help="Cron you can see, explain and trust.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+Function = TypeVar("Function", bound=Callable[..., Any])
+COMMANDS: dict[str, Callable[..., Any]] = {}
+
+
+def command(name: str) -> Callable[[Function], Function]:
+    """Put a function into the table of commands."""
+
+    def keep(function: Function) -> Function:
+        COMMANDS[name] = function
+        return function
+
+    return keep
+
+
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The program for these arguments. Building a command costs a millisecond, so only the one asked for is built;
+    where none is recognised, all are, for help and for the error message."""
+    app = typer.Typer(
+        name="chronex",
+        help="Cron you can see, explain and trust.",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(root)
+    asked = arguments[0] if arguments else ""
+    for name in [asked] if asked in COMMANDS else COMMANDS:
+        app.command(name)(COMMANDS[name])
+    return app
+
 
 Dialect = Annotated[str, typer.Option(help="The language of the expression: chronex or posix.", metavar="DIALECT")]
 Zone = Annotated[
@@ -26,7 +50,6 @@ Since = Annotated[
 Text = Annotated[str, typer.Argument(help="The expression, in quotes.", metavar="EXPR")]
 
 
-@app.callback(invoke_without_command=True)
 def root(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
@@ -35,7 +58,7 @@ def root(
         raise typer.Exit
 
 
-@app.command("version")
+@command("version")
 def show_version() -> None:
     """Show the version.
 
@@ -47,7 +70,7 @@ def show_version() -> None:
     out(f"chronex {__version__}")
 
 
-@app.command()
+@command("explain")
 def explain(
     text: Text,
     count: Annotated[int, typer.Option("-n", "--count", help="How many runs.", min=0, max=1000)] = 10,
@@ -77,7 +100,7 @@ def explain(
     raise typer.Exit(run_explain(text, count, since, tz, identity, dialect, form, asked))
 
 
-@app.command("next")
+@command("next")
 def next_runs(
     text: Text,
     count: Annotated[int, typer.Option("-n", "--count", help="How many instants.", min=1, max=1_000_000)] = 1,
@@ -94,7 +117,7 @@ def next_runs(
     raise typer.Exit(run_next(text, count, since, tz, dialect))
 
 
-@app.command()
+@command("lint")
 def lint(
     texts: Annotated[
         list[str] | None,
@@ -118,7 +141,7 @@ def lint(
     raise typer.Exit(run_lint(texts or [], form, fix, fail_on, tz, now, dialect))
 
 
-@app.command()
+@command("fmt")
 def fmt(
     texts: Annotated[list[str], typer.Argument(help="Expressions, in quotes.", metavar="EXPR…")],
     dialect: Dialect = "chronex",
@@ -141,7 +164,7 @@ StorePath = Annotated[
 Form = Annotated[str, typer.Option("--format", help="text or json.", metavar="FORMAT")]
 
 
-@app.command()
+@command("doctor")
 def doctor(
     store: StorePath = None,
     form: Form = "text",
@@ -161,7 +184,7 @@ def doctor(
     raise typer.Exit(store_commands.doctor(store_path(store, os.environ), form, repair))
 
 
-@app.command()
+@command("backup")
 def backup(
     file: Annotated[str, typer.Argument(help="The file to write.", metavar="FILE")],
     store: StorePath = None,
@@ -182,7 +205,7 @@ def backup(
     raise typer.Exit(store_commands.backup(store_path(store, os.environ), Path(file), form))
 
 
-@app.command()
+@command("restore")
 def restore(
     file: Annotated[str, typer.Argument(help="A file that backup wrote.", metavar="FILE")],
     store: StorePath = None,
@@ -209,7 +232,7 @@ Config = Annotated[
 ]
 
 
-@app.command()
+@command("init")
 def init(
     config: Annotated[str, typer.Option("--config", help="Where to write it.", metavar="FILE")] = "chronex.toml",
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
@@ -225,7 +248,7 @@ def init(
     raise typer.Exit(write_starter(Path(config), force))
 
 
-@app.command()
+@command("apply")
 def apply(
     file: Annotated[str | None, typer.Argument(help="The job file (default: as for run).", metavar="FILE")] = None,
     store: StorePath = None,
@@ -239,7 +262,7 @@ def apply(
     raise typer.Exit(run_apply(file, store))
 
 
-@app.command()
+@command("run")
 def run(
     config: Config = None,
     store: StorePath = None,
@@ -259,7 +282,7 @@ def run(
     raise typer.Exit(run_daemon(config, store, once=once, duration=duration, log_format=log_format))
 
 
-@app.command("list")
+@command("list")
 def list_jobs(store: StorePath = None, form: Form = "text") -> None:
     """List the jobs of the store and when each runs next.
 
@@ -272,7 +295,7 @@ def list_jobs(store: StorePath = None, form: Form = "text") -> None:
     raise typer.Exit(run_list(store, form))
 
 
-@app.command()
+@command("history")
 def history(
     job: Annotated[str | None, typer.Argument(help="Only this job.", metavar="JOB")] = None,
     count: Annotated[int, typer.Option("-n", "--count", help="How many.", min=1, max=100_000)] = 20,
