@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
-from benchmarks import decision, expression, startup
+from benchmarks import decision, expression, startup, store
 from benchmarks import run as attempts
 from benchmarks.measure import FULL, TINY, Row, Size, show
 
@@ -18,6 +18,7 @@ TOPICS: dict[str, Topic] = {
     "expression": (expression.run, expression.notes),
     "startup": (startup.run, startup.notes),
     "decision": (decision.run, decision.notes),
+    "store": (store.run, store.notes),
     "run": (attempts.run, attempts.notes),
 }
 
