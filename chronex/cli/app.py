@@ -2,7 +2,9 @@
 
 # Annotations are values here, not text: typer would evaluate each one again at every start.
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -164,6 +166,15 @@ StorePath = Annotated[
 Form = Annotated[str, typer.Option("--format", help="text or json.", metavar="FORMAT")]
 
 
+def _store_for(option: str | None, form: str) -> Path:
+    """Where the store is, once the format is known to be one."""
+    from chronex.cli.expressions import choose
+    from chronex.cli.places import store_path
+
+    choose("--format", form, ("text", "json"))
+    return store_path(option, os.environ)
+
+
 @command("doctor")
 def doctor(
     store: StorePath = None,
@@ -174,14 +185,9 @@ def doctor(
 
     Example: chronex doctor --format json
     """
-    import os
-
     from chronex.cli import store_commands
-    from chronex.cli.expressions import choose
-    from chronex.cli.places import store_path
 
-    choose("--format", form, ("text", "json"))
-    raise typer.Exit(store_commands.doctor(store_path(store, os.environ), form, repair))
+    raise typer.Exit(store_commands.doctor(_store_for(store, form), form, repair))
 
 
 @command("backup")
@@ -194,15 +200,9 @@ def backup(
 
     Example: chronex backup chronex.backup
     """
-    import os
-    from pathlib import Path
-
     from chronex.cli import store_commands
-    from chronex.cli.expressions import choose
-    from chronex.cli.places import store_path
 
-    choose("--format", form, ("text", "json"))
-    raise typer.Exit(store_commands.backup(store_path(store, os.environ), Path(file), form))
+    raise typer.Exit(store_commands.backup(_store_for(store, form), Path(file), form))
 
 
 @command("restore")
@@ -215,15 +215,9 @@ def restore(
 
     Example: chronex restore chronex.backup
     """
-    import os
-    from pathlib import Path
-
     from chronex.cli import store_commands
-    from chronex.cli.expressions import choose
-    from chronex.cli.places import store_path
 
-    choose("--format", form, ("text", "json"))
-    raise typer.Exit(store_commands.restore(store_path(store, os.environ), Path(file), form))
+    raise typer.Exit(store_commands.restore(_store_for(store, form), Path(file), form))
 
 
 Config = Annotated[
@@ -241,8 +235,6 @@ def init(
 
     Example: chronex init
     """
-    from pathlib import Path
-
     from chronex.cli.init import init as write_starter
 
     raise typer.Exit(write_starter(Path(config), force))

@@ -16,7 +16,7 @@ from chronex.cli.explain import iso_utc
 from chronex.cli.places import job_file_path, store_path
 from chronex.cli.terminal import err, inert, out
 from chronex.engine.clock import wall_ms
-from chronex.engine.jobfile import JobFile, JobFileError, read_job_file, read_triggers
+from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
 from chronex.engine.ledger import Reading
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreInUseError
@@ -86,11 +86,11 @@ def run_daemon(config: str | None, store: str | None, *, once: bool, duration: s
     found = load_or_tell(config) if config is not None or path.exists() else None
     if found is None and (config is not None or path.exists()):
         return 2
-    places = found.settings.max_concurrent_jobs if found is not None else 50
+    settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
     try:
         return run_headless(
-            store_path(store, os.environ), jobs, places, _teller(log_format), once=once, seconds=seconds
+            store_path(store, os.environ), jobs, settings, _teller(log_format), once=once, seconds=seconds
         )
     except StoreInUseError as error:
         err(f"chronex: {error}")

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from chronex.daemon.loop import Daemon, Tell
 from chronex.engine.clock import wall_ms
+from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, Node
@@ -22,7 +23,13 @@ from chronex_store.daemon_lock import acquire_daemon_lock
 
 
 def run_headless(
-    store_path: Path, jobs: Iterable[Job] | None, places: int, tell: Tell, *, once: bool, seconds: float | None
+    store_path: Path,
+    jobs: Iterable[Job] | None,
+    settings: SchedulerSettings,
+    tell: Tell,
+    *,
+    once: bool,
+    seconds: float | None,
 ) -> int:
     """Run until stopped; StoreInUseError when another daemon holds the store."""
     if not store_path.exists():
@@ -33,8 +40,8 @@ def run_headless(
         node = _this_node()
         logs = LogDirectory(store_path / "logs")
         surroundings = Surroundings.of_this_process(logs)
-        engine = Engine(store, node.id, places)
-        asyncio.run(_run(Daemon(store, engine, surroundings, node, tell), once=once, seconds=seconds))
+        engine = Engine(store, node.id, settings.max_concurrent_jobs)
+        asyncio.run(_run(Daemon(store, engine, surroundings, node, settings, tell), once=once, seconds=seconds))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,12 +11,13 @@ from msgspec.structs import replace
 
 from chronex.daemon.waking import Wakefulness
 from chronex.engine import journal, reasons
+from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.ports import Store, Transaction
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
-from chronex.model.records import Attempt, Event, Node
+from chronex.model.records import Attempt, Event, Job, Node, Occurrence, Task
 from chronex.model.states import AttemptState
 from chronex.run import (
     AttemptRequest,
@@ -37,7 +39,16 @@ Tell = Callable[[str, dict[str, Any]], None]
 class Daemon:
     """One node at work on a store."""
 
-    def __init__(self, store: Store, engine: Engine, surroundings: Surroundings, node: Node, tell: Tell) -> None:
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        surroundings: Surroundings,
+        node: Node,
+        settings: SchedulerSettings,
+        tell: Tell,
+    ) -> None:
+        self.settings = settings
         self.store, self.engine, self.node, self.tell = store, engine, node, tell
         self.surroundings, self.clock = surroundings, surroundings.clock
         self._cancellations: dict[str, Cancellation] = {}
@@ -120,19 +131,40 @@ class Daemon:
 
     async def _attempt(self, launch: Launch) -> None:
         attempt = launch.attempt
-        request = AttemptRequest.of(launch.job, launch.task, launch.occurrence, attempt)
+        request = self._request(launch.job, launch.task, launch.occurrence, attempt)
         hooks = self._hooks(attempt)
         result = await run_attempt(request, hooks, self.surroundings)
         await self._ended(attempt, result, hooks.cancellation)
 
+    def _request(self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt) -> AttemptRequest:
+        """The attempt with the scheduler's own settings where the job has none."""
+        request = AttemptRequest.of(job, task, occurrence, attempt)
+        grace = self.settings.grace_ms if job.grace_ms is None else job.grace_ms
+        return dataclasses.replace(request, grace_ms=grace, log_limit=self.settings.logs.max_bytes)
+
     async def _watch_orphan(self, attempt: Attempt) -> None:
-        request = self.store.view(lambda tx: _orphan_request(tx, attempt))
+        request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         assert attempt.process is not None, "only a known process is adopted"
         hooks = self._hooks(attempt)
         self.tell("attempt adopted", _names(attempt))
         started = attempt.started_ms or attempt.created_ms
         result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)
         await self._ended(attempt, result, hooks.cancellation)
+
+    def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
+        """What a dead daemon had started, as far as the records still tell."""
+        job, occurrence = reading.job(attempt.job), reading.occurrence(attempt.job, attempt.nominal_ms)
+        task = job.task(attempt.task) if job is not None else None
+        if job is not None and occurrence is not None and task is not None:
+            return self._request(job, task, occurrence, attempt)
+        return AttemptRequest(
+            attempt_id=attempt.id,
+            number=attempt.number,
+            job=attempt.job,
+            task=attempt.task,
+            occurrence_id="",
+            nominal_ms=attempt.nominal_ms,
+        )
 
     def _hooks(self, attempt: Attempt) -> Hooks:
         async def record(started: Started) -> None:
@@ -185,17 +217,3 @@ def _end_of(result: AttemptResult, cancel_reason: str) -> AttemptEnd:
     if cancel_reason == reasons.EXECUTION_TIMEOUT:
         return end._replace(state=AttemptState.TIMEOUT, reason=cancel_reason, retryable=False)
     return end._replace(reason=cancel_reason or result.error)
-
-
-def _orphan_request(tx: Any, attempt: Attempt) -> AttemptRequest:
-    reading = Reading(tx)
-    job = reading.job(attempt.job)
-    occurrence = reading.occurrence(attempt.job, attempt.nominal_ms)
-    task = job.task(attempt.task) if job is not None else None
-    if job is None or occurrence is None or task is None:
-        nominal = attempt.nominal_ms
-        return AttemptRequest(
-            attempt_id=attempt.id, number=attempt.number, job=attempt.job, task=attempt.task, occurrence_id="",
-            nominal_ms=nominal,
-        )  # fmt: skip
-    return AttemptRequest.of(job, task, occurrence, attempt)

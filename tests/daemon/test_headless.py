@@ -110,6 +110,17 @@ def test_term_cancels_records_and_exits_0(machine: Machine) -> None:
     assert "the scheduler was stopped" in {row["reason"] for row in machine.history()}
 
 
+def test_the_grace_period_of_the_file_is_kept(machine: Machine) -> None:
+    stubborn = "trap '' TERM; while :; do sleep 0.05; done"
+    machine.write(f'[scheduler]\ngrace_period = "300ms"\n[jobs.stubborn]\n{EVERY_SECOND}run = "{stubborn}"\n')
+    daemon = machine.start()
+    until_told(daemon, "attempt started")
+    asked = time.monotonic()
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=15) == 0
+    assert time.monotonic() - asked < 5, "killed after its grace of 300 ms, not after the default of 30 s"
+
+
 def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: Machine) -> None:
     release = machine.directory / "release"
     machine.write(f"[jobs.slow]\n{EVERY_SECOND}run = \"while [ ! -e '{release}' ]; do sleep 0.05; done\"\n")
