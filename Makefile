@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q chronex store || true
+	@$(BIN)/python -m compileall -q chronex chronex_tui store || true
 	@touch $(STAMP)
 
 run: setup  ## show the product on an example

@@ -1,0 +1,1 @@
+"""The dashboard: pure view models first, then the widgets and screens that show them."""
