@@ -1,0 +1,101 @@
+"""Commands on expressions: version, explain, next, lint, fmt."""
+
+# Annotations are values here, not text: typer would evaluate each one again at every start.
+
+from typing import Annotated
+
+import typer
+
+from chronex.cli.surface.options import Dialect, Since, Text, Zone
+
+
+def show_version() -> None:
+    """Show the version.
+
+    Example: chronex version
+    """
+    from chronex.cli.terminal import out
+    from chronex.version import __version__
+
+    out(f"chronex {__version__}")
+
+
+def explain(
+    text: Text,
+    count: Annotated[int, typer.Option("-n", "--count", help="How many runs.", min=0, max=1000)] = 10,
+    since: Since = None,
+    tz: Zone = None,
+    identity: Annotated[str | None, typer.Option("--id", help="The job's id, for stagger and spread.")] = None,
+    dialect: Dialect = "chronex",
+    form: Annotated[str, typer.Option("--format", help="text or json.", metavar="FORMAT")] = "text",
+    spread: Annotated[str | None, typer.Option(help="Spread each run over a window of this length.")] = None,
+    mode: Annotated[str, typer.Option(help="Where the window lies: after, around or before.")] = "after",
+    dist: Annotated[
+        str, typer.Option(help="uniform, skewEarly[:S], skewLate[:S], normal[:…], exponential[:…].")
+    ] = "uniform",
+    seed: Annotated[str, typer.Option(help="How long a choice lasts: stable, daily or weekly.")] = "stable",
+    salt: Annotated[str, typer.Option(help="Changes every choice.")] = "",
+    only: Annotated[str, typer.Option(help="Clauses that must hold, such as dow=MON-FRI;between=08:00-20:00.")] = "",
+    avoid: Annotated[str, typer.Option(help="Clauses that must not hold.")] = "",
+) -> None:
+    """Say what an expression means, when it fires, and what clock changes do to it.
+
+    Example: chronex explain "TZ=Asia/Seoul 0 9 * * MON-FRI <jitter:30s>" -n 3
+    """
+    from chronex.cli.expressions import run_explain
+    from chronex.cli.spread import SpreadOptions
+
+    asked = None if spread is None else SpreadOptions(spread, mode, dist, seed, salt, only, avoid)
+    raise typer.Exit(run_explain(text, count, since, tz, identity, dialect, form, asked))
+
+
+def next_runs(
+    text: Text,
+    count: Annotated[int, typer.Option("-n", "--count", help="How many instants.", min=1, max=1_000_000)] = 1,
+    since: Since = None,
+    tz: Zone = None,
+    dialect: Dialect = "chronex",
+) -> None:
+    """Print the next instants, one ISO 8601 time a line, for scripts.
+
+    Example: chronex next "0 9 * * MON-FRI" -n 3 --from 2027-01-01 --tz Europe/Berlin
+    """
+    from chronex.cli.expressions import run_next
+
+    raise typer.Exit(run_next(text, count, since, tz, dialect))
+
+
+def lint(
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Expressions; none or - reads one a line from standard input.", metavar="EXPR…"),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="text, json, gcc, github or sarif.", metavar="FORMAT")
+    ] = "text",
+    fix: Annotated[bool, typer.Option("--fix", help="Print the expressions with every fix applied.")] = False,
+    fail_on: Annotated[str, typer.Option(help="Exit 1 from this severity on: warning or error.")] = "warning",
+    tz: Zone = None,
+    now: Annotated[str | None, typer.Option(help="Judge dates from this ISO 8601 time.", metavar="TIME")] = None,
+    dialect: Dialect = "chronex",
+) -> None:
+    """Find mistakes and surprises in expressions. Exit 0: none, 1: found, 2: bad usage.
+
+    Example: chronex lint "0 0 13 * *" --tz UTC
+    """
+    from chronex.cli.lint import run_lint
+
+    raise typer.Exit(run_lint(texts or [], form, fix, fail_on, tz, now, dialect))
+
+
+def fmt(
+    texts: Annotated[list[str], typer.Argument(help="Expressions, in quotes.", metavar="EXPR…")],
+    dialect: Dialect = "chronex",
+) -> None:
+    """Print expressions in canonical form.
+
+    Example: chronex fmt "0 09 * * mon-fri <jitter:90s>"
+    """
+    from chronex.cli.expressions import run_fmt
+
+    raise typer.Exit(run_fmt(texts, dialect))
