@@ -145,7 +145,7 @@ class _Step:
             elif not fate.runs:
                 state = OccurrenceState.SKIPPED if fate.reason == reasons.UNSCHEDULABLE else OccurrenceState.MISSED
                 self.progress.end_unstarted(occurrence, state, fate.reason)
-            elif job.paused:
+            elif job.is_paused_at(self.ledger.now_ms):
                 self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, _paused(job))
             elif occurrence.due_ms <= self.ledger.now_ms:
                 self._admit(occurrence)

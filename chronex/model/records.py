@@ -101,6 +101,10 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     created_ms: int = 0
     updated_ms: int = 0
 
+    def is_paused_at(self, now_ms: int) -> bool:
+        """A pause with an end is over by itself when the end has come."""
+        return self.paused and (self.paused_until_ms is None or now_ms < self.paused_until_ms)
+
     def retry_for(self, task: Task) -> RetryPolicy:
         return task.retry if task.retry is not None else self.retry
 
@@ -231,6 +235,7 @@ class Node(Struct, frozen=True, omit_defaults=True, kw_only=True):
     host: str = ""
     epoch: int = 0
     chronex: str = ""
+    places: int = 0  # so many occurrences it runs at once; 0 where it was not told
     started_ms: int = 0
     seen_ms: int = 0
     stopped_ms: int | None = None
