@@ -15,7 +15,7 @@ from chronex.engine.retries import retry_at
 from chronex.engine.schedule import is_interval, options_of, schedule_of
 from chronex.model.policies import Cadence, FailureStrategy, TaskMode
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
-from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
+from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
 
 # A task that takes the scheduler down with it is not tried for ever.
 _MOST_CRASHES = 3
@@ -105,12 +105,10 @@ class Progress:
     def _start_run(self, job: Job, occurrence: Occurrence, task: Task) -> None:
         run = self.ledger.run(occurrence.job, occurrence.nominal_ms, task.name)
         assert run is not None, "every task of a running occurrence has its run"
-        claimed = self.ledger.advance(
-            run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None
-        )
-        number = claimed.attempts + 1
-        now = self.ledger.now_ms
-        self.ledger.advance(claimed, RunState.RUNNING, attempts=number, started_ms=claimed.started_ms or now)
+        number, now = run.attempts + 1, self.ledger.now_ms
+        claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
+        running = advance(claimed, RunState.RUNNING, attempts=number, started_ms=run.started_ms or now)
+        self.ledger.put(running)
         attempt = Attempt(
             job=occurrence.job,
             nominal_ms=occurrence.nominal_ms,
@@ -225,11 +223,11 @@ class Progress:
 
     def _settle(self, job: Job, occurrence: Occurrence) -> None:
         """What the states of all runs mean for the occurrence: go on, wait, or end."""
-        runs = {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        runs = self._runs_by_task(job, occurrence)
         stopper = self._stopping_failure(job, runs)
         if stopper is not None:
             self._stop_peers(job, occurrence, runs, stopper)
-            runs = {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+            runs = self._runs_by_task(job, occurrence)
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
@@ -237,6 +235,13 @@ class Progress:
             self._start_run(job, occurrence, waiting[0])
             return
         self._end_occurrence(occurrence, list(runs.values()))
+
+    def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
+        """By name where the version says which there are; by a scan where that version is lost."""
+        if job.version != occurrence.version:
+            return {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        found = (self.ledger.run(job.id, occurrence.nominal_ms, task.name) for task in job.tasks)
+        return {run.task: run for run in found if run is not None}
 
     def _end_occurrence(self, occurrence: Occurrence, runs: list[Run]) -> None:
         failed = next((run for run in runs if run.state in _ENDED_BADLY), None)
