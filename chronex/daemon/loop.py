@@ -58,6 +58,7 @@ class Daemon:
     def stop(self) -> None:
         """No new claim from now on; running work is asked to end."""
         self._stopping.set()
+        self.engine.stopping = True
         for cancellation in list(self._cancellations.values()):
             cancellation.request(reasons.STOPPING)
 
@@ -198,11 +199,17 @@ class Daemon:
 
     async def _finish(self) -> None:
         """Everything that runs is seen to its end; then the node says goodbye."""
-        while self._work:
-            await asyncio.wait(set(self._work))
+        if not self._stopping.is_set():  # only what was due now was asked for, but all of it: its later tasks too
+            await self._until_idle()
+        self._journal("SchedulerStopRequested", {"node": self.node.id})
+        await self._until_idle()
         gone = replace(self.node, stopped_ms=self.clock.wall_ms())
         self.store.update(lambda tx: Ledger(tx, self.clock.wall_ms()).put(gone), essential=True)
         self._journal("SchedulerStopped", {"node": self.node.id})
+
+    async def _until_idle(self) -> None:
+        while self._work:
+            await asyncio.wait(set(self._work))
 
 
 def _names(attempt: Attempt) -> dict[str, Any]:
