@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "stores:doctor",
     "backup": "stores:backup",
     "restore": "stores:restore",
+    "service": "service:service",
     "version": "expressions:show_version",
 }
 
