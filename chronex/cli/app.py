@@ -24,6 +24,8 @@ COMMANDS: dict[str, str] = {
     "backup": "stores:backup",
     "restore": "stores:restore",
     "service": "service:service",
+    "completion": "reference:completion",
+    "man": "reference:man",
     "version": "expressions:show_version",
 }
 
