@@ -40,6 +40,7 @@ class Engine:
 
     def __init__(self, store: Store, node: str, places: int, chance: Chance | None = None) -> None:
         self.store, self.node, self.places = store, node, places
+        self.stopping = False  # set once: from then on ends are recorded and nothing is started
         self.served_last = ""  # whose queue was served last: a matter of fairness, not of truth
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
@@ -107,6 +108,7 @@ class _Step:
         self.orders: list[Order] = []
         self.events: list[Event] = []
         self.progress = Progress(ledger, engine.node, engine.chance, self.orders, self.events)
+        self.progress.may_start = not engine.stopping
         self._free: int | None = None
 
     @property
@@ -190,6 +192,8 @@ class _Step:
     def start_queued(self) -> None:
         """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""
         engine = self.engine
+        if engine.stopping:
+            return
         for name in self.ledger.queued_jobs(after=engine.served_last):
             if self.free_places <= 0:
                 return
