@@ -7,6 +7,7 @@ instant, then the whole key of the record that it stands for; its value is empty
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 
 from chronex.errors import InvalidKeyError
@@ -115,5 +116,6 @@ def record_of(index_key: bytes) -> bytes:
     return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]
 
 
+@lru_cache(maxsize=4096)
 def _name(name: str, what: str = "job") -> bytes:
     return check_name(name, what).encode("ascii") + b"\0"
