@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "stores:doctor",
     "backup": "stores:backup",
     "restore": "stores:restore",
+    "import": "imports:import_schedules",
     "service": "service:service",
     "completion": "reference:completion",
     "man": "reference:man",

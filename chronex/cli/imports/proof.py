@@ -24,23 +24,21 @@ class Difference(NamedTuple):
     reason: str
 
 
-def differences(theirs: Iterable[int], ours: Iterable[int], zone: Zone, step_days: bool) -> list[Difference]:
-    """Every second where the two differ, in order. `step_days`: the day fields are joined differently."""
+def differences(theirs: Iterable[int], ours: Iterable[int], zone: Zone) -> list[Difference]:
+    """Every second where the two differ, in order."""
     source, own = set(theirs), set(ours)
     return [
-        Difference(second, "source" if second in source else "chronex", _reason(second, zone, step_days))
+        Difference(second, "source" if second in source else "chronex", _reason(second, zone))
         for second in sorted(source ^ own)
     ]
 
 
-def _reason(second: int, zone: Zone, step_days: bool) -> str:
+def _reason(second: int, zone: Zone) -> str:
     near = zone.changes(second - _DAY, second + _DAY)
     if near:
         change = near[0]
         before, after = (_wall(change.at, offset) for offset in (change.before, change.after))
         return f"the clock goes from {before} to {after}"
-    if step_days:
-        return "a stepped day field beside another: the source wants both, Chronex either"
     return "the fields are read differently"
 
 
