@@ -115,5 +115,11 @@ def record_of(index_key: bytes) -> bytes:
     return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]
 
 
+def firing_of(record: bytes) -> tuple[str, int]:
+    """The job and the nominal time in the key of an occurrence, or of a run or attempt below one."""
+    end = record.index(b"\0")
+    return record[1:end].decode("ascii"), int.from_bytes(record[end + 1 : end + 9], "big") - _OFFSET
+
+
 def _name(name: str, what: str = "job") -> bytes:
     return check_name(name, what).encode("ascii") + b"\0"

@@ -57,7 +57,7 @@ def key_of(record: Record) -> bytes:
 
 
 def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
-    """Every index entry that must stand for `record`; at most one per record today."""
+    """Every index entry that must stand for `record`."""
     match record:
         case Job(next_ms=int(at)):
             return (keys.timed(keys.DUE, at, key),)
@@ -65,6 +65,8 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
             return (keys.timed(keys.DUE, record.due_ms, key),)
         case Occurrence(state=OccurrenceState.QUEUED):
             return (keys.QUEUED + key,)
+        case Occurrence(state=OccurrenceState.RUNNING, cancel_ms=int(at)):
+            return (keys.ACTIVE + key, keys.timed(keys.DUE, at, key))
         case Occurrence(state=OccurrenceState.RUNNING) | Attempt(state=AttemptState.RUNNING):
             return (keys.ACTIVE + key,)
         case Occurrence(finished_ms=int(at)):
