@@ -7,6 +7,7 @@ instant, then the whole key of the record that it stands for; its value is empty
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 
 from chronex.errors import InvalidKeyError
@@ -121,5 +122,6 @@ def firing_of(record: bytes) -> tuple[str, int]:
     return record[1:end].decode("ascii"), int.from_bytes(record[end + 1 : end + 9], "big") - _OFFSET
 
 
+@lru_cache(maxsize=4096)
 def _name(name: str, what: str = "job") -> bytes:
     return check_name(name, what).encode("ascii") + b"\0"

@@ -13,9 +13,9 @@ from chronex.engine.placement import Chance
 from chronex.engine.planning import next_look
 from chronex.engine.retries import retry_at
 from chronex.engine.schedule import is_interval, options_of, schedule_of
-from chronex.model.policies import Cadence, FailureStrategy, TaskMode
+from chronex.model.policies import Cadence, FailureStrategy, OverlapPolicy, TaskMode
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
-from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
+from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
 
 # A task that takes the scheduler down with it is not tried for ever.
 _MOST_CRASHES = 3
@@ -28,6 +28,7 @@ class Progress:
     def __init__(self, ledger: Ledger, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
         self.ledger, self.node, self.chance = ledger, node, chance
         self.orders, self.events = orders, events
+        self.may_start = True  # a node that stops starts nothing more, not even the next task
 
     # -- occurrences -------------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ class Progress:
             deadline_ms=None if timeout is None else now + timeout,
         )
         self._count(job.id, fired=1)
-        self.tell("OccurrenceStarted", claimed, data={"due_ms": claimed.due_ms, "lag_ms": now - claimed.due_ms})
+        self.tell("OccurrenceStarted", claimed, data=_start_told(version, claimed, now))
         tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
         for task in tasks:
             run = Run(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, created_ms=now)
@@ -125,15 +126,13 @@ class Progress:
 
     # -- runs --------------------------------------------------------------------------------------------
 
-    def _start_run(self, job: Job, occurrence: Occurrence, task: Task) -> None:
+    def _start_run(self, job: Job, occurrence: Occurrence, task: Task, event: str = "TaskRunStarted") -> None:
         run = self.ledger.run(occurrence.job, occurrence.nominal_ms, task.name)
         assert run is not None, "every task of a running occurrence has its run"
-        claimed = self.ledger.advance(
-            run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None
-        )
-        number = claimed.attempts + 1
-        now = self.ledger.now_ms
-        self.ledger.advance(claimed, RunState.RUNNING, attempts=number, started_ms=claimed.started_ms or now)
+        number, now = run.attempts + 1, self.ledger.now_ms
+        claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
+        running = advance(claimed, RunState.RUNNING, attempts=number, started_ms=run.started_ms or now)
+        self.ledger.put(running)
         attempt = Attempt(
             job=occurrence.job,
             nominal_ms=occurrence.nominal_ms,
@@ -144,7 +143,7 @@ class Progress:
             created_ms=now,
         )
         self.ledger.create(attempt)
-        self.tell("TaskRunStarted", occurrence, task=task.name, attempt=number)
+        self.tell(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
         self.orders.append(Launch(job, occurrence, task, attempt))
 
     def retry_now(self, run: Run) -> None:
@@ -164,7 +163,7 @@ class Progress:
         if occurrence.owner != self.node:
             occurrence = replace(occurrence, owner=self.node, epoch=occurrence.epoch + 1)
             self.ledger.put(occurrence)
-        self._start_run(version, occurrence, task)
+        self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted")
 
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
         """An occurrence that only waits for a retry gives way to the next one; True when it did."""
@@ -248,18 +247,32 @@ class Progress:
 
     def _settle(self, job: Job, occurrence: Occurrence) -> None:
         """What the states of all runs mean for the occurrence: go on, wait, or end."""
-        runs = {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        runs = self._runs_by_task(job, occurrence)
         stopper = self._stopping_failure(job, runs)
         if stopper is not None:
             self._stop_peers(job, occurrence, runs, stopper)
-            runs = {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+            runs = self._runs_by_task(job, occurrence)
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
         if waiting and stopper is None:
-            self._start_run(job, occurrence, waiting[0])
+            if self.may_start:
+                self._start_run(job, occurrence, waiting[0])
+            else:
+                self._leave_to_successor(runs[waiting[0].name])
             return
         self._end_occurrence(occurrence, list(runs.values()))
+
+    def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
+        """By name where the version says which there are; by a scan where that version is lost."""
+        if job.version != occurrence.version:
+            return {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        found = (self.ledger.run(job.id, occurrence.nominal_ms, task.name) for task in job.tasks)
+        return {run.task: run for run in found if run is not None}
+
+    def _leave_to_successor(self, run: Run) -> None:
+        """Due at once, so that the first tick of the next node starts it."""
+        self.ledger.put(replace(run, next_attempt_ms=self.ledger.now_ms))
 
     def _end_occurrence(self, occurrence: Occurrence, runs: list[Run]) -> None:
         failed = next((run for run in runs if run.state in _ENDED_BADLY), None)
@@ -336,6 +349,18 @@ def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:
     """The names of what the task was given, for whoever looks at a dead letter; values may be secrets."""
     own = (*task.env, *task.secrets) if task is not None else ()
     return tuple(sorted({*own, *(f"CHRONEX_PARAM_{name.upper()}" for name in occurrence.parameters)}))
+
+
+def _start_told(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]:
+    """What a reader of the journal needs to judge a start; what is ordinary is left out."""
+    told: dict[str, Any] = {"due_ms": occurrence.due_ms, "lag_ms": now_ms - occurrence.due_ms}
+    if job.overlap is OverlapPolicy.ALLOW:
+        told["overlap"] = job.overlap.value
+    if occurrence.recovery:
+        told["recovery"] = True
+    if occurrence.manual or occurrence.replay_of:
+        told["manual"] = True
+    return told
 
 
 def _spoken(state: OccurrenceState) -> str:

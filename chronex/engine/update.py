@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -50,15 +50,42 @@ def apply_jobs(store: Store, wanted: Iterable[Job], now_ms: int, actor: str = ""
         present = {job.id: job for job in ledger.jobs(limit=1_000_000)}
         changes = [_apply_one(ledger, present.pop(job.id, None), job) for job in jobs]
         changes += [_orphan(ledger, job) for job in present.values()]
-        events = [
-            Event(name=f"Job{c.change.value.capitalize()}", at_ms=now_ms, job=c.job, actor=actor)
-            for c in changes
-            if c.change is not Change.PRESERVED
-        ]
-        append(tx, *events)
+        append(tx, *(_event(ledger, change, actor) for change in changes if change.change is not Change.PRESERVED))
         return changes
 
     return store.update(write)
+
+
+def _event(ledger: Ledger, change: Changed, actor: str) -> Event:
+    job = ledger.job(change.job)
+    data = {} if job is None else _told(job)
+    name = f"Job{change.change.value.capitalize()}"
+    return Event(name=name, at_ms=ledger.now_ms, job=change.job, actor=actor, data=data)
+
+
+def _told(job: Job) -> dict[str, Any]:
+    """What decides when the job is due and what may start, so that the journal can be judged by itself."""
+    data: dict[str, Any] = {
+        "version": job.version,
+        "schedule": job.schedule,
+        "timezone": job.timezone,
+        "overlap": job.overlap.value,
+        "recovery": job.recovery.strategy.value,
+        "cadence": job.cadence.value,
+    }
+    if job.dialect != "chronex":
+        data["dialect"] = job.dialect
+    if job.dst is not None:
+        data["dst"] = [job.dst.gap, job.dst.overlap]
+    if job.spread is not None:
+        data["spread_ms"] = job.spread.duration_ms
+    if job.anchor_ms is not None:
+        data["anchor_ms"] = job.anchor_ms
+    if not job.enabled:
+        data["enabled"] = False
+    if job.retry.max != 0 and job.retry.backoff == 1.0 and not job.retry.jitter:
+        data["retry_ms"] = job.retry.interval_ms
+    return data
 
 
 def _apply_one(ledger: Ledger, old: Job | None, new: Job) -> Changed:

@@ -260,6 +260,7 @@ class Node(Struct, frozen=True, omit_defaults=True, kw_only=True):
     host: str = ""
     epoch: int = 0
     chronex: str = ""
+    places: int = 0  # so many occurrences it runs at once; 0 where it was not told
     started_ms: int = 0
     seen_ms: int = 0
     stopped_ms: int | None = None
