@@ -37,7 +37,8 @@ def letters(world: World) -> list[str]:
 def test_a_poison_pill_fails_with_growing_pauses_is_buried_and_blocks_nobody() -> None:
     world = World("0 * * * *", tasks=(PILL,), retry=RetryPolicy(max=3, interval_ms=MINUTE, backoff=2.0))
     nominal = START + HOUR
-    tries, now = [], nominal
+    tries: list[int] = []
+    now = nominal
     while len(tries) < 4:
         for launch in world.tick(now):
             tries.append(now)
