@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
+from chronex.engine import reasons, staging
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.placement import Chance
@@ -38,7 +38,7 @@ class Progress:
         if limit is not None and job.counters.fired >= limit and not occurrence.manual:
             self.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.MAX_REACHED)
             return
-        version = self._version(job, occurrence)
+        version = self._version_of(occurrence) or job
         now = self.ledger.now_ms
         timeout = version.execution_timeout_ms
         claimed = self.ledger.advance(
@@ -48,9 +48,10 @@ class Progress:
             owner=self.node,
             epoch=occurrence.epoch + 1,
             started_ms=now,
+            last_run_ms=job.last_run_ms,
             deadline_ms=None if timeout is None else now + timeout,
         )
-        self._count(job.id, fired=1)
+        self._count(job.id, last_run_ms=now, fired=1)
         self.tell("OccurrenceStarted", claimed, data=_start_told(version, claimed, now))
         for task in version.tasks:
             run = Run(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, created_ms=now)
@@ -89,9 +90,10 @@ class Progress:
         """Give up on an occurrence that outlived its deadline and its grace: its owner hangs or is out of reach."""
         for attempt in self.ledger.attempts(occurrence.job, occurrence.nominal_ms):
             if attempt.state is AttemptState.RUNNING:
-                self.ledger.advance(
+                given_up = self.ledger.advance(
                     attempt, AttemptState.CRASHED, reason=reasons.EXECUTION_TIMEOUT, finished_ms=self.ledger.now_ms
                 )
+                staging.drop(self.ledger, given_up)
         for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
             if run.state is RunState.RUNNING:
                 self.ledger.advance(
@@ -126,11 +128,10 @@ class Progress:
     def retry_now(self, run: Run) -> None:
         """The pause of a failed run is over."""
         occurrence = self.ledger.occurrence(run.job, run.nominal_ms)
-        job = self.ledger.job(run.job)
-        if occurrence is None or job is None or occurrence.state is not OccurrenceState.RUNNING:
+        version = None if occurrence is None else self._version_of(occurrence)
+        if occurrence is None or version is None or occurrence.state is not OccurrenceState.RUNNING:
             self.ledger.put(replace(run, next_attempt_ms=None))
             return
-        version = self._version(job, occurrence)
         task = version.task(run.task)
         if run.state is RunState.RETRY:
             run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
@@ -182,10 +183,11 @@ class Progress:
         )
         occurrence = self.ledger.occurrence(attempt.job, attempt.nominal_ms)
         run = self.ledger.run(attempt.job, attempt.nominal_ms, attempt.task)
-        job = self.ledger.job(attempt.job)
-        if occurrence is None or run is None or job is None or is_final(occurrence.state):
+        version = None if occurrence is None else self._version_of(occurrence)
+        if occurrence is None or run is None or version is None or is_final(occurrence.state):
+            staging.drop(self.ledger, ended)
             return
-        version = self._version(job, occurrence)
+        staging.settle(self.ledger, ended, end.task_state)
         self._end_run(version, occurrence, run, ended, end)
         self._settle(version, occurrence)
 
@@ -194,8 +196,6 @@ class Progress:
         data: dict[str, Any] = {"exit_code": end.exit_code, "state": end.state}
         if attempt.state is AttemptState.SUCCESS:
             self.ledger.advance(run, RunState.SUCCESS, exit_code=end.exit_code, reason="", error="", finished_ms=now)
-            for name, value in (end.task_state or {}).items():
-                self.ledger.put_task_state(run.job, run.task, name, value)
             self.tell("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
             return
         reason = end.reason or end.error or reasons.RUN_FAILED
@@ -286,13 +286,14 @@ class Progress:
 
     # -- bookkeeping -------------------------------------------------------------------------------------
 
-    def _version(self, job: Job, occurrence: Occurrence) -> Job:
-        """The job as it was when the occurrence was decided."""
-        if job.version == occurrence.version:
+    def _version_of(self, occurrence: Occurrence) -> Job | None:
+        """The job as it was when the occurrence was decided, also when it has been removed since."""
+        job = self.ledger.job(occurrence.job)
+        if job is not None and job.version == occurrence.version:
             return job
-        return self.ledger.job_version(job.id, occurrence.version) or job
+        return self.ledger.job_version(occurrence.job, occurrence.version) or job
 
-    def _count(self, job_id: str, **more: int) -> None:
+    def _count(self, job_id: str, *, last_run_ms: int | None = None, **more: int) -> None:
         job = self.ledger.job(job_id)
         if job is None:
             return
@@ -301,7 +302,8 @@ class Progress:
             counters["failures_in_a_row"] = job.counters.failures_in_a_row + 1
         elif "completed" in more:
             counters["failures_in_a_row"] = 0
-        self.ledger.put(replace(job, counters=replace(job.counters, **counters)))
+        started = job.last_run_ms if last_run_ms is None else last_run_ms
+        self.ledger.put(replace(job, counters=replace(job.counters, **counters), last_run_ms=started))
 
     def tell(
         self, name: str, occurrence: Occurrence, reason: str = "", *, task: str = "", attempt: int | None = None,
