@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine import reasons
-from chronex.engine.admission import MOST_QUEUED, Verdict, admit
+from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.draft import Draft
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
@@ -129,12 +129,22 @@ class _Step:
         match record:
             case Job():
                 self._plan(record)
+            case Occurrence(state=OccurrenceState.RUNNING):
+                self._stop(record)
             case Occurrence():
                 self._admit(record)
             case Run():
                 self.progress.retry_now(record)
 
+    def _stop(self, occurrence: Occurrence) -> None:
+        """Somebody asked to cancel it: what runs here is ordered to stop; another node's is left to that node."""
+        self.ledger.put(replace(occurrence, cancel_ms=None))
+        self.progress.order_stop(occurrence, occurrence.cancel_reason)
+
     def _plan(self, job: Job) -> None:
+        if job.paused and not job.is_paused_at(self.ledger.now_ms):
+            job = replace(job, paused=False)
+            self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
         plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
         self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
@@ -147,8 +157,6 @@ class _Step:
             elif not fate.runs:
                 state = OccurrenceState.SKIPPED if fate.reason == reasons.UNSCHEDULABLE else OccurrenceState.MISSED
                 self.progress.end_unstarted(occurrence, state, fate.reason)
-            elif job.is_paused_at(self.ledger.now_ms):
-                self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, _paused(job))
             elif occurrence.due_ms <= self.ledger.now_ms:
                 self._admit(occurrence)
 
@@ -156,6 +164,9 @@ class _Step:
         job = self.ledger.job(occurrence.job)
         if job is None:
             self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, reasons.JOB_REMOVED)
+            return
+        if is_held(job, occurrence, self.ledger.now_ms):
+            self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.paused_by(job.paused_by))
             return
         running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
@@ -220,7 +231,3 @@ class _Step:
         """Each record once, with its last value; then all that there is to tell, in the order it happened."""
         self.ledger.write()
         append(self.ledger.tx, *self.events)
-
-
-def _paused(job: Job) -> str:
-    return f"{reasons.PAUSED} by {job.paused_by}" if job.paused_by else reasons.PAUSED

@@ -31,8 +31,8 @@ class Changed(NamedTuple):
     change: Change
 
 
-_EARNED = ("version", "paused", "paused_until_ms", "paused_by", "cursor_ms", "anchor_ms", "next_ms", "counters",
-           "created_ms", "updated_ms", "source")  # fmt: skip
+_EARNED = ("version", "paused", "paused_until_ms", "paused_by", "paused_from_ms", "cursor_ms", "anchor_ms", "next_ms",
+           "counters", "created_ms", "updated_ms", "source")  # fmt: skip
 
 
 def definition(job: Job) -> Job:
