@@ -17,6 +17,8 @@
     ├── JobFileError           a job file is wrong; carries every problem (chronex.engine.jobfile)
     ├── IllegalTransitionError a state change that the transition table does not have
     ├── StaleClaimError        the record has another owner, epoch or state by now
+    ├── CustomScheduleError    a schedule of the user's own raised, went backwards, or is not registered
+    ├── TaskStateError         a name or value that a task cannot keep, or a task that is over
     ├── CommandError           what was asked for cannot be done as things stand; nothing was changed
     │   ├── UnknownJobError             no job of that name; suggests near ones
     │   ├── UnknownIdError              no occurrence, run or attempt of that id
@@ -187,6 +189,14 @@ class IllegalTransitionError(ChronexError):
 
 class StaleClaimError(ChronexError):
     """The record has another owner, epoch or state by now; re-read it and decide again."""
+
+
+class CustomScheduleError(ChronexError):
+    """A schedule of your own does not keep its promises; it must give later instants for later questions."""
+
+
+class TaskStateError(ChronexError, ValueError):
+    """A task's state is made of short names with short texts, and only its own running attempt changes it."""
 
 
 class CommandError(ChronexError):
