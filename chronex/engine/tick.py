@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from chronex.engine import reasons
 from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
+from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
@@ -19,7 +20,7 @@ from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.takeover import IsAlive, take_over
-from chronex.errors import StaleClaimError
+from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
@@ -57,7 +58,9 @@ class Engine:
 
         return self.store.update(decide)
 
-    def started(self, attempt: Attempt, process: ProcessIdentity, log_path: str, now_ms: int) -> UpdateFn[None]:
+    def started(
+        self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int
+    ) -> UpdateFn[None]:
         """An update that records who runs the attempt, so that a successor can find or mourn it."""
 
         def record(tx: Transaction) -> None:
@@ -110,6 +113,7 @@ class _Step:
         self.progress = Progress(ledger, engine.node, engine.chance, self.orders, self.events)
         self.progress.may_start = not engine.stopping
         self._free: int | None = None
+        self.left_alone = 0
 
     @property
     def free_places(self) -> int:
@@ -123,7 +127,7 @@ class _Step:
         due = self.ledger.due(self.ledger.now_ms, BATCH)
         for record in due:
             self.take(record)
-        return len(due) == BATCH
+        return len(due) == BATCH and self.left_alone < BATCH
 
     def take(self, record: Job | Occurrence | Run) -> None:
         match record:
@@ -142,10 +146,19 @@ class _Step:
         self.progress.order_stop(occurrence, occurrence.cancel_reason)
 
     def _plan(self, job: Job) -> None:
+        if not is_known(job.dialect, job.schedule):
+            self.left_alone += 1  # its program will plan it: only that has the schedule
+            return
         if job.paused and not job.is_paused_at(self.ledger.now_ms):
             job = replace(job, paused=False)
             self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
-        plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        try:
+            plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        except CustomScheduleError as error:
+            # The cursor stays: once the schedule answers again, every instant is found.
+            self.ledger.put(replace(job, next_ms=self.ledger.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
+            self._tell("ScheduleFailed", job.id, None, str(error))
+            return
         self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
             first, last = plan.older
