@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "stores:doctor",
     "backup": "stores:backup",
     "restore": "stores:restore",
+    "simulate": "simulation:simulate",
     "import": "imports:import_schedules",
     "service": "service:service",
     "completion": "reference:completion",
