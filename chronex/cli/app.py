@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "init": "jobs:init",
     "apply": "jobs:apply",
     "run": "jobs:run",
+    "tui": "dashboard:tui",
     "list": "jobs:list_jobs",
     "history": "jobs:history",
     "doctor": "stores:doctor",
