@@ -13,7 +13,7 @@ import typer
 COMMANDS: dict[str, str] = {
     "explain": "expressions:explain",
     "next": "expressions:next_runs",
-    "lint": "expressions:lint",
+    "lint": "editor:lint",
     "fmt": "expressions:fmt",
     "init": "jobs:init",
     "apply": "jobs:apply",
