@@ -67,6 +67,7 @@ class Progress:
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
+        self._wake_fixed_delay(occurrence.job)
 
     def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
         now = self.ledger.now_ms
@@ -78,7 +79,7 @@ class Progress:
         self._wake_fixed_delay(occurrence.job)
 
     def _wake_fixed_delay(self, job_id: str) -> None:
-        """An interval with a fixed delay counts from the end of its run."""
+        """An interval with a fixed delay counts from the end of its run, or of what came instead of one."""
         job = self.ledger.job(job_id)
         if job is None or job.cadence is not Cadence.FIXED_DELAY or not is_interval(job):
             return
