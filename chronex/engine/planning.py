@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronex.engine.backlog import Fate, backlog_of, settle
+from chronex.engine.custom import Schedule
 from chronex.engine.placement import Chance, lead_ms, place
-from chronex.engine.schedule import Schedule, is_interval, options_of
+from chronex.engine.schedule import is_interval, options_of
 from chronex.model.policies import Cadence
 from chronex.model.records import Job, Occurrence
 

@@ -19,6 +19,7 @@ from tests.engine.simulated.checker import check
 from tests.engine.simulated.hands import DAY, WEEK
 from tests.engine.simulated.world import World
 from tests.engine.simulated.year import NEW_YEAR, YEAR, typical_jobs
+from tests.verify.assertion import assert_verified
 
 SEEDS = Path(__file__).parent / "seeds" / "failed.txt"
 AT_ONCE = 10
@@ -29,6 +30,7 @@ def live(seed: int, length: int = WEEK) -> World:
     findings = check(world)
     told = "\n".join(f"  {finding.rule}: {finding.what}" for finding in findings[:10])
     assert not findings, f"seed {seed}, {length // DAY} days, {len(findings)} findings\n{told}"
+    assert_verified(world.rows)
     return world
 
 
