@@ -9,6 +9,7 @@ from random import Random
 from msgspec.structs import replace
 
 from chronex.daemon.waking import Wakefulness
+from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.ports import T, Transaction
@@ -16,6 +17,7 @@ from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.model.records import Attempt, Node, ProcessIdentity
+from chronex.model.records import Event as Told
 from chronex_store.faulty import FaultyStore, Plan
 from tests.engine.simulated.hands import HOUR, MINUTE, SECOND, Hands
 from tests.engine.simulated.troubles import Event, Trouble
@@ -83,7 +85,12 @@ class World:
         now = self.hands.wall
         node = Node(id=self.engine.node, process=ProcessIdentity(self.boots, "boot", 1), started_ms=now)
         self.store.update(lambda tx: Ledger(tx, now).put(node))
+        self._journal("SchedulerStarted", node=self.engine.node)
         self._take_over()
+
+    def _journal(self, name: str, **data: str | int) -> None:
+        event = Told(name=name, at_ms=self.hands.wall, data=data)
+        self.store.update(lambda tx: append(tx, event))
 
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(self._is_alive, self.hands.wall)
@@ -125,7 +132,9 @@ class World:
                 self.die(self.random.choice((SECOND, MINUTE, HOUR)), self.random.random() < 0.5)
 
     def _step(self, end: int) -> None:
-        self.wakefulness.look()
+        if jump := self.wakefulness.look():
+            slept = jump.slept_ms > 0
+            self._guarded(lambda: self._journal("MachineSlept" if slept else "ClockStepped", by_ms=jump.by_ms))
         try:
             tick = self.engine.tick(self.hands.wall, self.wakefulness.since_ms)
         except StoreOutcomeUnknownError:
