@@ -33,7 +33,7 @@ _KEYS: dict[type, Callable[[Any], bytes]] = {
 
 
 def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
-    """Every index entry that must stand for `record`; at most one per record today."""
+    """Every index entry that must stand for `record`."""
     find = _INDEXED.get(type(record))
     return find(key, record) if find is not None else ()
 
@@ -49,7 +49,8 @@ def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]
     if state is OccurrenceState.QUEUED:
         return (keys.QUEUED + key,)
     if state is OccurrenceState.RUNNING:
-        return (keys.ACTIVE + key,)
+        wish = occurrence.cancel_ms
+        return (keys.ACTIVE + key,) if wish is None else (keys.ACTIVE + key, keys.timed(keys.DUE, wish, key))
     finished = occurrence.finished_ms
     return () if finished is None else (keys.timed(keys.FINISHED, finished, key),)
 

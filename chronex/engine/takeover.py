@@ -62,14 +62,20 @@ def _adopt(ledger: Ledger, progress: Progress, attempt: Attempt, node: str) -> A
     if run is not None:
         ledger.put(replace(run, owner=node, epoch=ours.epoch))
     if occurrence is not None:
-        ledger.put(replace(occurrence, owner=node, epoch=ours.epoch))
+        # A wish to cancel that the dead node may not have heard is put before this one's next tick again.
+        due = ledger.now_ms if occurrence.cancel_reason else None
+        ledger.put(replace(occurrence, owner=node, epoch=ours.epoch, cancel_ms=due))
         told = {"node": node}
         progress.tell("TaskRunAdopted", occurrence, task=attempt.task, attempt=attempt.number, data=told)
     return ours
 
 
 def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
-    job = ledger.job(attempt.job)
+    occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
+    if occurrence is not None and occurrence.cancel_reason:
+        progress.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
+        return
+    job = progress.version_of(occurrence) if occurrence is not None else None
     retryable = job is None or job.on_crash is CrashPolicy.RETRY
     progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reasons.OWNER_DIED, retryable=retryable))
 

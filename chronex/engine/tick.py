@@ -8,8 +8,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine import reasons
-from chronex.engine.admission import MOST_QUEUED, Verdict, admit
+from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
+from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
+from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Order
@@ -19,7 +21,7 @@ from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.takeover import IsAlive, take_over
-from chronex.errors import StaleClaimError
+from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
@@ -57,7 +59,9 @@ class Engine:
 
         return self.store.update(decide)
 
-    def started(self, attempt: Attempt, process: ProcessIdentity, log_path: str, now_ms: int) -> UpdateFn[None]:
+    def started(
+        self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int
+    ) -> UpdateFn[None]:
         """An update that records who runs the attempt, so that a successor can find or mourn it."""
 
         def record(tx: Transaction) -> None:
@@ -110,6 +114,7 @@ class _Step:
         self.progress = Progress(ledger, engine.node, engine.chance, self.orders, self.events)
         self.progress.may_start = not engine.stopping
         self._free: int | None = None
+        self.left_alone = 0
 
     @property
     def free_places(self) -> int:
@@ -122,20 +127,49 @@ class _Step:
         """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
         due = self.ledger.due(self.ledger.now_ms, BATCH)
         for record in due:
-            self.take(record)
-        return len(due) == BATCH
+            if (current := self._still_due(record)) is not None:
+                self.take(current)
+        return len(due) == BATCH and self.left_alone < BATCH
+
+    def _still_due(self, found: Job | Occurrence | Run) -> Job | Occurrence | Run | None:
+        """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
+        key = key_of(found)
+        current = self.ledger.get(key, type(found))
+        if current is found:
+            return found
+        is_due = current is not None and index_keys(key, current) == index_keys(key, found)
+        return current if is_due else None
 
     def take(self, record: Job | Occurrence | Run) -> None:
         match record:
             case Job():
                 self._plan(record)
+            case Occurrence(state=OccurrenceState.RUNNING):
+                self._stop(record)
             case Occurrence():
                 self._admit(record)
             case Run():
                 self.progress.retry_now(record)
 
+    def _stop(self, occurrence: Occurrence) -> None:
+        """Somebody asked to cancel it: what runs here is ordered to stop; another node's is left to that node."""
+        self.ledger.put(replace(occurrence, cancel_ms=None))
+        self.progress.order_stop(occurrence, occurrence.cancel_reason)
+
     def _plan(self, job: Job) -> None:
-        plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        if not is_known(job.dialect, job.schedule):
+            self.left_alone += 1  # its program will plan it: only that has the schedule
+            return
+        if job.paused and not job.is_paused_at(self.ledger.now_ms):
+            job = replace(job, paused=False)
+            self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
+        try:
+            plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        except CustomScheduleError as error:
+            # The cursor stays: once the schedule answers again, every instant is found.
+            self.ledger.put(replace(job, next_ms=self.ledger.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
+            self._tell("ScheduleFailed", job.id, None, str(error))
+            return
         self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
             first, last = plan.older
@@ -147,8 +181,6 @@ class _Step:
             elif not fate.runs:
                 state = OccurrenceState.SKIPPED if fate.reason == reasons.UNSCHEDULABLE else OccurrenceState.MISSED
                 self.progress.end_unstarted(occurrence, state, fate.reason)
-            elif job.is_paused_at(self.ledger.now_ms):
-                self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, _paused(job))
             elif occurrence.due_ms <= self.ledger.now_ms:
                 self._admit(occurrence)
 
@@ -156,6 +188,9 @@ class _Step:
         job = self.ledger.job(occurrence.job)
         if job is None:
             self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, reasons.JOB_REMOVED)
+            return
+        if is_held(job, occurrence, self.ledger.now_ms):
+            self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.paused_by(job.paused_by))
             return
         running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
@@ -220,7 +255,3 @@ class _Step:
         """Each record once, with its last value; then all that there is to tell, in the order it happened."""
         self.ledger.write()
         append(self.ledger.tx, *self.events)
-
-
-def _paused(job: Job) -> str:
-    return f"{reasons.PAUSED} by {job.paused_by}" if job.paused_by else reasons.PAUSED

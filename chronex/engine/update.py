@@ -31,8 +31,8 @@ class Changed(NamedTuple):
     change: Change
 
 
-_EARNED = ("version", "paused", "paused_until_ms", "paused_by", "cursor_ms", "anchor_ms", "next_ms", "counters",
-           "created_ms", "updated_ms", "source")  # fmt: skip
+_EARNED = ("version", "paused", "paused_until_ms", "paused_by", "paused_from_ms", "cursor_ms", "anchor_ms", "next_ms",
+           "last_run_ms", "counters", "created_ms", "updated_ms", "source")  # fmt: skip
 
 
 def definition(job: Job) -> Job:
@@ -58,12 +58,12 @@ def apply_jobs(store: Store, wanted: Iterable[Job], now_ms: int, actor: str = ""
 
 def _event(ledger: Ledger, change: Changed, actor: str) -> Event:
     job = ledger.job(change.job)
-    data = {} if job is None else _told(job)
+    data = {} if job is None else told_of(job)
     name = f"Job{change.change.value.capitalize()}"
     return Event(name=name, at_ms=ledger.now_ms, job=change.job, actor=actor, data=data)
 
 
-def _told(job: Job) -> dict[str, Any]:
+def told_of(job: Job) -> dict[str, Any]:
     """What decides when the job is due and what may start, so that the journal can be judged by itself."""
     data: dict[str, Any] = {
         "version": job.version,
@@ -83,8 +83,9 @@ def _told(job: Job) -> dict[str, Any]:
         data["anchor_ms"] = job.anchor_ms
     if not job.enabled:
         data["enabled"] = False
-    if job.retry.max != 0 and job.retry.backoff == 1.0 and not job.retry.jitter:
-        data["retry_ms"] = job.retry.interval_ms
+    retries = {job.retry_for(task) for task in job.tasks}
+    if len(retries) == 1 and (retry := retries.pop()).max != 0 and retry.backoff == 1.0 and not retry.jitter:
+        data["retry_ms"] = min(retry.interval_ms, retry.max_interval_ms or retry.interval_ms)
     return data
 
 

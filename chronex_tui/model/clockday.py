@@ -82,9 +82,10 @@ def clock_days(
 def _day(zone: Zone, change: ClockChange, jobs: Sequence[Job], policy: DstPolicy | None, most: int) -> ClockDay:
     found = []
     for job in jobs:
-        timing = with_policy(timing_of(job), policy)
-        effect = effect_of(timing, change)
-        found.append((job, timing, effect))
+        own = timing_of(job)
+        if own is not None:
+            timing = with_policy(own, policy)
+            found.append((job, timing, effect_of(timing, change)))
     found.sort(key=lambda one: (not one[2].touches, one[0].id))
     midnight = min(change.at + change.before, change.at + change.after) // _DAY * _DAY
     touched = [Touched(job, effect, _cells(timing, change), midnight) for job, timing, effect in found[:most]]
@@ -212,7 +213,8 @@ def _mark(cell: Cell, lost: frozenset[int], glyphs: Glyphs) -> Span:
 
 def _lost_half_hours(one: Touched) -> frozenset[int]:
     """Half hours in which a nominal time lies that does not exist, or exists twice."""
-    pattern = timing_of(one.job).pattern
+    timing = timing_of(one.job)
+    pattern = None if timing is None else timing.pattern
     cells = [cell for cell in one.cells if cell.kind in ("missing", "second")]
     if pattern is None or not cells or not one.effect.touches:
         return frozenset()

@@ -124,7 +124,8 @@ def _try(attempt: Attempt, look: Look, job: Job) -> str:
 
 def _meaning(detail: Detail, look: Look, cells: int) -> Iterator[Line]:
     job = detail.row.job
-    words = describe(timing_of(job).meaning)
+    timing = timing_of(job)
+    words = describe(timing.meaning) if timing is not None else "a schedule of the program's own"
     short = f"{shown(job.schedule)}  {job_zone(job).name}"
     if width(short) + width(words) + 3 <= cells:
         yield ((shown(job.schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))

@@ -142,7 +142,8 @@ def _upcoming(row: Row, look: Look, *, daemon_lives: bool) -> Line:
 
 def clock_note(job: Job, nominal_ms: int) -> str:
     """What a clock change does to this very run; empty for all others."""
-    return note_of(timing_of(job), nominal_ms)
+    timing = timing_of(job)
+    return "" if timing is None else note_of(timing, nominal_ms)
 
 
 def last_words(last: Outcome | None, look: Look, job: Job) -> Line:

@@ -38,6 +38,5 @@ class Look:
 
 def job_zone(job: Job) -> Zone:
     """The zone that the job's schedule is read in: its expression may name its own."""
-    if "TZ=" not in job.schedule:
-        return load_zone(job.timezone)
-    return timing_of(job).zone
+    timing = timing_of(job) if "TZ=" in job.schedule else None
+    return load_zone(job.timezone) if timing is None else timing.zone

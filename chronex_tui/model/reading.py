@@ -164,14 +164,14 @@ def detail_of(reading: Reading, name: str, now_ms: int) -> Detail | None:
     recent = reading.occurrences(name, limit=_OUTCOMES + 10)
     ended = tuple(outcome_of(occurrence) for occurrence in recent if is_final(occurrence.state))[:_OUTCOMES]
     timing = timing_of(job)
-    change = timing.zone.next_change(now_ms // 1000)
+    change = None if timing is None else timing.zone.next_change(now_ms // 1000)
     return Detail(
         row=row,
         outcomes=ended,
         upcoming=tuple(upcoming_runs(reading, job, now_ms, _UPCOMING)),
         firing=_current(reading, recent),
         change=change,
-        effect=None if change is None else effect_of(timing, change),
+        effect=None if change is None or timing is None else effect_of(timing, change),
     )
 
 

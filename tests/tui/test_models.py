@@ -15,9 +15,11 @@ PURE = sorted([*PACKAGE.glob("model/*.py"), PACKAGE / "state.py", PACKAGE / "act
 def test_models_import_no_widgets(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         names: list[str] = []
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             names = [node.module or ""]
         for name in names:
             assert name.split(".")[0] not in ("textual", "rich"), f"{path.name}:{node.lineno}"
