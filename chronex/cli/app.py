@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "run": "jobs:run",
     "list": "jobs:list_jobs",
     "history": "jobs:history",
+    "verify": "verify:verify",
     "doctor": "stores:doctor",
     "backup": "stores:backup",
     "restore": "stores:restore",
