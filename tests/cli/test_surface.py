@@ -103,10 +103,6 @@ def test_colour_on_a_terminal_only_and_never_with_no_color(chronex: Chronex) -> 
     assert "\x1b" not in chronex("explain", "0 9 * * *", "-n", "1").out
 
 
-def test_lint_on_a_terminal_without_arguments_says_what_to_do() -> None:
-    assert "nothing to lint; give expressions as arguments" in on_a_terminal("lint")
-
-
 def test_a_reader_that_goes_away_is_no_error() -> None:
     command = f"{sys.executable} -m chronex next '* * * * *' -n 100000 | head -n 1"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=True)
