@@ -8,7 +8,7 @@ from chronex.engine.overview import Outcome, Row, Situation
 from chronex.engine.schedule import timing_of
 from chronex.expr.describe import describe
 from chronex.expr.durations import format_duration
-from chronex.model.records import Attempt, Command, Job
+from chronex.model.records import Attempt, Call, Command, Job
 from chronex.timing.zones import Zone
 from chronex_tui.model.cells import Line, crop, shown, width, wrap
 from chronex_tui.model.glyphs import STYLES, sign, word
@@ -228,10 +228,12 @@ def _command(job: Job, cells: int) -> Iterator[Line]:
         yield from _labelled("from", shown(job.source), "dim", cells)
 
 
-def command_text(command: Command) -> str:
+def command_text(command: Command | Call) -> str:
     """As it would be typed; for showing only, nothing is ever run from this text."""
     if isinstance(command, str):
         return command
+    if isinstance(command, Call):
+        return f"python {command.target}"
     import shlex
 
     return shlex.join(command)

@@ -14,13 +14,9 @@ PURE = sorted([*PACKAGE.glob("model/*.py"), PACKAGE / "state.py", PACKAGE / "act
 @pytest.mark.parametrize("path", PURE, ids=lambda path: path.name)
 def test_models_import_no_widgets(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
-        names: list[str] = []
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            names = [node.module or ""]
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         for name in names:
             assert name.split(".")[0] not in ("textual", "rich"), f"{path.name}:{node.lineno}"
             is_ours = name.startswith("chronex_tui.")
