@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from chronex.engine import reasons
 from chronex.engine.admission import Verdict, admit
+from chronex.engine.custom import Schedule
 from chronex.engine.placement import Chance
 from chronex.engine.planning import plan_job
-from chronex.engine.schedule import Schedule, is_interval, options_of, schedule_of
+from chronex.engine.schedule import is_interval, options_of, schedule_of
 from chronex.model.policies import Cadence, OverlapPolicy
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState

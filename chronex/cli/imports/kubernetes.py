@@ -52,6 +52,9 @@ def _cron_job(node: Mapping, names: Names) -> Imported | Lost:
     schedule = " ".join(_text(spec, "schedule").split())
     origin = f"CronJob {name}"
     pattern = pattern_of(schedule, HOSTS[KUBERNETES])
+    if spec is not None and schedule.startswith("@every "):
+        table, notes = _table(spec, schedule)
+        return Imported(names.give(name), origin, table, utc_zone(), None, (*notes, "counts from when it is applied"))
     if spec is None or pattern is None:
         return Lost(origin, schedule, "Kubernetes itself does not understand this schedule")
     zone_name = _text(spec, "timeZone")

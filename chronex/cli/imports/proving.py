@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple
 
@@ -17,15 +16,19 @@ from chronex.engine.placement import place
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.model.records import Job
 
+_DAY = 86_400
+_MONTH = 30 * _DAY
+_OFTEN = 60  # starts in an hour
 _NEVER_LATE = Random(0)  # noqa: S311  jitter moves a start, and what is compared are the scheduled times
 
 
 class Proven(NamedTuple):
-    """A job of the import with what differs, and how many instants were compared."""
+    """A job of the import with what differs, how many instants were compared, and whether those were all."""
 
     job: Imported
     compared: int
     differences: tuple[Difference, ...]
+    is_whole: bool = True
 
 
 def prove(found: Import, now_s: int) -> tuple[Import, list[Proven]]:
@@ -35,27 +38,41 @@ def prove(found: Import, now_s: int) -> tuple[Import, list[Proven]]:
 
 
 def _best(found: Import, job: Imported, now_s: int) -> Proven:
+    """The rule is chosen where it matters, around the clock changes; then everything is compared once."""
     if job.theirs is None:
         return Proven(job, 0, ())
     start, end = five_years(now_s)
-    theirs = list(job.theirs(start, end))
-    plain = _compare(found, job, theirs, start, end)
-    if not plain.differences:
-        return plain
-    others = [
-        _compare(found, job._replace(table={**job.table, "dst": policy._asdict()}), theirs, start, end)
-        for policy in POLICIES[1:]
-    ]
-    best = min(others, key=lambda each: len(each.differences))
-    return best if len(best.differences) < len(plain.differences) else plain
+    restless = [(change.at - _DAY, change.at + _DAY) for change in job.zone.changes(start, end)]
+    chosen = _compare(found, job, restless)
+    for policy in POLICIES[1:]:
+        if not chosen.differences:
+            break
+        other = _compare(found, job._replace(table={**job.table, "dst": policy._asdict()}), restless)
+        chosen = min(chosen, other, key=lambda each: len(each.differences))
+    return _whole(found, chosen.job, restless, start, end)
 
 
-def _compare(found: Import, job: Imported, theirs: Iterable[int], start: int, end: int) -> Proven:
+def _whole(found: Import, job: Imported, restless: list[tuple[int, int]], start: int, end: int) -> Proven:
+    """Five years in months, so that the lists stay short. What fires every few seconds would take hours: of that,
+    five days and the days around every clock change."""
+    assert job.theirs is not None, "only what the source can time is compared"
+    in_an_hour = sum(1 for _ in job.theirs(start, start + 3600))
+    if in_an_hour > _OFTEN:
+        days = [(start, start + 5 * _DAY), *(span for span in restless if span[0] > start + 5 * _DAY)]
+        return _compare(found, job, days)._replace(is_whole=False)
+    return _compare(found, job, [(at, min(at + _MONTH, end)) for at in range(start, end, _MONTH)])
+
+
+def _compare(found: Import, job: Imported, spans: list[tuple[int, int]]) -> Proven:
+    assert job.theirs is not None, "only what the source can time is compared"
     read = as_chronex_reads(found._replace(jobs=[job])).jobs[0]
-    ours = _seconds(read, start, end)
-    source = set(theirs)
-    listed = differences(source, ours, job.zone)
-    return Proven(job, len(source | ours), tuple(listed))
+    listed: list[Difference] = []
+    compared = 0
+    for start, end in spans:
+        theirs, ours = set(job.theirs(start, end)), _seconds(read, start, end)
+        compared += len(theirs | ours)
+        listed += differences(theirs, ours, job.zone)
+    return Proven(job, compared, tuple(listed))
 
 
 def _seconds(job: Job, start: int, end: int) -> set[int]:

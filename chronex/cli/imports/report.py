@@ -28,10 +28,10 @@ def _job(each: Proven) -> Iterator[str]:
     count = len(each.differences)
     if job.theirs is None:
         verdict = "its times cannot be compared"
-    elif count:
-        verdict = f"{count} of {each.compared} instants of the next five years differ"
     else:
-        verdict = f"all {each.compared} instants of the next five years are the same"
+        when = "of the next five years" if each.is_whole else "of five days and around every clock change"
+        instants = f"{each.compared} instants {when}"
+        verdict = f"{count} of {instants} differ" if count else f"all {instants} are the same"
     yield f"{inert(job.id)} ({inert(job.origin)}): {verdict}"
     if "dst" in job.table:
         yield f"    dst = {json.dumps(job.table['dst'])} keeps the source's rule for clock changes"
@@ -61,6 +61,7 @@ def _job_json(each: Proven) -> dict[str, Any]:
         "origin": each.job.origin,
         "schedule": each.job.table["schedule"],
         "compared": each.compared,
+        "compared_all": each.is_whole,
         "notes": list(each.job.notes),
         "differences": [{"at": d.second, "only": d.who, "reason": d.reason} for d in each.differences],
     }
