@@ -16,7 +16,7 @@ COMMANDS: dict[str, str] = {
     "lint": "expressions:lint",
     "fmt": "expressions:fmt",
     "init": "jobs:init",
-    "apply": "jobs:apply",
+    "apply": "updates:apply",
     "run": "jobs:run",
     "list": "jobs:list_jobs",
     "history": "jobs:history",
