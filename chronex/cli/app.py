@@ -13,7 +13,7 @@ import typer
 COMMANDS: dict[str, str] = {
     "explain": "expressions:explain",
     "next": "expressions:next_runs",
-    "lint": "expressions:lint",
+    "lint": "editor:lint",
     "fmt": "expressions:fmt",
     "init": "jobs:init",
     "apply": "updates:apply",
@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "cancel": "acts:cancel",
     "replay": "acts:replay",
     "dlq": "acts:dlq",
+    "verify": "verify:verify",
     "doctor": "stores:doctor",
     "backup": "stores:backup",
     "restore": "stores:restore",
