@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "init": "jobs:init",
     "apply": "updates:apply",
     "run": "jobs:run",
+    "tui": "dashboard:tui",
     "list": "jobs:list_jobs",
     "history": "jobs:history",
     "trigger": "acts:trigger",
