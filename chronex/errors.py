@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 class ChronexError(Exception):
     """Something went wrong in Chronex."""
 
+    exit_code = 2
+
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
 
@@ -229,9 +231,13 @@ class AmbiguousIdError(CommandError, LookupError):
 class NotPossibleError(CommandError):
     """Its state does not allow that."""
 
+    exit_code = 1
+
 
 class StaleUpdateError(CommandError):
     """The jobs were changed since you looked; look again and apply again."""
+
+    exit_code = 1
 
     def __init__(self, changes: Sequence[str]) -> None:
         self.changes = tuple(changes)

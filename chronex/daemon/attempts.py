@@ -64,7 +64,8 @@ class Attempts:
     def adopt(self, orphans: Iterable[Attempt]) -> None:
         """Watch what a dead node left running."""
         for attempt in orphans:
-            self._spawn(self._watch_orphan(attempt))
+            # Ready to be canceled before its task has had a turn: the next tick may order that at once.
+            self._spawn(self._watch_orphan(attempt, self._hooks(attempt)))
 
     def stop(self) -> None:
         """Ask all that runs to end; orders that come from now on are not carried out."""
@@ -101,10 +102,9 @@ class Attempts:
         limit, own = self.settings.logs.max_bytes, self.surroundings.environment
         return dataclasses.replace(request, grace_ms=grace, log_limit=limit, extra_environment=own)
 
-    async def _watch_orphan(self, attempt: Attempt) -> None:
+    async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
         request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         assert attempt.process is not None, "only a known process is adopted"
-        hooks = self._hooks(attempt)
         self.tell("attempt adopted", names(attempt))
         started = attempt.started_ms or attempt.created_ms
         result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)

@@ -50,7 +50,8 @@ def _fates(
     if cursor < missed_until:
         missed = backlog_of(schedule, cursor, missed_until, job.recovery.strategy)
         fates, older = settle(job.recovery, missed.listed, missed.older, now_ms), missed.older
-        cursor = missed.listed[-1] if missed.has_more else missed_until
+        # Never a time that is no instant: a random interval draws the next distance from where the last one ended.
+        cursor = missed.listed[-1] if missed.listed else cursor
         if missed.has_more:
             return fates, older, cursor, True
     upcoming = schedule.next(cursor)

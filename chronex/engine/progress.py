@@ -68,6 +68,7 @@ class Progress:
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
+        self._wake_fixed_delay(occurrence.job)
 
     def cancel(self, occurrence: Occurrence, reason: str) -> bool:
         """End it where nothing runs; else cancel what waits and keep the wish, for its owner or that one's heir.
@@ -102,7 +103,7 @@ class Progress:
         self._wake_fixed_delay(occurrence.job)
 
     def _wake_fixed_delay(self, job_id: str) -> None:
-        """An interval with a fixed delay counts from the end of its run."""
+        """An interval with a fixed delay counts from the end of its run, or of what came instead of one."""
         job = self.ledger.job(job_id)
         if job is None or job.cadence is not Cadence.FIXED_DELAY or not is_interval(job):
             return

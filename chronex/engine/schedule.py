@@ -9,6 +9,7 @@ from random import Random
 from chronex.engine.custom import CUSTOM, Schedule, custom_schedule
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.options import Options
+from chronex.model.policies import Cadence
 from chronex.model.records import Job
 from chronex.timing import read
 from chronex.timing.occurrences import Occurrences
@@ -62,9 +63,34 @@ class RandomInterval:
             found = self.next(found)
 
 
+class AfterEnd:
+    """An interval with a fixed delay: one instant, counted from the anchor, which is the end of the last run."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self, interval: Schedule, anchor_ms: int) -> None:
+        self._at = interval.next(anchor_ms)
+
+    def next(self, after_ms: int) -> int | None:
+        return self._at if self._at is not None and self._at > after_ms else None
+
+    def previous(self, before_ms: int) -> int | None:
+        return self._at if self._at is not None and self._at < before_ms else None
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        return iter([self._at] if self._at is not None and after_ms < self._at <= until_ms else [])
+
+
 def schedule_of(job: Job) -> Schedule:
     if job.dialect == CUSTOM:
         return custom_schedule(job.schedule)
+    interval = _schedule_of(job)
+    if job.cadence is Cadence.FIXED_DELAY and job.anchor_ms is not None and is_interval(job):
+        return AfterEnd(interval, job.anchor_ms)
+    return interval
+
+
+def _schedule_of(job: Job) -> Schedule:
     timing = _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
     body = timing.meaning.body
     if isinstance(body, Every) and body.high is not None:

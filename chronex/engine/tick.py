@@ -11,6 +11,7 @@ from chronex.engine import reasons
 from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
+from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Order
@@ -127,8 +128,18 @@ class _Step:
         """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
         due = self.ledger.due(self.ledger.now_ms, BATCH)
         for record in due:
-            self.take(record)
+            if (current := self._still_due(record)) is not None:
+                self.take(current)
         return len(due) == BATCH and self.left_alone < BATCH
+
+    def _still_due(self, found: Job | Occurrence | Run) -> Job | Occurrence | Run | None:
+        """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
+        key = key_of(found)
+        current = self.ledger.get(key, type(found))
+        if current is found:
+            return found
+        is_due = current is not None and index_keys(key, current) == index_keys(key, found)
+        return current if is_due else None
 
     def take(self, record: Job | Occurrence | Run) -> None:
         match record:

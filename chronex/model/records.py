@@ -294,11 +294,16 @@ class Event(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Idempotency(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A key that must not execute again before `expires_ms`."""
+    """A key that must not execute again before `expires_ms`. `holder` is the id of who took it.
+
+    A trigger's key is held by the occurrence of `job` at `nominal_ms`: one that never ran gives it back.
+    """
 
     key: str
     expires_ms: int
     holder: str = ""
+    job: str = ""
+    nominal_ms: int | None = None
     created_ms: int = 0
 
 

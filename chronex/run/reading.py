@@ -47,4 +47,5 @@ def in_order(found: bytes, limit: int) -> bytes:
     seam = found.find(SEAM, head)
     if seam < 0:
         return found
-    return found[:head] + STILL_DROPPING + found[seam + len(SEAM) :] + found[head:seam]
+    # Behind the limit lie the remains of a seam that was written where the ring ends.
+    return found[:head] + STILL_DROPPING + found[seam + len(SEAM) : limit] + found[head:seam]

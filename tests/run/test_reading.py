@@ -21,7 +21,8 @@ def test_head_and_tail_are_read_in_order_while_it_is_written(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
 ) -> None:
     place = tmp_path_factory.mktemp("logs") / "logs"
-    log, reader = BoundedLog(LogDirectory(place), ATTEMPT, LIMIT), LogReader(place)
+    directory = LogDirectory(place)
+    log, reader = BoundedLog(directory, ATTEMPT, LIMIT), LogReader(place)
     written = b""
     for number, size in enumerate(sizes):
         piece = (b"%d," % number * size)[:size]
@@ -33,10 +34,15 @@ def test_head_and_tail_are_read_in_order_while_it_is_written(
         assert bool(seam) == (len(written) > LIMIT)
     log.finish()
     reader.close()
+    directory.close()
 
 
 def test_where_there_are_no_logs_nothing_is_read_and_nothing_made(tmp_path: Path) -> None:
     reader = LogReader(tmp_path / "logs")
     assert reader.whole(f"{ATTEMPT}.log") == b""
     assert not (tmp_path / "logs").exists()
-    assert LogReader(LogDirectory(tmp_path / "made").path).whole(f"{ATTEMPT}.log") == b""
+    directory = LogDirectory(tmp_path / "made")
+    reader = LogReader(directory.path)
+    assert reader.whole(f"{ATTEMPT}.log") == b""
+    reader.close()
+    directory.close()

@@ -171,11 +171,26 @@ def _claim_key(ledger: Ledger, wanted: Occurrence, key: str, ttl_ms: int | None)
     if len(key.encode()) > _MOST_KEY:
         raise NotPossibleError(f"an idempotency key has at most {_MOST_KEY} bytes")
     held = ledger.idempotency(key, ledger.now_ms)
-    if held is not None:
+    if held is not None and not _never_ran(ledger, held):
         return held.holder or "somebody"
     expires = ledger.now_ms + (DEFAULT_TTL_MS if ttl_ms is None else ttl_ms)
-    ledger.put(Idempotency(key=key, expires_ms=expires, holder=wanted.id, created_ms=ledger.now_ms))
+    ledger.put(
+        Idempotency(
+            key=key,
+            expires_ms=expires,
+            holder=wanted.id,
+            job=wanted.job,
+            nominal_ms=wanted.nominal_ms,
+            created_ms=ledger.now_ms,
+        )
+    )
     return ""
+
+
+def _never_ran(ledger: Ledger, held: Idempotency) -> bool:
+    """The holder was skipped or canceled before it started, so what the key stands for has not been done."""
+    holder = ledger.occurrence(held.job, held.nominal_ms) if held.nominal_ms is not None else None
+    return holder is not None and is_final(holder.state) and holder.started_ms is None
 
 
 def _enter(ledger: Ledger, job: Job, wanted: Occurrence, refusal: str = "") -> Triggered:
