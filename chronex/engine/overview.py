@@ -203,10 +203,11 @@ class _NoChance:
 _NO_CHANCE = _NoChance()
 
 
-def rows_of(reading: Reading, now_ms: int) -> list[Row]:
-    """Every job of the store, by name."""
+def rows_of(reading: Reading, now_ms: int, jobs: Iterable[Job] | None = None) -> list[Row]:
+    """The rows of these jobs; where none are named, of every job of the store, by name."""
     going = _Open(reading)
-    return [_row(reading, job, going, now_ms) for job in reading.jobs(limit=_ALL_JOBS)]
+    wanted = reading.jobs(limit=_ALL_JOBS) if jobs is None else jobs
+    return [_row(reading, job, going, now_ms) for job in wanted]
 
 
 def row_of(reading: Reading, job: Job, now_ms: int) -> Row:

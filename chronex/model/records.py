@@ -99,6 +99,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     tags: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
     source: str = ""
+    written: str = ""  # the schedule as the job file has it, where that counts from the moment it was applied
     version: int = 1
     enabled: bool = True
     paused: bool = False
