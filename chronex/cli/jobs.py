@@ -18,7 +18,6 @@ from chronex.cli.terminal import err, inert, out
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
 from chronex.engine.ledger import Reading
-from chronex.engine.update import apply_jobs
 from chronex.errors import StoreInUseError
 from chronex.expr.durations import parse_duration
 from chronex.model.records import Job, Occurrence
@@ -40,7 +39,11 @@ def load(path: Path) -> JobFile:
     reader = read_triggers if path.suffix == ".json" else read_job_file
     found = reader(data, str(path), host_zone().zone.name)
     now = wall_ms()
-    return dataclasses.replace(found, jobs=tuple(_absolute(job, now) for job in found.jobs))
+    jobs = tuple(_absolute(job, now) for job in found.jobs)
+    if path.suffix == ".json":
+        # Trigger definitions own what they brought, wherever they are applied from.
+        jobs = tuple(replace(job, source=str(path.resolve())) for job in jobs)
+    return dataclasses.replace(found, jobs=jobs)
 
 
 def _absolute(job: Job, now_ms: int) -> Job:
@@ -48,7 +51,7 @@ def _absolute(job: Job, now_ms: int) -> Job:
     meaning = read(job.schedule, job.dialect).meaning
     if meaning is None or not meaning.is_relative:
         return job
-    return replace(job, schedule=str(meaning.resolved(now_ms)))
+    return replace(job, schedule=str(meaning.resolved(now_ms)), written=job.schedule)
 
 
 def load_or_tell(config: str | None) -> JobFile | None:
@@ -60,19 +63,7 @@ def load_or_tell(config: str | None) -> JobFile | None:
         return None
 
 
-def run_apply(file: str | None, store: str | None) -> int:
-    """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
-    found = load_or_tell(file)
-    if found is None:
-        return 2
-    _warn(found)
-    with LmdbStore.open(store_path(store, os.environ)) as opened:
-        for change in apply_jobs(opened, found.jobs, wall_ms(), actor="apply"):
-            out(f"{change.change.value:10} {change.job}")
-    return 0
-
-
-def _warn(found: JobFile) -> None:
+def warn(found: JobFile) -> None:
     for warning in found.warnings:
         err(inert(str(warning)))
 

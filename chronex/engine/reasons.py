@@ -22,4 +22,13 @@ OWNER_DIED = "the scheduler died while it ran"
 IDEMPOTENT = "its idempotency key has been executed already"
 STOPPING = "the scheduler was stopped"
 MAX_REACHED = "the limit of executions is reached"
+PAUSE_OVER = "its pause is over"
+CANCELED_BY = "canceled by"
+REPLAYED = "replayed"
+DROPPED = "dropped"
+REPLACED = "replaced by a new version"
 JOB_REMOVED = "the job was removed"
+
+
+def paused_by(who: str) -> str:
+    return f"{PAUSED} by {who}" if who else PAUSED

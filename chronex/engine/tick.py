@@ -8,9 +8,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine import reasons
-from chronex.engine.admission import MOST_QUEUED, Verdict, admit
+from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
+from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
+from chronex.engine.draft import Draft
+from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Order
 from chronex.engine.placement import Chance
 from chronex.engine.planning import plan_job
@@ -18,13 +21,12 @@ from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.takeover import IsAlive, take_over
-from chronex.errors import StaleClaimError
+from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
 
 BATCH = 500
-_MOST_COUNTED = 100_000
 
 
 class Tick(NamedTuple):
@@ -40,6 +42,7 @@ class Engine:
 
     def __init__(self, store: Store, node: str, places: int, chance: Chance | None = None) -> None:
         self.store, self.node, self.places = store, node, places
+        self.stopping = False  # set once: from then on ends are recorded and nothing is started
         self.served_last = ""  # whose queue was served last: a matter of fairness, not of truth
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
@@ -47,16 +50,18 @@ class Engine:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
 
         def decide(tx: Transaction) -> Tick:
-            ledger = Ledger(tx, now_ms)
+            ledger = Draft(tx, now_ms)
             step = _Step(ledger, self, awake_since_ms)
             has_more = step.take_due()
             step.start_queued()
-            step.write_events()
+            step.write()
             return Tick(tuple(step.orders), ledger.next_due_after(now_ms), has_more)
 
         return self.store.update(decide)
 
-    def started(self, attempt: Attempt, process: ProcessIdentity, log_path: str, now_ms: int) -> UpdateFn[None]:
+    def started(
+        self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int
+    ) -> UpdateFn[None]:
         """An update that records who runs the attempt, so that a successor can find or mourn it."""
 
         def record(tx: Transaction) -> None:
@@ -71,14 +76,16 @@ class Engine:
         """An update that records an attempt's end; it gives the orders that follow, none where it came too late."""
 
         def record(tx: Transaction) -> tuple[Order, ...]:
-            ledger = Ledger(tx, now_ms)
+            ledger = Draft(tx, now_ms)
             step = _Step(ledger, self, now_ms)
             try:
                 step.progress.attempt_ended(attempt, end)
             except StaleClaimError:
+                if not ledger.is_written:
+                    raise  # half of a decision must not be kept
                 return ()
             step.start_queued()
-            step.write_events()
+            step.write()
             return tuple(step.orders)
 
         return record
@@ -87,53 +94,82 @@ class Engine:
         """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans."""
 
         def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
-            ledger = Ledger(tx, now_ms)
+            ledger = Draft(tx, now_ms)
             step = _Step(ledger, self, now_ms)
             adopted = take_over(ledger, step.progress, self.node, is_alive)
             step.start_queued()
-            step.write_events()
+            step.write()
             return tuple(step.orders), adopted
 
         return self.store.update(record, essential=True)
-
-    def running_here(self, ledger: Reading) -> int:
-        return sum(1 for occurrence in ledger.active(limit=_MOST_COUNTED) if occurrence.owner == self.node)
 
 
 class _Step:
     """The decisions of one transaction, in order, sharing what they know of the pool."""
 
-    def __init__(self, ledger: Ledger, engine: Engine, awake_since_ms: int) -> None:
+    def __init__(self, ledger: Draft, engine: Engine, awake_since_ms: int) -> None:
         self.ledger, self.engine, self.awake_since_ms = ledger, engine, awake_since_ms
         self.orders: list[Order] = []
         self.events: list[Event] = []
         self.progress = Progress(ledger, engine.node, engine.chance, self.orders, self.events)
+        self.progress.may_start = not engine.stopping
         self._free: int | None = None
+        self.left_alone = 0
 
     @property
     def free_places(self) -> int:
         if self._free is None:
-            self._free = self.engine.places - self.engine.running_here(self.ledger)
+            # One pool for the store: the child of a dead scheduler takes a place until it is gone.
+            self._free = self.engine.places - self.ledger.count_active(self.engine.places)
         return self._free
 
     def take_due(self) -> bool:
         """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
         due = self.ledger.due(self.ledger.now_ms, BATCH)
         for record in due:
-            self.take(record)
-        return len(due) == BATCH
+            if (current := self._still_due(record)) is not None:
+                self.take(current)
+        return len(due) == BATCH and self.left_alone < BATCH
+
+    def _still_due(self, found: Job | Occurrence | Run) -> Job | Occurrence | Run | None:
+        """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
+        key = key_of(found)
+        current = self.ledger.get(key, type(found))
+        if current is found:
+            return found
+        is_due = current is not None and index_keys(key, current) == index_keys(key, found)
+        return current if is_due else None
 
     def take(self, record: Job | Occurrence | Run) -> None:
         match record:
             case Job():
                 self._plan(record)
+            case Occurrence(state=OccurrenceState.RUNNING):
+                self._stop(record)
             case Occurrence():
                 self._admit(record)
             case Run():
                 self.progress.retry_now(record)
 
+    def _stop(self, occurrence: Occurrence) -> None:
+        """Somebody asked to cancel it: what runs here is ordered to stop; another node's is left to that node."""
+        self.ledger.put(replace(occurrence, cancel_ms=None))
+        self.progress.order_stop(occurrence, occurrence.cancel_reason)
+
     def _plan(self, job: Job) -> None:
-        plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        if not is_known(job.dialect, job.schedule):
+            self.left_alone += 1  # its program will plan it: only that has the schedule
+            return
+        if job.paused and not job.is_paused_at(self.ledger.now_ms):
+            job = replace(job, paused=False)
+            self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
+        try:
+            plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        except CustomScheduleError as error:
+            # The cursor stays: once the schedule answers again, every instant is found.
+            self.ledger.put(replace(job, next_ms=self.ledger.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
+            self._tell("ScheduleFailed", job.id, None, str(error))
+            return
         self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
             first, last = plan.older
@@ -145,8 +181,6 @@ class _Step:
             elif not fate.runs:
                 state = OccurrenceState.SKIPPED if fate.reason == reasons.UNSCHEDULABLE else OccurrenceState.MISSED
                 self.progress.end_unstarted(occurrence, state, fate.reason)
-            elif job.paused:
-                self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, _paused(job))
             elif occurrence.due_ms <= self.ledger.now_ms:
                 self._admit(occurrence)
 
@@ -154,6 +188,9 @@ class _Step:
         job = self.ledger.job(occurrence.job)
         if job is None:
             self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, reasons.JOB_REMOVED)
+            return
+        if is_held(job, occurrence, self.ledger.now_ms):
+            self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.paused_by(job.paused_by))
             return
         running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
@@ -190,6 +227,8 @@ class _Step:
     def start_queued(self) -> None:
         """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""
         engine = self.engine
+        if engine.stopping:
+            return
         for name in self.ledger.queued_jobs(after=engine.served_last):
             if self.free_places <= 0:
                 return
@@ -212,10 +251,7 @@ class _Step:
             )
         )
 
-    def write_events(self) -> None:
-        """One write for all that this transaction has to tell, in the order it happened."""
+    def write(self) -> None:
+        """Each record once, with its last value; then all that there is to tell, in the order it happened."""
+        self.ledger.write()
         append(self.ledger.tx, *self.events)
-
-
-def _paused(job: Job) -> str:
-    return f"{reasons.PAUSED} by {job.paused_by}" if job.paused_by else reasons.PAUSED

@@ -21,6 +21,16 @@ from chronex.model.policies import (
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 Command = tuple[str, ...] | str
+
+
+class Call(Struct, frozen=True):
+    """A Python function: the name it is registered by in the scheduler's own program, or "module:function"."""
+
+    target: str
+
+
+# What can be done: job files have commands only; programs that use Chronex as a library have calls too.
+Work = Command | Call
 # One object, because what is left out of a stored record is what is the default itself.
 ONLY_ZERO = (0,)
 
@@ -33,7 +43,7 @@ class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """
 
     name: str
-    run: Command = ()
+    run: Work = ()
     env: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
     directory: str | None = None
@@ -84,22 +94,35 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     execution_timeout_ms: int | None = None
     task_timeout_ms: int | None = None
     grace_ms: int | None = None
-    on_start: Command | None = None
-    on_complete: Command | None = None
+    on_start: Work | None = None
+    on_complete: Work | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
     source: str = ""
+    written: str = ""  # the schedule as the job file has it, where that counts from the moment it was applied
     version: int = 1
     enabled: bool = True
     paused: bool = False
     paused_until_ms: int | None = None
     paused_by: str = ""
+    paused_from_ms: int | None = None
     cursor_ms: int | None = None
     anchor_ms: int | None = None
     next_ms: int | None = None
+    last_run_ms: int | None = None  # when an occurrence last started
     counters: Counters = Counters()
     created_ms: int = 0
     updated_ms: int = 0
+
+    def is_paused_at(self, now_ms: int) -> bool:
+        """A pause with an end is over by itself when the end has come."""
+        return self.paused and (self.paused_until_ms is None or now_ms < self.paused_until_ms)
+
+    def was_paused_at(self, ms: int) -> bool:
+        """Does `ms` lie in the last pause, over or not? What was due then is skipped, whenever it is looked at."""
+        if self.paused_from_ms is None or ms < self.paused_from_ms:
+            return False
+        return self.paused_until_ms is None or ms < self.paused_until_ms
 
     def retry_for(self, task: Task) -> RetryPolicy:
         return task.retry if task.retry is not None else self.retry
@@ -134,7 +157,12 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Occurrence(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One firing of a job, known by its nominal time. `epoch` grows with every change of owner."""
+    """One firing of a job, known by its nominal time. `epoch` grows with every change of owner.
+
+    A replay `stands_for_ms`: its tasks are told the scheduled time of what it repeats; `only` names the tasks that
+    run, where not all do. `cancel_reason` says that somebody wants a running occurrence stopped; until its owner has
+    ordered that, `cancel_ms` holds it in the due index.
+    """
 
     job: str
     nominal_ms: int
@@ -152,7 +180,12 @@ class Occurrence(Struct, frozen=True, omit_defaults=True, kw_only=True):
     parameters: dict[str, str] = {}
     span_start_ms: int | None = None
     span_end_ms: int | None = None
+    last_run_ms: int | None = None  # when the occurrence before this one started
     replay_of: str = ""
+    stands_for_ms: int | None = None
+    only: tuple[str, ...] = ()
+    cancel_reason: str = ""
+    cancel_ms: int | None = None
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None
@@ -162,9 +195,17 @@ class Occurrence(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def id(self) -> str:
         return occurrence_id(self.job, self.nominal_ms)
 
+    @property
+    def scheduled_ms(self) -> int:
+        """The time that its tasks are told."""
+        return self.nominal_ms if self.stands_for_ms is None else self.stands_for_ms
+
 
 class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One task within one occurrence. `next_attempt_ms` is when a scheduled or retried run may be claimed."""
+    """One task within one occurrence. `next_attempt_ms` is when a scheduled or retried run may be claimed.
+
+    `environment` holds the names, never the values, of what a dead letter was given.
+    """
 
     job: str
     nominal_ms: int
@@ -178,6 +219,7 @@ class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
     idempotency_key: str = ""
     exit_code: int | None = None
     error: str = ""
+    environment: tuple[str, ...] = ()
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None
@@ -231,6 +273,7 @@ class Node(Struct, frozen=True, omit_defaults=True, kw_only=True):
     host: str = ""
     epoch: int = 0
     chronex: str = ""
+    places: int = 0  # so many occurrences it runs at once; 0 where it was not told
     started_ms: int = 0
     seen_ms: int = 0
     stopped_ms: int | None = None
@@ -251,19 +294,25 @@ class Event(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Idempotency(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A key that must not execute again before `expires_ms`."""
+    """A key that must not execute again before `expires_ms`. `holder` is the id of who took it.
+
+    A trigger's key is held by the occurrence of `job` at `nominal_ms`: one that never ran gives it back.
+    """
 
     key: str
     expires_ms: int
     holder: str = ""
+    job: str = ""
+    nominal_ms: int | None = None
     created_ms: int = 0
 
 
 class TaskState(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A small value that a task keeps between its runs."""
+    """A small value that a task keeps between its runs, or, staged, what an attempt wants to become of it."""
 
     value: str
     updated_ms: int = 0
+    is_removed: bool = False
 
 
 class Quarantined(Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -23,19 +23,6 @@ def init(
     raise typer.Exit(write_starter(Path(config), force))
 
 
-def apply(
-    file: Annotated[str | None, typer.Argument(help="The job file (default: as for run).", metavar="FILE")] = None,
-    store: StorePath = None,
-) -> None:
-    """Bring the jobs of the store to what the job file says. Exit 2: the file has a mistake, nothing changed.
-
-    Example: chronex apply chronex.toml
-    """
-    from chronex.cli.jobs import run_apply
-
-    raise typer.Exit(run_apply(file, store))
-
-
 def run(
     config: Config = None,
     store: StorePath = None,
