@@ -11,6 +11,7 @@ from time import perf_counter
 
 from benchmarks import daemon, decision, engine, expression, startup, store
 from benchmarks import run as attempts
+from benchmarks import verify as formal_model
 from benchmarks.measure import FULL, TINY, Row, Size, show
 
 Topic = tuple[Callable[[Size], Iterator[Row]], Callable[[], list[str]]]
@@ -22,6 +23,7 @@ TOPICS: dict[str, Topic] = {
     "run": (attempts.run, attempts.notes),
     "engine": (engine.run, engine.notes),
     "daemon": (daemon.run, daemon.notes),
+    "verify": (formal_model.run, formal_model.notes),
 }
 
 
