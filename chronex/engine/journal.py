@@ -50,6 +50,22 @@ def latest(tx: ReadTransaction, before: int | None = None, limit: int = SCAN_LIM
     return _readable(tx.scan(keys.EVENT, start, limit, reverse=True))
 
 
+def first_at(tx: ReadTransaction, at_ms: int) -> int:
+    """The number of the first event not before `at_ms`, found by halving: numbers and times grow together.
+
+    Where the clock was set back they do not; then the answer is off by the events of that stretch.
+    """
+    low, high = 1, head(tx) + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = tail(tx, middle - 1, 1)
+        if found and found[0][1].at_ms < at_ms:
+            low = found[0][0] + 1
+        else:
+            high = middle
+    return low
+
+
 def _readable(rows: list[tuple[bytes, bytes]]) -> list[Line]:
     lines: list[Line] = []
     for key, raw in rows:

@@ -76,8 +76,13 @@ class RandomInterval:
             found = self.next(found)
 
 
+def timing_of(job: Job) -> Occurrences:
+    """The job's expression with its zone and its DST policy."""
+    return _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+
+
 def schedule_of(job: Job) -> Schedule:
-    timing = _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+    timing = timing_of(job)
     body = timing.meaning.body
     if isinstance(body, Every) and body.high is not None:
         return RandomInterval(timing, job.id)
@@ -85,11 +90,11 @@ def schedule_of(job: Job) -> Schedule:
 
 
 def options_of(job: Job) -> Options:
-    return _occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.options
+    return timing_of(job).meaning.options
 
 
 def is_interval(job: Job) -> bool:
-    return isinstance(_occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.body, Every)
+    return isinstance(timing_of(job).meaning.body, Every)
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from chronex.engine import reasons
 from chronex.engine.admission import MOST_QUEUED, Verdict, admit
+from chronex.engine.backlog import reason_of_older
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Order
@@ -138,7 +139,7 @@ class _Step:
         if plan.older is not None:
             first, last = plan.older
             span = {"from_ms": first, "to_ms": last}
-            self._tell("OccurrencesMissed", job.id, None, reasons.DOWN, span)
+            self._tell("OccurrencesMissed", job.id, None, reason_of_older(job.recovery.strategy), span)
         for occurrence, fate in plan.planned:
             if not self.ledger.create(occurrence):
                 self._tell("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
