@@ -23,6 +23,9 @@ COMMANDS: dict[str, str] = {
     "doctor": "stores:doctor",
     "backup": "stores:backup",
     "restore": "stores:restore",
+    "service": "service:service",
+    "completion": "reference:completion",
+    "man": "reference:man",
     "version": "expressions:show_version",
 }
 

@@ -23,8 +23,8 @@ def init(path: Path, force: bool) -> int:
     if os.path.isdir(path):
         raise UsageError(f"{name} is a directory; name the file itself, such as {inert(str(path / 'chronex.toml'))}")
     try:
-        _make_directories(path.parent)
-        _write(path, STARTER.encode(), replace=force)
+        make_directories(path.parent)
+        write_file(path, STARTER.encode(), replace=force)
     except FileExistsError:
         raise UsageError(f"{name} is there already; --force replaces it, or choose another --config") from None
     except (OSError, ValueError) as error:
@@ -34,11 +34,11 @@ def init(path: Path, force: bool) -> int:
     return 0
 
 
-def _make_directories(directory: Path) -> None:
+def make_directories(directory: Path) -> None:
     """Those that are missing, closed to others whatever the umask is."""
     if os.path.isdir(directory):
         return
-    _make_directories(directory.parent)
+    make_directories(directory.parent)
     try:
         directory.mkdir(_OWN_DIRECTORY)
     except FileExistsError:
@@ -46,7 +46,7 @@ def _make_directories(directory: Path) -> None:
     directory.chmod(_OWN_DIRECTORY)
 
 
-def _write(path: Path, content: bytes, *, replace: bool) -> None:
+def write_file(path: Path, content: bytes, *, replace: bool) -> None:
     """A whole file or none, and never through a link: a new file, which takes the old one's place at the end."""
     new = path.with_name(f".{path.name[:100]}.{token_hex(6)}") if replace else path
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWN_FILE)

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
-from chronex.daemon.loop import Daemon, Tell
+from chronex.daemon.attempts import Tell
+from chronex.daemon.loop import Daemon
+from chronex.daemon.room import room_chore
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.tick import Engine
@@ -41,7 +43,9 @@ def run_headless(
         logs = LogDirectory(store_path / "logs")
         surroundings = Surroundings.of_this_process(logs)
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
-        asyncio.run(_run(Daemon(store, engine, surroundings, node, settings, tell), once=once, seconds=seconds))
+        daemon = Daemon(store, engine, surroundings, node, settings, tell)
+        daemon.chores.add(room_chore(store, daemon.journal))
+        asyncio.run(_run(daemon, once=once, seconds=seconds))
     return 0
 
 

@@ -1,0 +1,1 @@
+"""`chronex service`: the scheduler as a service of the current user, started at login and kept alive."""

@@ -1,0 +1,158 @@
+"""The attempts that this daemon looks after: launched or adopted, recorded, cancelled, seen to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from chronex.engine import reasons
+from chronex.engine.jobfile import SchedulerSettings
+from chronex.engine.ledger import Reading
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
+from chronex.engine.ports import Store
+from chronex.engine.tick import Engine
+from chronex.errors import StoreError
+from chronex.model.records import Attempt, Job, Occurrence, Task
+from chronex.model.states import AttemptState
+from chronex.run import (
+    AttemptRequest,
+    AttemptResult,
+    Cancellation,
+    Hooks,
+    Started,
+    Surroundings,
+    adopt_attempt,
+    run_attempt,
+)
+
+Tell = Callable[[str, dict[str, Any]], None]
+
+
+class Attempts:
+    """Carries out the engine's orders. `unrecorded` is called when an end could not be written down."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        surroundings: Surroundings,
+        settings: SchedulerSettings,
+        tell: Tell,
+        unrecorded: Callable[[], None],
+    ) -> None:
+        self.store, self.engine, self.settings, self.tell = store, engine, settings, tell
+        self.surroundings, self.clock = surroundings, surroundings.clock
+        self._unrecorded = unrecorded
+        self._cancellations: dict[str, Cancellation] = {}
+        self._work: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    def carry_out(self, orders: Iterable[Order]) -> None:
+        for order in orders:
+            if isinstance(order, Launch):
+                self._spawn(self._attempt(order))
+            elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
+                self._cancellations[order.attempt.id].request(order.reason)
+
+    def adopt(self, orphans: Iterable[Attempt]) -> None:
+        """Watch what a dead node left running."""
+        for attempt in orphans:
+            self._spawn(self._watch_orphan(attempt))
+
+    def stop(self) -> None:
+        """Ask all that runs to end; orders that come from now on are not carried out."""
+        self._stopping = True
+        for cancellation in list(self._cancellations.values()):
+            cancellation.request(reasons.STOPPING)
+
+    async def finish(self) -> None:
+        """Everything that runs is seen to its end."""
+        while self._work:
+            await asyncio.wait(set(self._work))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def _attempt(self, launch: Launch) -> None:
+        attempt = launch.attempt
+        request = self._request(launch.job, launch.task, launch.occurrence, attempt)
+        hooks = self._hooks(attempt)
+        result = await run_attempt(request, hooks, self.surroundings)
+        await self._ended(attempt, result, hooks.cancellation)
+
+    def _request(self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt) -> AttemptRequest:
+        """The attempt with the scheduler's own settings where the job has none."""
+        request = AttemptRequest.of(job, task, occurrence, attempt)
+        grace = self.settings.grace_ms if job.grace_ms is None else job.grace_ms
+        return dataclasses.replace(request, grace_ms=grace, log_limit=self.settings.logs.max_bytes)
+
+    async def _watch_orphan(self, attempt: Attempt) -> None:
+        request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
+        assert attempt.process is not None, "only a known process is adopted"
+        hooks = self._hooks(attempt)
+        self.tell("attempt adopted", names(attempt))
+        started = attempt.started_ms or attempt.created_ms
+        result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)
+        await self._ended(attempt, result, hooks.cancellation)
+
+    def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
+        """What a dead daemon had started, as far as the records still tell."""
+        job, occurrence = reading.job(attempt.job), reading.occurrence(attempt.job, attempt.nominal_ms)
+        task = job.task(attempt.task) if job is not None else None
+        if job is not None and occurrence is not None and task is not None:
+            return self._request(job, task, occurrence, attempt)
+        return AttemptRequest(
+            attempt_id=attempt.id,
+            number=attempt.number,
+            job=attempt.job,
+            task=attempt.task,
+            occurrence_id="",
+            nominal_ms=attempt.nominal_ms,
+        )
+
+    def _hooks(self, attempt: Attempt) -> Hooks:
+        async def record(started: Started) -> None:
+            if started.process is not None:
+                update = self.engine.started(attempt, started.process, started.log_name, started.started_ms)
+                await self.store.update_async(update, essential=True)
+                # Told when it is on record: from here on a successor would find the process.
+                self.tell("attempt started", names(attempt))
+
+        cancellation = self._cancellations[attempt.id] = Cancellation()
+        if self._stopping:
+            cancellation.request(reasons.STOPPING)
+        return Hooks(record, cancellation)
+
+    async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
+        self._cancellations.pop(attempt.id, None)
+        end = end_of(result, cancellation.reason)
+        told = {**names(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
+        self.tell("attempt ended", told)
+        update = self.engine.ended(attempt, end, self.clock.wall_ms())
+        try:
+            orders = await self.store.update_async(update, essential=True)
+        except StoreError as error:
+            # The attempt stays recorded as running by a node that will be gone: a successor takes it up.
+            self.tell("the end could not be recorded", {**names(attempt), "error": str(error)})
+            self._unrecorded()
+            return
+        if not self._stopping:
+            self.carry_out(orders)
+
+
+def names(attempt: Attempt) -> dict[str, Any]:
+    return {"job": attempt.job, "task": attempt.task, "nominal_ms": attempt.nominal_ms, "attempt": attempt.number}
+
+
+def end_of(result: AttemptResult, cancel_reason: str) -> AttemptEnd:
+    """The end in words for people. Stopped because its occurrence ran out of time, an attempt has timed out."""
+    end = result.as_end()
+    if result.state is not AttemptState.CANCELED:
+        return end._replace(reason=result.error)
+    if cancel_reason == reasons.EXECUTION_TIMEOUT:
+        return end._replace(state=AttemptState.TIMEOUT, reason=cancel_reason, retryable=False)
+    return end._replace(reason=cancel_reason or result.error)

@@ -1,0 +1,98 @@
+"""`chronex service` as a user types it, with a service manager that answers, refuses, or is not there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Chronex, Done
+
+UNIT = ".config/systemd/user/chronex.service"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "chronex.toml").write_text('[jobs.a]\nschedule = "@daily"\nrun = "true"\n')
+    (tmp_path / "bin").mkdir()
+    return tmp_path
+
+
+def service(chronex: Chronex, home: Path, *arguments: str) -> Done:
+    where = {"HOME": str(home), "CHRONEX_CONFIG": str(home / "chronex.toml"), "PATH": f"{home / 'bin'}"}
+    return chronex("service", *arguments, **where)
+
+
+def systemctl(home: Path, script: str) -> None:
+    """A manager in the real one's place, which cannot run here: it notes what it is told."""
+    tool = home / "bin" / "systemctl"
+    tool.write_text(f'#!/bin/sh\necho "$*" >> "{home}/told"\n{script}\n')
+    tool.chmod(0o755)
+
+
+def test_install_writes_the_unit_for_its_owner_alone_and_starts_it(chronex: Chronex, home: Path) -> None:
+    systemctl(home, "exit 0")
+    done = service(chronex, home, "install")
+    assert done.code == 0, done.err
+    assert stat.S_IMODE(os.stat(home / UNIT).st_mode) == 0o600
+    assert str(home / "chronex.toml") in (home / UNIT).read_text()
+    assert (home / "told").read_text().splitlines() == [
+        "--user daemon-reload", "--user enable chronex.service", "--user restart chronex.service",
+    ]  # fmt: skip
+
+
+def test_installing_again_changes_nothing_but_the_time(chronex: Chronex, home: Path) -> None:
+    systemctl(home, "exit 0")
+    service(chronex, home, "install")
+    before = (home / UNIT).read_text()
+    assert service(chronex, home, "install").code == 0
+    assert (home / UNIT).read_text() == before
+
+
+def test_a_refusal_is_told_in_the_managers_own_words(chronex: Chronex, home: Path) -> None:
+    systemctl(home, "echo 'Failed to connect to bus' >&2; exit 1")
+    done = service(chronex, home, "install")
+    assert done.code == 1
+    assert "Failed to connect to bus" in done.err
+
+
+def test_without_a_manager_the_file_is_written_and_the_user_told(chronex: Chronex, home: Path) -> None:
+    done = service(chronex, home, "install")
+    assert done.code == 1
+    assert "systemctl is not installed" in done.err
+    assert (home / UNIT).exists()
+
+
+def test_a_dry_run_writes_nothing(chronex: Chronex, home: Path) -> None:
+    done = service(chronex, home, "install", "--dry-run")
+    assert done.code == 0
+    assert "ExecStart=" in done.out
+    assert not (home / ".config").exists()
+
+
+def test_install_needs_a_job_file(chronex: Chronex, home: Path) -> None:
+    done = service(chronex, home, "install", "--config", str(home / "none.toml"))
+    assert done.code == 2
+    assert "chronex init" in done.err
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "words"), [("exit 0", 0, "running:"), ("echo failed; exit 3", 1, "not running (failed):")]
+)
+def test_status_says_what_the_manager_says(chronex: Chronex, home: Path, script: str, code: int, words: str) -> None:
+    systemctl(home, script)
+    service(chronex, home, "install", "--no-start")
+    done = service(chronex, home, "status")
+    assert (done.code, done.out.startswith(words)) == (code, True)
+
+
+def test_uninstall_stops_and_removes_and_says_so_when_there_is_nothing(chronex: Chronex, home: Path) -> None:
+    systemctl(home, "exit 0")
+    service(chronex, home, "install")
+    assert service(chronex, home, "uninstall").code == 0
+    assert not (home / UNIT).exists()
+    assert (home / "told").read_text().splitlines()[-1] == "--user disable --now chronex.service"
+    assert "nothing to do" in service(chronex, home, "uninstall").out
+    assert service(chronex, home, "status").code == 1
