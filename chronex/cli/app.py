@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "run": "jobs:run",
     "list": "jobs:list_jobs",
     "history": "jobs:history",
+    "why": "watch:why",
     "doctor": "stores:doctor",
     "backup": "stores:backup",
     "restore": "stores:restore",
@@ -28,6 +29,8 @@ COMMANDS: dict[str, str] = {
     "man": "reference:man",
     "version": "expressions:show_version",
 }
+# `chronex why backup -2h`: a time before now is no option.
+_SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True}}
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
@@ -55,7 +58,7 @@ def _add(app: typer.Typer, name: str) -> None:
     if isinstance(declared, typer.Typer):
         app.add_typer(declared, name=name)
     else:
-        app.command(name)(declared)
+        app.command(name, context_settings=_SETTINGS.get(name))(declared)
 
 
 def root(
