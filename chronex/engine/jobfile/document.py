@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from chronex.engine.jobfile.entries import Entry, Sheet
-from chronex.engine.jobfile.positions import MAX_DEPTH, LineIndex, Scan, Span, scan_json, scan_toml
 from chronex.engine.jobfile.problems import JobFileError, inert
 from chronex.expr.faults import quote
+from chronex.positions import MAX_DEPTH, LineIndex, Scan, Span, scan_json, scan_toml
 
 MAX_BYTES = 1 << 20
 _BYTE_ORDER_MARK = "\ufeff"

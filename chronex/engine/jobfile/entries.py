@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import Any, NoReturn
 
-from chronex.engine.jobfile.positions import LineIndex, Node, Span
 from chronex.engine.jobfile.problems import Problem
 from chronex.expr.faults import quote
 from chronex.expr.suggest import nearest
+from chronex.positions import LineIndex, Node, Span
 
 MAX_PROBLEMS = 1_000
 

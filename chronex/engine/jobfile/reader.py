@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from chronex.engine.jobfile.document import open_json, open_toml
 from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
 from chronex.engine.jobfile.jobs import JOB, Defaults, build_job, check_case, read_defaults, read_jobs
-from chronex.engine.jobfile.positions import Span
 from chronex.engine.jobfile.problems import JobFileError, Problem
 from chronex.engine.jobfile.settings import SchedulerSettings, scheduler
 from chronex.engine.jobfile.values import name
 from chronex.errors import UnknownZoneError
 from chronex.expr.faults import quote
 from chronex.model.records import Job
+from chronex.positions import Span
 from chronex.timing.zones import load_zone
 
 Value = TypeVar("Value")

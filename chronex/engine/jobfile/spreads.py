@@ -9,11 +9,11 @@ from chronex.decision import make_spread
 from chronex.decision.distributions import known_parameters
 from chronex.decision.preview import parse_distribution
 from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, read_table
-from chronex.engine.jobfile.positions import Span
 from chronex.engine.jobfile.values import duration, text
 from chronex.errors import ConstraintError, DecisionError
 from chronex.expr.durations import UNITS, format_duration
 from chronex.model.policies import SpreadPolicy
+from chronex.positions import Span
 
 # Planning looks ahead by as much as a spread may start early, so a window has an end somewhere.
 MAX_WINDOW_MS = 366 * UNITS["d"]

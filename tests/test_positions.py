@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from chronex.engine.jobfile.positions import MAX_DEPTH, LineIndex, Node, scan_json, scan_toml
+from chronex.positions import MAX_DEPTH, LineIndex, Node, scan_json, scan_toml
 
 KEYS = st.sampled_from(["a", "b", "c-d", "e_1", "9", '"q.r"', "'l t'", r'"\u00e9\""', '""'])
 TEXTS = st.sampled_from(
