@@ -5,7 +5,7 @@ STAMP  := $(VENV)/.ready
 LOCK   := packaging/requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench torture clean
+.PHONY: help setup run test check format bench torture binary clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -37,6 +37,12 @@ torture: setup  ## long campaigns: every zone transition, long fuzzing, crash lo
 
 bench: setup  ## speed beside the peers, as ratios of one run
 	@$(BIN)/python -m benchmarks
+
+binary: setup  ## build dist/chronex (one file) and dist/chronex-dir (starts faster), and try both
+	@$(BIN)/pyinstaller --noconfirm --clean --log-level ERROR --distpath dist --workpath build packaging/chronex.spec
+	@CHRONEX_BINARY=dist/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli
+	@CHRONEX_BINARY=dist/chronex-dir/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli
+	@$(BIN)/python packaging/figures.py
 
 format: setup  ## rewrite the source in the project's style
 	@$(BIN)/ruff check --quiet --fix .

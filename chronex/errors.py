@@ -17,6 +17,12 @@
     ├── JobFileError           a job file is wrong; carries every problem (chronex.engine.jobfile)
     ├── IllegalTransitionError a state change that the transition table does not have
     ├── StaleClaimError        the record has another owner, epoch or state by now
+    ├── CommandError           what was asked for cannot be done as things stand; nothing was changed
+    │   ├── UnknownJobError             no job of that name; suggests near ones
+    │   ├── UnknownIdError              no occurrence, run or attempt of that id
+    │   ├── AmbiguousIdError            several ids begin like that
+    │   ├── NotPossibleError            the thing is there, and its state does not allow it
+    │   └── StaleUpdateError            somebody changed the jobs since the caller looked; says who and what
     ├── LogDirectoryError      the logs of attempts cannot lie there, or this is none of them
     └── StoreError             the store could not do what was asked
         ├── StoreRefusedError          this place or file must not be used; nothing was changed
@@ -179,6 +185,49 @@ class IllegalTransitionError(ChronexError):
 
 class StaleClaimError(ChronexError):
     """The record has another owner, epoch or state by now; re-read it and decide again."""
+
+
+class CommandError(ChronexError):
+    """What was asked for cannot be done as things stand; nothing was changed."""
+
+
+class UnknownJobError(CommandError, LookupError):
+    """There is no job of that name; `chronex list` shows them."""
+
+    def __init__(self, name: str, near: str | None = None) -> None:
+        self.name, self.near = name, near
+        hint = f"did you mean {near}?" if near else "`chronex list` shows them"
+        super().__init__(f"no job {name[:80]!r}; {hint}")
+
+
+class UnknownIdError(CommandError, LookupError):
+    """There is no occurrence, run or attempt of that id; `chronex history` shows them."""
+
+    def __init__(self, text: str, hint: str = "`chronex history` shows them") -> None:
+        self.text = text
+        super().__init__(f"no occurrence, run or attempt {text[:80]!r}; {hint}")
+
+
+class AmbiguousIdError(CommandError, LookupError):
+    """Several ids begin like that; write more of it."""
+
+    def __init__(self, text: str, found: Sequence[str]) -> None:
+        self.text, self.found = text, tuple(found)
+        super().__init__(f"{text[:80]!r} begins more than one id ({', '.join(self.found[:3])}…); write more of it")
+
+
+class NotPossibleError(CommandError):
+    """Its state does not allow that."""
+
+
+class StaleUpdateError(CommandError):
+    """The jobs were changed since you looked; look again and apply again."""
+
+    def __init__(self, changes: Sequence[str]) -> None:
+        self.changes = tuple(changes)
+        super().__init__(
+            f"the jobs were changed since you looked ({'; '.join(self.changes[:5])}); look again and apply again"
+        )
 
 
 class LogDirectoryError(ChronexError):

@@ -5,16 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chronex.cli.terminal import err, inert, out
 from chronex.errors import ChronexError, StoreInUseError
 
+if TYPE_CHECKING:
+    from chronex.cli.machine import Check
+
 OK, FAILURE, IN_USE = 0, 1, 75
 
 
-def doctor(store: Path, format: str = "text", repair: bool = False) -> int:  # noqa: A002
-    """Check the store and say what to do; 1 when something is wrong."""
+def doctor(
+    store: Path,
+    format: str = "text",  # noqa: A002
+    repair: bool = False,
+    machine: Callable[[bool], list[Check]] = lambda is_sound: [],
+) -> int:
+    """Check the store, then the machine, and say what to do; 1 when something is wrong.
+
+    `machine` is told whether the store may be read.
+    """
     from chronex_store import doctor as module
 
     def work() -> int:
@@ -23,11 +34,14 @@ def doctor(store: Path, format: str = "text", repair: bool = False) -> int:  # n
             # Only a store whose pages are whole may be opened in this process.
             mended = _repair(store)
             report = module.examine(store)
+        checks = machine(report.worst is None)
         if format == "json":
-            _print_json({**report.to_dict(), "repaired": mended})
+            _print_json({**report.to_dict(), "repaired": mended, "machine": [check._asdict() for check in checks]})
         else:
             _print_report(report, mended)
-        return OK if report.is_sound else FAILURE
+            _print_checks(checks)
+        is_well = report.is_sound and not any(check.verdict == "wrong" for check in checks)
+        return OK if is_well else FAILURE
 
     return _guarded(work)
 
@@ -83,6 +97,12 @@ def _print_report(report: Any, mended: dict[str, Any] | None) -> None:
         used = report.figures["used_bytes"] / report.figures["map_bytes"]
         _print(f"{report.store}: {records} records, {used:.1%} of the map used")
     _print("the store is sound" if report.is_sound else "the store needs attention")
+
+
+def _print_checks(checks: list[Check]) -> None:
+    for check in checks:
+        advice = f"; {check.advice}" if check.advice else ""
+        _print(f"{check.verdict.value:5} {check.topic}: {check.message}{advice}")
 
 
 def _guarded(work: Callable[[], int]) -> int:

@@ -51,6 +51,7 @@ class Daemon:
     def stop(self) -> None:
         """No new claim from now on; running work is asked to end."""
         self._stopping.set()
+        self.engine.stopping = True
         self.attempts.stop()
 
     async def run(self, *, once: bool = False) -> None:
@@ -111,6 +112,9 @@ class Daemon:
     async def _finish(self) -> None:
         """Everything that runs is seen to its end; then the node says goodbye."""
         await self.chores.stop()
+        if not self._stopping.is_set():  # only what is due now was asked for, but all of it: its later tasks too
+            await self.attempts.finish()
+        self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.attempts.finish()
         self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), essential=True)
         self.journal("SchedulerStopped", {"node": self.node.id})

@@ -26,7 +26,13 @@ class Admission(NamedTuple):
     reason: str = ""
 
 
+_DROPPING = (OverlapPolicy.SKIP, OverlapPolicy.QUEUE_ONE)
 START = Admission(Verdict.START)
+
+
+def is_held(job: Job, occurrence: Occurrence, now_ms: int) -> bool:
+    """A pause holds what the schedule asks for, now or when it was due; what a person asks for runs all the same."""
+    return not occurrence.manual and (job.is_paused_at(now_ms) or job.was_paused_at(occurrence.due_ms))
 
 
 def admit(
@@ -43,7 +49,9 @@ def admit(
     else:
         blocker = reasons.EARLIER_WAITS if waiting else ""
     if blocker:
-        return _overlapping(job.overlap, blocker, is_running=bool(running), waiting=waiting)
+        # Whoever asks for a replay wants it done, not dropped: it waits for its turn.
+        policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in _DROPPING else job.overlap
+        return _overlapping(policy, blocker, is_running=bool(running), waiting=waiting)
     if free_places <= 0:
         return _queue(reasons.POOL_FULL, waiting)
     return START

@@ -7,6 +7,7 @@ from typing import Protocol
 
 _NS_PER_MS = 1_000_000
 # Where the system has no clock that counts suspended time, the monotonic one stands in.
+_CLOCK_ERROR = 5  # TIME_ERROR of adjtimex(2): nobody corrects the clock
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -45,3 +46,15 @@ SYSTEM_CLOCK = SystemClock()
 def wall_ms() -> int:
     """Now, in milliseconds since the epoch, by this machine's wall clock."""
     return SYSTEM_CLOCK.wall_ms()
+
+
+def is_synchronized() -> bool | None:
+    """Does the kernel hold the wall clock for corrected by a time service? None where it does not say."""
+    import ctypes  # only the doctor asks
+
+    adjtimex = getattr(ctypes.CDLL(None), "adjtimex", None)
+    if adjtimex is None:
+        return None
+    # struct timex: all zeros means "change nothing", which anyone may ask. It is 208 bytes on 64-bit Linux.
+    answer = adjtimex(ctypes.create_string_buffer(512))
+    return None if answer < 0 else bool(answer != _CLOCK_ERROR)

@@ -7,6 +7,7 @@ instant, then the whole key of the record that it stands for; its value is empty
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 
 from chronex.errors import InvalidKeyError
@@ -120,5 +121,12 @@ def record_of(index_key: bytes) -> bytes:
     return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]
 
 
+def firing_of(record: bytes) -> tuple[str, int]:
+    """The job and the nominal time in the key of an occurrence, or of a run or attempt below one."""
+    end = record.index(b"\0")
+    return record[1:end].decode("ascii"), int.from_bytes(record[end + 1 : end + 9], "big") - _OFFSET
+
+
+@lru_cache(maxsize=4096)
 def _name(name: str, what: str = "job") -> bytes:
     return check_name(name, what).encode("ascii") + b"\0"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
 from chronex.engine import keys
+from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
 from chronex.engine.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ReadTransaction, Transaction
 from chronex.engine.records import HEADER, decode, encode
@@ -27,58 +28,14 @@ from chronex.model.records import (
     Run,
     TaskState,
 )
-from chronex.model.states import AttemptState, OccurrenceState, RunState, State, advance
+from chronex.model.states import State, advance
+
+__all__ = ["Ledger", "Reading", "index_keys", "key_of", "pages"]
 
 R = TypeVar("R", bound=Record)
 Claimed = TypeVar("Claimed", Occurrence, Run, Attempt)
 
 _KEPT_RAW = MAX_VALUE_BYTES - HEADER.size - 1024
-
-
-def key_of(record: Record) -> bytes:
-    """Where a record lives, for the kinds whose key follows from the record alone."""
-    match record:
-        case Job():
-            return keys.job_key(record.id)
-        case JobVersion():
-            return keys.job_version_key(record.job.id, record.job.version)
-        case Occurrence():
-            return keys.occurrence_key(record.job, record.nominal_ms)
-        case Run():
-            return keys.run_key(record.job, record.nominal_ms, record.task)
-        case Attempt():
-            return keys.attempt_key(record.job, record.nominal_ms, record.task, record.number)
-        case Node():
-            return keys.node_key(record.id)
-        case Idempotency():
-            return keys.idempotency_key(record.key)
-        case _:
-            raise TypeError(f"a {type(record).__name__} does not know its key")
-
-
-def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
-    """Every index entry that must stand for `record`; at most one per record today."""
-    match record:
-        case Job(next_ms=int(at)):
-            return (keys.timed(keys.DUE, at, key),)
-        case Occurrence(state=OccurrenceState.PENDING):
-            return (keys.timed(keys.DUE, record.due_ms, key),)
-        case Occurrence(state=OccurrenceState.QUEUED):
-            return (keys.QUEUED + key,)
-        case Occurrence(state=OccurrenceState.RUNNING) | Attempt(state=AttemptState.RUNNING):
-            return (keys.ACTIVE + key,)
-        case Occurrence(finished_ms=int(at)):
-            return (keys.timed(keys.FINISHED, at, key),)
-        case Run(state=RunState.CLAIMED | RunState.RUNNING):
-            return (keys.ACTIVE + key,)
-        case Run(state=RunState.SCHEDULED | RunState.RETRY, next_attempt_ms=int(at)):
-            return (keys.timed(keys.DUE, at, key),)
-        case Run(state=RunState.DLQ):
-            return (keys.timed(keys.DEAD_LETTER, record.finished_ms or 0, key),)
-        case Idempotency():
-            return (keys.timed(keys.EXPIRY, record.expires_ms, key),)
-        case _:
-            return ()
 
 
 class Reading:
@@ -165,6 +122,10 @@ class Reading:
         own = keys.QUEUED + keys.occurrence_key(job, nominal_ms)
         rows = self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, job), None, limit)
         return sum(1 for key, _ in rows if key < own)
+
+    def count_active(self, limit: int) -> int:
+        """How many occurrences run, of all jobs, counted by their keys up to `limit`."""
+        return len(self.tx.scan(keys.ACTIVE + keys.OCCURRENCE, None, limit))
 
     def is_active(self, job: str) -> bool:
         """Does an occurrence of the job run? Asked of the store, never of memory."""
@@ -266,10 +227,15 @@ class Ledger(Reading):
     def put(self, record: Record) -> None:
         """Write a record over what was there, and its index entries over the old ones."""
         key = key_of(record)
-        old = self.get(key, type(record))
-        before = index_keys(key, old) if old is not None else ()
-        after = index_keys(key, record)
+        self.move_indexes(key, self.get(key, type(record)), record)
         self.tx.put(key, encode(key, record))
+
+    def move_indexes(self, key: bytes, old: Record | None, new: Record) -> None:
+        """Make the index entries of what was under `key` those of what is to be there."""
+        before = index_keys(key, old) if old is not None else ()
+        after = index_keys(key, new)
+        if before == after:
+            return
         for index in before:
             if index not in after:
                 self.tx.delete(index)

@@ -52,11 +52,13 @@ def _fates(
         cursor = missed.listed[-1] if missed.has_more else missed_until
         if missed.has_more:
             return fates, older, cursor, True
-    for nominal in schedule.between(cursor, horizon):
-        fates.append(Fate(nominal, runs=True))
-        cursor = nominal
+    upcoming = schedule.next(cursor)
+    while upcoming is not None and upcoming <= horizon:
         if len(fates) >= MOST_AT_ONCE:
             return fates, older, cursor, True
+        fates.append(Fate(upcoming, runs=True))
+        cursor = upcoming
+        upcoming = schedule.next(cursor)
     return fates, older, cursor, False
 
 

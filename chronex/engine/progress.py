@@ -13,9 +13,9 @@ from chronex.engine.placement import Chance
 from chronex.engine.planning import next_look
 from chronex.engine.retries import retry_at
 from chronex.engine.schedule import is_interval, options_of, schedule_of
-from chronex.model.policies import Cadence, FailureStrategy, TaskMode
+from chronex.model.policies import Cadence, FailureStrategy, OverlapPolicy, TaskMode
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
-from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
+from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
 
 # A task that takes the scheduler down with it is not tried for ever.
 _MOST_CRASHES = 3
@@ -28,6 +28,7 @@ class Progress:
     def __init__(self, ledger: Ledger, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
         self.ledger, self.node, self.chance = ledger, node, chance
         self.orders, self.events = orders, events
+        self.may_start = True  # a node that stops starts nothing more, not even the next task
 
     # -- occurrences -------------------------------------------------------------------------------------
 
@@ -37,7 +38,7 @@ class Progress:
         if limit is not None and job.counters.fired >= limit and not occurrence.manual:
             self.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.MAX_REACHED)
             return
-        version = self._version(job, occurrence)
+        version = self.version_of(occurrence) or job
         now = self.ledger.now_ms
         timeout = version.execution_timeout_ms
         claimed = self.ledger.advance(
@@ -50,14 +51,14 @@ class Progress:
             deadline_ms=None if timeout is None else now + timeout,
         )
         self._count(job.id, fired=1)
-        self.tell("OccurrenceStarted", claimed, data={"due_ms": claimed.due_ms, "lag_ms": now - claimed.due_ms})
-        for task in version.tasks:
+        self.tell("OccurrenceStarted", claimed, data=_start_told(version, claimed, now))
+        tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
+        for task in tasks:
             run = Run(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, created_ms=now)
             self.ledger.create(run)
-        first = version.tasks if version.mode is TaskMode.PARALLEL else version.tasks[:1]
-        for task in first:
+        for task in tasks if version.mode is TaskMode.PARALLEL else tasks[:1]:
             self._start_run(version, claimed, task)
-        if not version.tasks:
+        if not tasks:
             self._finish(claimed, OccurrenceState.COMPLETED, "")
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
@@ -66,6 +67,29 @@ class Progress:
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
+
+    def cancel(self, occurrence: Occurrence, reason: str) -> bool:
+        """End it where nothing runs; else cancel what waits and keep the wish, for its owner or that one's heir.
+
+        True when it has ended here and now.
+        """
+        if occurrence.state is not OccurrenceState.RUNNING:
+            self.end_unstarted(occurrence, OccurrenceState.CANCELED, reason)
+            return True
+        for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
+            self._cancel_run(run, reason)
+        if self._running_attempts(occurrence):
+            self.ledger.put(replace(occurrence, cancel_reason=reason, cancel_ms=self.ledger.now_ms))
+            return False
+        self._finish(occurrence, OccurrenceState.CANCELED, reason)
+        return True
+
+    def order_stop(self, occurrence: Occurrence, reason: str) -> None:
+        self.orders += [Cancel(attempt, reason) for attempt in self._running_attempts(occurrence)]
+
+    def _running_attempts(self, occurrence: Occurrence) -> list[Attempt]:
+        attempts = self.ledger.attempts(occurrence.job, occurrence.nominal_ms)
+        return [attempt for attempt in attempts if attempt.state is AttemptState.RUNNING]
 
     def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
         now = self.ledger.now_ms
@@ -102,15 +126,13 @@ class Progress:
 
     # -- runs --------------------------------------------------------------------------------------------
 
-    def _start_run(self, job: Job, occurrence: Occurrence, task: Task) -> None:
+    def _start_run(self, job: Job, occurrence: Occurrence, task: Task, event: str = "TaskRunStarted") -> None:
         run = self.ledger.run(occurrence.job, occurrence.nominal_ms, task.name)
         assert run is not None, "every task of a running occurrence has its run"
-        claimed = self.ledger.advance(
-            run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None
-        )
-        number = claimed.attempts + 1
-        now = self.ledger.now_ms
-        self.ledger.advance(claimed, RunState.RUNNING, attempts=number, started_ms=claimed.started_ms or now)
+        number, now = run.attempts + 1, self.ledger.now_ms
+        claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
+        running = advance(claimed, RunState.RUNNING, attempts=number, started_ms=run.started_ms or now)
+        self.ledger.put(running)
         attempt = Attempt(
             job=occurrence.job,
             nominal_ms=occurrence.nominal_ms,
@@ -121,17 +143,16 @@ class Progress:
             created_ms=now,
         )
         self.ledger.create(attempt)
-        self.tell("TaskRunStarted", occurrence, task=task.name, attempt=number)
+        self.tell(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
         self.orders.append(Launch(job, occurrence, task, attempt))
 
     def retry_now(self, run: Run) -> None:
         """The pause of a failed run is over."""
         occurrence = self.ledger.occurrence(run.job, run.nominal_ms)
-        job = self.ledger.job(run.job)
-        if occurrence is None or job is None or occurrence.state is not OccurrenceState.RUNNING:
+        version = self.version_of(occurrence) if occurrence is not None else None
+        if occurrence is None or version is None or occurrence.state is not OccurrenceState.RUNNING:
             self.ledger.put(replace(run, next_attempt_ms=None))
             return
-        version = self._version(job, occurrence)
         task = version.task(run.task)
         if run.state is RunState.RETRY:
             run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
@@ -142,7 +163,7 @@ class Progress:
         if occurrence.owner != self.node:
             occurrence = replace(occurrence, owner=self.node, epoch=occurrence.epoch + 1)
             self.ledger.put(occurrence)
-        self._start_run(version, occurrence, task)
+        self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted")
 
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
         """An occurrence that only waits for a retry gives way to the next one; True when it did."""
@@ -183,10 +204,9 @@ class Progress:
         )
         occurrence = self.ledger.occurrence(attempt.job, attempt.nominal_ms)
         run = self.ledger.run(attempt.job, attempt.nominal_ms, attempt.task)
-        job = self.ledger.job(attempt.job)
-        if occurrence is None or run is None or job is None or is_final(occurrence.state):
+        version = self.version_of(occurrence) if occurrence is not None else None
+        if occurrence is None or run is None or version is None or is_final(occurrence.state):
             return
-        version = self._version(job, occurrence)
         self._end_run(version, occurrence, run, ended, end)
         self._settle(version, occurrence)
 
@@ -201,7 +221,9 @@ class Progress:
             return
         reason = end.reason or end.error or reasons.RUN_FAILED
         self.tell("TaskRunFailed", occurrence, reason, task=run.task, attempt=attempt.number, data=data)
-        if attempt.state is AttemptState.CANCELED:
+        if attempt.state is AttemptState.CANCELED or occurrence.cancel_reason:
+            # Nobody wants another try of what was to be canceled, nor to find it among the dead letters.
+            reason = occurrence.cancel_reason or reason
             self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
             return
         again = self._next_attempt(job, task, run, attempt) if end.retryable and task is not None else None
@@ -211,7 +233,7 @@ class Progress:
             self.tell("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
             return
         failed = self.ledger.advance(run, RunState.FAILED, finished_ms=now, **changes)
-        self.ledger.advance(failed, RunState.DLQ)
+        self.ledger.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
         self.tell("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
 
     def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
@@ -225,18 +247,32 @@ class Progress:
 
     def _settle(self, job: Job, occurrence: Occurrence) -> None:
         """What the states of all runs mean for the occurrence: go on, wait, or end."""
-        runs = {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        runs = self._runs_by_task(job, occurrence)
         stopper = self._stopping_failure(job, runs)
         if stopper is not None:
             self._stop_peers(job, occurrence, runs, stopper)
-            runs = {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+            runs = self._runs_by_task(job, occurrence)
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
         if waiting and stopper is None:
-            self._start_run(job, occurrence, waiting[0])
+            if self.may_start:
+                self._start_run(job, occurrence, waiting[0])
+            else:
+                self._leave_to_successor(runs[waiting[0].name])
             return
         self._end_occurrence(occurrence, list(runs.values()))
+
+    def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
+        """By name where the version says which there are; by a scan where that version is lost."""
+        if job.version != occurrence.version:
+            return {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        found = (self.ledger.run(job.id, occurrence.nominal_ms, task.name) for task in job.tasks)
+        return {run.task: run for run in found if run is not None}
+
+    def _leave_to_successor(self, run: Run) -> None:
+        """Due at once, so that the first tick of the next node starts it."""
+        self.ledger.put(replace(run, next_attempt_ms=self.ledger.now_ms))
 
     def _end_occurrence(self, occurrence: Occurrence, runs: list[Run]) -> None:
         failed = next((run for run in runs if run.state in _ENDED_BADLY), None)
@@ -273,11 +309,12 @@ class Progress:
 
     # -- bookkeeping -------------------------------------------------------------------------------------
 
-    def _version(self, job: Job, occurrence: Occurrence) -> Job:
-        """The job as it was when the occurrence was decided."""
-        if job.version == occurrence.version:
+    def version_of(self, occurrence: Occurrence) -> Job | None:
+        """The job as it was when the occurrence was decided; a job that was removed is still known by its version."""
+        job = self.ledger.job(occurrence.job)
+        if job is not None and job.version == occurrence.version:
             return job
-        return self.ledger.job_version(job.id, occurrence.version) or job
+        return self.ledger.job_version(occurrence.job, occurrence.version) or job
 
     def _count(self, job_id: str, **more: int) -> None:
         job = self.ledger.job(job_id)
@@ -306,6 +343,24 @@ class Progress:
                 data=data or {},
             )
         )
+
+
+def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:
+    """The names of what the task was given, for whoever looks at a dead letter; values may be secrets."""
+    own = (*task.env, *task.secrets) if task is not None else ()
+    return tuple(sorted({*own, *(f"CHRONEX_PARAM_{name.upper()}" for name in occurrence.parameters)}))
+
+
+def _start_told(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]:
+    """What a reader of the journal needs to judge a start; what is ordinary is left out."""
+    told: dict[str, Any] = {"due_ms": occurrence.due_ms, "lag_ms": now_ms - occurrence.due_ms}
+    if job.overlap is OverlapPolicy.ALLOW:
+        told["overlap"] = job.overlap.value
+    if occurrence.recovery:
+        told["recovery"] = True
+    if occurrence.manual or occurrence.replay_of:
+        told["manual"] = True
+    return told
 
 
 def _spoken(state: OccurrenceState) -> str:

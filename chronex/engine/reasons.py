@@ -28,6 +28,11 @@ OWNER_DIED = "the scheduler died while it ran"
 IDEMPOTENT = "its idempotency key has been executed already"
 STOPPING = "the scheduler was stopped"
 MAX_REACHED = "the limit of executions is reached"
+PAUSE_OVER = "its pause is over"
+CANCELED_BY = "canceled by"
+REPLAYED = "replayed"
+DROPPED = "dropped"
+REPLACED = "replaced by a new version"
 JOB_REMOVED = "the job was removed"
 
 
@@ -90,6 +95,7 @@ _CAUSES = {
     STOPPING: Cause.STOPPED,
     IDEMPOTENT: Cause.IDEMPOTENT,
     MAX_REACHED: Cause.MAX_REACHED,
+    REPLACED: Cause.REPLACED,
     JOB_REMOVED: Cause.JOB_REMOVED,
 }
 
@@ -109,3 +115,7 @@ def detail_of(reason: str) -> str:
             if reason.startswith(words + joint):
                 return reason[len(words) + len(joint) :]
     return ""
+
+
+def paused_by(who: str) -> str:
+    return f"{PAUSED} by {who}" if who else PAUSED

@@ -37,6 +37,7 @@ from chronex.model.records import (
 
 RECORD_VERSION = 1
 HEADER = Layout(">BII")
+_SUMMED = Layout(">BI")
 
 TYPES: dict[bytes, type[Record]] = {
     keys.JOB: Job,
@@ -93,4 +94,4 @@ def _typed(key: bytes, payload: bytes) -> Record:
 
 
 def _checksum(key: bytes, version: int, payload: bytes) -> int:
-    return crc32(payload, crc32(key + version.to_bytes(1, "big") + len(payload).to_bytes(4, "big")))
+    return crc32(payload, crc32(key + _SUMMED.pack(version, len(payload))))

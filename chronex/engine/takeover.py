@@ -11,7 +11,7 @@ from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel
 from chronex.engine.progress import Progress
 from chronex.model.policies import CrashPolicy
-from chronex.model.records import Attempt, Node, ProcessIdentity
+from chronex.model.records import Attempt, Event, ProcessIdentity
 from chronex.model.states import AttemptState
 
 # Past its deadline an occurrence has this long to be ended by its owner before it is given up.
@@ -25,14 +25,14 @@ def take_over(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) 
     A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
     the caller to watch. One that is gone, or was never seen to start, has crashed.
     """
-    dead = {found.id for found in ledger.nodes() if found.id != node and not _lives(found, is_alive)}
+    dead = _dead_nodes(ledger, progress, node, is_alive)
     adopted: list[Attempt] = []
     for attempt in ledger.active_attempts():
         if attempt.owner == node:
             _cancel_overdue(ledger, progress, attempt)
         elif attempt.owner in dead:
             if attempt.process is not None and is_alive(attempt.process):
-                adopted.append(_adopt(ledger, attempt, node))
+                adopted.append(_adopt(ledger, progress, attempt, node))
             else:
                 _crash(ledger, progress, attempt)
     for occurrence in ledger.active():
@@ -41,24 +41,41 @@ def take_over(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) 
     return adopted
 
 
-def _lives(node: Node, is_alive: IsAlive) -> bool:
-    return node.stopped_ms is None and is_alive(node.process)
+def _dead_nodes(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) -> set[str]:
+    """Who will never end what it began. One that died without a word is told in the journal, once."""
+    dead: set[str] = set()
+    for found in ledger.nodes():
+        if found.id == node or (found.stopped_ms is None and is_alive(found.process)):
+            continue
+        dead.add(found.id)
+        if found.stopped_ms is None:
+            ledger.put(replace(found, stopped_ms=ledger.now_ms))
+            progress.events.append(Event(name="SchedulerCrashed", at_ms=ledger.now_ms, data={"node": found.id}))
+    return dead
 
 
-def _adopt(ledger: Ledger, attempt: Attempt, node: str) -> Attempt:
+def _adopt(ledger: Ledger, progress: Progress, attempt: Attempt, node: str) -> Attempt:
     ours = replace(attempt, owner=node, epoch=attempt.epoch + 1)
     ledger.put(ours)
-    for record in (
-        ledger.run(attempt.job, attempt.nominal_ms, attempt.task),
-        ledger.occurrence(attempt.job, attempt.nominal_ms),
-    ):
-        if record is not None:
-            ledger.put(replace(record, owner=node, epoch=ours.epoch))
+    run = ledger.run(attempt.job, attempt.nominal_ms, attempt.task)
+    occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
+    if run is not None:
+        ledger.put(replace(run, owner=node, epoch=ours.epoch))
+    if occurrence is not None:
+        # A wish to cancel that the dead node may not have heard is put before this one's next tick again.
+        due = ledger.now_ms if occurrence.cancel_reason else None
+        ledger.put(replace(occurrence, owner=node, epoch=ours.epoch, cancel_ms=due))
+        told = {"node": node}
+        progress.tell("TaskRunAdopted", occurrence, task=attempt.task, attempt=attempt.number, data=told)
     return ours
 
 
 def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
-    job = ledger.job(attempt.job)
+    occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
+    if occurrence is not None and occurrence.cancel_reason:
+        progress.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
+        return
+    job = progress.version_of(occurrence) if occurrence is not None else None
     retryable = job is None or job.on_crash is CrashPolicy.RETRY
     progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reasons.OWNER_DIED, retryable=retryable))
 

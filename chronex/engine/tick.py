@@ -8,10 +8,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine import reasons
-from chronex.engine.admission import MOST_QUEUED, Verdict, admit
+from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.backlog import reason_of_older
+from chronex.engine.draft import Draft
 from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Order
 from chronex.engine.placement import Chance
 from chronex.engine.planning import plan_job
@@ -25,7 +26,6 @@ from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdenti
 from chronex.model.states import OccurrenceState
 
 BATCH = 500
-_MOST_COUNTED = 100_000
 
 
 class Tick(NamedTuple):
@@ -41,6 +41,7 @@ class Engine:
 
     def __init__(self, store: Store, node: str, places: int, chance: Chance | None = None) -> None:
         self.store, self.node, self.places = store, node, places
+        self.stopping = False  # set once: from then on ends are recorded and nothing is started
         self.served_last = ""  # whose queue was served last: a matter of fairness, not of truth
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
@@ -48,11 +49,11 @@ class Engine:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
 
         def decide(tx: Transaction) -> Tick:
-            ledger = Ledger(tx, now_ms)
+            ledger = Draft(tx, now_ms)
             step = _Step(ledger, self, awake_since_ms)
             has_more = step.take_due()
             step.start_queued()
-            step.write_events()
+            step.write()
             return Tick(tuple(step.orders), ledger.next_due_after(now_ms), has_more)
 
         return self.store.update(decide)
@@ -72,14 +73,16 @@ class Engine:
         """An update that records an attempt's end; it gives the orders that follow, none where it came too late."""
 
         def record(tx: Transaction) -> tuple[Order, ...]:
-            ledger = Ledger(tx, now_ms)
+            ledger = Draft(tx, now_ms)
             step = _Step(ledger, self, now_ms)
             try:
                 step.progress.attempt_ended(attempt, end)
             except StaleClaimError:
+                if not ledger.is_written:
+                    raise  # half of a decision must not be kept
                 return ()
             step.start_queued()
-            step.write_events()
+            step.write()
             return tuple(step.orders)
 
         return record
@@ -88,33 +91,32 @@ class Engine:
         """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans."""
 
         def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
-            ledger = Ledger(tx, now_ms)
+            ledger = Draft(tx, now_ms)
             step = _Step(ledger, self, now_ms)
             adopted = take_over(ledger, step.progress, self.node, is_alive)
             step.start_queued()
-            step.write_events()
+            step.write()
             return tuple(step.orders), adopted
 
         return self.store.update(record, essential=True)
-
-    def running_here(self, ledger: Reading) -> int:
-        return sum(1 for occurrence in ledger.active(limit=_MOST_COUNTED) if occurrence.owner == self.node)
 
 
 class _Step:
     """The decisions of one transaction, in order, sharing what they know of the pool."""
 
-    def __init__(self, ledger: Ledger, engine: Engine, awake_since_ms: int) -> None:
+    def __init__(self, ledger: Draft, engine: Engine, awake_since_ms: int) -> None:
         self.ledger, self.engine, self.awake_since_ms = ledger, engine, awake_since_ms
         self.orders: list[Order] = []
         self.events: list[Event] = []
         self.progress = Progress(ledger, engine.node, engine.chance, self.orders, self.events)
+        self.progress.may_start = not engine.stopping
         self._free: int | None = None
 
     @property
     def free_places(self) -> int:
         if self._free is None:
-            self._free = self.engine.places - self.engine.running_here(self.ledger)
+            # One pool for the store: the child of a dead scheduler takes a place until it is gone.
+            self._free = self.engine.places - self.ledger.count_active(self.engine.places)
         return self._free
 
     def take_due(self) -> bool:
@@ -128,12 +130,22 @@ class _Step:
         match record:
             case Job():
                 self._plan(record)
+            case Occurrence(state=OccurrenceState.RUNNING):
+                self._stop(record)
             case Occurrence():
                 self._admit(record)
             case Run():
                 self.progress.retry_now(record)
 
+    def _stop(self, occurrence: Occurrence) -> None:
+        """Somebody asked to cancel it: what runs here is ordered to stop; another node's is left to that node."""
+        self.ledger.put(replace(occurrence, cancel_ms=None))
+        self.progress.order_stop(occurrence, occurrence.cancel_reason)
+
     def _plan(self, job: Job) -> None:
+        if job.paused and not job.is_paused_at(self.ledger.now_ms):
+            job = replace(job, paused=False)
+            self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
         plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
         self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
@@ -146,8 +158,6 @@ class _Step:
             elif not fate.runs:
                 state = OccurrenceState.SKIPPED if fate.reason == reasons.UNSCHEDULABLE else OccurrenceState.MISSED
                 self.progress.end_unstarted(occurrence, state, fate.reason)
-            elif job.paused:
-                self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, _paused(job))
             elif occurrence.due_ms <= self.ledger.now_ms:
                 self._admit(occurrence)
 
@@ -155,6 +165,9 @@ class _Step:
         job = self.ledger.job(occurrence.job)
         if job is None:
             self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, reasons.JOB_REMOVED)
+            return
+        if is_held(job, occurrence, self.ledger.now_ms):
+            self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.paused_by(job.paused_by))
             return
         running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
@@ -191,6 +204,8 @@ class _Step:
     def start_queued(self) -> None:
         """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""
         engine = self.engine
+        if engine.stopping:
+            return
         for name in self.ledger.queued_jobs(after=engine.served_last):
             if self.free_places <= 0:
                 return
@@ -213,10 +228,7 @@ class _Step:
             )
         )
 
-    def write_events(self) -> None:
-        """One write for all that this transaction has to tell, in the order it happened."""
+    def write(self) -> None:
+        """Each record once, with its last value; then all that there is to tell, in the order it happened."""
+        self.ledger.write()
         append(self.ledger.tx, *self.events)
-
-
-def _paused(job: Job) -> str:
-    return f"{reasons.PAUSED} by {job.paused_by}" if job.paused_by else reasons.PAUSED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -31,8 +31,8 @@ class Changed(NamedTuple):
     change: Change
 
 
-_EARNED = ("version", "paused", "paused_until_ms", "paused_by", "cursor_ms", "anchor_ms", "next_ms", "counters",
-           "created_ms", "updated_ms", "source")  # fmt: skip
+_EARNED = ("version", "paused", "paused_until_ms", "paused_by", "paused_from_ms", "cursor_ms", "anchor_ms", "next_ms",
+           "counters", "created_ms", "updated_ms", "source")  # fmt: skip
 
 
 def definition(job: Job) -> Job:
@@ -50,15 +50,43 @@ def apply_jobs(store: Store, wanted: Iterable[Job], now_ms: int, actor: str = ""
         present = {job.id: job for job in ledger.jobs(limit=1_000_000)}
         changes = [_apply_one(ledger, present.pop(job.id, None), job) for job in jobs]
         changes += [_orphan(ledger, job) for job in present.values()]
-        events = [
-            Event(name=f"Job{c.change.value.capitalize()}", at_ms=now_ms, job=c.job, actor=actor)
-            for c in changes
-            if c.change is not Change.PRESERVED
-        ]
-        append(tx, *events)
+        append(tx, *(_event(ledger, change, actor) for change in changes if change.change is not Change.PRESERVED))
         return changes
 
     return store.update(write)
+
+
+def _event(ledger: Ledger, change: Changed, actor: str) -> Event:
+    job = ledger.job(change.job)
+    data = {} if job is None else told_of(job)
+    name = f"Job{change.change.value.capitalize()}"
+    return Event(name=name, at_ms=ledger.now_ms, job=change.job, actor=actor, data=data)
+
+
+def told_of(job: Job) -> dict[str, Any]:
+    """What decides when the job is due and what may start, so that the journal can be judged by itself."""
+    data: dict[str, Any] = {
+        "version": job.version,
+        "schedule": job.schedule,
+        "timezone": job.timezone,
+        "overlap": job.overlap.value,
+        "recovery": job.recovery.strategy.value,
+        "cadence": job.cadence.value,
+    }
+    if job.dialect != "chronex":
+        data["dialect"] = job.dialect
+    if job.dst is not None:
+        data["dst"] = [job.dst.gap, job.dst.overlap]
+    if job.spread is not None:
+        data["spread_ms"] = job.spread.duration_ms
+    if job.anchor_ms is not None:
+        data["anchor_ms"] = job.anchor_ms
+    if not job.enabled:
+        data["enabled"] = False
+    retries = {job.retry_for(task) for task in job.tasks}
+    if len(retries) == 1 and (retry := retries.pop()).max != 0 and retry.backoff == 1.0 and not retry.jitter:
+        data["retry_ms"] = min(retry.interval_ms, retry.max_interval_ms or retry.interval_ms)
+    return data
 
 
 def _apply_one(ledger: Ledger, old: Job | None, new: Job) -> Changed:

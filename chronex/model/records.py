@@ -94,12 +94,23 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     paused: bool = False
     paused_until_ms: int | None = None
     paused_by: str = ""
+    paused_from_ms: int | None = None
     cursor_ms: int | None = None
     anchor_ms: int | None = None
     next_ms: int | None = None
     counters: Counters = Counters()
     created_ms: int = 0
     updated_ms: int = 0
+
+    def is_paused_at(self, now_ms: int) -> bool:
+        """A pause with an end is over by itself when the end has come."""
+        return self.paused and (self.paused_until_ms is None or now_ms < self.paused_until_ms)
+
+    def was_paused_at(self, ms: int) -> bool:
+        """Does `ms` lie in the last pause, over or not? What was due then is skipped, whenever it is looked at."""
+        if self.paused_from_ms is None or ms < self.paused_from_ms:
+            return False
+        return self.paused_until_ms is None or ms < self.paused_until_ms
 
     def retry_for(self, task: Task) -> RetryPolicy:
         return task.retry if task.retry is not None else self.retry
@@ -134,7 +145,12 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Occurrence(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One firing of a job, known by its nominal time. `epoch` grows with every change of owner."""
+    """One firing of a job, known by its nominal time. `epoch` grows with every change of owner.
+
+    A replay `stands_for_ms`: its tasks are told the scheduled time of what it repeats; `only` names the tasks that
+    run, where not all do. `cancel_reason` says that somebody wants a running occurrence stopped; until its owner has
+    ordered that, `cancel_ms` holds it in the due index.
+    """
 
     job: str
     nominal_ms: int
@@ -153,6 +169,10 @@ class Occurrence(Struct, frozen=True, omit_defaults=True, kw_only=True):
     span_start_ms: int | None = None
     span_end_ms: int | None = None
     replay_of: str = ""
+    stands_for_ms: int | None = None
+    only: tuple[str, ...] = ()
+    cancel_reason: str = ""
+    cancel_ms: int | None = None
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None
@@ -162,9 +182,17 @@ class Occurrence(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def id(self) -> str:
         return occurrence_id(self.job, self.nominal_ms)
 
+    @property
+    def scheduled_ms(self) -> int:
+        """The time that its tasks are told."""
+        return self.nominal_ms if self.stands_for_ms is None else self.stands_for_ms
+
 
 class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One task within one occurrence. `next_attempt_ms` is when a scheduled or retried run may be claimed."""
+    """One task within one occurrence. `next_attempt_ms` is when a scheduled or retried run may be claimed.
+
+    `environment` holds the names, never the values, of what a dead letter was given.
+    """
 
     job: str
     nominal_ms: int
@@ -178,6 +206,7 @@ class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
     idempotency_key: str = ""
     exit_code: int | None = None
     error: str = ""
+    environment: tuple[str, ...] = ()
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None
@@ -231,6 +260,7 @@ class Node(Struct, frozen=True, omit_defaults=True, kw_only=True):
     host: str = ""
     epoch: int = 0
     chronex: str = ""
+    places: int = 0  # so many occurrences it runs at once; 0 where it was not told
     started_ms: int = 0
     seen_ms: int = 0
     stopped_ms: int | None = None

@@ -80,7 +80,7 @@ class AttemptRequest:
             job=job.id,
             task=task.name,
             occurrence_id=occurrence.id,
-            nominal_ms=occurrence.nominal_ms,
+            nominal_ms=occurrence.scheduled_ms,
             command=task.run,
             directory=task.directory,
             env=task.env,

@@ -217,6 +217,28 @@ def _zone_file(name: str) -> bytes:
     return resources.files(package).joinpath(last).read_bytes()
 
 
+def zone_version() -> tuple[str, str]:
+    """The version of the zone data, and whose it is: the first directory of the system that has some, else ours."""
+    for directory in map(Path, zoneinfo.TZPATH):
+        if (directory / "UTC").is_file():
+            return _version_in(directory), f"the system's, in {directory}"
+    from importlib import import_module
+
+    return str(import_module("tzdata").IANA_VERSION), "Chronex's own"
+
+
+def _version_in(directory: Path) -> str:
+    """Distributions write it into one of two files, or nowhere."""
+    for name in ("tzdata.zi", "+VERSION"):
+        try:
+            with (directory / name).open(encoding="ascii", errors="replace") as file:
+                first = file.readline().strip()
+        except OSError:
+            continue
+        return first.removeprefix("# version ")
+    return "unknown"
+
+
 @lru_cache(maxsize=1)
 def zone_names() -> tuple[str, ...]:
     """All names worth suggesting to a person, sorted."""
@@ -240,4 +262,5 @@ __all__ = [
     "utc_zone",
     "zone_names",
     "zone_of",
+    "zone_version",
 ]

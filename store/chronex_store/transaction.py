@@ -7,6 +7,7 @@ the old value of every key it changes and puts them back in reverse: measured at
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,8 @@ from chronex.engine.ports import SCAN_LIMIT, Row
 from chronex.errors import StoreError, StoreFullError
 from chronex_store.faults import MAP_FULL, translate
 from chronex_store.limits import OVER, check_key, check_row, end_of_prefix
+
+FIRST_PAGE = 16
 
 
 class LmdbReading:
@@ -111,13 +114,9 @@ def _scan_up(cursor: Any, prefix: bytes, after: bytes | None, limit: int) -> lis
     start = prefix
     if after is not None and after >= prefix:
         start = after + b"\0"
-    if start and not cursor.set_range(start):
+    if start and not (cursor.set_range(start) and cursor.key().startswith(prefix)):
         return []
-    rows: list[Row] = list(islice(cursor, max(limit, 0)))
-    # Most pages end inside the prefix; only a page that runs over it is cut.
-    if rows and not rows[-1][0].startswith(prefix):
-        rows = [row for row in rows if row[0].startswith(prefix)]
-    return rows
+    return _within(iter(cursor), prefix, limit)
 
 
 def _scan_down(cursor: Any, prefix: bytes, after: bytes | None, limit: int) -> list[Row]:
@@ -127,7 +126,21 @@ def _scan_down(cursor: Any, prefix: bytes, after: bytes | None, limit: int) -> l
     found = cursor.prev() if end is not None and cursor.set_range(end) else cursor.last()
     if not found:
         return []
-    rows: list[Row] = list(islice(cursor.iterprev(), max(limit, 0)))
-    if rows and not rows[-1][0].startswith(prefix):
-        rows = [row for row in rows if row[0].startswith(prefix)]
+    return _within(cursor.iterprev(), prefix, limit)
+
+
+def _within(found: Iterator[Row], prefix: bytes, limit: int) -> list[Row]:
+    """The first `limit` rows, up to the end of the prefix. Pages grow, because most prefixes hold a few rows:
+    to read a thousand rows and keep three would cost the engine more than all its decisions."""
+    rows: list[Row] = []
+    size = FIRST_PAGE
+    while len(rows) < limit:
+        asked = min(size, limit - len(rows))
+        page = list(islice(found, asked))
+        if page and not page[-1][0].startswith(prefix):
+            return rows + [row for row in page if row[0].startswith(prefix)]
+        rows += page
+        if len(page) < asked:
+            return rows
+        size *= 8
     return rows

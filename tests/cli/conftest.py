@@ -19,6 +19,12 @@ class Done:
 Chronex = Callable[..., Done]
 
 
+def program() -> list[str]:
+    """The program under test: the source, or the binary that CHRONEX_BINARY names (`make binary`)."""
+    binary = os.environ.get("CHRONEX_BINARY")
+    return [os.path.abspath(binary)] if binary else [sys.executable, "-m", "chronex"]
+
+
 @pytest.fixture
 def chronex() -> Chronex:
     """Run the real program as a user's shell would, in a plain environment."""
@@ -26,7 +32,7 @@ def chronex() -> Chronex:
     def run(*arguments: str, stdin: str | bytes = "", **environment: str) -> Done:
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "UTC", **environment}
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        command = [sys.executable, "-m", "chronex", *arguments]
+        command = [*program(), *arguments]
         done = subprocess.run(command, input=given, capture_output=True, env=env, timeout=60, check=False)
         out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
         assert "Traceback" not in out + err, out + err

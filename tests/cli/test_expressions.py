@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import Chronex
 
+pytestmark = pytest.mark.binary
+
 SEOUL = "TZ=Asia/Seoul 0 9 * * MON-FRI <jitter:30s>"
 NEW_YORK = ("--tz", "America/New_York")
 

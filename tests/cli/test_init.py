@@ -13,6 +13,8 @@ from chronex.cli.init import init
 from chronex.cli.places import job_file_path, store_path
 from chronex.engine.jobfile import STARTER, read_job_file
 
+pytestmark = pytest.mark.binary
+
 
 @pytest.fixture(params=[0o000, 0o022, 0o077, 0o777])
 def any_umask(request: pytest.FixtureRequest) -> Iterator[None]:

@@ -12,7 +12,7 @@ from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
-from chronex.model.records import Job, Node, Occurrence, ProcessIdentity, Task
+from chronex.model.records import Event, Job, Node, Occurrence, ProcessIdentity, Task
 from chronex_store import MemoryStore
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -69,6 +69,8 @@ class Simulation:
         self.engine = Engine(self.store, f"node-{self.node_number}", self.places, self.random)
         node = Node(id=self.engine.node, process=ProcessIdentity(self.node_number, "boot", 1), started_ms=self.now)
         self.store.update(lambda tx: Ledger(tx, self.now).put(node))
+        started = Event(name="SchedulerStarted", at_ms=self.now, data={"node": node.id})
+        self.store.update(lambda tx: journal.append(tx, started))
         orders, adopted = self.engine.take_over(self._is_alive, self.now)
         self.adopted = {attempt.id: attempt for attempt in adopted}
         self.carry_out(orders)

@@ -11,6 +11,7 @@ from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Job
 from chronex.model.states import OccurrenceState
 from tests.engine.simulation import DAY, HOUR, MINUTE, START, Family, Simulation, random_jobs
+from tests.verify.assertion import assert_verified
 
 FINAL = {
     OccurrenceState.COMPLETED, OccurrenceState.FAILED, OccurrenceState.CANCELED, OccurrenceState.FAILED_STALE,
@@ -39,6 +40,7 @@ def simulate(seed: int, length: int, jobs: int = 4, crashes: int = 3) -> tuple[S
 def check_history(world: Simulation, made: list[tuple[Job, Family]]) -> None:
     """The promises of specs/engine.md, against instants that the engine had no part in computing."""
     assert len(world.launched) == len(set(world.launched)), "an attempt was started twice"
+    assert_verified(world.store)
     for job, family in made:
         recorded = world.occurrences(job.id)
         nominal = [o.nominal_ms for o in recorded]

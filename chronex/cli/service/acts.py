@@ -10,7 +10,7 @@ from pathlib import Path
 from chronex.cli.arguments import UsageError
 from chronex.cli.init import make_directories, write_file
 from chronex.cli.places import job_file_path, store_path
-from chronex.cli.service.managers import Manager, manager_of, tell
+from chronex.cli.service.managers import Answer, Manager, manager_of, tell
 from chronex.cli.service.units import Service
 from chronex.cli.terminal import err, inert, out
 
@@ -91,19 +91,21 @@ def uninstall(*, dry_run: bool) -> int:
 
 def status() -> int:
     """0: it runs; 1: it does not, or is not installed."""
+    answer = sentence()
+    out(answer.text)
+    return answer.code
+
+
+def sentence() -> Answer:
+    """What the service manager says of us; code 0 while the service runs."""
     manager = manager_of(Path.home(), os.environ)
     name = inert(str(manager.file))
     if not os.path.lexists(manager.file):
-        out("not installed; chronex service install sets it up")
-        return 1
+        return Answer(1, "not installed; chronex service install sets it up")
     if not manager.is_there:
-        out(f"installed ({name}), but {manager.tool} is not on this machine, so nothing starts it")
-        return 1
+        return Answer(1, f"installed ({name}), but {manager.tool} is not on this machine, so nothing starts it")
     answer = tell(manager.ask)
-    state = (
-        "running"
-        if answer.code == 0
-        else f"not running ({inert(answer.text.splitlines()[0]) if answer.text else 'stopped'})"
-    )
-    out(f"{state}: {name}")
-    return 0 if answer.code == 0 else 1
+    if answer.code == 0:
+        return Answer(0, f"running: {name}")
+    first = answer.text.partition("\n")[0] or "stopped"
+    return Answer(1, f"not running ({inert(first)}): {name}")

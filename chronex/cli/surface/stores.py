@@ -25,13 +25,16 @@ def doctor(
     form: Form = "text",
     repair: Annotated[bool, typer.Option("--repair", help="Put right what can be put right.")] = False,
 ) -> None:
-    """Check a store: format, checksums, indexes, readers, space, permissions. Exit 1: something is wrong.
+    """Check the store and the machine: records, space, permissions; zone data, clock, service, and whether the
+    programs that jobs name are found. Exit 1: something is wrong.
 
     Example: chronex doctor --format json
     """
     from chronex.cli import store_commands
+    from chronex.cli.machine.asking import checks_of
 
-    raise typer.Exit(store_commands.doctor(_store_for(store, form), form, repair))
+    place = _store_for(store, form)
+    raise typer.Exit(store_commands.doctor(place, form, repair, lambda is_sound: checks_of(place, is_sound)))
 
 
 def backup(

@@ -36,7 +36,7 @@ def down_since(reading: Reading, now_ms: int) -> int | None:
 
 def _jump(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | None:
     number = journal.first_at(reading.tx, missed_ms)
-    for _, event in journal.tail(reading.tx, number - 1, MOST_EVENTS):
+    for _, event in journal.onward(reading.tx, number - 1, MOST_EVENTS):
         if event.at_ms > decided_ms:
             break
         by = event.data.get("by_ms", 0)
@@ -65,7 +65,7 @@ def _last_sign(reading: Reading, before_ms: int) -> int | None:
     ]
     number = journal.first_at(reading.tx, before_ms)
     # Commands write events too; those of the scheduler itself belong to an occurrence or to nobody.
-    for _, event in journal.latest(reading.tx, number, 50):
+    for _, event in journal.backward(reading.tx, number, 50):
         if event.at_ms < before_ms and not event.actor:
             signs.append(event.at_ms)
             break

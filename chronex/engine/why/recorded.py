@@ -122,7 +122,8 @@ def _others(reading: Reading, occurrence: Occurrence, cause: Cause, zone: Zone, 
     if cause in _RUNS_INSTEAD:
         found = instead_link(reading, occurrence, zone, names)
         return [found] if found else []
-    return pause_links(reading, occurrence.job, occurrence.created_ms, names) if cause is Cause.PAUSED else []
+    ended = occurrence.finished_ms or occurrence.created_ms
+    return pause_links(reading, occurrence.job, ended, names) if cause is Cause.PAUSED else []
 
 
 def pause_links(reading: Reading, job: str, before_ms: int, names: dict[str, Any]) -> list[Link]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from chronex.engine import journal, reasons
@@ -13,6 +14,8 @@ from chronex.model.records import Attempt, Event, Occurrence, Run
 from chronex.model.states import AttemptState, RunState
 from chronex.timing.zones import Zone
 
+# A transaction writes as many events as it decides instants.
+_AT_CREATION = 1_000
 # Attempts and ends are told by the records, which live as long as the occurrence.
 _TOLD_BY_RECORDS = {
     "TaskRunStarted", "TaskRunCompleted", "TaskRunFailed", "OccurrenceCompleted", "OccurrenceFailed",
@@ -23,21 +26,35 @@ _WORDS = {
     "OccurrenceStarted": "started",
     "OccurrenceAlreadyClaimed": "another scheduler had claimed it already",
     "TaskRetryPreempted": "its pending retry was pre-empted",
+    "CancelRequested": "asked to be canceled",
+    "JobTriggered": "triggered",
+    "OccurrenceReplayed": "replayed",
+    "TaskDropped": "dropped from the dead-letter queue",
     "TaskDeadLettered": "put into the dead-letter queue",
 }
 
 
 def journal_links(reading: Reading, occurrence: Occurrence, zone: Zone, now_ms: int) -> list[Link]:
-    """The events of the occurrence that add to its records, from its creation to its end."""
+    """The events of the occurrence that add to its records: those around its creation, then those since its start.
+
+    One that waited for days in its queue has nothing to tell of the time between, and others have a lot.
+    """
     end = occurrence.finished_ms if occurrence.finished_ms is not None else now_ms
-    number = journal.first_at(reading.tx, occurrence.created_ms)
-    links: list[Link] = []
-    for _, event in journal.tail(reading.tx, number - 1, MOST_EVENTS):
-        if event.at_ms > end:
-            break
-        if (event.job, event.nominal_ms) == (occurrence.job, occurrence.nominal_ms):
-            links += _told(event, zone)
-    return links
+    first = journal.first_at(reading.tx, occurrence.created_ms)
+    found = dict(_own(reading, occurrence, first, _AT_CREATION, end))
+    begun = occurrence.started_ms if occurrence.started_ms is not None else end
+    found.update(_own(reading, occurrence, journal.first_at(reading.tx, begun), MOST_EVENTS, end))
+    return [link for _, event in sorted(found.items()) for link in _told(event, zone)]
+
+
+def _own(
+    reading: Reading, occurrence: Occurrence, number: int, most: int, end_ms: int
+) -> Iterator[tuple[int, Event]]:
+    for line in journal.onward(reading.tx, number - 1, most):
+        if line[1].at_ms > end_ms:
+            return
+        if (line[1].job, line[1].nominal_ms) == (occurrence.job, occurrence.nominal_ms):
+            yield line
 
 
 def _told(event: Event, zone: Zone) -> list[Link]:

@@ -120,7 +120,7 @@ def _told_as_span(reading: Reading, lives: Lives, job: Job, instant_ms: int, now
 
 def _span_event(reading: Reading, job: str, instant_ms: int, decided_ms: int) -> Event | None:
     number = journal.first_at(reading.tx, decided_ms)
-    for _, event in journal.tail(reading.tx, number - 1, 4 * MOST_AT_ONCE):
+    for _, event in journal.onward(reading.tx, number - 1, 4 * MOST_AT_ONCE):
         if event.at_ms > decided_ms:
             return None
         is_span = event.name == "OccurrencesMissed" and event.job == job

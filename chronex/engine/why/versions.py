@@ -54,10 +54,7 @@ def _removed(reading: Reading, job: str) -> int | None:
 
 def last_event(reading: Reading, before: int | None, job: str, names: set[str]) -> Line | None:
     """The newest event of the job with one of these names, below number `before`."""
-    left = MOST_EVENTS
-    while left > 0 and (lines := journal.latest(reading.tx, before, min(left, 500))):
-        for number, event in lines:
-            if event.job == job and event.name in names:
-                return number, event
-        before, left = lines[-1][0], left - len(lines)
+    for number, event in journal.backward(reading.tx, before, MOST_EVENTS):
+        if event.job == job and event.name in names:
+            return number, event
     return None

@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.conftest import Chronex, Done
 
+pytestmark = pytest.mark.binary
+
 UNIT = ".config/systemd/user/chronex.service"
 
 

@@ -1,0 +1,135 @@
+"""cancel: with and without somebody who runs the work."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.engine.commands import cancel, trigger
+from chronex.errors import AmbiguousIdError, NotPossibleError, UnknownIdError
+from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
+from chronex.model.records import ProcessIdentity
+from chronex.model.states import AttemptState, OccurrenceState, RunState
+from tests.engine.commands.world import BOB, FIRST, MINUTE, ONE, START, TWO, World
+
+WHY = "canceled by ann@desk (cli)"
+
+
+def test_what_waits_is_over_at_once() -> None:
+    world = World(overlap=OverlapPolicy.QUEUE)
+    world.tick(FIRST)
+    queued = world.ask(trigger, "job").occurrence
+    done = world.ask(cancel, queued.id, at=FIRST + 2)
+    assert (done.is_over, done.occurrence.state) == (True, OccurrenceState.CANCELED)
+    pending = world.ask(trigger, "job", at=FIRST + 3).occurrence
+    assert world.ask(cancel, pending.id, at=FIRST + 4).is_over
+
+
+def test_what_runs_is_ordered_to_stop_by_the_next_tick_and_only_once() -> None:
+    world = World(tasks=(ONE, TWO))
+    (launch,) = world.tick(FIRST)
+    asked = world.ask(cancel, launch.occurrence.id)
+    assert not asked.is_over
+    assert [(order.attempt.id, order.reason) for order in world.canceled(FIRST + 2)] == [(launch.attempt.id, WHY)]
+    assert world.canceled(FIRST + 3) == []
+    assert world.end(launch, "canceled", FIRST + 4, reason=WHY) == []
+    ended = world.occurrence(FIRST)
+    assert (ended.state, ended.reason) == (OccurrenceState.CANCELED, WHY)
+    assert world.run(FIRST, "two").state is RunState.CANCELED
+
+
+@pytest.mark.parametrize(
+    ("state", "fate"), [("success", "completed"), ("failed", "canceled"), ("timeout", "canceled")]
+)
+def test_an_end_that_was_faster_than_the_cancel_counts_but_is_not_tried_again(state: str, fate: str) -> None:
+    world = World(retry=RetryPolicy(max=5))
+    (launch,) = world.tick(FIRST)
+    world.ask(cancel, launch.occurrence.id)
+    world.end(launch, state, FIRST + 2)
+    assert world.occurrence(FIRST).state.value == fate
+    assert world.read(lambda reading: reading.dead_letters()) == []
+
+
+def test_what_waits_for_a_retry_is_over_at_once() -> None:
+    world = World(retry=RetryPolicy(max=5))
+    (launch,) = world.tick(FIRST)
+    world.end(launch, "failed", FIRST + 2)
+    assert world.ask(cancel, launch.occurrence.id, at=FIRST + 3).is_over
+    assert world.run(FIRST).state is RunState.CANCELED
+
+
+def test_parallel_tasks_are_all_stopped() -> None:
+    world = World(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
+    launches = world.tick(FIRST)
+    world.ask(cancel, launches[0].occurrence.id)
+    assert {order.attempt.task for order in world.canceled(FIRST + 2)} == {"one", "two"}
+
+
+@pytest.mark.parametrize("process_lives", [True, False])
+def test_the_heir_of_a_dead_daemon_honours_the_wish(process_lives: bool) -> None:
+
+    world = World(retry=RetryPolicy(max=5))
+    (launch,) = world.tick(FIRST)
+    child = ProcessIdentity(77, "boot", 5)
+    world.store.update(world.engine.started(launch.attempt, child, "", FIRST))
+    world.ask(cancel, launch.occurrence.id)
+    world.canceled(FIRST + 2)  # heard, and then it died before it could act
+    world.boot("node-2")
+    _, adopted = world.engine.take_over(lambda process: process_lives and process == child, FIRST + MINUTE)
+    if process_lives:
+        assert [order.attempt.id for order in world.canceled(FIRST + MINUTE + 1)] == [adopted[0].id]
+        assert world.occurrence(FIRST).state is OccurrenceState.RUNNING
+    else:
+        assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
+        attempt = world.read(lambda reading: reading.attempt("job", FIRST, "one", 1))
+        assert attempt is not None
+        assert attempt.state is AttemptState.CANCELED
+
+
+def test_any_id_inside_an_occurrence_names_it_and_a_beginning_will_do() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    for text in (launch.occurrence.id[:12], launch.attempt.id[:20], world.run(FIRST).id, "job@2027-01-01T00:01:00Z"):
+        assert world.ask(cancel, text).occurrence.nominal_ms == FIRST
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("occ_ffffffff", "no occurrence, run or attempt"),
+        ("occ_", "at least 4 characters"),
+        ("nonsense", "at least 4 characters"),
+        ("job@2027-01-01T00:00:00", "say which zone"),
+        ("job@yesterday", "write the time as"),
+        ("job@2027-05-01T00:00:00Z", "no occurrence, run or attempt"),
+    ],
+)
+def test_an_id_of_nothing_is_told(text: str, says: str) -> None:
+    world = World()
+    world.tick(FIRST)
+    with pytest.raises(UnknownIdError, match=says):
+        world.ask(cancel, text)
+
+
+def test_a_beginning_of_two_ids_is_refused() -> None:
+    world = World(overlap=OverlapPolicy.ALLOW)
+    ids: list[str] = []
+    while len({one[:8] for one in ids}) == len(ids):  # 16 bits: a pair is found soon
+        ids.append(world.ask(trigger, "job", at=START + 1 + 2 * len(ids)).occurrence.id)
+    with pytest.raises(AmbiguousIdError, match="write more of it"):
+        world.ask(cancel, ids[-1][:8])
+
+
+def test_what_has_ended_cannot_be_canceled() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    world.end(launch, "success", FIRST + 2)
+    with pytest.raises(NotPossibleError, match="has ended already: completed"):
+        world.ask(cancel, launch.occurrence.id, at=FIRST + 3)
+
+
+def test_the_journal_says_who_asked_and_why() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    world.ask(cancel, launch.occurrence.id, by=BOB)
+    event = world.events()[-1]
+    assert (event.name, event.actor, event.nominal_ms) == ("CancelRequested", "bob@lap (tui)", FIRST)

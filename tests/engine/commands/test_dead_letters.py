@@ -1,0 +1,119 @@
+"""Dead letters: a poison pill blocks nobody, can be replayed and dropped, and their number is bounded."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from chronex.engine.commands import (
+    bound_dead_letters,
+    dead_letter,
+    dead_letters,
+    drop_dead_letter,
+    replay_dead_letter,
+)
+from chronex.engine.ledger import Ledger
+from chronex.errors import NotPossibleError, UnknownIdError
+from chronex.model.policies import RetryPolicy
+from chronex.model.records import Task
+from chronex.model.states import RunState
+from tests.engine.commands.world import DAY, FIRST, HOUR, MINUTE, ONE, START, TWO, World
+
+PILL = Task(name="one", run=("false",), env={"LEVEL": "9"}, secrets=("TOKEN",))
+
+
+def buried(world: World, at: int = FIRST) -> str:
+    (launch,) = world.tick(at)
+    world.end(launch, "failed", at + 5, exit_code=1, reason="exit code 1")
+    return world.run(at).id
+
+
+def letters(world: World) -> list[str]:
+    return world.read(lambda reading: [run.id for run in dead_letters(reading)])
+
+
+def test_a_poison_pill_fails_with_growing_pauses_is_buried_and_blocks_nobody() -> None:
+    world = World("0 * * * *", tasks=(PILL,), retry=RetryPolicy(max=3, interval_ms=MINUTE, backoff=2.0))
+    nominal = START + HOUR
+    tries: list[int] = []
+    now = nominal
+    while len(tries) < 4:
+        for launch in world.tick(now):
+            tries.append(now)
+            world.end(launch, "failed", now, exit_code=1, reason="exit code 1")
+        now += MINUTE
+    assert [b - a for a, b in pairwise(tries)] == [MINUTE, 2 * MINUTE, 4 * MINUTE]
+    assert letters(world) == [world.run(nominal).id]
+    assert len(world.tick(nominal + HOUR)) == 1, "the next occurrence starts all the same"
+
+
+def test_a_dead_letter_tells_its_attempts_its_version_and_names_without_values() -> None:
+    world = World(tasks=(PILL,))
+    name = buried(world)
+    found = world.read(lambda reading: dead_letter(reading, name[:14]))
+    assert [(a.number, a.exit_code) for a in found.attempts] == [(1, 1)]
+    assert found.occurrence is not None
+    assert found.occurrence.version == 1
+    assert set(found.run.environment) >= {"LEVEL", "TOKEN"}
+    assert "9" not in found.run.environment
+
+
+def test_a_replay_runs_it_again_and_the_dead_letters_are_empty() -> None:
+    world = World("0 0 1 1 *", tasks=(ONE, PILL_TWO, THREE_AFTER))
+    nominal = START + 365 * DAY
+    (first,) = world.tick(nominal, awake_since=nominal)
+    (second,) = world.end(first, "success", nominal + 1)
+    world.end(second, "failed", nominal + 2)
+    (name,) = letters(world)
+    world.ask(replay_dead_letter, name, at=nominal + 10)
+    assert letters(world) == []
+    (again,) = world.tick(nominal + 11)
+    assert (again.task.name, again.occurrence.scheduled_ms) == ("two", nominal), "what succeeded is not done again"
+    (behind,) = world.end(again, "success", nominal + 12)
+    assert behind.task.name == "three", "what its failure kept from running runs now"
+    world.end(behind, "success", nominal + 13)
+    assert world.occurrence(again.occurrence.nominal_ms).state.value == "completed"
+
+
+PILL_TWO, THREE_AFTER = TWO, Task(name="three", run=("true",))
+
+
+def test_of_two_replays_one_wins_and_the_other_is_told() -> None:
+    world = World()
+    name = buried(world)
+    world.ask(replay_dead_letter, name, at=FIRST + 10)
+    with pytest.raises(NotPossibleError, match=r"replayed: occ_.*not a dead letter"):
+        world.ask(replay_dead_letter, name, at=FIRST + 11)
+
+
+def test_a_dropped_letter_is_gone_with_who_dropped_it() -> None:
+    world = World()
+    name = buried(world)
+    world.ask(drop_dead_letter, name, at=FIRST + 10, reason="known")
+    run = world.run(FIRST)
+    assert (letters(world), run.state) == ([], RunState.CANCELED)
+    assert run.reason == "dropped by ann@desk (cli): known"
+
+
+def test_a_letter_that_is_none_is_told() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    world.end(launch, "success", FIRST + 1)
+    with pytest.raises(NotPossibleError, match="is success, not a dead letter"):
+        world.ask(drop_dead_letter, world.run(FIRST).id)
+    with pytest.raises(UnknownIdError):
+        world.ask(drop_dead_letter, "run_00000000")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "kept"), [({"most": 2}, 2), ({"oldest_ms": 2 * MINUTE}, 3), ({"most": 9, "oldest_ms": 9 * DAY}, 5)]
+)
+def test_their_number_is_bounded_by_count_and_age_the_oldest_first(bounds: dict[str, Any], kept: int) -> None:
+    world = World()
+    names = [buried(world, FIRST + n * MINUTE) for n in range(5)]
+    now = FIRST + 4 * MINUTE + 5
+    dropped = world.store.update(lambda tx: bound_dead_letters(Ledger(tx, now), **bounds))
+    assert dropped == 5 - kept
+    assert letters(world) == names[::-1][:kept]

@@ -1,0 +1,190 @@
+"""Traces that keep every promise; tests/verify/test_mutations.py breaks them one line at a time."""
+
+from __future__ import annotations
+
+JOB = "JobNew a schedule='*/10 * * * *' timezone=UTC overlap=skip recovery=execute_last retry_ms=60000"
+
+NORMAL = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerInitializationStarted node=n1
+10:00:30 SchedulerInitializationCompleted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:10:05 TaskRunCompleted a@10:10/main#1 state=success
+10:10:05 OccurrenceCompleted a@10:10
+10:20:00 OccurrenceStarted a@10:20 due_ms=10:20:00
+10:20:00 TaskRunStarted a@10:20/main#1 node=n1
+10:20:05 TaskRunFailed a@10:20/main#1 state=failed
+10:20:05 TaskRetryScheduled a@10:20/main#1 at_ms=10:21:05
+10:21:05 TaskRetryStarted a@10:20/main#2 node=n1
+10:21:06 TaskRunCompleted a@10:20/main#2 state=success
+10:21:06 OccurrenceCompleted a@10:20
+"""
+
+STOP_AND_RESTART = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerStarted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:10:01 SchedulerStopRequested node=n1
+10:10:02 TaskRunFailed a@10:10/main#1 state=canceled
+10:10:02 OccurrenceCanceled a@10:10
+10:10:02 SchedulerStopped node=n1
+10:15:00 SchedulerStarted node=n2
+10:20:00 OccurrenceStarted a@10:20 due_ms=10:20:00
+10:20:00 TaskRunStarted a@10:20/main#1 node=n2
+10:20:05 TaskRunCompleted a@10:20/main#1 state=success
+10:20:05 OccurrenceCompleted a@10:20
+"""
+
+CRASH_AND_RESTART = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerStarted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:15:00 SchedulerStarted node=n2
+10:15:00 SchedulerCrashed node=n1
+10:15:00 TaskRunFailed a@10:10/main#1 state=crashed
+10:15:00 TaskRetryScheduled a@10:10/main#1 at_ms=10:15:00
+10:15:00 TaskRetryStarted a@10:10/main#2 node=n2
+10:15:05 TaskRunCompleted a@10:10/main#2 state=success
+10:15:05 OccurrenceCompleted a@10:10
+"""
+
+# The third example of the seed: nobody tells the end of the interrupted run; the next due instant starts it again.
+CRASH_AND_NEXT_DUE = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerInitializationStarted node=n1
+10:00:30 SchedulerInitializationCompleted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:11:00 SchedulerCrashed node=n1
+10:15:00 SchedulerInitializationStarted node=n1
+10:15:00 SchedulerInitializationCompleted node=n1
+10:20:00 OccurrenceStarted a@10:20 due_ms=10:20:00
+10:20:00 TaskRunStarted a@10:20/main#1 node=n1
+10:20:05 TaskRunCompleted a@10:20/main#1 state=success
+10:20:05 OccurrenceCompleted a@10:20
+"""
+
+ADOPTED = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerStarted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:15:00 SchedulerStarted node=n2
+10:15:00 SchedulerCrashed node=n1
+10:15:00 TaskRunAdopted a@10:10/main#1 node=n2
+10:16:00 TaskRunCompleted a@10:10/main#1 state=success
+10:16:00 OccurrenceCompleted a@10:10
+"""
+
+MISSED = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerStarted node=n1
+10:00:40 SchedulerStopRequested node=n1
+10:00:40 SchedulerStopped node=n1
+11:05:00 SchedulerStarted node=n2
+11:05:00 OccurrencesMissed a from_ms=10:10:00 to_ms=10:30:00
+11:05:00 OccurrenceMissed a@10:40
+11:05:00 OccurrenceMissed a@10:50
+11:05:00 OccurrenceStarted a@11:00 due_ms=11:00:00 recovery=true
+11:05:00 TaskRunStarted a@11:00/main#1 node=n2
+11:05:05 TaskRunCompleted a@11:00/main#1 state=success
+11:05:05 OccurrenceCompleted a@11:00
+11:10:00 OccurrenceStarted a@11:10 due_ms=11:10:00
+11:10:00 TaskRunStarted a@11:10/main#1 node=n2
+11:10:05 TaskRunCompleted a@11:10/main#1 state=success
+11:10:05 OccurrenceCompleted a@11:10
+"""
+
+PREEMPTED = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerStarted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:19:30 TaskRunFailed a@10:10/main#1 state=failed
+10:19:30 TaskRetryScheduled a@10:10/main#1 at_ms=10:20:30
+10:20:00 TaskRetryPreempted a@10:10/main
+10:20:00 OccurrenceFailed a@10:10
+10:20:00 OccurrenceStarted a@10:20 due_ms=10:20:00
+10:20:00 TaskRunStarted a@10:20/main#1 node=n1
+10:20:05 TaskRunCompleted a@10:20/main#1 state=success
+10:20:05 OccurrenceCompleted a@10:20
+"""
+
+PARALLEL_AND_ALLOWED = """
+10:00:30 JobNew a schedule='*/10 * * * *' timezone=UTC overlap=allow recovery=execute_all
+10:00:30 SchedulerStarted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00 overlap=allow
+10:10:00 TaskRunStarted a@10:10/one#1 node=n1
+10:10:00 TaskRunStarted a@10:10/two#1 node=n1
+10:20:00 OccurrenceStarted a@10:20 due_ms=10:20:00 overlap=allow
+10:20:00 TaskRunStarted a@10:20/one#1 node=n1
+10:20:05 TaskRunCompleted a@10:20/one#1 state=success
+10:20:06 TaskRunCompleted a@10:10/two#1 state=success
+10:20:07 TaskRunCompleted a@10:10/one#1 state=success
+10:20:07 OccurrenceCompleted a@10:10
+10:20:08 OccurrenceCompleted a@10:20
+"""
+
+QUEUED_AND_SKIPPED = """
+10:00:30 JobNew a schedule='*/10 * * * *' timezone=UTC overlap=queue_one recovery=execute_last
+10:00:30 SchedulerStarted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:20:00 OccurrenceQueued a@10:20
+10:30:00 OccurrenceSkipped a@10:30
+10:35:00 TaskRunCompleted a@10:10/main#1 state=success
+10:35:00 OccurrenceCompleted a@10:10
+10:35:00 OccurrenceStarted a@10:20 due_ms=10:20:00
+10:35:00 TaskRunStarted a@10:20/main#1 node=n1
+10:35:05 TaskRunCompleted a@10:20/main#1 state=success
+10:35:05 OccurrenceCompleted a@10:20
+"""
+
+REINITIALIZED = f"""
+10:00:30 SchedulerInitializationStarted node=n1
+10:00:30 SchedulerInitializationFailed node=n1
+10:00:40 SchedulerInitializationStarted node=n1
+10:00:40 {JOB}
+10:00:40 PollingStarted node=n1
+10:00:40 SchedulerInitializationCompleted node=n1
+10:05:00 SchedulerReinitializationStarted node=n1
+10:05:00 JobOrphaned a
+10:05:00 SchedulerInitializationCompleted node=n1
+10:06:00 SchedulerStopRequested node=n1
+10:06:00 SchedulerStopped node=n1
+"""
+
+# A run that was asked for, an end in the dead letters, and a pause.
+COMMANDED = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerStarted node=n1
+10:05:00 OccurrenceStarted a@10:05:00.123 due_ms=10:05:00.123 manual=true
+10:05:00 TaskRunStarted a@10:05:00.123/main#1 node=n1
+10:05:05 TaskRunFailed a@10:05:00.123/main#1 state=failed
+10:05:05 TaskDeadLettered a@10:05:00.123/main#1
+10:05:05 OccurrenceFailed a@10:05:00.123
+10:06:00 JobPaused a actor=me
+10:10:00 OccurrenceSkipped a@10:10
+10:15:00 JobResumed a actor=me
+10:20:00 OccurrenceStarted a@10:20 due_ms=10:20:00
+10:20:00 TaskRunStarted a@10:20/main#1 node=n1
+10:20:05 TaskRunCompleted a@10:20/main#1 state=success
+10:20:05 OccurrenceCompleted a@10:20
+"""
+
+GOOD = {
+    "normal": NORMAL,
+    "stop and restart": STOP_AND_RESTART,
+    "crash and restart": CRASH_AND_RESTART,
+    "crash and next due": CRASH_AND_NEXT_DUE,
+    "adopted": ADOPTED,
+    "missed": MISSED,
+    "preempted": PREEMPTED,
+    "parallel and allowed": PARALLEL_AND_ALLOWED,
+    "queued and skipped": QUEUED_AND_SKIPPED,
+    "reinitialized": REINITIALIZED,
+    "commanded": COMMANDED,
+}

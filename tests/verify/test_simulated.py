@@ -1,0 +1,47 @@
+"""What the engine really does is never refused: ten thousand short random lives, and more of them in torture."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.model.records import Job, Task
+from chronex.verify import TITLES, verify_store
+from tests.engine.simulation import MINUTE, Simulation
+from tests.verify.assertion import assert_verified
+from tests.verify.lives import random_life, tell
+from tests.verify.traces import complaints
+
+PER_BATCH = 500
+
+
+@pytest.mark.parametrize("batch", range(20))
+def test_ten_thousand_random_lives_are_never_refused(batch: int) -> None:
+    for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
+        assert_verified(random_life(seed).store)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("batch", range(20, 400))
+def test_many_more_random_lives_are_never_refused(batch: int) -> None:
+    for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
+        assert_verified(random_life(seed).store)
+
+
+def test_the_random_lives_put_every_property_to_the_test() -> None:
+    checked = dict.fromkeys(TITLES, 0)
+    for seed in range(60):
+        for result in verify_store(random_life(seed).store).properties:
+            checked[result.property] += result.checked
+    assert all(checked.values()), checked
+
+
+def test_a_node_that_starts_the_next_task_while_it_stops_is_caught() -> None:
+    """A defect that the engine once had, brought back."""
+    task = Task(name="one", run=("true",)), Task(name="two", run=("true",))
+    world = Simulation(1, [Job(id="job", schedule="* * * * *", tasks=task)], fail_share=0.0)
+    world.run_until(world.now + MINUTE + 1)
+    (process,) = world.live.values()
+    tell(world, "SchedulerStopRequested")
+    world.now = process.ends
+    world._report_ends()
+    assert [name for name, _ in complaints(verify_store(world.store))] == ["S3"]
