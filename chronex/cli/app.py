@@ -29,8 +29,8 @@ COMMANDS: dict[str, str] = {
     "man": "reference:man",
     "version": "expressions:show_version",
 }
-# `chronex why backup -2h`: a time before now is no option.
-_SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True}}
+# `chronex why backup -2h`: a time before now is no option, and no -h either.
+_SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:

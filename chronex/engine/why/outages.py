@@ -64,9 +64,9 @@ def _last_sign(reading: Reading, before_ms: int) -> int | None:
         if 0 < sign < before_ms
     ]
     number = journal.first_at(reading.tx, before_ms)
-    # Commands write events too; those of the scheduler itself belong to an occurrence or to nobody.
+    # Commands write events too: those of people have an actor, those of an apply speak of jobs.
     for _, event in journal.backward(reading.tx, number, 50):
-        if event.at_ms < before_ms and not event.actor:
+        if event.at_ms < before_ms and not event.actor and not event.name.startswith("Job"):
             signs.append(event.at_ms)
             break
     return max(signs, default=None)
