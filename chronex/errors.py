@@ -17,6 +17,8 @@
     ├── JobFileError           a job file is wrong; carries every problem (chronex.engine.jobfile)
     ├── IllegalTransitionError a state change that the transition table does not have
     ├── StaleClaimError        the record has another owner, epoch or state by now
+    ├── CustomScheduleError    a schedule of the user's own raised, went backwards, or is not registered
+    ├── TaskStateError         a name or value that a task cannot keep, or a task that is over
     ├── CommandError           what was asked for cannot be done as things stand; nothing was changed
     │   ├── UnknownJobError             no job of that name; suggests near ones
     │   ├── UnknownIdError              no occurrence, run or attempt of that id
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 
 class ChronexError(Exception):
     """Something went wrong in Chronex."""
+
+    exit_code = 2
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
@@ -187,6 +191,14 @@ class StaleClaimError(ChronexError):
     """The record has another owner, epoch or state by now; re-read it and decide again."""
 
 
+class CustomScheduleError(ChronexError):
+    """A schedule of your own does not keep its promises; it must give later instants for later questions."""
+
+
+class TaskStateError(ChronexError, ValueError):
+    """A task's state is made of short names with short texts, and only its own running attempt changes it."""
+
+
 class CommandError(ChronexError):
     """What was asked for cannot be done as things stand; nothing was changed."""
 
@@ -219,9 +231,13 @@ class AmbiguousIdError(CommandError, LookupError):
 class NotPossibleError(CommandError):
     """Its state does not allow that."""
 
+    exit_code = 1
+
 
 class StaleUpdateError(CommandError):
     """The jobs were changed since you looked; look again and apply again."""
+
+    exit_code = 1
 
     def __init__(self, changes: Sequence[str]) -> None:
         self.changes = tuple(changes)

@@ -72,6 +72,14 @@ class LineIndex:
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
+    def start_of_line(self, line: int) -> int:
+        """The offset of the line's first character; the end of the text for a line beyond it."""
+        return self._starts[line - 1] if line <= len(self._starts) else self._length
+
+    @property
+    def count(self) -> int:
+        return len(self._starts)
+
     def end_of_line(self, line: int) -> int:
         """The offset of the line's end, its newline not counted."""
         return self._starts[line] - 1 if line < len(self._starts) else self._length

@@ -15,7 +15,7 @@ def main() -> None:
         code = app_for(sys.argv[1:])(standalone_mode=False)
     except ChronexError as error:
         _say(str(error))
-        code = 2
+        code = error.exit_code
     except BrokenPipeError:
         # The reader (head, less) has gone; keep the interpreter from complaining while it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

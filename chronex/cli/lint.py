@@ -1,62 +1,198 @@
-"""lint: expressions as arguments or one a line on standard input."""
+"""lint: files, directories and expressions to findings, in the form that was asked for."""
 
 from __future__ import annotations
 
+import difflib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
-from chronex.cli.carets import caret_lines
 from chronex.cli.expressions import choose
+from chronex.cli.lint_sources import Source, is_there, read_sources
+from chronex.cli.lint_text import as_text, list_rules
 from chronex.cli.terminal import err, inert, out
 from chronex.expr.parser import DIALECTS
-from chronex.lint.findings import Linted, Settings, Source, fixed, lint
-from chronex.lint.formats import WRITERS
-
-_MOST_INPUT = 4 * 1024 * 1024
-
-
-def run_lint(
-    texts: list[str], form: str, fix: bool, fail_on: str, tz: str | None, now: str | None, dialect: str
-) -> int:
-    choose("--format", form, ("text", *WRITERS))
-    choose("--fail-on", fail_on, ("warning", "error"))
-    choose("--dialect", dialect, DIALECTS)
-    choice = choose_zone(tz)
-    settings = Settings(dialect, choice.zone, read_instant(now, choice.zone, "--now"))
-    sources = list(_sources(texts))
-    if fix:
-        sources = [source._replace(text=fixed(source.text, settings)) for source in sources]
-        for source in sources:
-            out(inert(source.text))
-    findings = list(lint(sources, settings))
-    show = err if fix else out
-    for line in _text(findings) if form == "text" else WRITERS[form](findings):
-        show(line)
-    return 1 if any(_counts(item, fail_on) for item in findings) else 0
+from chronex.lint.assumptions import Assumptions
+from chronex.lint.document import BYTE_ORDER_MARK, KINDS, Document
+from chronex.lint.findings import SEVERITIES, UNREADABLE, Finding, ZoneNote, is_at_least
+from chronex.lint.fixes import fixed
+from chronex.lint.formats import WRITERS, Item, Output
+from chronex.lint.linter import lint_document
 
 
-def _counts(item: Linted, fail_on: str) -> bool:
-    return bool(item.result.errors) or (fail_on == "warning" and bool(item.result.warnings))
+class LintOptions(NamedTuple):
+    targets: tuple[str, ...]
+    form: str
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    min_severity: str
+    fail_on: str
+    fix: bool
+    diff: bool
+    exit_zero: bool
+    stdin_filename: str | None
+    as_kind: str | None
+    tz: str | None
+    now: str | None
+    dialect: str
+    explain: str | None
+    list_rules: bool
 
 
-def _sources(texts: list[str]) -> Iterator[Source]:
-    if texts and texts != ["-"]:
-        yield from (Source(text, "<expression>", number) for number, text in enumerate(texts, 1))
+def run_lint(options: LintOptions) -> int:
+    _check(options)
+    if options.list_rules:
+        return list_rules(options.form)
+    if options.explain is not None:
+        return _explain(options.explain)
+    choice = choose_zone(options.tz)
+    reference = read_instant(options.now, choice.zone, "--now")
+    assume = assumptions(choice.zone.name, choice.source, reference)
+    items: list[Item] = []
+    changed = 0
+    for source in read_sources(options.targets, options.as_kind, options.stdin_filename, options.dialect):
+        if isinstance(source, Document) and (options.fix or options.diff):
+            changed += _fix(source, assume, options, items)
+        else:
+            items.extend(_findings(source, assume, options))
+    show = err if options.fix and _prints_text(options) else out
+    if not options.diff:
+        lines = as_text(items) if options.form == "text" else WRITERS[options.form](Output(items, reference))
+        for line in lines:
+            show(line)
+    return _exit_code(items, changed, options)
+
+
+def _check(options: LintOptions) -> None:
+    choose("--format", options.form, ("text", *WRITERS))
+    choose("--fail-on", options.fail_on, SEVERITIES)
+    choose("--min-severity", options.min_severity, SEVERITIES)
+    choose("--dialect", options.dialect, DIALECTS)
+    if options.as_kind is not None:
+        choose("--as", options.as_kind, KINDS)
+    if options.fix and options.diff:
+        raise UsageError("--fix writes and --diff only shows; give one of them")
+    if options.stdin_filename is not None and "-" not in options.targets:
+        raise UsageError("--stdin-filename names what - reads; write: chronex lint - --stdin-filename NAME")
+    for option, codes in (("--select", options.select), ("--ignore", options.ignore)):
+        _check_codes(option, _codes(codes))
+
+
+def _codes(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(code.strip().upper() for text in given for code in text.split(",") if code.strip())
+
+
+def _check_codes(option: str, codes: Sequence[str]) -> None:
+    if not codes:
         return
-    if not texts and sys.stdin.isatty():
-        raise UsageError("nothing to lint; give expressions as arguments, or one a line on standard input")
-    data = sys.stdin.buffer.read(_MOST_INPUT + 1)
-    if len(data) > _MOST_INPUT:
-        raise UsageError(f"standard input is longer than {_MOST_INPUT // 1024 // 1024} MiB")
-    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
-        text = line.rstrip("\r")
-        if text.strip() and not text.lstrip().startswith("#"):
-            yield Source(text, "<stdin>", number)
+    from chronex.lint.catalogue import rules
+
+    for code in codes:
+        if not any(known.startswith(code) for known in rules()):
+            raise UsageError(f"{option}: no rule begins with {inert(code)!r}; chronex lint --list-rules shows them")
 
 
-def _text(findings: list[Linted]) -> Iterator[str]:
-    for item in findings:
-        if item.diagnostics:
-            yield f"{item.source.path}:{item.source.line}"
-            yield from caret_lines(item.source.text, item.diagnostics)
+def _findings(source: Source, assume: Assumptions, options: LintOptions) -> Iterator[Item]:
+    if isinstance(source, Document):
+        yield from (
+            (source, finding) for finding in lint_document(source, assume).findings if _shows(finding, options)
+        )
+    else:
+        yield source.document, source.finding
+
+
+def _shows(finding: Finding, options: LintOptions) -> bool:
+    select, ignore = _codes(options.select), _codes(options.ignore)
+    if select and not finding.code.startswith(select):
+        return False
+    if ignore and finding.code.startswith(ignore):
+        return False
+    threshold = max(options.min_severity, options.fail_on, key=SEVERITIES.index)
+    return is_at_least(finding.severity, threshold)
+
+
+def _exit_code(items: list[Item], changed: int, options: LintOptions) -> int:
+    if any(finding.code == UNREADABLE for _, finding in items):
+        return 2
+    if options.exit_zero:
+        return 0
+    if options.diff:
+        return 1 if changed else 0
+    return 1 if any(is_at_least(finding.severity, options.fail_on) for _, finding in items) else 0
+
+
+# -- fixes ------------------------------------------------------------------------------------------------
+
+
+def _prints_text(options: LintOptions) -> bool:
+    """Is the fixed text itself the answer? Then the findings that are left go to standard error."""
+    return bool(options.targets) and ("-" in options.targets or not any(map(is_there, options.targets)))
+
+
+def _fix(document: Document, assume: Assumptions, options: LintOptions, items: list[Item]) -> bool:
+    """Fix one document; what is left is found anew. True when something changed."""
+    better = fixed(document, assume, lambda finding: _shows(finding, options))
+    if options.diff:
+        _show_diff(document, better)
+        items.extend(item for item in _findings(document, assume, options) if item[1].code == UNREADABLE)
+        return better.text != document.text
+    if _prints_text(options):
+        _print_text(better)
+    elif better.text != document.text:
+        _write(better)
+    items.extend(_findings(better, assume, options))
+    return better.text != document.text
+
+
+def _print_text(document: Document) -> None:
+    """A whole file as it is, byte by byte; expressions one a line. A terminal gets no control characters."""
+    if document.kind in ("expressions", "posix"):
+        for line in document.text.split("\n"):
+            if line.strip():
+                out(inert(line.rstrip("\r")))
+    elif sys.stdout.isatty():
+        for line in document.text.split("\n"):
+            out(inert(line))
+    else:
+        sys.stdout.flush()
+        mark = BYTE_ORDER_MARK if document.has_mark else ""
+        sys.stdout.buffer.write((mark + document.text).encode("utf-8"))
+        sys.stdout.buffer.flush()
+
+
+def _write(document: Document) -> None:
+    mark = BYTE_ORDER_MARK if document.has_mark else ""
+    try:
+        Path(document.path).write_bytes((mark + document.text).encode("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{inert(document.path)} cannot be written: {error.strerror}") from None
+
+
+def _show_diff(before: Document, after: Document) -> None:
+    old, new = before.text.splitlines(keepends=True), after.text.splitlines(keepends=True)
+    for line in difflib.unified_diff(old, new, before.path, before.path):
+        out(inert(line.rstrip("\r\n")))
+        if not line.endswith("\n"):
+            out("\\ No newline at end of file")
+
+
+# -- what a file cannot tell ------------------------------------------------------------------------------
+
+
+def assumptions(zone: str, why: str, reference_ms: int) -> Assumptions:
+    from chronex.cli.job_file_problems import job_file_problems, trigger_problems
+
+    return Assumptions(ZoneNote(zone, why), reference_ms, job_file_problems, trigger_problems)
+
+
+def _explain(code: str) -> int:
+    from chronex.lint.catalogue import rules
+    from chronex.lint.catalogue.pages import PAGE_REFERENCE_MS, page
+
+    rule = rules().get(code.strip().upper())
+    if rule is None:
+        raise UsageError(f"--explain: there is no rule {inert(code)!r}; chronex lint --list-rules shows them")
+    out(page(rule, assumptions("UTC", "assumed", PAGE_REFERENCE_MS)).rstrip("\n"))
+    return 0

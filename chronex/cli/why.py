@@ -11,9 +11,9 @@ from chronex.cli.jobs import looked_at
 from chronex.cli.terminal import inert, out, paint
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
-from chronex.engine.schedule import timing_of
 from chronex.engine.why import Answer, Link, latest_and_next, why
 from chronex.engine.why.answer import stamp
+from chronex.engine.why.instants import zone_of
 from chronex.engine.why.moments import by_occurrence, clock_links, instant_of, read_time
 from chronex.engine.why.versions import Lives, lives_of
 from chronex.expr.suggest import nearest
@@ -55,13 +55,12 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> lis
 
 
 def _at_time(reading: Reading, lives: Lives, job: str, time: str, now_ms: int) -> Answer | None:
-    timing = timing_of(lives.last)
-    asked = read_time(time, timing.zone, now_ms)
+    asked = read_time(time, zone_of(lives.last), now_ms)
     if asked is None:
         hint = "write 2027-03-28T02:30, 02:30 (today), -2h, or an occurrence's id"
         raise UsageError(f"{time[:60]!r} is not a time; {hint}")
     answer = why(reading, job, instant_of(reading, lives, asked, now_ms), now_ms)
-    notes = clock_links(timing, asked)
+    notes = clock_links(lives.last, asked)
     return answer._replace(links=(*notes, *answer.links)) if answer is not None else None
 
 

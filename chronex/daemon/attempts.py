@@ -12,19 +12,22 @@ from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.ports import Store
+from chronex.engine.staging import task_state
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
-from chronex.model.records import Attempt, Job, Occurrence, Task
+from chronex.model.records import Attempt, Call, Job, Occurrence, Task
 from chronex.model.states import AttemptState
 from chronex.run import (
     AttemptRequest,
     AttemptResult,
+    Calls,
     Cancellation,
     Hooks,
     Started,
     Surroundings,
     adopt_attempt,
     run_attempt,
+    run_callable,
 )
 
 Tell = Callable[[str, dict[str, Any]], None]
@@ -41,7 +44,9 @@ class Attempts:
         settings: SchedulerSettings,
         tell: Tell,
         unrecorded: Callable[[], None],
+        calls: Calls | None = None,
     ) -> None:
+        self.calls = calls or Calls()
         self.store, self.engine, self.settings, self.tell = store, engine, settings, tell
         self.surroundings, self.clock = surroundings, surroundings.clock
         self._unrecorded = unrecorded
@@ -59,7 +64,8 @@ class Attempts:
     def adopt(self, orphans: Iterable[Attempt]) -> None:
         """Watch what a dead node left running."""
         for attempt in orphans:
-            self._spawn(self._watch_orphan(attempt))
+            # Ready to be canceled before its task has had a turn: the next tick may order that at once.
+            self._spawn(self._watch_orphan(attempt, self._hooks(attempt)))
 
     def stop(self) -> None:
         """Ask all that runs to end; orders that come from now on are not carried out."""
@@ -81,19 +87,24 @@ class Attempts:
         attempt = launch.attempt
         request = self._request(launch.job, launch.task, launch.occurrence, attempt)
         hooks = self._hooks(attempt)
-        result = await run_attempt(request, hooks, self.surroundings)
+        work = launch.task.run
+        if isinstance(work, Call):
+            state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
+            result = await run_callable(request, self.calls.find(work.target), hooks, self.surroundings, state)
+        else:
+            result = await run_attempt(request, hooks, self.surroundings)
         await self._ended(attempt, result, hooks.cancellation)
 
     def _request(self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt) -> AttemptRequest:
         """The attempt with the scheduler's own settings where the job has none."""
         request = AttemptRequest.of(job, task, occurrence, attempt)
         grace = self.settings.grace_ms if job.grace_ms is None else job.grace_ms
-        return dataclasses.replace(request, grace_ms=grace, log_limit=self.settings.logs.max_bytes)
+        limit, own = self.settings.logs.max_bytes, self.surroundings.environment
+        return dataclasses.replace(request, grace_ms=grace, log_limit=limit, extra_environment=own)
 
-    async def _watch_orphan(self, attempt: Attempt) -> None:
+    async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
         request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         assert attempt.process is not None, "only a known process is adopted"
-        hooks = self._hooks(attempt)
         self.tell("attempt adopted", names(attempt))
         started = attempt.started_ms or attempt.created_ms
         result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)
@@ -116,11 +127,11 @@ class Attempts:
 
     def _hooks(self, attempt: Attempt) -> Hooks:
         async def record(started: Started) -> None:
-            if started.process is not None:
-                update = self.engine.started(attempt, started.process, started.log_name, started.started_ms)
-                await self.store.update_async(update, essential=True)
-                # Told when it is on record: from here on a successor would find the process.
-                self.tell("attempt started", names(attempt))
+            limit = self.settings.logs.max_bytes
+            update = self.engine.started(attempt, started.process, started.log_name, started.started_ms, limit)
+            await self.store.update_async(update, essential=True)
+            # Told when it is on record: from here on a successor would find the process.
+            self.tell("attempt started", names(attempt))
 
         cancellation = self._cancellations[attempt.id] = Cancellation()
         if self._stopping:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 from collections.abc import Iterable
 from pathlib import Path
-from uuid import uuid4
 
 from chronex.daemon.attempts import Tell
 from chronex.daemon.loop import Daemon
+from chronex.daemon.node import this_node
 from chronex.daemon.room import room_chore
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
-from chronex.model.records import Job, Node
-from chronex.run import LogDirectory, Surroundings, identity_of
-from chronex.version import __version__
+from chronex.model.records import Job
+from chronex.run import LogDirectory, Surroundings
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 
@@ -39,9 +37,10 @@ def run_headless(
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
             apply_jobs(store, jobs, wall_ms(), actor="run")
-        node = _this_node()
+        node = this_node(settings.max_concurrent_jobs)
         logs = LogDirectory(store_path / "logs")
-        surroundings = Surroundings.of_this_process(logs)
+        environment = {"CHRONEX_STORE": str(store_path.resolve())}
+        surroundings = Surroundings.of_this_process(logs, environment=environment)
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
         daemon = Daemon(store, engine, surroundings, node, settings, tell)
         daemon.chores.add(room_chore(store, daemon.journal))
@@ -66,16 +65,3 @@ async def _run(daemon: Daemon, *, once: bool, seconds: float | None) -> None:
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
     await daemon.run(once=once)
-
-
-def _this_node() -> Node:
-    process = identity_of(os.getpid())
-    assert process is not None, "this process exists"
-    return Node(
-        id=f"node-{uuid4().hex[:12]}",
-        process=process,
-        host=socket.gethostname(),
-        chronex=__version__,
-        started_ms=wall_ms(),
-        seen_ms=wall_ms(),
-    )

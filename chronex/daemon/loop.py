@@ -18,7 +18,7 @@ from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
 from chronex.model.records import Event, Node
-from chronex.run import Surroundings, is_alive
+from chronex.run import Calls, Surroundings, is_alive
 
 # No sleep is longer, so that a clock that was set, or a machine that slept, is noticed within it.
 LONGEST_SLEEP_S = 30.0
@@ -37,10 +37,11 @@ class Daemon:
         settings: SchedulerSettings,
         tell: Tell,
         chores: Iterable[Chore] = (),
+        calls: Calls | None = None,
     ) -> None:
         self.store, self.engine, self.node, self.tell = store, engine, node, tell
         self.clock = surroundings.clock
-        self.attempts = Attempts(store, engine, surroundings, settings, tell, unrecorded=self.stop)
+        self.attempts = Attempts(store, engine, surroundings, settings, tell, self.stop, calls)
         own = (
             Chore("heartbeat", HEARTBEAT_S, self._beat),
             Chore("reaper", settings.reaper_interval_ms / 1000, self._reap),

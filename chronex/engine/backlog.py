@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from chronex.engine import reasons
-from chronex.engine.schedule import Schedule
+from chronex.engine.custom import Schedule
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 
 # A per-second job that slept for years must not be listed second by second: the newest are listed one by one,

@@ -23,6 +23,7 @@ EVENT = b"E"
 NODE = b"N"
 IDEMPOTENCY = b"I"
 TASK_STATE = b"S"
+STAGED_STATE = b"T"
 QUARANTINE = b"Q"
 
 DUE = b"D"
@@ -87,6 +88,15 @@ def task_state_key(job: str, task: str, name: str) -> bytes:
     if not 0 < len(raw) <= MAX_STATE_NAME:
         raise InvalidKeyError(f"a state's name must be 1 to {MAX_STATE_NAME} bytes, not {len(raw)}")
     return TASK_STATE + _name(job) + _name(task, "task") + raw
+
+
+def within_task_state(job: str, task: str) -> bytes:
+    return TASK_STATE + _name(job) + _name(task, "task")
+
+
+def within_staged_state(job: str, nominal_ms: int, task: str, number: int) -> bytes:
+    """The prefix of what one attempt has staged; a state's name follows."""
+    return STAGED_STATE + attempt_key(job, nominal_ms, task, number)[1:]
 
 
 def quarantine_key(key: bytes) -> bytes:

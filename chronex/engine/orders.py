@@ -37,4 +37,4 @@ class AttemptEnd(NamedTuple):
     log_bytes: int = 0
     log_dropped: int = 0
     retryable: bool = True
-    task_state: dict[str, str] | None = None
+    task_state: dict[str, str | None] | None = None  # a name with None is removed

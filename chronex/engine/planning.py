@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronex.engine.backlog import Fate, backlog_of, settle
+from chronex.engine.custom import Schedule
 from chronex.engine.placement import Chance, lead_ms, place
-from chronex.engine.schedule import Schedule, is_interval, options_of
+from chronex.engine.schedule import is_interval, options_of
 from chronex.model.policies import Cadence
 from chronex.model.records import Job, Occurrence
 
@@ -49,7 +50,8 @@ def _fates(
     if cursor < missed_until:
         missed = backlog_of(schedule, cursor, missed_until, job.recovery.strategy)
         fates, older = settle(job.recovery, missed.listed, missed.older, now_ms), missed.older
-        cursor = missed.listed[-1] if missed.has_more else missed_until
+        # Never a time that is no instant: a random interval draws the next distance from where the last one ended.
+        cursor = missed.listed[-1] if missed.listed else cursor
         if missed.has_more:
             return fates, older, cursor, True
     upcoming = schedule.next(cursor)

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
+from chronex.engine import reasons, staging
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.placement import Chance
@@ -48,9 +48,10 @@ class Progress:
             owner=self.node,
             epoch=occurrence.epoch + 1,
             started_ms=now,
+            last_run_ms=job.last_run_ms,
             deadline_ms=None if timeout is None else now + timeout,
         )
-        self._count(job.id, fired=1)
+        self._count(job.id, last_run_ms=now, fired=1)
         self.tell("OccurrenceStarted", claimed, data=_start_told(version, claimed, now))
         tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
         for task in tasks:
@@ -67,6 +68,7 @@ class Progress:
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
+        self._wake_fixed_delay(occurrence.job)
 
     def cancel(self, occurrence: Occurrence, reason: str) -> bool:
         """End it where nothing runs; else cancel what waits and keep the wish, for its owner or that one's heir.
@@ -101,7 +103,7 @@ class Progress:
         self._wake_fixed_delay(occurrence.job)
 
     def _wake_fixed_delay(self, job_id: str) -> None:
-        """An interval with a fixed delay counts from the end of its run."""
+        """An interval with a fixed delay counts from the end of its run, or of what came instead of one."""
         job = self.ledger.job(job_id)
         if job is None or job.cadence is not Cadence.FIXED_DELAY or not is_interval(job):
             return
@@ -112,9 +114,10 @@ class Progress:
         """Give up on an occurrence that outlived its deadline and its grace: its owner hangs or is out of reach."""
         for attempt in self.ledger.attempts(occurrence.job, occurrence.nominal_ms):
             if attempt.state is AttemptState.RUNNING:
-                self.ledger.advance(
+                given_up = self.ledger.advance(
                     attempt, AttemptState.CRASHED, reason=reasons.EXECUTION_TIMEOUT, finished_ms=self.ledger.now_ms
                 )
+                staging.drop(self.ledger, given_up)
         for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
             if run.state is RunState.RUNNING:
                 self.ledger.advance(
@@ -204,9 +207,11 @@ class Progress:
         )
         occurrence = self.ledger.occurrence(attempt.job, attempt.nominal_ms)
         run = self.ledger.run(attempt.job, attempt.nominal_ms, attempt.task)
-        version = self.version_of(occurrence) if occurrence is not None else None
+        version = None if occurrence is None else self.version_of(occurrence)
         if occurrence is None or run is None or version is None or is_final(occurrence.state):
+            staging.drop(self.ledger, ended)
             return
+        staging.settle(self.ledger, ended, end.task_state)
         self._end_run(version, occurrence, run, ended, end)
         self._settle(version, occurrence)
 
@@ -215,8 +220,6 @@ class Progress:
         data: dict[str, Any] = {"exit_code": end.exit_code, "state": end.state}
         if attempt.state is AttemptState.SUCCESS:
             self.ledger.advance(run, RunState.SUCCESS, exit_code=end.exit_code, reason="", error="", finished_ms=now)
-            for name, value in (end.task_state or {}).items():
-                self.ledger.put_task_state(run.job, run.task, name, value)
             self.tell("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
             return
         reason = end.reason or end.error or reasons.RUN_FAILED
@@ -316,7 +319,7 @@ class Progress:
             return job
         return self.ledger.job_version(occurrence.job, occurrence.version) or job
 
-    def _count(self, job_id: str, **more: int) -> None:
+    def _count(self, job_id: str, *, last_run_ms: int | None = None, **more: int) -> None:
         job = self.ledger.job(job_id)
         if job is None:
             return
@@ -325,7 +328,8 @@ class Progress:
             counters["failures_in_a_row"] = job.counters.failures_in_a_row + 1
         elif "completed" in more:
             counters["failures_in_a_row"] = 0
-        self.ledger.put(replace(job, counters=replace(job.counters, **counters)))
+        started = job.last_run_ms if last_run_ms is None else last_run_ms
+        self.ledger.put(replace(job, counters=replace(job.counters, **counters), last_run_ms=started))
 
     def tell(
         self, name: str, occurrence: Occurrence, reason: str = "", *, task: str = "", attempt: int | None = None,

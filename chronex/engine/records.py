@@ -49,6 +49,7 @@ TYPES: dict[bytes, type[Record]] = {
     keys.NODE: Node,
     keys.IDEMPOTENCY: Idempotency,
     keys.TASK_STATE: TaskState,
+    keys.STAGED_STATE: TaskState,
     keys.QUARANTINE: Quarantined,
     keys.STORE_META: StoreMeta,
     keys.JOURNAL_HEAD: Sequence,

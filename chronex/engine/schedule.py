@@ -1,35 +1,22 @@
-"""A job's schedule as the small protocol the planner needs; a library user may bring another one."""
+"""A job's schedule as the small protocol the planner needs; a library user may bring another one (custom.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
 from random import Random
-from typing import Protocol
 
+from chronex.engine.custom import CUSTOM, Schedule, custom_schedule
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.options import Options
+from chronex.model.policies import Cadence
 from chronex.model.records import Job
 from chronex.timing import read
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import load_zone
 
-
-class Schedule(Protocol):
-    """Nominal instants in epoch milliseconds."""
-
-    def next(self, after_ms: int) -> int | None:
-        """The first one later than `after_ms`."""
-        ...
-
-    def previous(self, before_ms: int) -> int | None:
-        """The last one earlier than `before_ms`."""
-        ...
-
-    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
-        """Those in (after, until], in order."""
-        ...
+_NO_OPTIONS = Options()
 
 
 class ExpressionSchedule:
@@ -76,25 +63,56 @@ class RandomInterval:
             found = self.next(found)
 
 
-def timing_of(job: Job) -> Occurrences:
-    """The job's expression with its zone and its DST policy."""
-    return _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+class AfterEnd:
+    """An interval with a fixed delay: one instant, counted from the anchor, which is the end of the last run."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self, interval: Schedule, anchor_ms: int) -> None:
+        self._at = interval.next(anchor_ms)
+
+    def next(self, after_ms: int) -> int | None:
+        return self._at if self._at is not None and self._at > after_ms else None
+
+    def previous(self, before_ms: int) -> int | None:
+        return self._at if self._at is not None and self._at < before_ms else None
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        return iter([self._at] if self._at is not None and after_ms < self._at <= until_ms else [])
 
 
 def schedule_of(job: Job) -> Schedule:
-    timing = timing_of(job)
+    if job.dialect == CUSTOM:
+        return custom_schedule(job.schedule)
+    interval = _schedule_of(job)
+    if job.cadence is Cadence.FIXED_DELAY and job.anchor_ms is not None and is_interval(job):
+        return AfterEnd(interval, job.anchor_ms)
+    return interval
+
+
+def _schedule_of(job: Job) -> Schedule:
+    timing = _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
     body = timing.meaning.body
     if isinstance(body, Every) and body.high is not None:
         return RandomInterval(timing, job.id)
     return ExpressionSchedule(timing, job.anchor_ms)
 
 
+def timing_of(job: Job) -> Occurrences | None:
+    """The job's instants as the timing layer knows them: zone, pattern, clock changes; None for a custom schedule."""
+    return None if job.dialect == CUSTOM else _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+
+
 def options_of(job: Job) -> Options:
-    return timing_of(job).meaning.options
+    if job.dialect == CUSTOM:
+        return _NO_OPTIONS
+    return _occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.options
 
 
 def is_interval(job: Job) -> bool:
-    return isinstance(timing_of(job).meaning.body, Every)
+    if job.dialect == CUSTOM:
+        return False
+    return isinstance(_occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.body, Every)
 
 
 @lru_cache(maxsize=4096)

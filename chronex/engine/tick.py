@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from chronex.engine import reasons
 from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.backlog import reason_of_older
+from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
+from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Order
@@ -20,7 +22,7 @@ from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.takeover import IsAlive, take_over
-from chronex.errors import StaleClaimError
+from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
@@ -58,14 +60,17 @@ class Engine:
 
         return self.store.update(decide)
 
-    def started(self, attempt: Attempt, process: ProcessIdentity, log_path: str, now_ms: int) -> UpdateFn[None]:
+    def started(
+        self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0
+    ) -> UpdateFn[None]:
         """An update that records who runs the attempt, so that a successor can find or mourn it."""
 
         def record(tx: Transaction) -> None:
             ledger = Ledger(tx, now_ms)
             found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
             if found is not None and found.epoch == attempt.epoch:
-                ledger.put(replace(found, process=process, log_path=log_path, started_ms=now_ms))
+                kept = {"log_path": log_path, "log_limit": log_limit}
+                ledger.put(replace(found, process=process, started_ms=now_ms, **kept))
 
         return record
 
@@ -111,6 +116,7 @@ class _Step:
         self.progress = Progress(ledger, engine.node, engine.chance, self.orders, self.events)
         self.progress.may_start = not engine.stopping
         self._free: int | None = None
+        self.left_alone = 0
 
     @property
     def free_places(self) -> int:
@@ -123,8 +129,18 @@ class _Step:
         """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
         due = self.ledger.due(self.ledger.now_ms, BATCH)
         for record in due:
-            self.take(record)
-        return len(due) == BATCH
+            if (current := self._still_due(record)) is not None:
+                self.take(current)
+        return len(due) == BATCH and self.left_alone < BATCH
+
+    def _still_due(self, found: Job | Occurrence | Run) -> Job | Occurrence | Run | None:
+        """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
+        key = key_of(found)
+        current = self.ledger.get(key, type(found))
+        if current is found:
+            return found
+        is_due = current is not None and index_keys(key, current) == index_keys(key, found)
+        return current if is_due else None
 
     def take(self, record: Job | Occurrence | Run) -> None:
         match record:
@@ -143,10 +159,19 @@ class _Step:
         self.progress.order_stop(occurrence, occurrence.cancel_reason)
 
     def _plan(self, job: Job) -> None:
+        if not is_known(job.dialect, job.schedule):
+            self.left_alone += 1  # its program will plan it: only that has the schedule
+            return
         if job.paused and not job.is_paused_at(self.ledger.now_ms):
             job = replace(job, paused=False)
             self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
-        plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        try:
+            plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+        except CustomScheduleError as error:
+            # The cursor stays: once the schedule answers again, every instant is found.
+            self.ledger.put(replace(job, next_ms=self.ledger.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
+            self._tell("ScheduleFailed", job.id, None, str(error))
+            return
         self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
             first, last = plan.older

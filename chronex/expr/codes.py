@@ -1,4 +1,5 @@
-"""Every diagnostic code with its title: the catalogue behind SARIF rules and the documentation."""
+"""Every diagnostic code with its title: E and W001 are the language's, W10x and W12x advice on expressions, W11x
+the clock, W13x hosts, W14x files and comments, W15x job files, W16x systemd."""
 
 from __future__ import annotations
 
@@ -36,8 +37,25 @@ TITLES = {
     "W109": "no occurrence left",
     "W111": "falls in a clock gap",
     "W112": "falls in a clock overlap",
+    "W113": "zone by abbreviation or fixed offset",
+    "W114": "zone left to the host",
     "W121": "offsets exceed the window",
     "W122": "jitter exceeds half the shortest distance",
     "W123": "option given twice",
     "W124": "window longer than the distance between runs",
+    "W130": "refused by the program that reads the file",
+    "W131": "more often than GitHub runs it",
+    "W132": "busiest minute at GitHub",
+    "W133": "zone inside a Kubernetes schedule",
+    "W134": "percent sign in a crontab",
+    "W135": "no newline at the end of a crontab",
+    "W136": "user or command column of a crontab",
+    "W137": "schedule without quotes in YAML",
+    "W138": "zone that cron does not read",
+    "W140": "the file cannot be read",
+    "W141": "ignore without a code",
+    "W142": "ignore that silences nothing",
+    "W151": "retries outlast the interval",
+    "W152": "many jobs in the same minute",
+    "W161": "calendar event not understood",
 }

@@ -1,50 +1,84 @@
-"""The same findings for people, editors, CI and code scanning. Columns are 1-based code points."""
+"""The same findings for editors, CI and code scanning. Columns are 1-based code points."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
-from chronex.expr.codes import TITLES
-from chronex.expr.diagnostics import Diagnostic
-from chronex.lint.findings import Linted
+from chronex.lint.catalogue import text_of_rule, title_of
+from chronex.lint.document import Document
+from chronex.lint.findings import INFO, Edit, Finding
+from chronex.lint.schedules import iso, schedule_of
 from chronex.version import __version__
 
+_NEXT_RUNS = 3
+Item = tuple[Document, Finding]
 
-def as_json(findings: Sequence[Linted]) -> Iterator[str]:
-    rows = [
-        {
-            "file": item.source.path,
-            "line": item.source.line,
-            "expression": item.source.text,
-            "valid": item.result.is_valid,
-            "diagnostics": [d.to_dict() for d in item.diagnostics],
+
+class Output:
+    """What a writer is given: each finding with its file, and the instant from which next runs are told."""
+
+    def __init__(self, items: Sequence[Item], reference_ms: int) -> None:
+        self.items, self.reference_ms = items, reference_ms
+
+
+def region(document: Document, start: int, end: int) -> dict[str, int]:
+    line, column = document.position(start)
+    end_line, end_column = document.position(end)
+    return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
+
+
+def as_json(output: Output) -> Iterator[str]:
+    yield json.dumps([_row(d, f, output.reference_ms) for d, f in output.items], indent=2, ensure_ascii=False)
+
+
+def _row(document: Document, finding: Finding, reference_ms: int) -> dict[str, Any]:
+    place, fix = finding.place, finding.fix
+    row: dict[str, Any] = {
+        "file": document.path,
+        **region(document, finding.start, finding.end),
+        "code": finding.code,
+        "severity": finding.severity,
+        "message": finding.message,
+        "page": f"docs/rules/{finding.code}.md",
+        "expression": None if place is None else place.text,
+        "dialect": None if place is None else place.host.key,
+        "zone": None if place is None else place.zone.name,
+        "next": [],
+        "fix": None,
+    }
+    if place is not None and (schedule := schedule_of(place, reference_ms)) is not None:
+        row["next"] = [iso(ms, schedule.zone) for ms in schedule.upcoming(reference_ms, _NEXT_RUNS)]
+    if fix is not None:
+        edits = [{**region(document, e.start, e.end), "text": e.text} for e in fix.edits]
+        row["fix"] = {"title": fix.title, "safe": fix.is_safe, "edits": edits}
+    return row
+
+
+def as_gcc(output: Output) -> Iterator[str]:
+    for document, finding in output.items:
+        line, column = document.position(finding.start)
+        severity = "note" if finding.severity == INFO else finding.severity
+        yield f"{document.path}:{line}:{column}: {severity}: {_one_line(finding.message)} [{finding.code}]"
+
+
+def as_github(output: Output) -> Iterator[str]:
+    for document, finding in output.items:
+        place = region(document, finding.start, max(finding.end, finding.start + 1))
+        properties = {
+            "file": document.path,
+            "line": place["line"],
+            "endLine": place["end_line"],
+            "col": place["column"],
+            "endColumn": place["end_column"],
+            "title": finding.code,
         }
-        for item in findings
-    ]
-    yield json.dumps(rows, indent=2, ensure_ascii=False)
-
-
-def as_gcc(findings: Sequence[Linted]) -> Iterator[str]:
-    for item in findings:
-        for d in item.diagnostics:
-            place = f"{item.source.path}:{item.source.line}:{d.start + 1}"
-            yield f"{place}: {d.severity}: {_one_line(str(d))} [{d.code}]"
-
-
-def as_github(findings: Sequence[Linted]) -> Iterator[str]:
-    for item in findings:
-        for d in item.diagnostics:
-            properties = {
-                "file": item.source.path,
-                "line": item.source.line,
-                "col": d.start + 1,
-                "endColumn": max(d.end, d.start + 1) + 1,
-                "title": d.code,
-            }
-            listed = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
-            yield f"::{d.severity} {listed}::{_data(str(d))}"
+        listed = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+        level = "notice" if finding.severity == INFO else finding.severity
+        yield f"::{level} {listed}::{_data(finding.message)}"
 
 
 def _data(text: str) -> str:
@@ -59,41 +93,64 @@ def _one_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def as_sarif(findings: Sequence[Linted]) -> Iterator[str]:
-    rules = sorted({d.code for item in findings for d in item.diagnostics})
+def as_sarif(output: Output) -> Iterator[str]:
+    rules = sorted({finding.code for _, finding in output.items})
     run = {
         "tool": {
             "driver": {
                 "name": "chronex",
                 "version": __version__,
-                "rules": [{"id": code, "shortDescription": {"text": TITLES.get(code, code)}} for code in rules],
+                "rules": [
+                    {
+                        "id": code,
+                        "shortDescription": {"text": title_of(code)},
+                        "help": {"text": text_of_rule(code) or code},
+                    }
+                    for code in rules
+                ],
             }
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_sarif_result(item, d, rules) for item in findings for d in item.diagnostics],
+        "results": [_sarif_result(document, finding, rules) for document, finding in output.items],
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     yield json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
 
 
-def _sarif_result(item: Linted, d: Diagnostic, rules: list[str]) -> dict[str, Any]:
-    region = {"startLine": item.source.line, "startColumn": d.start + 1, "endColumn": max(d.end, d.start) + 1}
-    location = {"artifactLocation": {"uri": item.source.path.strip("<>")}, "region": region}
+def _sarif_result(document: Document, finding: Finding, rules: list[str]) -> dict[str, Any]:
+    artifact = {"uri": _uri(document.path)}
+    location = {"artifactLocation": artifact, "region": _sarif_region(document, finding.start, finding.end)}
     result: dict[str, Any] = {
-        "ruleId": d.code,
-        "ruleIndex": rules.index(d.code),
-        "level": d.severity,
-        "message": {"text": str(d)},
+        "ruleId": finding.code,
+        "ruleIndex": rules.index(finding.code),
+        "level": "note" if finding.severity == INFO else finding.severity,
+        "message": {"text": finding.message},
         "locations": [{"physicalLocation": location}],
     }
-    if d.fix is not None:
-        change = {"deletedRegion": region, "insertedContent": {"text": d.fix}}
-        artifact = {"artifactLocation": location["artifactLocation"], "replacements": [change]}
-        result["fixes"] = [{"description": {"text": f"write {d.fix!r}"}, "artifactChanges": [artifact]}]
+    if finding.fix is not None:
+        changes = [_replacement(document, edit) for edit in finding.fix.edits]
+        change = {"artifactLocation": artifact, "replacements": changes}
+        result["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": [change]}]
     return result
 
 
-WRITERS: dict[str, Callable[[Sequence[Linted]], Iterator[str]]] = {
+def _replacement(document: Document, edit: Edit) -> dict[str, Any]:
+    deleted = _sarif_region(document, edit.start, edit.end)
+    return {"deletedRegion": deleted, "insertedContent": {"text": edit.text}}
+
+
+def _sarif_region(document: Document, start: int, end: int) -> dict[str, int]:
+    names = {"line": "startLine", "column": "startColumn", "end_line": "endLine", "end_column": "endColumn"}
+    return {names[key]: value for key, value in region(document, start, max(end, start)).items()}
+
+
+def _uri(path: str) -> str:
+    """A relative reference, or a file URI; what stands for a file has no brackets."""
+    plain = path.strip("<>").replace("\\", "/")
+    return PurePath(plain).as_uri() if PurePath(plain).is_absolute() else quote(plain, errors="surrogatepass")
+
+
+WRITERS: dict[str, Callable[[Output], Iterator[str]]] = {
     "json": as_json,
     "gcc": as_gcc,
     "github": as_github,

@@ -17,6 +17,7 @@ from chronex.model.policies import (
 )
 from chronex.model.records import (
     Attempt,
+    Call,
     Counters,
     Decision,
     Event,
@@ -39,6 +40,7 @@ __all__ = [
     "Attempt",
     "AttemptState",
     "Cadence",
+    "Call",
     "Counters",
     "CrashPolicy",
     "Decision",

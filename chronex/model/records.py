@@ -21,6 +21,16 @@ from chronex.model.policies import (
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 Command = tuple[str, ...] | str
+
+
+class Call(Struct, frozen=True):
+    """A Python function: the name it is registered by in the scheduler's own program, or "module:function"."""
+
+    target: str
+
+
+# What can be done: job files have commands only; programs that use Chronex as a library have calls too.
+Work = Command | Call
 # One object, because what is left out of a stored record is what is the default itself.
 ONLY_ZERO = (0,)
 
@@ -33,7 +43,7 @@ class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """
 
     name: str
-    run: Command = ()
+    run: Work = ()
     env: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
     directory: str | None = None
@@ -84,11 +94,12 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     execution_timeout_ms: int | None = None
     task_timeout_ms: int | None = None
     grace_ms: int | None = None
-    on_start: Command | None = None
-    on_complete: Command | None = None
+    on_start: Work | None = None
+    on_complete: Work | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
     source: str = ""
+    written: str = ""  # the schedule as the job file has it, where that counts from the moment it was applied
     version: int = 1
     enabled: bool = True
     paused: bool = False
@@ -98,6 +109,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     cursor_ms: int | None = None
     anchor_ms: int | None = None
     next_ms: int | None = None
+    last_run_ms: int | None = None  # when an occurrence last started
     counters: Counters = Counters()
     created_ms: int = 0
     updated_ms: int = 0
@@ -168,6 +180,7 @@ class Occurrence(Struct, frozen=True, omit_defaults=True, kw_only=True):
     parameters: dict[str, str] = {}
     span_start_ms: int | None = None
     span_end_ms: int | None = None
+    last_run_ms: int | None = None  # when the occurrence before this one started
     replay_of: str = ""
     stands_for_ms: int | None = None
     only: tuple[str, ...] = ()
@@ -241,6 +254,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True, kw_only=True):
     signal: int | None = None
     error: str = ""
     log_path: str = ""
+    log_limit: int = 0  # of its log in bytes: where the head ends while it is written; 0 where it was not told
     log_bytes: int = 0
     log_dropped: int = 0
     created_ms: int = 0
@@ -281,19 +295,25 @@ class Event(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Idempotency(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A key that must not execute again before `expires_ms`."""
+    """A key that must not execute again before `expires_ms`. `holder` is the id of who took it.
+
+    A trigger's key is held by the occurrence of `job` at `nominal_ms`: one that never ran gives it back.
+    """
 
     key: str
     expires_ms: int
     holder: str = ""
+    job: str = ""
+    nominal_ms: int | None = None
     created_ms: int = 0
 
 
 class TaskState(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A small value that a task keeps between its runs."""
+    """A small value that a task keeps between its runs, or, staged, what an attempt wants to become of it."""
 
     value: str
     updated_ms: int = 0
+    is_removed: bool = False
 
 
 class Quarantined(Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronex.run.adopt import adopt_attempt
-from chronex.run.callables import run_callable
+from chronex.run.callables import Calls, run_callable
 from chronex.run.context import TaskContext
 from chronex.run.identity import boot_id, identity_of, is_alive, signal_group
 from chronex.run.logfile import BoundedLog, LogDirectory, LogSummary
@@ -16,6 +16,7 @@ __all__ = [
     "AttemptRequest",
     "AttemptResult",
     "BoundedLog",
+    "Calls",
     "Cancellation",
     "Hooks",
     "LeftoverPolicy",

@@ -11,7 +11,8 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from chronex.model import AttemptState
+from chronex.errors import ChronexError
+from chronex.model import AttemptState, Call
 from chronex.run.context import TaskContext, TaskLog, TaskState, context_for
 from chronex.run.exits import Verdict, canceled, timed_out
 from chronex.run.logfile import BoundedLog
@@ -27,7 +28,7 @@ _MAX_MESSAGE = 500
 
 async def run_callable(
     request: AttemptRequest,
-    target: str | TaskFunction,
+    target: str | TaskFunction | NotStarted,
     hooks: Hooks,
     surroundings: Surroundings,
     state: Mapping[str, str] | None = None,
@@ -50,7 +51,32 @@ async def run_callable(
         attempt.close()
 
 
-async def resolve(target: str | TaskFunction) -> TaskFunction | NotStarted:
+class Calls:
+    """The functions of this program that jobs may call by name. `can_import`: also "module:function"."""
+
+    def __init__(self, functions: Mapping[str, TaskFunction] | None = None, *, can_import: bool = False) -> None:
+        self._functions = dict(functions or {})
+        self.can_import = can_import
+
+    def add(self, name: str, function: TaskFunction) -> Call:
+        """What a task's `run` is to be, so that it calls `function`. One name means one function."""
+        known = self._functions.setdefault(name, function)
+        if known is not function:
+            raise ChronexError(f"another function is registered as {name!r}; choose another name")
+        return Call(name)
+
+    def find(self, target: str) -> TaskFunction | str | NotStarted:
+        """What `run_callable` takes; NotStarted where this program does not have it."""
+        known = self._functions.get(target)
+        if known is not None:
+            return known
+        if self.can_import and ":" in target:
+            return target
+        hint = "run it from the program that registers it"
+        return NotStarted(f"this scheduler has no function {target[:200]!r}; {hint}", retryable=False)
+
+
+async def resolve(target: str | TaskFunction | NotStarted) -> TaskFunction | NotStarted:
     """The function that "module:function" names. A module that is not loaded yet is imported in a thread."""
     if not isinstance(target, str):
         return target

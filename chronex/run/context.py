@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from chronex.engine.staging import MAX_NAMES, check_state
+from chronex.errors import TaskStateError
 from chronex.run.logfile import BoundedLog
 from chronex.run.request import AttemptRequest
 from chronex.run.stopping import Cancellation
@@ -19,15 +21,31 @@ class TaskState:
 
     def __init__(self, committed: Mapping[str, str]) -> None:
         self._committed = dict(committed)
-        self.changes: dict[str, str] = {}
+        self.changes: dict[str, str | None] = {}
 
     def get(self, key: str, default: str | None = None) -> str | None:
         """The value as this attempt sees it: its own change first, then what was there before."""
-        return self.changes.get(key, self._committed.get(key, default))
+        value = self.changes[key] if key in self.changes else self._committed.get(key)
+        return default if value is None else value
 
     def set(self, key: str, value: str) -> None:
+        """Keep `value` under `key` if this attempt succeeds. TaskStateError for what is too long or too many."""
         if not isinstance(value, str):
             raise TypeError(f"the state {key!r} must be text, not {type(value).__name__}")
+        self._change(key, value)
+
+    def remove(self, key: str) -> None:
+        """Forget `key` if this attempt succeeds."""
+        self._change(key, None)
+
+    def names(self) -> tuple[str, ...]:
+        """Every key that has a value as this attempt sees it, in order."""
+        return tuple(sorted(key for key in {*self._committed, *self.changes} if self.get(key) is not None))
+
+    def _change(self, key: str, value: str | None) -> None:
+        check_state(key, value)
+        if key not in self.changes and len(self.changes) >= MAX_NAMES:
+            raise TaskStateError(f"one attempt can change at most {MAX_NAMES} names of its task's state")
         self.changes[key] = value
 
 

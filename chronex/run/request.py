@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from chronex.engine.orders import AttemptEnd
 from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Task
-from chronex.model.records import Command
+from chronex.model.records import Call, Command
 from chronex.run.logfile import DEFAULT_LIMIT, LogSummary
 
 DEFAULT_GRACE_MS = 30_000
@@ -81,7 +81,7 @@ class AttemptRequest:
             task=task.name,
             occurrence_id=occurrence.id,
             nominal_ms=occurrence.scheduled_ms,
-            command=task.run,
+            command=() if isinstance(task.run, Call) else task.run,
             directory=task.directory,
             env=task.env,
             secrets=task.secrets,
@@ -89,6 +89,7 @@ class AttemptRequest:
             parameters=occurrence.parameters,
             span_start_ms=occurrence.span_start_ms,
             span_end_ms=occurrence.span_end_ms,
+            last_run_ms=occurrence.last_run_ms,
             idempotency_key=idempotency_key,
             timeout_ms=job.timeout_for(task),
             grace_ms=DEFAULT_GRACE_MS if job.grace_ms is None else job.grace_ms,
@@ -119,7 +120,7 @@ class AttemptResult:
     log: LogSummary = field(default_factory=LogSummary)
     leftovers: tuple[ProcessIdentity, ...] = ()
     leftovers_killed: int = 0
-    state_changes: Mapping[str, str] = field(default_factory=dict)
+    state_changes: Mapping[str, str | None] = field(default_factory=dict)
 
     def as_end(self) -> AttemptEnd:
         """What the engine records of it."""

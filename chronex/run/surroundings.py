@@ -74,10 +74,15 @@ class Surroundings:
     inheritance: Inheritance
     clock: Clock = SYSTEM_CLOCK
     gate: StartGate = field(default_factory=StartGate)
+    environment: Mapping[str, str] = field(default_factory=dict)  # the scheduler's own; wins over a task's
 
     @classmethod
     def of_this_process(
-        cls, logs: LogDirectory, clock: Clock = SYSTEM_CLOCK, environ: Mapping[str, str] | None = None
+        cls,
+        logs: LogDirectory,
+        clock: Clock = SYSTEM_CLOCK,
+        environ: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> Surroundings:
         """Also keeps the descriptors that this process inherited from its children, and makes it able to wait."""
         seal_descriptors()
@@ -88,7 +93,8 @@ class Surroundings:
         ):
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         frozen = bool(getattr(sys, "frozen", False))
-        return cls(logs, Inheritance(os.environ if environ is None else environ, frozen=frozen), clock)
+        inheritance = Inheritance(os.environ if environ is None else environ, frozen=frozen)
+        return cls(logs, inheritance, clock, environment=dict(environment or {}))
 
 
 @dataclass(frozen=True, slots=True)

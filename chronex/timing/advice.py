@@ -16,6 +16,7 @@ from chronex.expr.options import Span
 from chronex.expr.parser import Parsed
 from chronex.timing.clock_effects import effect_of, wall_date
 from chronex.timing.occurrences import Occurrences
+from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import Zone, load_zone
 
 _WORD = re.compile(r"[^ \t]+")
@@ -30,20 +31,25 @@ _MONTH_NAMES = ("", "January", "February", "March", "April", "May", "June", "Jul
 _LONGEST = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def advise(parsed: Parsed, caller_zone: Zone, reference_ms: int | None) -> tuple[Diagnostic, ...]:
-    """Warnings in the order of the text. Those that depend on the date need a reference."""
+def advise(
+    parsed: Parsed, caller_zone: Zone, reference_ms: int | None, policy: DstPolicy | None = None
+) -> tuple[Diagnostic, ...]:
+    """Warnings in the order of the text. Those that depend on the date need a reference; without a policy for
+    clock changes the dialect's holds."""
     assert parsed.meaning is not None
-    adviser = _Adviser(parsed, parsed.meaning, caller_zone, reference_ms)
+    adviser = _Adviser(parsed, parsed.meaning, caller_zone, reference_ms, policy)
     return tuple(sorted(adviser.all(), key=lambda d: (d.start, d.end, d.code)))
 
 
 class _Adviser:
-    def __init__(self, parsed: Parsed, meaning: Meaning, caller_zone: Zone, reference_ms: int | None) -> None:
+    def __init__(
+        self, parsed: Parsed, meaning: Meaning, caller_zone: Zone, reference_ms: int | None, policy: DstPolicy | None
+    ) -> None:
         self.parsed, self.meaning, self.reference = parsed, meaning, reference_ms
         self.zone = load_zone(meaning.zone) if meaning.zone else caller_zone
         if meaning.is_relative:
             self.meaning = meaning.resolved(reference_ms or 0)
-        self.timing = Occurrences(self.meaning, self.zone)
+        self.timing = Occurrences(self.meaning, self.zone, policy)
 
     def all(self) -> Iterator[Diagnostic]:
         if isinstance(self.meaning.body, Cron):

@@ -11,6 +11,7 @@ from chronex.expr.suggest import nearest
 from chronex.timing.advice import advise
 from chronex.timing.expression import Expression, ZoneLike
 from chronex.timing.occurrences import LAST_MS, resolve, resolve_until
+from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import load_zone, utc_zone, zone_names, zone_of
 
 
@@ -37,11 +38,16 @@ def parse(text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms
 
 
 def validate(
-    text: str, dialect: str = "chronex", tz: ZoneLike = None, reference_ms: int | None = None
+    text: str,
+    dialect: str = "chronex",
+    tz: ZoneLike = None,
+    reference_ms: int | None = None,
+    *,
+    policy: DstPolicy | None = None,
 ) -> ValidationResult:
     """Every error and warning. Warnings that depend on the date need a reference."""
     parsed = _within_calendar(read(text, dialect), reference_ms)
-    advice = advise(parsed, zone_of(tz), reference_ms) if parsed.meaning is not None else ()
+    advice = advise(parsed, zone_of(tz), reference_ms, policy) if parsed.meaning is not None else ()
     return ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
 
 

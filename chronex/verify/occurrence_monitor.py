@@ -33,7 +33,7 @@ class OccurrenceMonitor:
         self._define(name, job, told, 0, is_new=False)
 
     def _define(self, name: str, job: JobTrace, told: dict[str, Any], from_ms: int, *, is_new: bool) -> None:
-        job.overlap = str(told.get("overlap", ""))
+        job.told = told
         job.no_bursts = told.get("overlap") == OverlapPolicy.SKIP and told.get("recovery") in _NO_BURSTS
         job.retry_ms = told.get("retry_ms")
         job.due = due_instants(name, told, from_ms, is_new=is_new)
@@ -45,8 +45,10 @@ class OccurrenceMonitor:
 
     def job_interrupted(self, line: Line) -> None:
         """Paused or resumed: which instants are told meanwhile is a matter of policy."""
-        job = self.world.job(line[1].job)
-        job.last_start = job.due = None
+        _, event = line
+        job = self.world.job(event.job)
+        job.last_start = None
+        job.due = due_instants(event.job, job.told, event.at_ms, is_new=False)
 
     # -- occurrences -------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
 
 from chronex.verify.due import DueInstants
 from chronex.verify.verdicts import Line
@@ -44,13 +45,13 @@ class JobTrace:
     """A job: is it registered, by which policies, what runs, what was answered."""
 
     __slots__ = (
-        "_answered", "due", "is_known", "last_start", "no_bursts", "open", "overlap", "queued", "removed", "retry_ms",
+        "_answered", "due", "is_known", "last_start", "no_bursts", "open", "queued", "removed", "retry_ms", "told",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.is_known = False  # the trace has the event that brought it here
         self.removed: Line | None = None
-        self.overlap = ""
+        self.told: dict[str, Any] = {}
         self.no_bursts = False
         self.retry_ms: int | None = None
         self.due: DueInstants | None = None

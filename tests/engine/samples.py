@@ -54,6 +54,7 @@ SAMPLES: list[tuple[bytes, Record]] = [
     *((key_of(record), record) for record in KEYED),
     (keys.event_key(7), Event(name="TaskRunStarted", at_ms=AT, job="backup", data={"n": 1, "s": "x"})),
     (keys.task_state_key("backup", "dump", "cursor"), TaskState(value="17", updated_ms=AT)),
+    (keys.within_staged_state("backup", AT, "dump", 1) + b"cursor", TaskState(value="", is_removed=True)),
     (keys.quarantine_key(b"Jx"), Quarantined(reason="r", at_ms=AT, raw=b"\0\1", size=2)),
     (keys.STORE_META, StoreMeta(format=1, map_size=1 << 20, store_id="s", engine="0.9", created_ms=AT)),
     (keys.JOURNAL_HEAD, Sequence(7)),

@@ -202,3 +202,21 @@ def random_jobs(random: Random, count: int) -> list[tuple[Job, Family]]:
             )
         )
     return made
+
+
+def simulate(seed: int, length: int, jobs: int = 4, crashes: int = 3) -> tuple[Simulation, list[tuple[Job, Family]]]:
+    """A stretch of time with a few crashes, each followed by downtime of up to half a day."""
+    random = Random(seed)
+    made = random_jobs(random, jobs)
+    world = Simulation(
+        seed, [job for job, _ in made], places=random.choice([2, 50]), orphans_survive=random.random() < 0.5
+    )
+    for crash_at in sorted(random.randrange(START, START + length) for _ in range(crashes)):
+        if crash_at <= world.now:
+            continue
+        world.run_until(crash_at)
+        world.crash()
+        world.now += random.choice([1000, MINUTE, HOUR, 12 * HOUR])
+        world.boot()
+    world.run_until(max(START + length, world.now + MINUTE))
+    return world, made

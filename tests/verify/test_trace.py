@@ -12,8 +12,7 @@ from chronex.model.records import Event
 from chronex.verify import Verdict, Verifier, follow, verify_events, verify_store
 from chronex_store import MemoryStore
 from chronex_store.retention import RetentionPolicy, trim
-from tests.engine.simulation import DAY
-from tests.engine.test_simulation import simulate
+from tests.engine.simulation import DAY, simulate
 from tests.verify import good
 from tests.verify.lives import random_life
 from tests.verify.traces import at_ms, complaints, lines, mutated, trace, verdict_of, verified

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from chronex.model.records import Job, Task
+from chronex.model.records import Call, Job, Task
 
 
 class Missing(NamedTuple):
@@ -53,6 +53,8 @@ def programs_of(jobs: Sequence[Job], shell_path: str, job_path: str) -> Iterator
 
 
 def _named(task: Task) -> list[str]:
+    if isinstance(task.run, Call):  # a function of the program that uses the library
+        return []
     return words_of(task.run) if isinstance(task.run, str) else list(task.run[:1])
 
 

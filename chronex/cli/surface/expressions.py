@@ -1,4 +1,4 @@
-"""Commands on expressions: version, explain, next, lint, fmt."""
+"""Commands on expressions: version, explain, next, fmt."""
 
 # Annotations are values here, not text: typer would evaluate each one again at every start.
 
@@ -63,29 +63,6 @@ def next_runs(
     from chronex.cli.expressions import run_next
 
     raise typer.Exit(run_next(text, count, since, tz, dialect))
-
-
-def lint(
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(help="Expressions; none or - reads one a line from standard input.", metavar="EXPR…"),
-    ] = None,
-    form: Annotated[
-        str, typer.Option("--format", help="text, json, gcc, github or sarif.", metavar="FORMAT")
-    ] = "text",
-    fix: Annotated[bool, typer.Option("--fix", help="Print the expressions with every fix applied.")] = False,
-    fail_on: Annotated[str, typer.Option(help="Exit 1 from this severity on: warning or error.")] = "warning",
-    tz: Zone = None,
-    now: Annotated[str | None, typer.Option(help="Judge dates from this ISO 8601 time.", metavar="TIME")] = None,
-    dialect: Dialect = "chronex",
-) -> None:
-    """Find mistakes and surprises in expressions. Exit 0: none, 1: found, 2: bad usage.
-
-    Example: chronex lint "0 0 13 * *" --tz UTC
-    """
-    from chronex.cli.lint import run_lint
-
-    raise typer.Exit(run_lint(texts or [], form, fix, fail_on, tz, now, dialect))
 
 
 def fmt(

@@ -18,7 +18,7 @@ from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import schedule_of
-from chronex.errors import NotPossibleError
+from chronex.errors import CustomScheduleError, NotPossibleError
 from chronex.model.records import Event, Idempotency, Job, Occurrence
 from chronex.model.states import OccurrenceState, is_final
 
@@ -145,14 +145,17 @@ def _manual(ledger: Ledger, job: Job, asker: Asker) -> Occurrence:
 def _free_instant(ledger: Ledger, job: Job) -> int:
     """The first millisecond from now on that is no occurrence's and not the schedule's, nor a whole second's:
     a schedule that is applied later may fire on any of those."""
-    schedule, candidate = schedule_of(job), ledger.now_ms
-    while (
-        candidate % 1000 == 0
-        or ledger.occurrence(job.id, candidate) is not None
-        or schedule.next(candidate - 1) == candidate
-    ):
+    candidate = ledger.now_ms
+    while candidate % 1000 == 0 or ledger.occurrence(job.id, candidate) is not None or _is_scheduled(job, candidate):
         candidate += 1
     return candidate
+
+
+def _is_scheduled(job: Job, ms: int) -> bool:
+    try:
+        return schedule_of(job).next(ms - 1) == ms
+    except CustomScheduleError:
+        return False  # a schedule of another program: only that one can tell
 
 
 def _checked(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -171,11 +174,26 @@ def _claim_key(ledger: Ledger, wanted: Occurrence, key: str, ttl_ms: int | None)
     if len(key.encode()) > _MOST_KEY:
         raise NotPossibleError(f"an idempotency key has at most {_MOST_KEY} bytes")
     held = ledger.idempotency(key, ledger.now_ms)
-    if held is not None:
+    if held is not None and not _never_ran(ledger, held):
         return held.holder or "somebody"
     expires = ledger.now_ms + (DEFAULT_TTL_MS if ttl_ms is None else ttl_ms)
-    ledger.put(Idempotency(key=key, expires_ms=expires, holder=wanted.id, created_ms=ledger.now_ms))
+    ledger.put(
+        Idempotency(
+            key=key,
+            expires_ms=expires,
+            holder=wanted.id,
+            job=wanted.job,
+            nominal_ms=wanted.nominal_ms,
+            created_ms=ledger.now_ms,
+        )
+    )
     return ""
+
+
+def _never_ran(ledger: Ledger, held: Idempotency) -> bool:
+    """The holder was skipped or canceled before it started, so what the key stands for has not been done."""
+    holder = ledger.occurrence(held.job, held.nominal_ms) if held.nominal_ms is not None else None
+    return holder is not None and is_final(holder.state) and holder.started_ms is None
 
 
 def _enter(ledger: Ledger, job: Job, wanted: Occurrence, refusal: str = "") -> Triggered:

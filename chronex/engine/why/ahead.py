@@ -5,14 +5,14 @@ from __future__ import annotations
 from chronex.engine.ledger import Reading
 from chronex.engine.placement import spread_of
 from chronex.engine.reasons import Cause
-from chronex.engine.schedule import options_of, schedule_of, timing_of
+from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.why.answer import Answer, Link, Source, stamp
-from chronex.engine.why.unrecorded import Finding, answered, is_untraceable, names_instant, not_named
+from chronex.engine.why.instants import clock_note, is_untraceable, names_instant, next_of, zone_of
+from chronex.engine.why.unrecorded import Finding, answered, not_named
 from chronex.engine.why.versions import Lives
 from chronex.expr.durations import format_duration
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Job
-from chronex.timing.clock_effects import note_of
 from chronex.timing.offsets import stagger_offset
 from chronex.timing.zones import Zone
 
@@ -28,9 +28,9 @@ def _finding(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: 
     unnamed = _unnamed(lives, job, instant_ms, now_ms)
     if unnamed is not None:
         return unnamed
-    zone = timing_of(job).zone
+    zone = zone_of(job)
     links = [Link(f"'{job.schedule}' names this instant (version {job.version})", None, Source.SCHEDULE)]
-    if note := note_of(timing_of(job), instant_ms):
+    if note := clock_note(job, instant_ms):
         links.append(Link(note, None, Source.SCHEDULE))
     barred = _barred(job, instant_ms, now_ms, zone)
     if barred is not None:
@@ -47,10 +47,10 @@ def _unnamed(lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | 
     """The schedule does not lead to this instant."""
     if not is_untraceable(job):
         return None if names_instant(job, instant_ms) else not_named(lives, job, instant_ms)
-    upcoming = schedule_of(job).next(job.cursor_ms if job.cursor_ms is not None else now_ms)
+    upcoming = next_of(job, job.cursor_ms if job.cursor_ms is not None else now_ms)
     if upcoming == instant_ms:
         return None
-    expected = stamp(upcoming, timing_of(job).zone) if upcoming is not None else "no time"
+    expected = stamp(upcoming, zone_of(job)) if upcoming is not None else "no time"
     fact = f"'{job.schedule}' counts from the run before it; the next is expected at {expected}"
     return Finding(Cause.NOT_MATCHED, "nothing is expected here", [Link(fact, None, Source.SCHEDULE)])
 

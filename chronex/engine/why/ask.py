@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from chronex.engine.ledger import Reading
-from chronex.engine.schedule import schedule_of
 from chronex.engine.why.ahead import ahead
 from chronex.engine.why.answer import Answer
+from chronex.engine.why.instants import next_of
 from chronex.engine.why.recorded import recorded
 from chronex.engine.why.unrecorded import unrecorded
 from chronex.engine.why.versions import Lives, lives_of
@@ -44,4 +44,4 @@ def _upcoming(reading: Reading, lives: Lives, now_ms: int) -> int | None:
     pending = [o.nominal_ms for o in reading.occurrences(lives.last.id, None, 20) if o.nominal_ms > now_ms]
     if pending:
         return min(pending)
-    return None if lives.is_gone else schedule_of(lives.last).next(max(now_ms, lives.last.cursor_ms or now_ms))
+    return None if lives.is_gone else next_of(lives.last, max(now_ms, lives.last.cursor_ms or now_ms))

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from chronex.engine import keys
 from chronex.engine.ledger import Reading
-from chronex.engine.schedule import schedule_of
 from chronex.engine.why.answer import Link, Source, moment, stamp
+from chronex.engine.why.instants import next_of, previous_of
 from chronex.engine.why.versions import Lives
 from chronex.expr.durations import parse_duration
 from chronex.model.ids import occurrence_id
+from chronex.model.records import Job
 from chronex.timing.clock_effects import effect_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.walls import wall_to_instant
@@ -109,27 +110,27 @@ def instant_of(reading: Reading, lives: Lives, asked: Asked, now_ms: int) -> int
         if keys.nominal_of(key) < asked.at_ms + asked.width_ms:
             return keys.nominal_of(key)
     version = lives.in_force(asked.at_ms) or lives.last
-    named = schedule_of(version).next(asked.at_ms - 1)
+    named = next_of(version, asked.at_ms - 1)
     return named if named is not None and named < asked.at_ms + asked.width_ms else asked.at_ms
 
 
 def _nearest(reading: Reading, lives: Lives, asked: Asked) -> int:
     """`-2h` asks for the last occurrence not after that time, `+2h` for the first not before it."""
     version = lives.in_force(asked.at_ms) or lives.last
-    schedule = schedule_of(version)
     if asked.toward > 0:
-        found = schedule.next(asked.at_ms - 1)
+        found = next_of(version, asked.at_ms - 1)
         return asked.at_ms if found is None else found
     recorded = [one.nominal_ms for one in reading.occurrences(lives.last.id, asked.at_ms + 1, 1)]
-    named = schedule.previous(asked.at_ms + 1)
+    named = previous_of(version, asked.at_ms + 1)
     if named is not None and named >= lives.first_ms:
         recorded.append(named)
     return max(recorded, default=asked.at_ms)
 
 
-def clock_links(timing: Occurrences, asked: Asked) -> list[Link]:
+def clock_links(job: Job, asked: Asked) -> list[Link]:
     """The time as written does not exist on that day, or exists twice."""
-    if asked.wall_ms is None:
+    timing = timing_of(job)
+    if asked.wall_ms is None or timing is None:
         return []
     zone, second = timing.zone, asked.wall_ms // 1000
     for change in zone.changes(second - 2 * 86_400, second + 2 * 86_400):

@@ -7,8 +7,8 @@ from typing import Any
 from chronex.engine import reasons
 from chronex.engine.ledger import Reading
 from chronex.engine.reasons import Cause, cause_of
-from chronex.engine.schedule import timing_of
 from chronex.engine.why.answer import Answer, Link, Source, stamp
+from chronex.engine.why.instants import clock_note, zone_of
 from chronex.engine.why.others import blocker_link, instead_link
 from chronex.engine.why.outages import Outage, outage_at
 from chronex.engine.why.placed import placement_links
@@ -17,7 +17,6 @@ from chronex.engine.why.versions import Lives, last_event
 from chronex.expr.durations import format_duration
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
-from chronex.timing.clock_effects import note_of
 from chronex.timing.zones import Zone
 
 _S = OccurrenceState
@@ -42,7 +41,7 @@ def cause_of_record(occurrence: Occurrence) -> Cause:
 
 def recorded(reading: Reading, lives: Lives, occurrence: Occurrence, now_ms: int) -> Answer:
     version = next((job for job in lives.versions if job.version == occurrence.version), lives.last)
-    zone = timing_of(version).zone
+    zone = zone_of(version)
     cause = cause_of_record(occurrence)
     names: dict[str, Any] = {"state": occurrence.state.value, "reason": occurrence.reason, "version": version.version}
     links = [
@@ -73,7 +72,7 @@ def _origin(lives: Lives, version: Job, occurrence: Occurrence, zone: Zone) -> l
     if occurrence.manual:
         return [Link(f"triggered by {occurrence.triggered_by or 'hand'}", occurrence.created_ms, Source.RECORD)]
     links = [Link(f"'{version.schedule}' names this instant (version {version.version})", None, Source.SCHEDULE)]
-    if note := note_of(timing_of(version), occurrence.nominal_ms):
+    if note := clock_note(version, occurrence.nominal_ms):
         links.append(Link(note, None, Source.SCHEDULE))
     if lives.last.version > version.version:
         newer = f"version {lives.last.version} is in force since {stamp(lives.last.updated_ms, zone)}"

@@ -18,6 +18,7 @@ _DAY = 86_400
 def unmatched(job: Job, instant_ms: int) -> tuple[Cause, list[Link]]:
     """The links that say why this version of the job does not fire at `instant_ms`."""
     timing = timing_of(job)
+    assert timing is not None, "only records speak for the schedule of a program"
     if instant_ms < timing.low:
         return Cause.BEFORE_FROM, [_link(f"the schedule begins only at {stamp(timing.low, timing.zone)} (from)")]
     if instant_ms > timing.high:

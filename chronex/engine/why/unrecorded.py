@@ -9,14 +9,14 @@ from chronex.engine import journal
 from chronex.engine.ledger import Reading
 from chronex.engine.planning import MOST_AT_ONCE
 from chronex.engine.reasons import Cause, cause_of
-from chronex.engine.schedule import RandomInterval, options_of, schedule_of, timing_of
+from chronex.engine.schedule import options_of
 from chronex.engine.why.answer import NO_NAMES, Answer, Link, Source, stamp
+from chronex.engine.why.instants import is_untraceable, names_instant, next_of, previous_of, zone_of
 from chronex.engine.why.others import after
 from chronex.engine.why.outages import Outage, down_since, outage_at
 from chronex.engine.why.recorded import ordered, outage_link
 from chronex.engine.why.unmatched import unmatched
 from chronex.engine.why.versions import Lives
-from chronex.model.policies import Cadence
 from chronex.model.records import Event, Job, Occurrence
 
 
@@ -27,16 +27,6 @@ class Finding(NamedTuple):
     names: Mapping[str, Any] = NO_NAMES
 
 
-def names_instant(job: Job, instant_ms: int) -> bool:
-    """Does this version of the schedule fire at exactly this instant?"""
-    return schedule_of(job).next(instant_ms - 1) == instant_ms
-
-
-def is_untraceable(job: Job) -> bool:
-    """Its instants follow from what happened, so only records tell them: random or fixed-delay intervals."""
-    return isinstance(schedule_of(job), RandomInterval) or job.cadence is Cadence.FIXED_DELAY
-
-
 def unrecorded(reading: Reading, lives: Lives, instant_ms: int, now_ms: int) -> Answer:
     job = lives.in_force(instant_ms)
     finding = _gone_or_new(lives, instant_ms) if job is None else _past(reading, lives, job, instant_ms, now_ms)
@@ -44,22 +34,21 @@ def unrecorded(reading: Reading, lives: Lives, instant_ms: int, now_ms: int) -> 
 
 
 def answered(job: Job, instant_ms: int, finding: Finding) -> Answer:
-    schedule = schedule_of(job)
     return Answer(
         job.id,
         instant_ms,
-        timing_of(job).zone,
+        zone_of(job),
         finding.cause,
         finding.summary,
         ordered(finding.links),
         names={"version": job.version, **finding.names},
-        previous_ms=schedule.previous(instant_ms),
-        next_ms=schedule.next(instant_ms),
+        previous_ms=previous_of(job, instant_ms),
+        next_ms=next_of(job, instant_ms),
     )
 
 
 def _gone_or_new(lives: Lives, instant_ms: int) -> Finding:
-    zone = timing_of(lives.last).zone
+    zone = zone_of(lives.last)
     if lives.removed_ms is not None and instant_ms >= lives.removed_ms:
         link = Link("the job was removed from the job file", lives.removed_ms, Source.JOURNAL)
         return Finding(Cause.JOB_REMOVED, f"the job was removed at {stamp(lives.removed_ms, zone)}", [link])
@@ -68,7 +57,7 @@ def _gone_or_new(lives: Lives, instant_ms: int) -> Finding:
 
 
 def _past(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding:
-    zone = timing_of(job).zone
+    zone = zone_of(job)
     if is_untraceable(job):
         fact = f"'{job.schedule}' counts from what happened before, so only its records tell when it fired"
         return Finding(Cause.NOT_MATCHED, "no occurrence is on record here", [Link(fact, None, Source.SCHEDULE)])
@@ -110,7 +99,7 @@ def _told_as_span(reading: Reading, lives: Lives, job: Job, instant_ms: int, now
     event = _span_event(reading, job.id, instant_ms, decided)
     if event is None:
         return None
-    zone, names = timing_of(job).zone, {"strategy": job.recovery.strategy.value}
+    zone, names = zone_of(job), {"strategy": job.recovery.strategy.value}
     outage = outage_at(reading, instant_ms, decided) or Outage("down", None, decided)
     span = f"{stamp(event.data['from_ms'], zone)} to {stamp(event.data['to_ms'], zone)}"
     told = Link(f"too many to list one by one: all from {span}: {event.reason}", event.at_ms, Source.JOURNAL)
@@ -136,7 +125,7 @@ def _limit_reached(reading: Reading, lives: Lives, job: Job, instant_ms: int, no
     last = _last_fired(reading, job.id, instant_ms)
     links = []
     if last is not None:
-        fact = f"the last of its {limit} executions was that of {stamp(last.nominal_ms, timing_of(job).zone)}"
+        fact = f"the last of its {limit} executions was that of {stamp(last.nominal_ms, zone_of(job))}"
         links.append(Link(fact, last.started_ms, Source.RECORD))
     return Finding(Cause.MAX_REACHED, f"its limit of {limit} executions (max) was reached", links, {"max": limit})
 
@@ -165,7 +154,7 @@ def _undecided(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms
     if job.cursor_ms is None or instant_ms <= job.cursor_ms or lives.is_gone:
         return None
     since = down_since(reading, now_ms)
-    zone = timing_of(job).zone
+    zone = zone_of(job)
     fact = f"when a scheduler runs again, the recovery strategy {job.recovery.strategy.value} decides it"
     links = [Link(fact, None, Source.POLICY)]
     if since is not None:

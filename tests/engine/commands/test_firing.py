@@ -91,6 +91,15 @@ def test_a_live_key_answers_skipped_and_an_expired_one_does_not() -> None:
     assert second.occurrence.state is OccurrenceState.SKIPPED
 
 
+def test_a_holder_that_never_ran_gives_its_key_back() -> None:
+    world = World()
+    (running,) = world.tick(FIRST)
+    skipped = world.ask(trigger, "job", idempotency_key="k")
+    assert skipped.answer is Answer.SKIPPED
+    world.end(running, "success", FIRST + 2)
+    assert world.ask(trigger, "job", at=FIRST + 3, idempotency_key="k").answer is Answer.PENDING
+
+
 def test_an_unknown_job_is_named_with_its_neighbour_and_nothing_is_written() -> None:
     world = World()
     before = world.events()

@@ -11,7 +11,6 @@ from chronex.engine.commands.asker import Asker
 from chronex.engine.commands.pausing import pause
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.reasons import Cause
-from chronex.engine.schedule import timing_of
 from chronex.engine.update import apply_jobs
 from chronex.engine.why import Answer, latest_and_next, why
 from chronex.engine.why.moments import by_occurrence, clock_links, instant_of, read_time
@@ -233,7 +232,7 @@ def test_the_occurrence_that_is_meant(text: str, instant: int) -> None:
     ],
 )
 def test_a_wall_time_that_is_missing_or_doubled_is_told(text: str, words: str) -> None:
-    timing = timing_of(Job(id="j", schedule="30 2 * * *", timezone="Europe/Berlin"))
+    job = Job(id="j", schedule="30 2 * * *", timezone="Europe/Berlin")
     asked = read_time(text, BERLIN, START)
     assert asked is not None
-    assert words in clock_links(timing, asked)[0].fact
+    assert words in clock_links(job, asked)[0].fact

@@ -1,0 +1,172 @@
+"""The engine inside a program of your own: started and stopped on its event loop, with its functions as tasks.
+
+    async with EmbeddedEngine(Path("state")) as engine:
+        engine.add_call("tidy", tidy)
+        engine.apply([Job(id="tidy", schedule="@hourly", tasks=(Task(name="main", run=Call("tidy")),))])
+        ...
+
+It is the daemon of `chronex run`, without its signals, its lock and its terminal: several of them may work on one
+store, also in several processes, and each occurrence still runs once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from chronex.daemon.attempts import Tell
+from chronex.daemon.loop import Daemon
+from chronex.daemon.node import this_node
+from chronex.engine.clock import SYSTEM_CLOCK, Clock
+from chronex.engine.custom import Schedule, register_schedule
+from chronex.engine.jobfile import SchedulerSettings
+from chronex.engine.ports import Store
+from chronex.engine.tick import Engine
+from chronex.engine.update import Changed, apply_jobs
+from chronex.errors import ChronexError
+from chronex.model.records import Call, Job
+from chronex.run import Calls, LogDirectory, Surroundings
+from chronex.run.callables import TaskFunction
+from chronex_store import LmdbStore
+
+
+def _say_nothing(_what: str, _data: dict[str, Any]) -> None:
+    return
+
+
+class EmbeddedEngine:
+    """One node on `store`: a path (opened here and closed at the end), or a store that the caller keeps.
+
+    `calls` are functions that jobs may name in `Call`; with `can_import`, "module:function" is looked up too.
+    `schedules` are registered for jobs of the dialect `custom`. Logs lie in `logs`, else beside a store that has a
+    path, else in a directory that is removed at the end.
+    """
+
+    def __init__(
+        self,
+        store: Store | Path,
+        *,
+        calls: Mapping[str, TaskFunction] | None = None,
+        schedules: Mapping[str, Schedule] | None = None,
+        can_import: bool = True,
+        settings: SchedulerSettings | None = None,
+        logs: Path | None = None,
+        tell: Tell = _say_nothing,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._given, self._log_path = store, logs
+        self.calls = Calls(calls, can_import=can_import)
+        self.settings = settings or SchedulerSettings()
+        self._tell, self._clock = tell, clock
+        self._store: Store | None = None
+        self._daemon: Daemon | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._logs: LogDirectory | None = None
+        self._temporary: Path | None = None
+        for name, schedule in (schedules or {}).items():
+            register_schedule(name, schedule)
+
+    # -- what it knows -----------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """Open between `start` and `stop`; for reading, and for the commands of `chronex.engine`."""
+        if self._store is None:
+            raise ChronexError("the engine is not started; await start() first")
+        return self._store
+
+    @property
+    def is_running(self) -> bool:
+        return self._work is not None and not self._work.done()
+
+    def add_call(self, name: str, function: TaskFunction) -> Call:
+        """Let jobs call `function`, sync or async, by `name`; returns what a task's `run` is to be."""
+        return self.calls.add(name, function)
+
+    def add_schedule(self, name: str, schedule: Schedule) -> None:
+        """Let jobs of the dialect `custom` refer to `schedule` by `name`."""
+        register_schedule(name, schedule)
+
+    def apply(self, jobs: Iterable[Job], actor: str = "library") -> list[Changed]:
+        """Make the store hold exactly these jobs."""
+        return apply_jobs(self.store, jobs, self._clock.wall_ms(), actor=actor)
+
+    # -- its life ----------------------------------------------------------------------------------------
+
+    async def start(self, jobs: Iterable[Job] | None = None) -> None:
+        """Open the store, apply `jobs` where some are given, and begin to run what is due."""
+        if self._daemon is not None:
+            raise ChronexError("the engine is started already; stop it first")
+        try:
+            self._open()
+            if jobs is not None:
+                self.apply(jobs)
+            daemon = self._daemon = self._make_daemon()
+        except BaseException:
+            self._close()
+            raise
+        self._work = asyncio.get_running_loop().create_task(daemon.run(), name="chronex engine")
+
+    async def stop(self) -> None:
+        """Claim nothing more, ask what runs to end, record it, close. Idempotent; raises what the engine died of."""
+        daemon, work = self._daemon, self._work
+        if daemon is None or work is None:
+            return
+        daemon.stop()
+        try:
+            await asyncio.shield(work)
+        finally:
+            if work.done():
+                self._daemon = self._work = None
+                self._close()
+
+    async def wait(self) -> None:
+        """Until the engine ends by itself, which it does only when its store fails; raises why."""
+        if self._work is not None:
+            await asyncio.shield(self._work)
+
+    async def __aenter__(self) -> EmbeddedEngine:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _open(self) -> None:
+        self._store = LmdbStore.open(self._given) if isinstance(self._given, Path) else self._given
+        place = self._log_path
+        if place is None and self._path is not None:
+            place = self._path / "logs"
+        if place is None:
+            place = self._temporary = Path(tempfile.mkdtemp(prefix="chronex-"))
+        self._logs = LogDirectory(place)
+
+    @property
+    def _path(self) -> Path | None:
+        """Where the store lies, for one that lies anywhere."""
+        path = getattr(self._store, "path", None)
+        return None if path is None else Path(path)
+
+    def _make_daemon(self) -> Daemon:
+        assert self._logs is not None
+        node = this_node(self.settings.max_concurrent_jobs)
+        engine = Engine(self.store, node.id, self.settings.max_concurrent_jobs)
+        environment = {} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
+        surroundings = Surroundings.of_this_process(self._logs, self._clock, environment=environment)
+        return Daemon(self.store, engine, surroundings, node, self.settings, self._tell, calls=self.calls)
+
+    def _close(self) -> None:
+        if self._logs is not None:
+            self._logs.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._store is not None and isinstance(self._given, Path):
+            self._store.close()
+        self._store = self._logs = self._temporary = None

@@ -1,0 +1,85 @@
+"""The programs that read schedules: which language each one takes, and what its clock changes do.
+
+Chronex's own files are read by Chronex's own rules. All others are read as their program reads them, so that a
+finding is true of the machine on which the file will run.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chronex.expr.meaning import ALIASES, Cron, Meaning
+from chronex.timing.timeline import DstPolicy
+
+
+class Host(NamedTuple):
+    """`is_plain`: five fields of `*`, numbers, names, lists, ranges and steps, and nothing else of our language."""
+
+    key: str
+    title: str
+    why: str
+    is_plain: bool = True
+    nicknames: frozenset[str] = frozenset()
+    takes_question_mark: bool = False
+    takes_seven: bool = True
+    takes_wrapped_ranges: bool = False
+    policy: DstPolicy | None = None
+    tells_overlap: bool = True  # False where the host does not say what an hour that comes twice does
+    dialect: str = "chronex"
+
+
+_NICKNAMES = frozenset(ALIASES)
+
+CHRONEX = Host("chronex", "Chronex", "it is read by Chronex", is_plain=False)
+POSIX = CHRONEX._replace(title="Chronex (posix)", why='it says dialect = "posix"', dialect="posix")
+CRONTAB = Host("crontab", "cron", "a crontab is read by cron", nicknames=_NICKNAMES | {"@reboot"})
+GITHUB = Host(
+    "github",
+    "GitHub Actions",
+    "a workflow is read by GitHub Actions",
+    takes_seven=False,
+    policy=DstPolicy(gap="end", overlap="first"),
+    tells_overlap=False,
+)
+KUBERNETES = Host(
+    "kubernetes",
+    "Kubernetes",
+    "a CronJob is read by the Kubernetes controller",
+    nicknames=_NICKNAMES | {"@every"},
+    takes_question_mark=True,
+    takes_seven=False,
+    policy=DstPolicy(gap="skip", overlap="both"),
+)
+SYSTEMD = Host(
+    "systemd",
+    "systemd",
+    "OnCalendar= is read by systemd",
+    policy=DstPolicy(gap="skip", overlap="first"),
+)
+
+
+def policy_for(host: Host, meaning: Meaning) -> DstPolicy | None:
+    """What the host does with a wall time that is missing or comes twice; None: Chronex's own rule."""
+    if host is not CRONTAB or not isinstance(meaning.body, Cron):
+        return host.policy
+    # cron catches a fixed time up after a gap and does not repeat it; a schedule with * simply follows the clock.
+    follows_clock = meaning.body.is_interval
+    return DstPolicy("skip", "both") if follows_clock else DstPolicy("end", "first")
+
+
+def as_read_by(host: Host, meaning: Meaning) -> Meaning:
+    """The meaning the host gives to fields that Chronex reads otherwise."""
+    body = meaning.body
+    if host is not CRONTAB or not isinstance(body, Cron):
+        return meaning
+    minute, hour = (f._replace(is_interval=f.text[0] == "*") for f in (body.minute, body.hour))
+    return meaning._replace(body=body._replace(minute=minute, hour=hour))
+
+
+def needs_both_days(host: Host, meaning: Meaning) -> bool:
+    """In cron a day field that begins with * joins the other by AND, `*/2` and `*/100,1-7` too."""
+    body = meaning.body
+    if host is not CRONTAB or not isinstance(body, Cron):
+        return False
+    days = (body.day_of_month, body.day_of_week)
+    return not any(f.is_star for f in days) and any(f.text[0] == "*" for f in days)

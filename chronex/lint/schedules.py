@@ -1,0 +1,180 @@
+"""What a host makes of an expression: its findings, its words, its next runs, its next clock change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+from chronex.errors import ExpressionError, UnknownZoneError
+from chronex.expr.describe import describe
+from chronex.expr.diagnostics import Diagnostic
+from chronex.expr.meaning import Cron, Meaning
+from chronex.lint.findings import INFO, Place
+from chronex.lint.hosts import CRONTAB, SYSTEMD, Host, as_read_by, needs_both_days, policy_for
+from chronex.lint.strict import refused
+from chronex.timing import parse, read, validate
+from chronex.timing.advice import advise
+from chronex.timing.clock_effects import effect_of, wall_date
+from chronex.timing.occurrences import LAST_MS, Occurrences
+from chronex.timing.timeline import DstPolicy
+from chronex.timing.zones import Zone, load_zone, utc_zone
+
+_MOST_SKIPPED = 5_000
+_RANDOM = re.compile(r"(?:^|[\s,])[0-9]*~[0-9]*")
+
+
+class Schedule(Protocol):
+    """What a person wants to know about an expression that its host takes."""
+
+    @property
+    def zone(self) -> Zone: ...
+
+    def words(self) -> str: ...
+
+    def upcoming(self, after_ms: int, count: int) -> list[int]: ...
+
+    def clock_note(self, after_ms: int) -> str: ...
+
+
+def zone_or_utc(name: str) -> Zone:
+    try:
+        return load_zone(name)
+    except UnknownZoneError:
+        return utc_zone()
+
+
+def judge(place: Place, reference_ms: int) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong or surprising with the expression, as its host reads it."""
+    return _judged(place.text, place.host, place.zone.name, place.policy, reference_ms)
+
+
+@lru_cache(maxsize=4096)
+def _judged(
+    text: str, host: Host, zone_name: str, policy: DstPolicy | None, reference_ms: int
+) -> tuple[Diagnostic, ...]:
+    zone = zone_or_utc(zone_name)
+    if host is SYSTEMD:
+        from chronex.lint.calendar_schedule import judge_calendar
+
+        return judge_calendar(text, zone, reference_ms)
+    if not host.is_plain:
+        return validate(text, host.dialect, zone.tzinfo, reference_ms, policy=policy).diagnostics
+    return tuple(_plain(text, host, zone, reference_ms))
+
+
+def is_beyond_words(text: str, host: Host) -> bool:
+    """Valid for its host, but no schedule that has next runs: @reboot, and the random ranges of some crons."""
+    if host is not CRONTAB:
+        return False
+    return text.strip().lower() == "@reboot" or _RANDOM.search(text) is not None
+
+
+def _plain(text: str, host: Host, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
+    if is_beyond_words(text, host):
+        return
+    if faults := refused(text, host):
+        yield from faults
+        return
+    parsed = read(text)
+    if parsed.meaning is None:
+        yield from (_in_words_of(host, d) for d in parsed.report.found)
+        return
+    meaning = as_read_by(host, parsed.meaning)
+    advice = advise(parsed._replace(meaning=meaning), zone, reference_ms, policy_for(host, meaning))
+    for d in (*parsed.report.warnings, *advice):
+        if d.code == "W112" and not host.tells_overlap:
+            continue
+        if d.code == "W108" and host.takes_question_mark:
+            continue
+        yield _in_words_of(host, d)
+
+
+def _in_words_of(host: Host, d: Diagnostic) -> Diagnostic:
+    """The finding without what only Chronex offers."""
+    message = d.message.replace("expected 5 or 6 fields", "expected 5 fields")
+    message = message.replace("; use a fixed value and {stagger:…}", "; use a fixed value")
+    message = message.replace("; a seventh field for years is not supported, use {from:…, until:…}", "")
+    if d.code == "W105" and d.fix == "L":
+        return d._replace(message=message.replace("; L is the last day of each month", ""), fix=None)
+    if d.code == "W106" and host is CRONTAB:
+        message = f"{d.value} begins with *, so cron fires only when both day fields match"
+        return d._replace(message=message, severity=INFO)
+    return d._replace(message=message)
+
+
+def schedule_of(place: Place, reference_ms: int) -> Schedule | None:
+    """The schedule; None when its host refuses it, or when it has no next runs to tell."""
+    if is_beyond_words(place.text, place.host) or any(d.is_error for d in judge(place, reference_ms)):
+        return None
+    zone = zone_or_utc(place.zone.name)
+    if place.host is SYSTEMD:
+        from chronex.lint.calendar_schedule import calendar_schedule
+
+        return calendar_schedule(place.text, zone)
+    try:
+        expression = parse(place.text, place.host.dialect, zone.tzinfo, reference_ms)
+    except ExpressionError:
+        return None
+    meaning = as_read_by(place.host, expression.meaning)
+    applies = load_zone(meaning.zone) if meaning.zone else zone
+    policy = place.policy or policy_for(place.host, meaning)
+    return CronSchedule(meaning, applies, policy, needs_both_days(place.host, meaning))
+
+
+class CronSchedule(NamedTuple):
+    meaning: Meaning
+    zone: Zone
+    policy: DstPolicy | None
+    both_days: bool = False
+
+    def words(self) -> str:
+        return describe(self.meaning) if not self.both_days else self._words_of_both()
+
+    def upcoming(self, after_ms: int, count: int) -> list[int]:
+        """The next instants; `@every` counts from `after_ms`."""
+        limit = min(count, self.meaning.options.max or count)
+        if not self.both_days:
+            return list(islice(self._timing(self.meaning).between(after_ms + 1, LAST_MS, after_ms), limit))
+        by_day = self._timing(self._with_star("day_of_week")).between(after_ms + 1, LAST_MS)
+        return list(islice((ms for ms in islice(by_day, _MOST_SKIPPED) if self._weekday_matches(ms)), limit))
+
+    def clock_note(self, after_ms: int) -> str:
+        change = self.zone.next_change(after_ms // 1000)
+        if change is None:
+            return f"{self.zone.name} does not change its clock."
+        effect = effect_of(self._timing(self.meaning), change)
+        return f"Clock change on {wall_date(change.at + change.before)} ({self.zone.name}): {effect.text}."
+
+    def _timing(self, meaning: Meaning) -> Occurrences:
+        return Occurrences(meaning, self.zone, self.policy)
+
+    def _with_star(self, field: str) -> Meaning:
+        body = self.meaning.body
+        assert isinstance(body, Cron)
+        star = getattr(body, field)._replace(text="*", is_star=True)
+        return self.meaning._replace(body=body._replace(**{field: star}))
+
+    def _weekday_matches(self, ms: int) -> bool:
+        body = self.meaning.body
+        assert isinstance(body, Cron)
+        second = ms // 1000 + self.zone.offset_at(ms // 1000)
+        return bool(body.day_of_week.values >> (second // 86_400 + 4) % 7 & 1)
+
+    def _words_of_both(self) -> str:
+        body = self.meaning.body
+        assert isinstance(body, Cron)
+        days = describe(self._with_star("day_of_week"))
+        return f"{days}, only when the day of week is {body.day_of_week.text.upper()} too"
+
+
+def local_time(ms: int, zone: Zone) -> datetime:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    return moment.astimezone(zone.tzinfo)
+
+
+def iso(ms: int, zone: Zone) -> str:
+    return local_time(ms, zone).isoformat()

@@ -1,0 +1,160 @@
+"""YAML as a tree with positions, built from parser events.
+
+PyYAML's own composer recurses in C, so that a file of a hundred thousand brackets ends the process. This one walks
+the events with a stack, refuses such depth, and never resolves tags: `on` stays the text "on".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from chronex.positions import LineIndex
+
+_MAX_DEPTH = 100
+# YAML 1.1 ends lines here, editors do not: read as spaces, so that both count the same lines.
+_OTHER_LINE_ENDS = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Scalar(NamedTuple):
+    """`content` is where the value begins when each of its characters stands for itself."""
+
+    value: str
+    start: int
+    end: int
+    content: int | None
+
+
+class Mapping(NamedTuple):
+    """`pairs` in the order of the file. `column` is where its keys begin, None in flow style."""
+
+    pairs: list[tuple[Node, Node]]
+    start: int
+    column: int | None
+
+    def get(self, key: str) -> Node | None:
+        return next((value for name, value in self.pairs if isinstance(name, Scalar) and name.value == key), None)
+
+    def text(self, key: str) -> Scalar | None:
+        found = self.get(key)
+        return found if isinstance(found, Scalar) else None
+
+    def mapping(self, key: str) -> Mapping | None:
+        found = self.get(key)
+        return found if isinstance(found, Mapping) else None
+
+    def sequence(self, key: str) -> list[Node]:
+        found = self.get(key)
+        return found.items if isinstance(found, Sequence) else []
+
+
+class Sequence(NamedTuple):
+    items: list[Node]
+    start: int
+
+
+class Alias(NamedTuple):
+    start: int
+
+
+Node: TypeAlias = Scalar | Mapping | Sequence | Alias
+
+
+class YamlProblem(NamedTuple):
+    message: str
+    offset: int
+
+
+def read_yaml(text: str) -> tuple[list[Node], YamlProblem | None]:
+    """The documents up to the first fault, and the fault."""
+    text = _OTHER_LINE_ENDS.sub(" ", text)
+    lines = LineIndex(text)
+    documents: list[Node] = []
+    try:
+        documents.extend(_documents(text, lines))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = len(text) if mark is None else _offset(mark, lines, text)
+        return documents, YamlProblem(error.problem or error.context or "not valid YAML", at)
+    except (yaml.YAMLError, ValueError) as error:  # a character that YAML does not allow
+        return documents, YamlProblem(str(error).partition("\n")[0], 0)
+    return documents, None
+
+
+def _documents(text: str, lines: LineIndex) -> Iterator[Node]:
+    open_nodes: list[Mapping | Sequence] = []
+    keys: list[Node | None] = []  # for each open mapping the key that waits for its value
+    root: Node | None = None
+    for event in yaml.parse(text, Loader=_LOADER):
+        node = _node(event, lines, text)
+        if node is not None:
+            if not open_nodes:
+                root = node
+            else:
+                _attach(open_nodes[-1], keys, node)
+        if isinstance(node, Mapping | Sequence):
+            open_nodes.append(node)
+            keys.append(None)
+            if len(open_nodes) > _MAX_DEPTH:
+                raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
+        elif isinstance(event, MappingEndEvent | SequenceEndEvent):
+            open_nodes.pop()
+            keys.pop()
+        elif isinstance(event, DocumentEndEvent) and root is not None:
+            yield root
+            root = None
+
+
+def _attach(parent: Mapping | Sequence, keys: list[Node | None], node: Node) -> None:
+    if isinstance(parent, Sequence):
+        parent.items.append(node)
+    elif keys[-1] is None:
+        keys[-1] = node
+    else:
+        parent.pairs.append((keys[-1], node))
+        keys[-1] = None
+
+
+def _node(event: Any, lines: LineIndex, text: str) -> Node | None:
+    mark: Any = event.start_mark
+    if isinstance(event, ScalarEvent):
+        return _scalar(event, lines, text)
+    if isinstance(event, MappingStartEvent):
+        return Mapping([], _offset(mark, lines, text), None if event.flow_style else int(mark.column))
+    if isinstance(event, SequenceStartEvent):
+        return Sequence([], _offset(event.start_mark, lines, text))
+    if isinstance(event, AliasEvent):
+        return Alias(_offset(event.start_mark, lines, text))
+    return None
+
+
+def _scalar(event: Any, lines: LineIndex, text: str) -> Scalar:
+    start, end = _offset(event.start_mark, lines, text), _offset(event.end_mark, lines, text)
+    value: str = event.value
+    if event.tag or event.anchor:
+        return Scalar(value, start, end, _after_properties(text, start, end, value))
+    content = start + 1 if event.style in ("'", '"') else start
+    return Scalar(value, start, end, content if text.startswith(value, content) else None)
+
+
+def _after_properties(text: str, start: int, end: int, value: str) -> int | None:
+    """Where the value stands behind an anchor or a tag; None when it cannot be told."""
+    at = text.rfind(value, start, end)
+    return at if value and at >= 0 else None
+
+
+def _offset(mark: Any, lines: LineIndex, text: str) -> int:
+    return min(lines.start_of_line(mark.line + 1) + int(mark.column), len(text))

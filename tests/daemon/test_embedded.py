@@ -1,0 +1,191 @@
+"""The engine inside another program: functions as tasks, schedules of its own, state, start and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex.engine.clock import wall_ms
+from chronex.engine.custom import forget_schedule
+from chronex.engine.ledger import Reading
+from chronex.engine.staging import task_state
+from chronex.errors import ChronexError
+from chronex.model.policies import RetryPolicy
+from chronex.model.records import Call, Job, Occurrence, Task
+from chronex.model.states import OccurrenceState
+from chronex.run import TaskContext
+from chronex_store import LmdbStore, MemoryStore
+
+SOON = "@every 1s {max:1}"
+
+
+def job(target: str, schedule: str = SOON, **more: object) -> Job:
+    return Job(id="job", schedule=schedule, tasks=(Task(name="main", run=Call(target)),), **more)  # type: ignore[arg-type]
+
+
+async def ended(engine: EmbeddedEngine, count: int = 1, job: str = "job") -> list[Occurrence]:
+    """The first `count` occurrences once they have ended; the store says when something has changed."""
+    for _ in range(200):
+        seen = engine.store.wait(-1, 0)
+        found = engine.store.view(lambda tx: Reading(tx).occurrences(job))
+        over = [occurrence for occurrence in found if occurrence.finished_ms is not None]
+        if len(over) >= count:
+            return sorted(over, key=lambda o: o.nominal_ms)[:count]
+        await engine.store.wait_async(seen, 0.5)
+    raise AssertionError("it did not end")
+
+
+async def test_a_function_runs_with_its_whole_context() -> None:
+    seen: list[TaskContext] = []
+    async with EmbeddedEngine(MemoryStore(), calls={"note": seen.append}) as engine:
+        engine.apply([job("note", "@every 1s {max:2}", metadata={"team": "data"})])
+        await ended(engine, 2)
+    first, second = seen
+    assert (first.job, first.task, first.attempt, first.last_run) == ("job", "main", 1, None)
+    assert (first.metadata, first.parameters) == ({"team": "data"}, {})
+    assert first.scheduled <= first.actual <= datetime.now(UTC)
+    assert second.last_run is not None
+    assert first.scheduled <= second.last_run < second.scheduled
+
+
+async def coroutine(context: TaskContext) -> None:
+    await asyncio.sleep(0)
+    context.state.set("thread", threading.current_thread().name)
+
+
+class Greeter:
+    async def __call__(self, context: TaskContext) -> None:
+        context.state.set("greeted", context.job)
+
+
+def imported(context: TaskContext) -> None:
+    context.state.set("imported", "yes")
+
+
+@pytest.mark.parametrize(
+    ("target", "state"),
+    [
+        ("coroutine", {"thread": threading.main_thread().name}),
+        ("greeter", {"greeted": "job"}),
+        ("tests.daemon.test_embedded:imported", {"imported": "yes"}),
+    ],
+)
+async def test_what_can_be_called(target: str, state: dict[str, str], tmp_path: Path) -> None:
+    async with EmbeddedEngine(tmp_path / "store", calls={"coroutine": coroutine, "greeter": Greeter()}) as engine:
+        engine.apply([job(target)])
+        (occurrence,) = await ended(engine)
+        assert occurrence.state is OccurrenceState.COMPLETED, occurrence.reason
+        assert engine.store.view(lambda tx: task_state(tx, "job", "main")) == state
+
+
+async def test_state_of_an_attempt_that_fails_is_dropped_and_the_next_one_begins_afresh() -> None:
+    seen: list[str | None] = []
+
+    def count(context: TaskContext) -> None:
+        seen.append(context.state.get("n"))
+        context.state.set("n", f"written by attempt {context.attempt}")
+        if context.attempt == 1:
+            raise ValueError("not yet")
+
+    async with EmbeddedEngine(MemoryStore(), calls={"count": count}) as engine:
+        engine.apply([job("count", retry=RetryPolicy(max=1, interval_ms=0))])
+        await ended(engine)
+        assert engine.store.view(lambda tx: task_state(tx, "job", "main")) == {"n": "written by attempt 2"}
+    assert seen == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("nobody", "this scheduler has no function 'nobody'; run it from the program that registers it"),
+        ("no.such.module:f", "'no.such.module:f' cannot be loaded: ModuleNotFoundError: No module named 'no'"),
+        ("fails", "ValueError: boom"),
+    ],
+)
+async def test_what_goes_wrong_is_told_in_a_sentence(target: str, sentence: str) -> None:
+    def fails(_context: TaskContext) -> None:
+        raise ValueError("boom")
+
+    async with EmbeddedEngine(MemoryStore(), calls={"fails": fails}) as engine:
+        engine.apply([job(target)])
+        (occurrence,) = await ended(engine)
+    assert (occurrence.state, occurrence.reason) == (OccurrenceState.FAILED, f"main: {sentence}")
+
+
+async def test_stopping_asks_what_runs_to_end_and_records_it(tmp_path: Path) -> None:
+    began = asyncio.Event()
+    reasons: list[str] = []
+
+    async def patient(context: TaskContext) -> None:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            reasons.append(context.cancellation.reason)
+
+    engine = EmbeddedEngine(tmp_path / "store", calls={"patient": patient})
+    await engine.start([job("patient")])
+    await asyncio.wait_for(began.wait(), 30)
+    for _ in range(2):  # the second time there is nothing left to do
+        await engine.stop()
+    assert reasons == ["the scheduler was stopped"]
+    with LmdbStore.open(tmp_path / "store") as store:
+        (occurrence,) = store.view(lambda tx: Reading(tx).occurrences("job"))
+        assert store.view(lambda tx: [node.stopped_ms is None for node in Reading(tx).nodes()]) == [False]
+    assert occurrence.finished_ms is not None
+
+
+class Soon:
+    """Two instants: just after the test began, and a little later."""
+
+    def __init__(self) -> None:
+        now = wall_ms()
+        self.instants = [now + 300, now + 301]
+
+    def next(self, after_ms: int) -> int | None:
+        return next((at for at in self.instants if at > after_ms), None)
+
+    def previous(self, before_ms: int) -> int | None:
+        return next((at for at in reversed(self.instants) if at < before_ms), None)
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        return iter([at for at in self.instants if after_ms < at <= until_ms])
+
+
+async def test_a_schedule_of_the_users_own_decides_when() -> None:
+    soon, seen = Soon(), list[TaskContext]()
+    try:
+        async with EmbeddedEngine(MemoryStore(), calls={"note": seen.append}, schedules={"soon": soon}) as engine:
+            engine.apply([job("note", "soon", dialect="custom")])
+            found = await ended(engine, 2)
+    finally:
+        forget_schedule("soon")
+    assert [occurrence.nominal_ms for occurrence in found] == soon.instants
+
+
+async def test_a_command_finds_the_store_it_belongs_to(tmp_path: Path) -> None:
+    async with EmbeddedEngine(tmp_path / "store") as engine:
+        engine.apply([Job(id="job", schedule=SOON, tasks=(Task(name="main", run='echo "$CHRONEX_STORE"'),))])
+        await ended(engine)
+        (attempt,) = engine.store.view(
+            lambda tx: Reading(tx).attempts("job", Reading(tx).occurrences("job")[0].nominal_ms)
+        )
+    assert (tmp_path / "store" / "logs" / attempt.log_path).read_text() == f"{(tmp_path / 'store').resolve()}\n"
+
+
+async def test_an_engine_is_started_once_and_says_so() -> None:
+    engine = EmbeddedEngine(MemoryStore())
+    with pytest.raises(ChronexError, match="not started"):
+        _ = engine.store
+    async with engine:
+        with pytest.raises(ChronexError, match="started already"):
+            await engine.start()
+        engine.add_call("f", imported)
+        with pytest.raises(ChronexError, match="another function is registered as 'f'"):
+            engine.add_call("f", coroutine)

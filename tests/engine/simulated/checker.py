@@ -1,0 +1,253 @@
+"""What had to happen against what is recorded. Every finding names its rule, so that a broken engine is known by it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from chronex.engine import journal
+from chronex.engine.ledger import Reading
+from chronex.engine.placement import lead_ms
+from chronex.engine.schedule import options_of
+from chronex.model.policies import OverlapPolicy, RecoveryStrategy, TaskMode
+from chronex.model.records import Job, Occurrence, Run
+from chronex.model.states import OccurrenceState, is_final
+from tests.engine.simulated.expected import AfterEnd, Chain, Expected
+from tests.engine.simulated.world import Process, World
+
+MANY = 10_000_000
+
+
+class Finding(NamedTuple):
+    rule: str
+    what: str
+
+
+class History:
+    """All that one world has left behind, by job."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.occurrences: dict[str, list[Occurrence]] = {}
+        self.spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.processes: dict[str, list[Process]] = defaultdict(list)
+        world.rows.view(lambda tx: self._read(Reading(tx)))
+        for process in world.processes:
+            self.processes[process.launch.job.id].append(process)
+
+    def _read(self, reading: Reading) -> None:
+        for job, _ in self.world.drawn:
+            self.occurrences[job.id] = reading.occurrences(job.id, limit=MANY)[::-1]
+        self.running_attempts = {attempt.id for attempt in reading.active_attempts(limit=MANY)}
+        self.waiting_runs = [run for run in reading.due(MANY**2, limit=MANY) if isinstance(run, Run)]
+        self.active_runs = reading.active_runs(limit=MANY)
+        for _, event in journal.tail(reading.tx, limit=MANY):
+            if event.name == "OccurrencesMissed":
+                self.spans[event.job].append((event.data["from_ms"], event.data["to_ms"]))
+
+
+def check(world: World) -> list[Finding]:
+    history = History(world)
+    found = [Finding("transitions", text) for text in world.rows.findings]
+    for rule in RULES:
+        found += [Finding(rule.__name__.strip("_"), text) for text in rule(history)]
+    for job, expected in world.drawn:
+        for judge in JOB_RULES:
+            found += [
+                Finding(judge.__name__.strip("_"), f"{job.id}: {text}") for text in judge(history, job, expected)
+            ]
+    return found
+
+
+# -- instants --------------------------------------------------------------------------------------------------------
+
+
+def _instants(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """Every due instant has exactly one fate: a record of its own, or a place in a span that the journal tells."""
+    recorded = [occurrence.nominal_ms for occurrence in history.occurrences[job.id]]
+    if isinstance(expected, AfterEnd):
+        yield from _after_ends(history, job, expected)
+    elif isinstance(expected, Chain):
+        yield from _chained(expected, recorded, history.world.horizon)
+    else:
+        until = max([history.world.horizon + lead_ms(job), *recorded])
+        ahead = set(recorded)  # a spread may decide an instant before it comes
+        due = expected.instants(history.world.start, until)
+        due = [at for at in due if at <= history.world.horizon or at in ahead]
+        told = [at for at in due for first, last in history.spans[job.id] if first <= at <= last]
+        wanted, found = Counter(due), Counter(recorded + told)
+        lost, extra = sorted(wanted - found), sorted(found - wanted)
+        if extra:
+            yield f"nobody expected {extra[:5]}, or they were told twice"
+        if lost and not _ended_by_max(history, job, lost[0]):
+            yield f"no fate for {lost[:5]} ({len(lost)} in all)"
+
+
+def _ended_by_max(history: History, job: Job, first_lost: int) -> bool:
+    """After its last permitted start a job is not planned any more."""
+    limit = options_of(job).max
+    if limit is None:
+        return False
+    fired = sum(1 for occurrence in history.occurrences[job.id] if occurrence.started_ms is not None)
+    return fired == limit and all(o.nominal_ms < first_lost for o in history.occurrences[job.id])
+
+
+def _after_ends(history: History, job: Job, expected: AfterEnd) -> Iterator[str]:
+    starts = {expected.anchor, *(o.finished_ms for o in history.occurrences[job.id])}
+    last = expected.anchor
+    for occurrence in history.occurrences[job.id]:
+        if occurrence.nominal_ms - expected.delay not in starts:
+            yield f"{occurrence.nominal_ms} follows no end"
+        last = occurrence.finished_ms or history.world.horizon
+    if last + expected.delay < history.world.horizon and last + expected.delay < history.world.hands.wall:
+        yield f"nothing has followed the end at {last}"
+
+
+def _chained(expected: Chain, recorded: list[int], horizon: int) -> Iterator[str]:
+    for before, after in pairwise([expected.anchor, *recorded]):
+        if not expected.shortest <= after - before <= expected.longest:
+            yield f"{after} is {after - before} ms after the one before"
+    if horizon - [expected.anchor, *recorded][-1] > expected.longest:
+        yield "the chain has broken off"
+
+
+# -- fates -----------------------------------------------------------------------------------------------------------
+
+
+def _fates(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """What has ended says when and why; what has not ended is under way."""
+    wall = history.world.hands.wall
+    alive = {run.nominal_ms for run in (*history.active_runs, *history.waiting_runs) if run.job == job.id}
+    for occurrence in history.occurrences[job.id]:
+        at, state = occurrence.nominal_ms, occurrence.state
+        if is_final(state):
+            if occurrence.finished_ms is None:
+                yield f"{at} is {state} and never ended"
+            if not occurrence.reason and state is not OccurrenceState.COMPLETED:
+                yield f"{at} is {state} without a reason"
+        elif state is OccurrenceState.PENDING and occurrence.due_ms < wall:
+            yield f"{at} was due at {occurrence.due_ms} and still waits"
+        elif state is OccurrenceState.QUEUED and not occurrence.reason:
+            yield f"{at} waits without a reason"
+        elif state is OccurrenceState.RUNNING and at not in alive:
+            yield f"{at} is said to run and nothing of it does"
+
+
+def _placement(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """Spread, stagger and jitter keep to their bounds, and nothing starts outside its window."""
+    options, spread = options_of(job), job.spread
+    for occurrence in history.occurrences[job.id]:
+        late = occurrence.due_ms - occurrence.nominal_ms - occurrence.jitter_ms
+        if not 0 <= occurrence.jitter_ms < max(options.jitter or 0, 1):
+            yield f"{occurrence.nominal_ms} has a jitter of {occurrence.jitter_ms}"
+        room = spread.duration_ms if spread else 0
+        if not -room <= late <= room + (options.stagger or 0):
+            yield f"{occurrence.nominal_ms} was placed {late} ms after it"
+        started = occurrence.started_ms
+        if started is not None and started < occurrence.due_ms:
+            yield f"{occurrence.nominal_ms} was started before it was due"
+        if options.window is not None and started is not None and started > occurrence.nominal_ms + options.window:
+            yield f"{occurrence.nominal_ms} was started outside its window"
+
+
+def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """Of what was slept through, exactly those run that the strategy lets run."""
+    waves: dict[int, list[Occurrence]] = defaultdict(list)
+    for occurrence in history.occurrences[job.id]:
+        if occurrence.recovery:
+            waves[occurrence.created_ms].append(occurrence)
+    strategy, count = job.recovery.strategy, job.recovery.max_count
+    for wave in waves.values():
+        kept = [o for o in wave if o.state is not OccurrenceState.MISSED]
+        match strategy:
+            case RecoveryStrategy.EXECUTE_ALL if len(kept) < len(wave):
+                yield f"{len(wave) - len(kept)} of {len(wave)} were not run"
+            case RecoveryStrategy.MARK_MISSED if any(o.started_ms is not None for o in kept):
+                yield "one was run that had only to be marked"
+            case RecoveryStrategy.EXECUTE_LAST | RecoveryStrategy.COMPRESSED if kept != wave[-1:]:
+                yield f"{len(kept)} were kept instead of the last of {len(wave)}"
+            case RecoveryStrategy.BOUNDED if count is not None and len(kept) > count:
+                yield f"{len(kept)} were kept, and {count} allowed"
+        if strategy is RecoveryStrategy.COMPRESSED and wave[-1].span_end_ms != wave[-1].nominal_ms:
+            yield f"{wave[-1].nominal_ms} was not told what it covers"
+
+
+# -- processes, by what the world saw ---------------------------------------------------------------------------------
+
+
+def _doubled(history: History) -> Iterator[str]:
+    """An attempt is started once, and at most one success of a task is on record."""
+    for attempt, times in Counter(process.attempt for process in history.world.processes).items():
+        if times > 1:
+            yield f"{attempt} was started {times} times"
+    successes: Counter[tuple[str, int, str]] = Counter()
+    for process in history.world.processes:
+        if process.reported and process.state == "success":
+            launch = process.launch
+            successes[launch.job.id, launch.occurrence.nominal_ms, launch.task.name] += 1
+    yield from (f"{run} succeeded {times} times" for run, times in successes.items() if times > 1)
+
+
+def _strays(history: History) -> Iterator[str]:
+    """What lives is recorded as running, and what is recorded as running lives."""
+    living = {process.attempt for process in history.world.live.values()}
+    yield from (f"{attempt} runs and no record says so" for attempt in sorted(living - history.running_attempts))
+    yield from (f"{attempt} is said to run and is gone" for attempt in sorted(history.running_attempts - living))
+
+
+def _pool(history: History) -> Iterator[str]:
+    """Never more occurrences with a process at once than there are places."""
+    moments: list[tuple[int, int, tuple[str, int]]] = []
+    for process in history.world.processes:
+        if _ended(process, history.world) == process.started:
+            continue  # killed in the moment of its start
+        whose = (process.launch.job.id, process.launch.occurrence.nominal_ms)
+        moments.append((process.started, 1, whose))
+        moments.append((_ended(process, history.world), -1, whose))
+    alive: Counter[tuple[str, int]] = Counter()
+    for at, change, whose in sorted(moments):
+        alive[whose] += change
+        if sum(1 for count in alive.values() if count > 0) > history.world.places:
+            yield f"more than {history.world.places} at once at {at}"
+            return
+        if alive[whose] <= 0:
+            del alive[whose]
+
+
+def _overlap(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """Two occurrences at once only where that is allowed; two tasks at once only where they are parallel."""
+    latest: Process | None = None
+    for process in sorted(history.processes[job.id], key=lambda p: p.started):
+        if latest is not None and _ended(latest, history.world) > process.started:
+            same = latest.launch.occurrence.nominal_ms == process.launch.occurrence.nominal_ms
+            if not same and job.overlap is not OverlapPolicy.ALLOW:
+                yield f"{process.launch.occurrence.nominal_ms} began while {latest.launch.occurrence.nominal_ms} ran"
+            if same and (job.mode is TaskMode.SEQUENTIAL or latest.launch.task == process.launch.task):
+                yield f"two attempts of {process.launch.occurrence.nominal_ms} at once"
+        if latest is None or _ended(process, history.world) >= _ended(latest, history.world):
+            latest = process
+
+
+def _ended(process: Process, world: World) -> int:
+    return world.hands.boot if process.ended is None else process.ended
+
+
+def _completion(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """A completed occurrence has a success of every task; one that never started has no process."""
+    seen: dict[int, set[str]] = defaultdict(set)
+    for process in history.processes[job.id]:
+        seen[process.launch.occurrence.nominal_ms].add(process.launch.task.name if process.state == "success" else "")
+    for occurrence in history.occurrences[job.id]:
+        ran = seen.get(occurrence.nominal_ms, set())
+        if occurrence.state is OccurrenceState.COMPLETED and not {task.name for task in job.tasks} <= ran:
+            yield f"{occurrence.nominal_ms} is completed, and only {sorted(ran)} were"
+        if occurrence.started_ms is None and ran:
+            yield f"{occurrence.nominal_ms} never started, and a process of it ran"
+
+
+RULES: tuple[Callable[[History], Iterator[str]], ...] = (_doubled, _strays, _pool)
+JOB_RULES: tuple[Callable[[History, Job, Expected], Iterator[str]], ...] = (
+    _instants, _fates, _placement, _recovery, _overlap, _completion,
+)  # fmt: skip

@@ -1,0 +1,173 @@
+"""The checker of the simulation can fail: each row breaks the engine in one way, and is found by its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine import backlog, planning, tick
+from chronex.engine.admission import START, Admission
+from chronex.engine.draft import Draft
+from chronex.engine.ledger import Ledger
+from chronex.engine.orders import Launch
+from chronex.engine.planning import Plan
+from chronex.engine.progress import Progress
+from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.records import Job, Occurrence, Task
+from chronex.model.states import OccurrenceState
+from tests.engine.simulated.campaign import simulate
+from tests.engine.simulated.checker import check
+from tests.engine.simulated.expected import AfterEnd, Cron
+from tests.engine.simulated.hands import DAY, MINUTE
+from tests.engine.simulated.troubles import Event, Trouble
+from tests.engine.simulated.workload import Drawn
+from tests.engine.simulated.world import World
+from tests.engine.simulated.year import NEW_YEAR
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def a_world(schedule: str = "*/7 * * * *", **policies: Any) -> World:
+    """Half a day, with two hours of sleep in it."""
+    from random import Random
+
+    policies.setdefault("overlap", OverlapPolicy.QUEUE)
+    policies.setdefault("recovery", RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
+    job = Job(id="job", schedule=schedule, tasks=(Task(name="a", run=("true",)), Task(name="b")), **policies)
+    fields = schedule.partition(" {")[0]
+    world = World(Random(4), [Drawn(job, Cron(fields))], NEW_YEAR, places=1, faults=())
+    world.live_until(NEW_YEAR + DAY // 4)
+    world.suffer(Event(0, Trouble.SLEEP, DAY // 12, 0.0))
+    world.live_until(NEW_YEAR + DAY // 2)
+    return world
+
+
+def drop_an_occurrence(patch: pytest.MonkeyPatch) -> None:
+    calls = count()
+
+    def plan(*arguments: Any) -> Plan:
+        made = planning.plan_job(*arguments)
+        return made._replace(planned=()) if next(calls) == 20 else made
+
+    patch.setattr(tick, "plan_job", plan)
+
+
+def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
+    calls = count()
+
+    def plan(*arguments: Any) -> Plan:
+        made = planning.plan_job(*arguments)
+        if next(calls) != 20:
+            return made
+        occurrence, fate = made.planned[0]
+        again = occurrence.nominal_ms + MINUTE
+        twin = made.planned[0]._replace(
+            occurrence=replace(occurrence, nominal_ms=again, due_ms=again), fate=fate._replace(nominal_ms=again)
+        )
+        return made._replace(planned=(*made.planned, twin))
+
+    patch.setattr(tick, "plan_job", plan)
+
+
+def launch_twice(patch: pytest.MonkeyPatch) -> None:
+    start = Progress.start
+
+    def twice(self: Progress, job: Job, occurrence: Occurrence) -> None:
+        start(self, job, occurrence)
+        self.orders.extend([order for order in self.orders if isinstance(order, Launch)][-1:])
+
+    patch.setattr(Progress, "start", twice)
+
+
+def admit_always(patch: pytest.MonkeyPatch) -> None:
+    def admit(*arguments: Any) -> Admission:
+        return START
+
+    patch.setattr(tick, "admit", admit)
+
+
+def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Draft, "count_active", lambda self, limit: 0)
+
+
+def lose_the_reason(patch: pytest.MonkeyPatch) -> None:
+    end = Progress.end_unstarted
+    patch.setattr(Progress, "end_unstarted", lambda self, occurrence, state, reason: end(self, occurrence, state, ""))
+
+
+def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
+    finish = Progress._finish
+
+    def revive(self: Progress, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
+        finish(self, occurrence, state, reason)
+        earlier = self.ledger.occurrence(occurrence.job, occurrence.nominal_ms - 7 * MINUTE)
+        if earlier is not None:
+            self.ledger.put(replace(earlier, state=OccurrenceState.RUNNING))
+
+    patch.setattr(Progress, "_finish", revive)
+
+
+def run_all_that_was_missed(patch: pytest.MonkeyPatch) -> None:
+    policy = RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
+    patch.setattr(planning, "settle", lambda _, missed, older, now: backlog.settle(policy, missed, older, now))
+
+
+def forget_an_end(patch: pytest.MonkeyPatch) -> None:
+    calls, ended = count(), Progress.attempt_ended
+
+    def forget(self: Progress, *arguments: Any) -> None:
+        if next(calls) != 20:
+            ended(self, *arguments)
+
+    patch.setattr(Progress, "attempt_ended", forget)
+
+
+def start_early(patch: pytest.MonkeyPatch) -> None:
+    due = Ledger.due
+    patch.setattr(Ledger, "due", lambda self, until, limit: due(self, until + MINUTE, limit))
+
+
+def complete_without_the_second_task(patch: pytest.MonkeyPatch) -> None:
+    def settle(self: Progress, job: Job, occurrence: Occurrence) -> None:
+        self._finish(occurrence, OccurrenceState.COMPLETED, "")
+
+    patch.setattr(Progress, "_settle", settle)
+
+
+CASES: list[tuple[Break, set[str], dict[str, Any]]] = [
+    (drop_an_occurrence, {"instants"}, {}),
+    (double_an_occurrence, {"instants"}, {}),
+    (launch_twice, {"doubled"}, {}),
+    (admit_always, {"overlap"}, {}),
+    (forget_the_pool, {"pool"}, {"overlap": OverlapPolicy.ALLOW}),
+    (lose_the_reason, {"fates"}, {}),
+    (revive_what_has_ended, {"transitions"}, {}),
+    (run_all_that_was_missed, {"recovery"}, {}),
+    (forget_an_end, {"strays"}, {}),
+    (start_early, {"placement"}, {"schedule": "*/7 * * * * {stagger:3m}"}),
+    (complete_without_the_second_task, {"completion"}, {}),
+]
+
+
+@pytest.mark.parametrize(("break_it", "rules", "policies"), CASES, ids=[case[0].__name__ for case in CASES])
+def test_a_broken_engine_is_found(
+    break_it: Break, rules: set[str], policies: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert check(a_world(**policies)) == []
+    break_it(monkeypatch)
+    assert rules <= {finding.rule for finding in check(a_world(**policies))}
+
+
+def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bug of seed 1, put back."""
+    from chronex.engine import schedule
+
+    job = Job(id="job", schedule="@every 5m", tasks=(Task(name="a", run=("true",)),), cadence="fixed_delay")  # type: ignore[arg-type]
+    drawn = [Drawn(job, AfterEnd(NEW_YEAR, 5 * MINUTE))]
+    assert check(simulate(2, DAY, drawn, NEW_YEAR)) == []
+    monkeypatch.setattr(tick, "schedule_of", schedule._schedule_of)
+    assert {finding.rule for finding in check(simulate(2, DAY, drawn, NEW_YEAR))} == {"instants"}

@@ -1,0 +1,189 @@
+"""One table of files and what is found in them, for the command line and for the language server alike.
+
+Each finding is written `line:column-line:column CODE`, all counted from 1 in characters.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NOW = "2027-01-01T00:00:00+00:00"
+NOW_MS = 1_798_761_600_000
+ZONE = "Europe/Berlin"
+
+
+class Case(NamedTuple):
+    path: str
+    text: str
+    findings: tuple[str, ...] = ()
+
+
+def _workflow(*lines: str) -> str:
+    return "on:\n  schedule:\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def _cron_job(spec: str, name: str = "report") -> str:
+    return f"apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {name}\nspec:\n{spec}"
+
+
+def _job(schedule: str, more: str = "") -> str:
+    return f'[jobs.a]\nschedule = "{schedule}"\nrun = "true"\n{more}'
+
+
+CASES = (
+    Case("toml-clean/chronex.toml", _job("17 4 * * *")),
+    Case(
+        "toml-errors/chronex.toml",
+        _job("99 4 * * MNO {jiter:1m}"),
+        ("2:13-2:15 E002", "2:22-2:25 E006", "2:27-2:32 E015"),
+    ),
+    Case(
+        "toml-emoji/chronex.toml",
+        '# 😀\n[jobs.a]\ndescription = "😀"\nrun = "true"\nschedule = "*/7 * * * *" # 😀\n',
+        ("5:13-5:16 W103",),
+    ),
+    Case(
+        "toml-zone/chronex.toml",
+        '[scheduler]\ntimezone = "America/New_York"\n' + _job("30 1 * * *"),
+        ("4:13-4:17 W112",),
+    ),
+    Case(
+        "toml-dst/chronex.toml",
+        _job("30 2 * * *", 'dst = { gap = "skip" }\ntimezone = "Europe/Berlin"\n'),
+        ("2:13-2:17 W111", "2:13-2:17 W112"),
+    ),
+    Case("toml-posix/chronex.toml", _job("*/5 4 * * *", 'dialect = "posix"\n'), ("2:13-2:16 E007",)),
+    Case(
+        "toml-keys/chronex.toml",
+        _job("17 4 * * *", 'overlab = "skip"\noverlap = "skipp"\n'),
+        ("4:1-4:8 J010", "5:11-5:18 J013"),
+    ),
+    Case(
+        "toml-broken/chronex.toml", '[jobs.a]\nschedule = "*/7 4 * * *"\nrun = \n', ("2:13-2:16 W103", "3:7-3:7 J002")
+    ),
+    Case(
+        "toml-inline/chronex.toml", 'jobs = { a = { schedule = "0 25 * * *", run = "true" } }\n', ("1:30-1:32 E003",)
+    ),
+    Case("toml-escapes/chronex.toml", '[jobs.a]\nschedule = "0\\t25 * * *"\nrun = "true"\n', ("2:12-2:25 E003",)),
+    Case("toml-crlf/chronex.toml", _job("0 25 * * *").replace("\n", "\r\n"), ("2:15-2:17 E003",)),
+    Case(
+        "toml-retry/chronex.toml",
+        _job("*/5 * * * *", 'retry = { max = 5, interval = "2m", backoff = 2.0 }\n'),
+        ("2:12-2:25 W151",),
+    ),
+    Case("toml-ignored/chronex.toml", '[jobs.a]\nschedule = "*/7 * * * *" # chronex: ignore[W103]\nrun = "true"\n'),
+    Case(
+        "toml-ignore-unused/chronex.toml", "# chronex: ignore-file[W111]\n" + _job("17 4 * * *"), ("1:1-1:29 W142",)
+    ),
+    Case(
+        "clean.crontab",
+        "SHELL=/bin/sh\n# nightly\n17 4 * * 1-5 /usr/bin/backup --quiet\n@daily\t/usr/bin/rotate\n@reboot /usr/bin/warm\n",
+    ),
+    Case(
+        "ranges.crontab",
+        "0 22-4 * * * /usr/bin/a\n0 9 L * * /usr/bin/b\n0 9 ? * MON /usr/bin/c\n0 0 9 * * MON /usr/bin/d\n",
+        ("1:3-1:7 W130", "2:5-2:6 W130", "3:5-3:6 W130", "4:1-4:14 W130"),
+    ),
+    Case(
+        "percent.crontab",
+        "17 4 * * * tar cf /b/$(date +%Y-%m).tar /srv\n18 4 * * * date +\\%F\n19 4 * * * mail -s hi root%Hello%\n",
+        ("1:30-1:31 W134", "1:33-1:34 W134"),
+    ),
+    Case("no-newline.crontab", "17 4 * * * /usr/bin/a", ("1:1-1:22 W135",)),
+    Case(
+        "zones.crontab",
+        "CRON_TZ=America/New_York\n30 1 * * * /usr/bin/a\nCRON_TZ=Mars/Base\nTZ=Europe/Paris\n",
+        ("2:1-2:5 W112", "3:9-3:18 E011", "4:1-4:16 W138"),
+    ),
+    Case(
+        "gap.crontab",
+        "30 2 * * * /usr/bin/fixed\n*/30 2 * * * /usr/bin/by-clock\n",
+        ("1:1-1:5 W111", "1:1-1:5 W112", "2:1-2:7 W111", "2:1-2:7 W112"),
+    ),
+    Case(
+        "both-days.crontab",
+        "0 9 */2 * MON /usr/bin/a\n0 9 13 * FRI /usr/bin/b\n",
+        ("1:5-1:8 W103", "1:5-1:8 W106", "2:5-2:13 W102"),
+    ),
+    Case("own-user.crontab", "17 4 * * * root /usr/bin/a\n17 4 * * *\n", ("1:12-1:16 W136", "2:1-2:11 W136")),
+    Case(
+        "ignored.crontab",
+        "# chronex: ignore[W103]\n*/7 * * * * /usr/bin/a\n# chronex: ignore\n*/7 * * * * /usr/bin/a\n",
+        ("3:1-3:18 W141",),
+    ),
+    Case(
+        "nicknames.crontab",
+        "@wekly /usr/bin/a\n@every 5m /usr/bin/b\n0~59 4 * * * /usr/bin/c\n",
+        ("1:1-1:7 W130", "2:1-2:7 W130"),
+    ),
+    Case(
+        "cron.d/backup",
+        "17 4 * * * root /usr/bin/a\n17 4 * * * /usr/bin/a\n17 4 * * * root\n@daily www-data /usr/bin/b\n",
+        ("2:12-2:22 W136", "3:12-3:16 W136"),
+    ),
+    Case(".github/workflows/clean.yml", _workflow("- cron: '17 4 * * *'", "- cron: 37 5 * * MON-FRI")),
+    Case(
+        ".github/workflows/often.yml",
+        _workflow("- cron: '*/2 * * * *'", "- cron: '0 4 * * *'", "- cron: '@daily'", "- cron: '17 4 * * 7'"),
+        ("3:14-3:25 W131", "4:14-4:15 W132", "5:14-5:20 W130", "6:23-6:24 W130"),
+    ),
+    Case(".github/workflows/star.yml", _workflow("- cron: */15 * * * *"), ("3:13-3:25 W137",)),
+    Case(
+        ".github/workflows/zone.yml",
+        _workflow(
+            "- cron: '30 2 * * *'", "  timezone: Europe/Berlin", '- {cron: "17 4 * * *", timezone: Europe/Berln}'
+        ),
+        ("3:14-3:18 W111", "5:38-5:50 E011"),
+    ),
+    Case(".github/workflows/emoji.yml", _workflow("- {name: 😀, cron: '17 25 * * *'}"), ("3:27-3:29 E003",)),
+    Case(
+        ".github/workflows/quoted.yml",
+        'name: 😀 nightly\n"on":\n  push:\n  schedule:\n    - cron: "17\\x2025 * * *"\n',
+        ("5:13-5:29 E003",),
+    ),
+    Case(".github/workflows/broken.yml", "on:\n  schedule: [\n", ("3:1-3:1 W140",)),
+    Case("k8s/clean.yaml", _cron_job('  schedule: "17 4 * * ?"\n  timeZone: Etc/UTC\n')),
+    Case(
+        "k8s/zone.yaml",
+        _cron_job('  schedule: "CRON_TZ=Europe/Berlin 17 4 * * *"\n')
+        + "---\n"
+        + _cron_job("  schedule: 17 4 * * 7\n  timeZone: EST\n"),
+        ("6:14-6:36 W133", "13:22-13:23 W130", "14:13-14:16 W113"),
+    ),
+    Case(
+        "k8s/list.yaml",
+        "kind: List\napiVersion: v1\nitems:\n  - kind: ConfigMap\n  - kind: CronJob\n    spec:\n      timeZone: Europe/Berlin\n      schedule: 30 2 * * *\n",
+        ("8:17-8:21 W111", "8:17-8:21 W112"),
+    ),
+    Case("k8s/no-zone.yaml", _cron_job("  schedule: 17 4 31 * *\n"), ("6:13-6:24 W114", "6:18-6:20 W105")),
+    Case("k8s/helm.yaml", _cron_job('  schedule: "{{ .Values.schedule }}"\n')),
+    Case("k8s/deployment.yaml", "kind: Deployment\nspec:\n  schedule: 99 99 * * *\n"),
+    Case(
+        "clean.timer",
+        "[Timer]\nOnCalendar=Mon..Fri 09:00\nOnCalendar=\nOnCalendar=*-*-01 04:17:00 UTC\nPersistent=true\n",
+    ),
+    Case(
+        "wrong.timer",
+        "[Unit]\nOnCalendar=nonsense\n[Timer]\nOnCalendar=Fri..Mon 09:00\nOnCalendar=*:0/5 Europe/Berln\nOnCalendar=*-02-30\n",
+        ("4:12-4:20 W161", "5:18-5:30 W161", "6:12-6:19 W101"),
+    ),
+    Case("gap.timer", "[Timer]\nOnCalendar=02:30 Europe/Berlin\n", ("2:12-2:31 W111", "2:12-2:31 W112")),
+    Case(
+        "triggers.json",
+        '[{"id": "a", "expression": "@every 15m {stagger:3m}"}, {"id": "b", "expression": "0 25 * * *"}]\n',
+        ("1:85-1:87 E003",),
+    ),
+    Case(
+        "calls.py",
+        'import chronex\nchronex.parse("17 4 * * *")\nx = "😀"; chronex.parse("0 25 * * *")\nchronex.parse(x)\n',
+        ("3:27-3:29 E003",),
+    ),
+    Case(
+        "alias.py",
+        "from chronex import parse as p\np(r'0 9 * * MNO')\np('0 9 * *' ' MNO')\np('30 1 * * *', tz='America/New_York')\n",
+        ("2:13-2:16 E006", "3:3-3:19 E006", "4:4-4:8 W112"),
+    ),
+    Case("other.py", "from json import loads as parse\nparse('0 25 * * *')  # chronex\n"),
+    Case("compose.yaml", "services:\n  job:\n    schedule: 99 99 * * *\n"),
+    Case("pyproject.toml", '[jobs.a]\nschedule = "99"\n'),
+)

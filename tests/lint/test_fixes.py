@@ -1,0 +1,85 @@
+"""Fixes: every other byte stays, what was fixed is not found again, and a second round changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.lint.document import open_document
+from chronex.lint.fixes import apply_edits, fixed
+from chronex.lint.linter import lint_document
+from tests.lint.golden import CASES, Case
+from tests.lint.linting import assume, codes
+
+WITH_FIXES = [
+    case for case in CASES
+    if any(f.fix and f.fix.is_safe for f in lint_document(open_document(case.path, case.text), assume()).findings)
+]  # fmt: skip
+
+
+def test_many_of_the_golden_files_can_be_fixed() -> None:
+    assert len(WITH_FIXES) >= 12
+
+
+@pytest.mark.parametrize("case", WITH_FIXES, ids=lambda case: case.path)
+def test_a_fixed_file_has_no_safe_fix_left_and_stays_as_it_is(case: Case) -> None:
+    better = fixed(open_document(case.path, case.text), assume())
+    assert not any(f.fix and f.fix.is_safe for f in lint_document(better, assume()).findings)
+    assert fixed(better, assume()).text == better.text
+
+
+@pytest.mark.parametrize("case", WITH_FIXES, ids=lambda case: case.path)
+def test_each_fix_alone_removes_its_finding_and_brings_no_error(case: Case) -> None:
+    document = open_document(case.path, case.text)
+    before = lint_document(document, assume()).findings
+    for finding in before:
+        if finding.fix is None:
+            continue
+        better = document.with_text(apply_edits(document.text, finding.fix.edits))
+        after = lint_document(better, assume()).findings
+        assert sum(f.code == finding.code for f in after) < sum(f.code == finding.code for f in before)
+        assert sum(f.severity == "error" for f in after) <= sum(f.severity == "error" for f in before)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("a.crontab", "17 4 * * *\t/usr/bin/a  # x\r\n@wekly /b\r\n", "17 4 * * *\t/usr/bin/a  # x\r\n@weekly /b\r\n"),
+        ("a.crontab", "17 4 * * * echo $(date +%F)", "17 4 * * * echo $(date +\\%F)\n"),
+        (
+            "chronex.toml",
+            '# 😀\n[jobs.a]\nschedule   =  "0 9 * * MNO"   # keep\nrun = "x"\noverlab="skip"\n',
+            '# 😀\n[jobs.a]\nschedule   =  "0 9 * * MON"   # keep\nrun = "x"\noverlap="skip"\n',
+        ),
+        (
+            ".github/workflows/a.yml",
+            "on:\n  schedule:\n  - cron: */15 * * * * # often\n",
+            'on:\n  schedule:\n  - cron: "*/15 * * * *" # often\n',
+        ),
+        (
+            "k8s.yaml",
+            "kind: CronJob\r\nspec:\r\n    schedule: 'TZ=Asia/Tokyo 17 4 * * *'  # x\r\n    suspend: false\r\n",
+            "kind: CronJob\r\nspec:\r\n    schedule: '17 4 * * *'  # x\r\n    timeZone: Asia/Tokyo\r\n    suspend: false\r\n",
+        ),
+        ("chronex.toml", '# chronex: ignore-file[W111]\n[jobs.a]\nschedule = "17 4 * * *"\nrun = "x"\n',
+         '[jobs.a]\nschedule = "17 4 * * *"\nrun = "x"\n'),
+        ("chronex.toml", '[jobs.a]\nschedule = "17 4 * * *"  # chronex: ignore[W111]\nrun = "x"\n',
+         '[jobs.a]\nschedule = "17 4 * * *"\nrun = "x"\n'),
+    ],
+)  # fmt: skip
+def test_a_fix_changes_nothing_else(path: str, before: str, after: str) -> None:
+    assert fixed(open_document(path, before), assume()).text == after
+    assert [code for code in codes(path, after) if code != "W114"] == []
+
+
+def test_a_fix_that_changes_a_working_schedule_is_left_to_people() -> None:
+    text = "* 4 * * * /usr/bin/a\n"
+    document = open_document("a.crontab", text)
+    finding = lint_document(document, assume()).findings[0]
+    assert (finding.code, finding.fix is not None and finding.fix.is_safe) == ("W104", False)
+    assert fixed(document, assume()).text == text
+
+
+def test_a_byte_order_mark_is_kept_apart() -> None:
+    document = open_document("a.crontab", "\ufeff@wekly /b\n")
+    assert document.has_mark
+    assert fixed(document, assume()).text == "@weekly /b\n"
