@@ -7,7 +7,7 @@ from typing import Any
 
 from chronex.cli.arguments import UsageError
 from chronex.cli.explain import iso
-from chronex.cli.jobs import looked_at
+from chronex.cli.looking import looked_at
 from chronex.cli.terminal import inert, out, paint
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading

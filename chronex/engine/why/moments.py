@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from chronex.engine import keys
 from chronex.engine.ledger import Reading
+from chronex.engine.schedule import timing_of
 from chronex.engine.why.answer import Link, Source, moment, stamp
 from chronex.engine.why.instants import next_of, previous_of
 from chronex.engine.why.versions import Lives
