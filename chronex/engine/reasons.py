@@ -77,7 +77,7 @@ class Cause(StrEnum):
     WILL_RUN = "will_run"
 
 
-_CAUSES = {
+_causes = {
     PAUSED: Cause.PAUSED,
     WINDOW_EXCEEDED: Cause.WINDOW_EXCEEDED,
     UNSCHEDULABLE: Cause.UNSCHEDULABLE,
@@ -102,7 +102,7 @@ _CAUSES = {
 
 def cause_of(reason: str) -> Cause | None:
     """The cause that a recorded reason speaks of; None for words of a command's own ("exit code 3")."""
-    for words, cause in _CAUSES.items():
+    for words, cause in _causes.items():
         if reason == words or reason.startswith((f"{words}:", f"{words} by ")):
             return cause
     return None
@@ -110,7 +110,7 @@ def cause_of(reason: str) -> Cause | None:
 
 def detail_of(reason: str) -> str:
     """What follows the words: the id of the occurrence in the way, or who paused the job."""
-    for words in _CAUSES:
+    for words in _causes:
         for joint in (": ", " by "):
             if reason.startswith(words + joint):
                 return reason[len(words) + len(joint) :]
