@@ -112,12 +112,18 @@ class EmbeddedEngine:
             raise
         self._work = asyncio.get_running_loop().create_task(daemon.run(), name="chronex engine")
 
-    async def stop(self) -> None:
-        """Claim nothing more, ask what runs to end, record it, close. Idempotent; raises what the engine died of."""
+    async def stop(self, *, drain: bool = False) -> None:
+        """Claim nothing more, ask what runs to end (with `drain`: wait until it does), record it, close.
+
+        Idempotent; raises what the engine died of.
+        """
         daemon, work = self._daemon, self._work
         if daemon is None or work is None:
             return
-        daemon.stop()
+        if drain:
+            daemon.drain()
+        else:
+            daemon.stop()
         try:
             await asyncio.shield(work)
         finally:
