@@ -15,7 +15,7 @@ from chronex.engine.clock import Clock
 from chronex.timing.zones import Zone
 from chronex_tui.acting import Acting
 from chronex_tui.actions import ACTIONS, BY_ID, Context, action_for, check_keys, is_available, shell_command
-from chronex_tui.asking import Questions, nominal_text
+from chronex_tui.asking import Questions, run_name
 from chronex_tui.live import Live, Source
 from chronex_tui.looking import Looking
 from chronex_tui.messages import Arrived
@@ -151,13 +151,15 @@ class ChronexApp(App[int]):
         row = state.row(state.job)
         on_runs = state.screen == "runs"
         item = next((item for item in state.runs if item.key == state.run), None) if on_runs and state.run else None
-        is_live = any(live.key == state.run if on_runs else live.key.job == state.job for live in state.snapshot.live)
+        going = state.snapshot.live
+        living = next((one for one in going if (one.key == state.run if on_runs else one.key.job == state.job)), None)
         return Context(
             screen=state.screen,
             job=(state.run.job if on_runs and state.run else state.job or "") if row or item else "",
-            run=nominal_text(state.run) if on_runs else "",
+            run=run_name(state.run) if on_runs and state.run else "",
+            live_run=run_name(living.key) if living else "",
             is_read_only=state.is_read_only,
-            is_live=is_live,
+            is_live=living is not None,
             is_dead=bool(item and item.is_dead),
             is_paused=bool(row and row.is_paused),
             filter=state.filter.text,

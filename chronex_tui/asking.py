@@ -176,6 +176,8 @@ class Questions:
         """The newest lines of what the selection printed; the log view reads more."""
 
 
-def nominal_text(run: RunKey | None) -> str:
-    """The scheduled time of a run as commands take it."""
-    return "" if run is None else f"{local(run.nominal_ms, utc_zone()):%Y-%m-%dT%H:%M:%SZ}"
+def run_name(key: RunKey) -> str:
+    """An occurrence as commands take it: JOB@TIME."""
+    moment = local(key.nominal_ms, utc_zone())
+    millis = f".{key.nominal_ms % 1000:03}" if key.nominal_ms % 1000 else ""
+    return f"{key.job}@{moment:%Y-%m-%dT%H:%M:%S}{millis}Z"
