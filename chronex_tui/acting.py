@@ -10,7 +10,7 @@ from chronex.engine.ledger import Ledger
 from chronex.errors import ChronexError
 from chronex_tui.actions import BY_ID, shell_command
 from chronex_tui.asking import run_name
-from chronex_tui.control import cancel_runs, pause_jobs, replay_dead, replay_runs, resume_jobs, trigger_jobs
+from chronex_tui.control import Told, cancel_runs, pause_jobs, replay_items, resume_jobs, trigger_jobs
 from chronex_tui.messages import Arrived, Done
 from chronex_tui.model.cells import shown
 from chronex_tui.model.runs import state_of, took
@@ -22,7 +22,7 @@ from chronex_tui.screens.menu import LETTERS, Choice, choose
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
 
-Wish = Callable[[Ledger, Asker], str]
+Wish = Callable[[Ledger, Asker], Told]
 _MOST_LISTED = 8
 _REPLAYABLE = ("failed", "failed_stale", "missed", "canceled", "dlq", "skipped", "completed")
 
@@ -46,7 +46,8 @@ class Acting:
 
         def work() -> None:
             try:
-                answer = Done(store.update(lambda tx: wish(Ledger(tx, now), self.asker)), jobs=tuple(jobs))
+                told = store.update(lambda tx: wish(Ledger(tx, now), self.asker))
+                answer = Done(told.text, told.is_refused, tuple(jobs))
             except ChronexError as error:
                 answer = Done(str(error), is_refused=True, jobs=tuple(jobs))
             self.app.post_message(Arrived(answer))
@@ -81,7 +82,7 @@ class Acting:
         if not self.state.snapshot.daemon_lives:
             facts.append(("The daemon is stopped: it starts when a daemon runs again.", "retry"))
 
-        def wish(ledger: Ledger, asker: Asker) -> str:
+        def wish(ledger: Ledger, asker: Asker) -> Told:
             return trigger_jobs(ledger, names, asker)
 
         command = self._command("trigger") if len(names) == 1 else ""
@@ -125,7 +126,7 @@ class Acting:
         keys = [item.key for item in doomed]
         command = self._command("cancel") if len(keys) == 1 else ""
 
-        def wish(ledger: Ledger, asker: Asker) -> str:
+        def wish(ledger: Ledger, asker: Asker) -> Told:
             return cancel_runs(ledger, keys, asker)
 
         jobs = [key.job for key in keys]
@@ -178,11 +179,9 @@ class Acting:
         if live:
             self.app.notify("it still runs; cancel it first, or wait for its end", severity="warning")
             return
-        dead = [item.key for item in items if item.is_dead]
-        others = [item.key for item in items if not item.is_dead]
 
-        def wish(ledger: Ledger, asker: Asker) -> str:
-            return "; ".join(filter(None, (replay_dead(ledger, dead, asker), replay_runs(ledger, others, asker))))
+        def wish(ledger: Ledger, asker: Asker) -> Told:
+            return replay_items(ledger, items, asker)
 
         names = sorted({item.key.job for item in items})
         command = f"chronex replay {run_name(items[0].key)}" if len(items) == 1 else ""
