@@ -23,6 +23,7 @@ from chronex_tui.model.glyphs import Glyphs
 from chronex_tui.model.snapshot import RunKey, Snapshot
 from chronex_tui.model.timeline import Window
 from chronex_tui.model.wording import HOUR
+from chronex_tui.palette import ActionProvider
 from chronex_tui.screens.board import Board
 from chronex_tui.state import State
 from chronex_tui.style import CSS
@@ -54,6 +55,7 @@ class ChronexApp(App[int]):
     CSS = CSS
     TITLE = "chronex"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS = {ActionProvider}  # noqa: RUF012  Textual's own name and shape for it
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"press({key!r})", show=False) for key in dict.fromkeys(action.key for action in ACTIONS)),
         Binding("ctrl+c", "quit", show=False, priority=True),
@@ -72,7 +74,7 @@ class ChronexApp(App[int]):
         self.state = State(glyphs, home, now, is_read_only=wishes.is_read_only)
         self.state.window = Window(now, HOUR)
         self.state.set_filter(wishes.filter)
-        self.state.job = wishes.job or None
+        self.state.job, self.state.run = wishes.job or None, wishes.run
         self.state.clock_zone, self.state.clock_since_ms = wishes.zone, wishes.since_ms
         self.live = Live(source, clock, self._post)
         self.ask = Questions(self)

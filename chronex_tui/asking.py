@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from chronex.timing.zones import utc_zone
 from chronex_tui.messages import (
-    Arrived,
     ClockDrawn,
     DensityDrawn,
     Done,
@@ -197,7 +196,7 @@ class Questions:
             return
         place = self.live.source.path
         title = f"{attempt.job} {attempt.task}, try {attempt.number}"
-        self.live.desk.ask("tail", lambda: self.app.post_message(Arrived(LogRead(title, read_tail(place, attempt)))))
+        self.live.look("tail", lambda: LogRead(title, read_tail(place, attempt)))
 
 
 def run_name(key: RunKey) -> str:

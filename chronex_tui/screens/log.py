@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -138,14 +138,14 @@ class LogScreen(Screen[None]):
 
     def action_scroll(self, by: int) -> None:
         self._stop_following()
-        self.pane.scroll_relative(y=by, animate=False)
+        self.pane.scroll_relative(y=by, animate=False, force=True)
 
     def action_page(self, by: int) -> None:
         self.action_scroll(by * max(self.pane.size.height - 2, 1))
 
     def action_end(self, to: int) -> None:
         self._stop_following()
-        self.pane.scroll_to(y=0 if to == 0 else self.pane.rows, animate=False)
+        self.pane.scroll_to(y=0 if to == 0 else self.pane.rows, animate=False, force=True)
 
     def action_search(self) -> None:
         box = self.query_one("#filter", Input)
@@ -210,4 +210,4 @@ class LogScreen(Screen[None]):
 
 def shown_log(app: ChronexApp) -> LogScreen | None:
     """The log that is open, if one is."""
-    return cast("LogScreen", app.screen) if isinstance(app.screen, LogScreen) else None
+    return app.screen if isinstance(app.screen, LogScreen) else None

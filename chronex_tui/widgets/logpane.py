@@ -43,7 +43,7 @@ class LogPane(ScrollView, can_focus=True):
         longest = cells if self.wraps else max((len(line) for line in self.lines[-2000:]), default=0) * 2
         self.virtual_size = Size(max(cells, min(longest, 4000)), self.rows)
         if self.follows:
-            self.scroll_to(y=max(self.rows - self.scrollable_content_region.height, 0), animate=False)
+            self.scroll_to(y=max(self.rows - self.scrollable_content_region.height, 0), animate=False, force=True)
         self.refresh()
 
     def on_resize(self) -> None:
@@ -60,7 +60,7 @@ class LogPane(ScrollView, can_focus=True):
         row = line
         if self._pieces is not None:
             row = next((number for number, (owner, _) in enumerate(self._pieces) if owner >= line), 0)
-        self.scroll_to(y=max(row - 2, 0), animate=False)
+        self.scroll_to(y=max(row - 2, 0), animate=False, force=True)
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
