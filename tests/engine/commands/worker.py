@@ -122,4 +122,7 @@ def _ask(random: Random, asker: Asker, store: LmdbStore, clock: LmdbStore) -> No
 
 if __name__ == "__main__":
     role, where, *numbers = sys.argv[1:]
-    {"engine": engine, "people": people}[role](Path(where), *map(int, numbers))
+    if role == "engine":
+        engine(Path(where), int(numbers[0]))
+    else:
+        people(Path(where), int(numbers[0]), int(numbers[1]))
