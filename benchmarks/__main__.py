@@ -11,6 +11,7 @@ from time import perf_counter
 
 from benchmarks import decision, expression, startup, store
 from benchmarks import run as attempts
+from benchmarks import verify as formal_model
 from benchmarks.measure import FULL, TINY, Row, Size, show
 
 Topic = tuple[Callable[[Size], Iterator[Row]], Callable[[], list[str]]]
@@ -20,6 +21,7 @@ TOPICS: dict[str, Topic] = {
     "decision": (decision.run, decision.notes),
     "store": (store.run, store.notes),
     "run": (attempts.run, attempts.notes),
+    "verify": (formal_model.run, formal_model.notes),
 }
 
 

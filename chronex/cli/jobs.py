@@ -1,4 +1,4 @@
-"""apply, run, list and history: the job file, the store, and the daemon between them."""
+"""apply and run: the job file, the store, and the daemon between them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,23 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
 from chronex.cli.arguments import UsageError, host_zone
 from chronex.cli.explain import iso_utc
 from chronex.cli.places import job_file_path, store_path
-from chronex.cli.terminal import err, inert, out
+from chronex.cli.terminal import err, inert
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
-from chronex.engine.ledger import Reading
-from chronex.engine.update import apply_jobs
 from chronex.errors import StoreInUseError
 from chronex.expr.durations import parse_duration
-from chronex.model.records import Job, Occurrence
+from chronex.model.records import Job
 from chronex.timing import read
-from chronex_store import LmdbStore
 
 IN_USE = 75
 _MOST_BYTES = 1 << 20
-T = TypeVar("T")
 
 
 def load(path: Path) -> JobFile:
@@ -40,7 +36,11 @@ def load(path: Path) -> JobFile:
     reader = read_triggers if path.suffix == ".json" else read_job_file
     found = reader(data, str(path), host_zone().zone.name)
     now = wall_ms()
-    return dataclasses.replace(found, jobs=tuple(_absolute(job, now) for job in found.jobs))
+    jobs = tuple(_absolute(job, now) for job in found.jobs)
+    if path.suffix == ".json":
+        # Trigger definitions own what they brought, wherever they are applied from.
+        jobs = tuple(replace(job, source=str(path.resolve())) for job in jobs)
+    return dataclasses.replace(found, jobs=jobs)
 
 
 def _absolute(job: Job, now_ms: int) -> Job:
@@ -48,7 +48,7 @@ def _absolute(job: Job, now_ms: int) -> Job:
     meaning = read(job.schedule, job.dialect).meaning
     if meaning is None or not meaning.is_relative:
         return job
-    return replace(job, schedule=str(meaning.resolved(now_ms)))
+    return replace(job, schedule=str(meaning.resolved(now_ms)), written=job.schedule)
 
 
 def load_or_tell(config: str | None) -> JobFile | None:
@@ -60,19 +60,7 @@ def load_or_tell(config: str | None) -> JobFile | None:
         return None
 
 
-def run_apply(file: str | None, store: str | None) -> int:
-    """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
-    found = load_or_tell(file)
-    if found is None:
-        return 2
-    _warn(found)
-    with LmdbStore.open(store_path(store, os.environ)) as opened:
-        for change in apply_jobs(opened, found.jobs, wall_ms(), actor="apply"):
-            out(f"{change.change.value:10} {change.job}")
-    return 0
-
-
-def _warn(found: JobFile) -> None:
+def warn(found: JobFile) -> None:
     for warning in found.warnings:
         err(inert(str(warning)))
 
@@ -80,6 +68,7 @@ def _warn(found: JobFile) -> None:
 def run_daemon(config: str | None, store: str | None, *, once: bool, duration: str | None, log_format: str) -> int:
     """Apply the job file where there is one, and run until stopped; 75 when another daemon holds the store."""
     from chronex.daemon.headless import run_headless
+    from chronex.daemon.reloading import Reread
 
     seconds = _seconds(duration)
     path = job_file_path(config, os.environ)
@@ -88,9 +77,10 @@ def run_daemon(config: str | None, store: str | None, *, once: bool, duration: s
         return 2
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
+    file = Reread(path.absolute(), lambda: load(path)) if found is not None else None
     try:
         return run_headless(
-            store_path(store, os.environ), jobs, settings, _teller(log_format), once=once, seconds=seconds
+            store_path(store, os.environ), jobs, settings, _teller(log_format), once=once, seconds=seconds, file=file
         )
     except StoreInUseError as error:
         err(f"chronex: {error}")
@@ -123,76 +113,3 @@ def _value(name: str, value: Any) -> str:
         return iso_utc(value)
     text = str(value)
     return json.dumps(text) if " " in text else text
-
-
-def looked_at(store: str | None, fn: Callable[[Reading], T]) -> T:
-    """Read a store that must be there; looking never makes one."""
-    with LmdbStore.open(store_path(store, os.environ), create=False) as opened:
-        return opened.view(lambda tx: fn(Reading(tx)))
-
-
-def run_list(store: str | None, form: str) -> int:
-    jobs = looked_at(store, lambda reading: reading.jobs(limit=1_000_000))
-    rows = [_job_row(job) for job in jobs]
-    if form == "json":
-        out(json.dumps(rows, indent=2))
-        return 0
-    if not rows:
-        out("no jobs yet; write a chronex.toml and run: chronex apply")
-    for row in rows:
-        out(f"{row['id']:24} {row['next'] or 'never':26} {row['state']:9} {inert(row['schedule'])}")
-    return 0
-
-
-def _job_row(job: Job) -> dict[str, Any]:
-    state = "disabled" if not job.enabled else "paused" if job.paused else "active"
-    counters = job.counters
-    return {
-        "id": job.id,
-        "schedule": job.schedule,
-        "timezone": job.timezone,
-        "state": state,
-        "version": job.version,
-        "next": None if job.next_ms is None else iso_utc(job.next_ms),
-        "fired": counters.fired,
-        "completed": counters.completed,
-        "failed": counters.failed,
-        "skipped": counters.skipped,
-        "missed": counters.missed,
-    }
-
-
-def run_history(job: str | None, count: int, store: str | None, form: str) -> int:
-    def find(reading: Reading) -> list[Occurrence]:
-        if job is None:
-            return reading.finished(limit=count)
-        if reading.job(job) is None and not reading.occurrences(job, limit=1):
-            raise UsageError(f"no job {job!r}; chronex list shows them")
-        return reading.occurrences(job, limit=count)
-
-    rows = [_occurrence_row(occurrence) for occurrence in looked_at(store, find)]
-    if form == "json":
-        out(json.dumps(rows, indent=2))
-        return 0
-    for row in rows:
-        line = f"{row['nominal']:26} {row['job']:24} {row['state']:12} {row['reason']}"
-        out(inert(line.rstrip()))
-    return 0
-
-
-def _occurrence_row(occurrence: Occurrence) -> dict[str, Any]:
-    def stamp(ms: int | None) -> str | None:
-        return None if ms is None else iso_utc(ms)
-
-    return {
-        "id": occurrence.id,
-        "job": occurrence.job,
-        "nominal": stamp(occurrence.nominal_ms),
-        "due": stamp(occurrence.due_ms),
-        "started": stamp(occurrence.started_ms),
-        "ended": stamp(occurrence.finished_ms),
-        "state": occurrence.state.value,
-        "reason": occurrence.reason,
-        "recovery": occurrence.recovery,
-        "version": occurrence.version,
-    }

@@ -127,7 +127,8 @@ class Attempts:
 
     def _hooks(self, attempt: Attempt) -> Hooks:
         async def record(started: Started) -> None:
-            update = self.engine.started(attempt, started.process, started.log_name, started.started_ms)
+            limit = self.settings.logs.max_bytes
+            update = self.engine.started(attempt, started.process, started.log_name, started.started_ms, limit)
             await self.store.update_async(update, essential=True)
             # Told when it is on record: from here on a successor would find the process.
             self.tell("attempt started", names(attempt))

@@ -24,6 +24,7 @@ from chronex.timing import read
 # Further back than this a row does not look for the last end behind what is still open.
 _OPEN_AT_MOST = 8
 _ALL_JOBS = 1_000_000
+_MOST_TRIED = 10_000
 _OPTIONS = re.compile(r"[{<].*[}>]", re.DOTALL)
 
 
@@ -202,10 +203,11 @@ class _NoChance:
 _NO_CHANCE = _NoChance()
 
 
-def rows_of(reading: Reading, now_ms: int) -> list[Row]:
-    """Every job of the store, by name."""
+def rows_of(reading: Reading, now_ms: int, jobs: Iterable[Job] | None = None) -> list[Row]:
+    """The rows of these jobs; where none are named, of every job of the store, by name."""
     going = _Open(reading)
-    return [_row(reading, job, going, now_ms) for job in reading.jobs(limit=_ALL_JOBS)]
+    wanted = reading.jobs(limit=_ALL_JOBS) if jobs is None else jobs
+    return [_row(reading, job, going, now_ms) for job in wanted]
 
 
 def row_of(reading: Reading, job: Job, now_ms: int) -> Row:
@@ -280,16 +282,35 @@ def next_run(reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = (
 
     None for a job that is disabled, done, or paused until someone resumes it.
     """
-    is_paused = job.is_paused_at(now_ms)
-    if pending and job.enabled and not is_paused:
-        drawn = [_drawn(o) for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
-        return min(drawn, key=lambda run: run.due_ms, default=None)
-    if not job.enabled or job.next_ms is None or (is_paused and job.paused_until_ms is None):
+    if not job.enabled:
         return None
-    nominal: int | None = job.next_ms + lead_ms(job)
-    if is_paused and job.paused_until_ms is not None and job.next_ms < job.paused_until_ms:
-        nominal = schedule_of(job).next(job.paused_until_ms + lead_ms(job) - 1)
-    return None if nominal is None else planned(job, nominal)
+    not_before = job.paused_until_ms if job.is_paused_at(now_ms) else None
+    if job.is_paused_at(now_ms) and not_before is None:
+        return None
+    if pending:
+        found = [_drawn(o) for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
+        drawn = [run for run in found if not_before is None or run.due_ms >= not_before]
+        if drawn:
+            return min(drawn, key=lambda run: run.due_ms)
+    if job.next_ms is None:
+        return None
+    first = planned(job, job.next_ms + lead_ms(job))
+    return first if not_before is None or first.due_ms >= not_before else _first_due_at(job, first, not_before)
+
+
+def _first_due_at(job: Job, first: NextRun, not_before: int) -> NextRun | None:
+    """What a pause holds is judged by when it is due, which is not the order of the nominal times alone."""
+    schedule = schedule_of(job)
+    widest = first.due_ms - first.nominal_ms if job.spread is None else job.spread.duration_ms
+    nominal = schedule.next(max(first.nominal_ms, not_before - max(widest, 0) - 1))
+    for _ in range(_MOST_TRIED):
+        if nominal is None:
+            return None
+        run = planned(job, nominal)
+        if run.due_ms >= not_before:
+            return run
+        nominal = schedule.next(nominal)
+    return None
 
 
 def _drawn(occurrence: Occurrence) -> NextRun:

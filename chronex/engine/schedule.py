@@ -98,6 +98,11 @@ def _schedule_of(job: Job) -> Schedule:
     return ExpressionSchedule(timing, job.anchor_ms)
 
 
+def timing_of(job: Job) -> Occurrences | None:
+    """The job's instants as the timing layer knows them: zone, pattern, clock changes; None for a custom schedule."""
+    return None if job.dialect == CUSTOM else _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+
+
 def options_of(job: Job) -> Options:
     if job.dialect == CUSTOM:
         return _NO_OPTIONS

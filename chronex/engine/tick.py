@@ -60,7 +60,7 @@ class Engine:
         return self.store.update(decide)
 
     def started(
-        self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int
+        self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0
     ) -> UpdateFn[None]:
         """An update that records who runs the attempt, so that a successor can find or mourn it."""
 
@@ -68,7 +68,8 @@ class Engine:
             ledger = Ledger(tx, now_ms)
             found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
             if found is not None and found.epoch == attempt.epoch:
-                ledger.put(replace(found, process=process, log_path=log_path, started_ms=now_ms))
+                kept = {"log_path": log_path, "log_limit": log_limit}
+                ledger.put(replace(found, process=process, started_ms=now_ms, **kept))
 
         return record
 

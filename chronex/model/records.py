@@ -99,6 +99,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     tags: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
     source: str = ""
+    written: str = ""  # the schedule as the job file has it, where that counts from the moment it was applied
     version: int = 1
     enabled: bool = True
     paused: bool = False
@@ -253,6 +254,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True, kw_only=True):
     signal: int | None = None
     error: str = ""
     log_path: str = ""
+    log_limit: int = 0  # of its log in bytes: where the head ends while it is written; 0 where it was not told
     log_bytes: int = 0
     log_dropped: int = 0
     created_ms: int = 0

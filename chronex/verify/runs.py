@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
 
 from chronex.verify.due import DueInstants
 from chronex.verify.verdicts import Line
 
 # Instants whose fate is remembered per job, to see when one is told twice.
 MOST_ANSWERED = 2_000
+UNSTARTED = frozenset({"OccurrenceSkipped", "OccurrenceMissed", "OccurrenceCanceled"})
 
 
 class RunTrace:
@@ -44,13 +46,13 @@ class JobTrace:
     """A job: is it registered, by which policies, what runs, what was answered."""
 
     __slots__ = (
-        "_answered", "due", "is_known", "last_start", "no_bursts", "open", "overlap", "queued", "removed", "retry_ms",
+        "_answered", "due", "is_known", "last_start", "no_bursts", "open", "queued", "removed", "retry_ms", "told",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.is_known = False  # the trace has the event that brought it here
         self.removed: Line | None = None
-        self.overlap = ""
+        self.told: dict[str, Any] = {}
         self.no_bursts = False
         self.retry_ms: int | None = None
         self.due: DueInstants | None = None
@@ -64,6 +66,11 @@ class JobTrace:
         self.queued.pop(nominal_ms, None)
         if len(self._answered) > MOST_ANSWERED:
             self._answered.popitem(last=False)
+
+    def forget_unstarted(self) -> None:
+        """An update may want again what an earlier one withdrew."""
+        started = {nominal: line for nominal, line in self._answered.items() if line[1].name not in UNSTARTED}
+        self._answered = OrderedDict(started)
 
     def answered(self, nominal_ms: int) -> Line | None:
         return self._answered.get(nominal_ms)

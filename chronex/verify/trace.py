@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from chronex.engine import journal
+from chronex.engine.jobfile import Property
 from chronex.engine.ledger import Reading
 from chronex.engine.ports import ReadTransaction, Store
 from chronex.engine.update import told_of
 from chronex.model.records import Event, Job
 from chronex.verify.lags import LagSummary
 from chronex.verify.monitor import Monitor
+from chronex.verify.rule_monitor import RuleMonitor
 from chronex.verify.verdicts import Line, PropertyResult, Verdict, stamp
 
 # A page is decoded inside a read transaction, which should not last: this many take about 20 ms.
@@ -69,8 +71,11 @@ class Report:
 class Verifier:
     """Fed the lines of one journal in order, as they come. `job` leaves out the events of all other jobs."""
 
-    def __init__(self, *, job: str | None = None, since_ms: int | None = None) -> None:
+    def __init__(
+        self, *, job: str | None = None, since_ms: int | None = None, properties: Iterable[Property] = ()
+    ) -> None:
         self._job, self._since_ms = job, since_ms
+        self._own = [RuleMonitor(own, since_ms) for own in properties]
         self._monitor: Monitor | None = None
         self._known: dict[str, dict[str, Any]] = {}
         self._first: Line | None = None
@@ -98,6 +103,8 @@ class Verifier:
                 self._miss(monitor)
             elif self._job is None or not event.job or event.job == self._job:
                 monitor.feed(line)
+                for own in self._own:
+                    own.feed(line)
 
     def _begin(self, line: Line) -> Monitor:
         self._first = line
@@ -110,12 +117,15 @@ class Verifier:
     def _miss(self, monitor: Monitor) -> None:
         self._gaps += 1
         monitor.world.forget()
+        for own in self._own:
+            own.forget()
 
     def report(self) -> Report:
         monitor = self._monitor or Monitor(is_complete=True)
         is_complete = self._first is None or (self._first[0] == 1 and not self._gaps)
         coverage = Coverage(self._events, self._first, self._last, is_complete, self._gaps)
-        return Report(coverage, tuple(monitor.results()), monitor.lags())
+        results = (*monitor.results(), *(own.result() for own in self._own))
+        return Report(coverage, results, monitor.lags())
 
 
 def follow(store: Store, verifier: Verifier) -> int:
@@ -129,16 +139,18 @@ def follow(store: Store, verifier: Verifier) -> int:
     return count
 
 
-def verify_store(store: Store, *, job: str | None = None, since_ms: int | None = None) -> Report:
+def verify_store(
+    store: Store, *, job: str | None = None, since_ms: int | None = None, properties: Iterable[Property] = ()
+) -> Report:
     """The verdict on a store's whole journal."""
-    verifier = Verifier(job=job, since_ms=since_ms)
+    verifier = Verifier(job=job, since_ms=since_ms, properties=properties)
     follow(store, verifier)
     return verifier.report()
 
 
-def verify_events(events: Iterable[Event], first: int = 1) -> Report:
+def verify_events(events: Iterable[Event], first: int = 1, properties: Iterable[Property] = ()) -> Report:
     """The verdict on a trace given as events."""
-    verifier = Verifier()
+    verifier = Verifier(properties=properties)
     verifier.feed(list(enumerate(events, first)))
     return verifier.report()
 

@@ -16,7 +16,7 @@ from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 
 EXPRESSION_COMMANDS = ["explain", "next", "lint", "fmt", "lsp", "version"]
-STORE_COMMANDS = ["doctor", "backup", "restore"]  # in this order the examples build on each other
+STORE_COMMANDS = ["verify", "doctor", "backup", "restore"]  # in this order the examples build on each other
 COMMANDS = [*EXPRESSION_COMMANDS, *STORE_COMMANDS]
 
 
@@ -36,11 +36,12 @@ def test_the_example_in_each_help_runs(chronex: Chronex, command: str) -> None:
 def test_the_examples_of_the_store_commands_run(
     chronex: Chronex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    examples = [example_of(chronex, command) for command in STORE_COMMANDS]
     monkeypatch.chdir(tmp_path)
     store = tmp_path / "store"
     LmdbStore.open(store).close()
-    for command in STORE_COMMANDS:
-        done = chronex(*example_of(chronex, command), CHRONEX_STORE=str(store), PYTHONPATH=os.pathsep.join(sys.path))
+    for example in examples:
+        done = chronex(*example, CHRONEX_STORE=str(store), PYTHONPATH=os.pathsep.join(sys.path))
         assert done.code == 0, done.err
 
 

@@ -1,4 +1,4 @@
-"""Commands on jobs: init, apply, run, list, history."""
+"""Commands on jobs: init, apply, run, list, show, history, logs."""
 
 # Annotations are values here, not text: typer would evaluate each one again at every start.
 
@@ -23,19 +23,6 @@ def init(
     raise typer.Exit(write_starter(Path(config), force))
 
 
-def apply(
-    file: Annotated[str | None, typer.Argument(help="The job file (default: as for run).", metavar="FILE")] = None,
-    store: StorePath = None,
-) -> None:
-    """Bring the jobs of the store to what the job file says. Exit 2: the file has a mistake, nothing changed.
-
-    Example: chronex apply chronex.toml
-    """
-    from chronex.cli.jobs import run_apply
-
-    raise typer.Exit(run_apply(file, store))
-
-
 def run(
     config: Config = None,
     store: StorePath = None,
@@ -55,30 +42,81 @@ def run(
     raise typer.Exit(run_daemon(config, store, once=once, duration=duration, log_format=log_format))
 
 
-def list_jobs(store: StorePath = None, form: Form = "text") -> None:
-    """List the jobs of the store and when each runs next.
+def list_jobs(
+    store: StorePath = None,
+    form: Annotated[str, typer.Option("--format", help="text, json or names.", metavar="FORMAT")] = "text",
+    wanted: Annotated[
+        str, typer.Option("--filter", help="Only jobs that fit: text, state:failed, tag:etl, next<1h, -not.")
+    ] = "",
+) -> None:
+    """List the jobs: how each one is, when it runs next, and how its last run ended.
 
-    Example: chronex list
+    Example: chronex list --filter "state:failed tag:nightly"
     """
     from chronex.cli.expressions import choose
-    from chronex.cli.jobs import run_list
+    from chronex.cli.listing import run_list
+
+    choose("--format", form, ("text", "json", "names"))
+    raise typer.Exit(run_list(store, form, wanted))
+
+
+def show(
+    job: Annotated[str, typer.Argument(help="The job.", metavar="JOB")],
+    store: StorePath = None,
+    form: Form = "text",
+) -> None:
+    """Show one job in full: its next runs, its tasks, the policies that hold, and how it has been.
+
+    Example: chronex show backup
+    """
+    from chronex.cli.expressions import choose
+    from chronex.cli.show import run_show
 
     choose("--format", form, ("text", "json"))
-    raise typer.Exit(run_list(store, form))
+    raise typer.Exit(run_show(job, store, form))
 
 
 def history(
     job: Annotated[str | None, typer.Argument(help="Only this job.", metavar="JOB")] = None,
     count: Annotated[int, typer.Option("-n", "--count", help="How many.", min=1, max=100_000)] = 20,
+    states: Annotated[
+        list[str] | None, typer.Option("--state", help="Only these: failed, missed, …; may be repeated.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Nothing older: 2h, 3d, or an ISO 8601 time.", metavar="TIME")
+    ] = None,
     store: StorePath = None,
     form: Form = "text",
 ) -> None:
     """Show what became of past occurrences, newest first, each with its reason.
 
-    Example: chronex history -n 5
+    Example: chronex history --state failed --since 2d
     """
     from chronex.cli.expressions import choose
-    from chronex.cli.jobs import run_history
+    from chronex.cli.history import run_history
 
     choose("--format", form, ("text", "json"))
-    raise typer.Exit(run_history(job, count, store, form))
+    raise typer.Exit(run_history(job, count, states or [], since, store, form))
+
+
+def logs(
+    what: Annotated[
+        str, typer.Argument(help="A job (its last run), or an id of history, of which the beginning is enough.")
+    ],
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the attempt is over.")] = False,
+    lines: Annotated[int | None, typer.Option("-n", "--lines", help="Only the last lines.", min=0)] = None,
+    task: Annotated[str | None, typer.Option(help="Only of this task.", metavar="TASK")] = None,
+    attempt: Annotated[int | None, typer.Option(help="Only of the attempt with this number.", min=1)] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Bytes as they are, escape sequences too.")] = False,
+    store: StorePath = None,
+    form: Form = "text",
+) -> None:
+    """Show what attempts have written. Control characters are shown as a mark and never reach your terminal.
+
+    Example: chronex logs backup -f
+    """
+    from chronex.cli.expressions import choose
+    from chronex.cli.logs import Asked, run_logs
+
+    choose("--format", form, ("text", "json"))
+    raise typer.Exit(run_logs(Asked(what, task, attempt, lines, raw), store, form, follow=follow))

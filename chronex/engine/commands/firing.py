@@ -18,7 +18,7 @@ from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import schedule_of
-from chronex.errors import NotPossibleError
+from chronex.errors import CustomScheduleError, NotPossibleError
 from chronex.model.records import Event, Idempotency, Job, Occurrence
 from chronex.model.states import OccurrenceState, is_final
 
@@ -145,14 +145,17 @@ def _manual(ledger: Ledger, job: Job, asker: Asker) -> Occurrence:
 def _free_instant(ledger: Ledger, job: Job) -> int:
     """The first millisecond from now on that is no occurrence's and not the schedule's, nor a whole second's:
     a schedule that is applied later may fire on any of those."""
-    schedule, candidate = schedule_of(job), ledger.now_ms
-    while (
-        candidate % 1000 == 0
-        or ledger.occurrence(job.id, candidate) is not None
-        or schedule.next(candidate - 1) == candidate
-    ):
+    candidate = ledger.now_ms
+    while candidate % 1000 == 0 or ledger.occurrence(job.id, candidate) is not None or _is_scheduled(job, candidate):
         candidate += 1
     return candidate
+
+
+def _is_scheduled(job: Job, ms: int) -> bool:
+    try:
+        return schedule_of(job).next(ms - 1) == ms
+    except CustomScheduleError:
+        return False  # a schedule of another program: only that one can tell
 
 
 def _checked(parameters: Mapping[str, str]) -> dict[str, str]:

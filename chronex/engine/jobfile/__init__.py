@@ -7,6 +7,7 @@ docs/job-file.md lists the keys.
 from __future__ import annotations
 
 from chronex.engine.jobfile.problems import JobFileError, Problem
+from chronex.engine.jobfile.properties import Property
 from chronex.engine.jobfile.reader import JobFile, read_job_file, read_triggers
 from chronex.engine.jobfile.settings import Address, HistorySettings, LogSettings, SchedulerSettings
 from chronex.engine.jobfile.starter import STARTER
@@ -19,6 +20,7 @@ __all__ = [
     "JobFileError",
     "LogSettings",
     "Problem",
+    "Property",
     "SchedulerSettings",
     "read_job_file",
     "read_triggers",

@@ -26,6 +26,7 @@ TITLES = {
     "J022": "not an address",
     "J023": "too large for the store",
     "J024": "keys that do not go together",
+    "J025": "not a rule",
     "J101": "a setting that another one overrides",
 }
 

@@ -10,6 +10,7 @@ from chronex.engine.jobfile.document import open_json, open_toml
 from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
 from chronex.engine.jobfile.jobs import JOB, Defaults, build_job, check_case, read_defaults, read_jobs
 from chronex.engine.jobfile.problems import JobFileError, Problem
+from chronex.engine.jobfile.properties import Property, read_properties
 from chronex.engine.jobfile.settings import SchedulerSettings, scheduler
 from chronex.engine.jobfile.values import name
 from chronex.errors import UnknownZoneError
@@ -28,6 +29,7 @@ class JobFile:
     path: str
     settings: SchedulerSettings
     jobs: tuple[Job, ...]
+    properties: tuple[Property, ...] = ()
     warnings: tuple[Problem, ...] = field(default=())
 
     def job(self, job_id: str) -> Job | None:
@@ -44,15 +46,18 @@ def read_triggers(text: str | bytes, path: str, host_zone: str) -> JobFile:
     return _read(open_json(text, path, host_zone), _json_file)
 
 
-def _read(root: Entry, read: Callable[[Entry], tuple[SchedulerSettings, tuple[Job, ...]]]) -> JobFile:
+Content = tuple[SchedulerSettings, tuple[Job, ...], tuple[Property, ...]]
+
+
+def _read(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
     sheet = root.sheet
     try:
-        settings, jobs = read(root)
+        settings, jobs, properties = read(root)
     except (RefusedError, TooManyProblemsError):
-        settings, jobs = SchedulerSettings(), ()
+        settings, jobs, properties = SchedulerSettings(), (), ()
     if sheet.problems:
         raise JobFileError(_in_order(sheet.problems))
-    return JobFile(sheet.path, settings, jobs, tuple(_in_order(sheet.warnings)))
+    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)))
 
 
 def _in_order(problems: list[Problem]) -> list[Problem]:
@@ -66,10 +71,10 @@ def _kept(entry: Entry) -> Entry:
     return entry
 
 
-TOP_LEVEL: dict[str, Reader] = {"scheduler": _kept, "defaults": _kept, "jobs": _kept}
+TOP_LEVEL: dict[str, Reader] = {"scheduler": _kept, "defaults": _kept, "jobs": _kept, "verify": _kept}
 
 
-def _toml_file(root: Entry) -> tuple[SchedulerSettings, tuple[Job, ...]]:
+def _toml_file(root: Entry) -> Content:
     tables: dict[str, Entry] = read_table(root, TOP_LEVEL)
     settings = SchedulerSettings(timezone=root.sheet.host_zone)
     if "scheduler" in tables:
@@ -79,7 +84,10 @@ def _toml_file(root: Entry) -> tuple[SchedulerSettings, tuple[Job, ...]]:
     if "defaults" in tables:
         defaults = _unless_refused(read_defaults, tables["defaults"], defaults)
     jobs = read_jobs(tables["jobs"], defaults, zone) if "jobs" in tables else ()
-    return settings, jobs
+    properties: tuple[Property, ...] = ()
+    if "verify" in tables:
+        properties = _unless_refused(read_properties, tables["verify"], properties)
+    return settings, jobs, properties
 
 
 def _unless_refused(read: Callable[[Entry], Value], entry: Entry, otherwise: Value) -> Value:
@@ -109,7 +117,7 @@ TRIGGER: dict[str, Reader] = {
 }
 
 
-def _json_file(root: Entry) -> tuple[SchedulerSettings, tuple[Job, ...]]:
+def _json_file(root: Entry) -> Content:
     zone = _known_zone(root.sheet, root.sheet.host_zone)
     if not isinstance(root.value, dict | list):
         root.refuse_type("a trigger definition or a list of them", '{ "id": "…", "expression": "…" }')
@@ -120,7 +128,7 @@ def _json_file(root: Entry) -> tuple[SchedulerSettings, tuple[Job, ...]]:
             jobs.append(_trigger(entry, known, zone))
         except RefusedError:
             continue
-    return SchedulerSettings(timezone=root.sheet.host_zone), tuple(jobs)
+    return SchedulerSettings(timezone=root.sheet.host_zone), tuple(jobs), ()
 
 
 def _trigger(entry: Entry, known: dict[str, str], zone: str) -> Job:

@@ -10,6 +10,7 @@ import pytest
 from chronex.engine.jobfile import read_job_file, read_triggers
 from chronex.engine.jobfile.jobs import DEFAULTS, JOB, TASK
 from chronex.engine.jobfile.policies import DST, RECOVERY, RETRY
+from chronex.engine.jobfile.properties import PROPERTY
 from chronex.engine.jobfile.reader import TRIGGER
 from chronex.engine.jobfile.settings import HISTORY, LOGS, SCHEDULER
 from chronex.engine.jobfile.spreads import SPREAD
@@ -28,6 +29,7 @@ SECTIONS = {
     "dst": set(DST),
     "[jobs.NAME]": set(JOB) - set(DEFAULTS),
     "[[jobs.NAME.tasks]]": set(TASK),
+    "[[verify.property]]": set(PROPERTY),
     "trigger": set(TRIGGER) - set(JOB),
 }
 

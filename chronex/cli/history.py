@@ -1,0 +1,178 @@
+"""`chronex history`: what became of every instant, also of those that did not run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from chronex.cli.arguments import UsageError
+from chronex.cli.looking import columns, cut, looked_at, padded, print_json, shown_zone, since_ms, stamp
+from chronex.cli.terminal import out, paint, width
+from chronex.engine import keys
+from chronex.engine.commands.naming import job_named
+from chronex.engine.ledger import Reading
+from chronex.engine.wording import length, sortable
+from chronex.errors import ChronexError
+from chronex.expr.suggest import nearest
+from chronex.model.records import Attempt, Occurrence
+from chronex.model.states import OccurrenceState
+
+_PAGE = 500
+# A filter that matches nothing must not read a history of millions to the end.
+_MOST_SEARCHED = 200_000
+COLOURS = {
+    OccurrenceState.COMPLETED: "green",
+    OccurrenceState.FAILED: "red",
+    OccurrenceState.FAILED_STALE: "red",
+    OccurrenceState.RUNNING: "cyan",
+    OccurrenceState.QUEUED: "yellow",
+}
+
+
+class Wanted(NamedTuple):
+    job: str | None
+    most: int
+    states: frozenset[OccurrenceState]
+    since_ms: int | None
+
+    def takes(self, occurrence: Occurrence) -> bool:
+        return not self.states or occurrence.state in self.states
+
+
+def run_history(
+    job: str | None, count: int, states: list[str], since: str | None, store: str | None, form: str
+) -> int:
+    wanted = Wanted(job, count, _states(states), since_ms(since))
+    if form == "json":
+        print_json(looked_at(store, lambda reading: [occurrence_json(reading, o) for o in _found(reading, wanted)]))
+        return 0
+    found = looked_at(store, lambda reading: list(_found(reading, wanted)))
+    _print_table(found)
+    if not found:
+        out("nothing in the history" + (" fits" if states or since else " yet"))
+    return 0
+
+
+def _states(texts: list[str]) -> frozenset[OccurrenceState]:
+    known = [state.value for state in OccurrenceState]
+    for text in texts:
+        if text not in known:
+            meant = nearest(text, known)
+            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
+            raise UsageError(f"--state: no state {text!r}; {hint}")
+    return frozenset(OccurrenceState(text) for text in texts)
+
+
+def _found(reading: Reading, wanted: Wanted) -> Iterator[Occurrence]:
+    left = wanted.most
+    for occurrence in _candidates(reading, wanted):
+        if left == 0:
+            return
+        if wanted.takes(occurrence):
+            left -= 1
+            yield occurrence
+
+
+def _candidates(reading: Reading, wanted: Wanted) -> Iterator[Occurrence]:
+    """Newest first: of one job by its nominal time; of all jobs what runs, then what ended, by its end."""
+    if wanted.job is not None:
+        yield from _of_job(reading, wanted.job, wanted.since_ms)
+        return
+    yield from sorted(reading.active(), key=lambda o: -(o.started_ms or 0))
+    after: bytes | None = None
+    for _ in range(_MOST_SEARCHED // _PAGE):
+        rows = reading.tx.scan(keys.FINISHED, after, _PAGE, reverse=True)
+        for index, _empty in rows:
+            if wanted.since_ms is not None and keys.instant_of(index) < wanted.since_ms:
+                return
+            occurrence = reading.get(keys.record_of(index), Occurrence)
+            if occurrence is not None:
+                yield occurrence
+        if len(rows) < _PAGE:
+            return
+        after = rows[-1][0]
+
+
+def _of_job(reading: Reading, job: str, since: int | None) -> Iterator[Occurrence]:
+    before: int | None = None
+    if not _has_history(reading, job):
+        job_named(reading, job)
+    for _ in range(_MOST_SEARCHED // _PAGE):
+        page = reading.occurrences(job, before, _PAGE)
+        for occurrence in page:
+            if since is not None and occurrence.nominal_ms < since:
+                return
+            yield occurrence
+        if len(page) < _PAGE:
+            return
+        before = page[-1].nominal_ms
+
+
+def _has_history(reading: Reading, job: str) -> bool:
+    """A job that was removed still has one."""
+    try:
+        return bool(reading.occurrences(job, limit=1))
+    except ChronexError:
+        return False
+
+
+def _print_table(found: list[Occurrence]) -> None:
+    zone = shown_zone()
+    room = max((width(o.job) for o in found), default=0)
+    for occurrence in found:
+        took = ""
+        if occurrence.started_ms is not None and occurrence.finished_ms is not None:
+            took = length(occurrence.finished_ms - occurrence.started_ms)
+        state = paint(f"{occurrence.state.value:12}", *filter(None, [COLOURS.get(occurrence.state)]))
+        front = f"{sortable(occurrence.nominal_ms, zone)} {padded(occurrence.job, room)} "
+        # What is piped somewhere is searched rather than read: there nothing is cut.
+        room_left = max(20, columns() - width(front) - 21) if sys.stdout.isatty() else None
+        out(f"{front}{state} {took:>7} {cut(_reason(occurrence), room_left)}".rstrip())
+    if found:
+        out(paint(f"times in {zone.name}", "dim"))
+
+
+def _reason(occurrence: Occurrence) -> str:
+    words = [occurrence.reason] if occurrence.reason else []
+    if occurrence.recovery and occurrence.started_ms is not None:
+        words.append("(caught up)")
+    if occurrence.manual:
+        words.append(f"(triggered by {occurrence.triggered_by})" if occurrence.triggered_by else "(triggered)")
+    return " ".join(words)
+
+
+def occurrence_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
+    attempts = reading.attempts(occurrence.job, occurrence.nominal_ms) if occurrence.started_ms is not None else []
+    return {
+        "id": occurrence.id,
+        "job": occurrence.job,
+        "nominal": stamp(occurrence.nominal_ms),
+        "due": stamp(occurrence.due_ms),
+        "started": stamp(occurrence.started_ms),
+        "ended": stamp(occurrence.finished_ms),
+        "state": occurrence.state.value,
+        "reason": occurrence.reason,
+        "recovery": occurrence.recovery,
+        "manual": occurrence.manual,
+        "version": occurrence.version,
+        "attempts": [attempt_json(attempt) for attempt in sorted(attempts, key=lambda a: a.created_ms)],
+    }
+
+
+def attempt_json(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "id": attempt.id,
+        "task": attempt.task,
+        "number": attempt.number,
+        "state": attempt.state.value,
+        "reason": attempt.reason,
+        "started": stamp(attempt.started_ms),
+        "ended": stamp(attempt.finished_ms),
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "error": attempt.error,
+        "log": attempt.log_path or None,
+        "log_bytes": attempt.log_bytes,
+        "log_dropped": attempt.log_dropped,
+    }

@@ -1,0 +1,181 @@
+"""Questions to the reader, and what is done with its answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chronex.timing.zones import utc_zone
+from chronex_tui.messages import ClockDrawn, DensityDrawn, Done, JobRead, LanesDrawn, LogRead, RunRead
+from chronex_tui.model import figures
+from chronex_tui.model.clockday import POLICIES, clock_days
+from chronex_tui.model.density import first_midnight
+from chronex_tui.model.reading import detail_of, firing_of
+from chronex_tui.model.snapshot import History, RunKey, Snapshot
+from chronex_tui.model.wording import local
+
+if TYPE_CHECKING:
+    from chronex_tui.app import ChronexApp
+
+_DEBOUNCE_S = 0.06
+# Density and clock changes follow the definitions of jobs, not their runs.
+_CLOCK_PANELS, _LANE_PANELS = ("jobs", "clock"), ("jobs", "timeline")
+
+
+class Questions:
+    """The half of the program that looks."""
+
+    def __init__(self, app: ChronexApp) -> None:
+        self.app, self.state, self.live = app, app.state, app.live
+        self._definitions: object = None
+        self._is_pending = False
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def selection(self) -> None:
+        """A moment after the cursor has come to rest: holding a key down asks for nothing."""
+        if not self._is_pending:
+            self._is_pending = True
+            self.app.set_timer(_DEBOUNCE_S, self._ask_now)
+
+    def _ask_now(self) -> None:
+        self._is_pending = False
+        state = self.state
+        if state.screen == "runs" and state.run is not None:
+            run = state.run
+            self.live.ask("run", lambda reading: (firing_of(reading, run),), lambda found: RunRead(found[0]))
+        elif state.job is not None:
+            name, now = state.job, state.now_ms
+            self.live.ask("job", lambda reading: (detail_of(reading, name, now),), lambda f: JobRead(name, f[0]))
+
+    def screen(self) -> None:
+        """What the open screen needs beyond the snapshot."""
+        screen = self.state.screen
+        if screen in ("runs", "timeline") or (screen == "density" and self.state.density_is_past):
+            self.live.ask_history(whole=True)
+        else:
+            self.live.ask_history(whole=False)
+        self.selection()
+        self.figures()
+
+    def figures(self) -> None:
+        screen = self.state.screen
+        if screen in _LANE_PANELS:
+            self.lanes()
+        if screen in _CLOCK_PANELS:
+            self.clock()
+        if screen in ("jobs", "density"):
+            self.density()
+
+    def lanes(self) -> None:
+        state = self.state
+        rows, live, ended, window, now = (
+            state.rows,
+            state.snapshot.live,
+            state.history.items,
+            state.window,
+            state.now_ms,
+        )
+        names = {row.job.id for row in rows} if state.filter.text else None
+
+        def work() -> LanesDrawn:
+            items = [item for item in (*live, *ended) if names is None or item.key.job in names]
+            return LanesDrawn(figures.lanes(rows, items, window, now))
+
+        self.live.compute("lanes", work)
+
+    def clock(self) -> None:
+        state = self.state
+        jobs = [row.job for row in state.snapshot.rows]
+        zone, policy = state.clock_zone, POLICIES[state.policy]
+        since = state.clock_since_ms if state.clock_since_ms is not None else state.now_ms
+
+        def work() -> ClockDrawn:
+            days, calm = clock_days(jobs, since, zone, policy)
+            return ClockDrawn(tuple(days), tuple(calm))
+
+        self.live.compute("clock", work)
+
+    def density(self) -> None:
+        state = self.state
+        zone, now = state.look.board_zone, state.now_ms
+        if state.density_is_past and state.screen == "density":
+            items = (*state.snapshot.live, *state.history.items)
+            self.live.compute("density", lambda: DensityDrawn(figures.past_density(items, now, zone)))
+            return
+        jobs = [row.job for row in state.rows if row.is_active]
+        self.live.compute("density", lambda: DensityDrawn(figures.coming_density(jobs, now, zone)))
+
+    # -- answers ------------------------------------------------------------------------------------------
+
+    def take(self, value: object) -> None:
+        """Put what arrived into the state, and draw what it touches."""
+        match value:
+            case Snapshot():
+                self._take_snapshot(value)
+            case History():
+                self.state.history = value
+                self.app.board.update_all()
+                if self.state.screen in _LANE_PANELS:
+                    self.lanes()
+            case JobRead(name, detail):
+                if name == self.state.job:
+                    self.state.detail = detail
+                    self.log(detail.firing if detail else None)
+                    self.app.board.view.selection_changed()
+            case RunRead(firing):
+                self.state.firing = firing
+                self.log(firing)
+                self.app.board.view.selection_changed()
+            case LogRead(title, lines):
+                self.state.log_of, self.state.log = title, lines
+                self.app.board.view.selection_changed()
+            case _:
+                self._take_figures(value)
+
+    def _take_figures(self, value: object) -> None:
+        state = self.state
+        match value:
+            case LanesDrawn(found):
+                state.lanes = found
+            case ClockDrawn(days, calm):
+                state.clock_days, state.calm_zones = days, calm
+                state.clock_index = min(state.clock_index, max(len(days) - 1, 0))
+            case DensityDrawn(density):
+                if state.density is None:
+                    state.cursor = (
+                        0 if not density.is_past else 6,
+                        local(state.now_ms, state.look.board_zone).hour,
+                    )
+                state.density = density
+            case Done(text, is_refused, jobs):
+                for name in jobs:
+                    state.asked.pop(name, None)
+                self.app.notify(text, severity="warning" if is_refused else "information", markup=False)
+        self.app.board.update_all()
+
+    def _take_snapshot(self, snapshot: Snapshot) -> None:
+        state = self.state
+        state.snapshot = snapshot
+        state.asked.clear()
+        self.app.board.update_all()
+        self.selection()
+        definitions = tuple((row.job.id, row.job.version) for row in snapshot.rows)
+        if definitions != self._definitions or self._day_turned():
+            self._definitions = definitions
+            self.figures()
+        elif state.screen in _LANE_PANELS:
+            self.lanes()
+
+    def _day_turned(self) -> bool:
+        density = self.state.density
+        if density is None or density.is_past:
+            return False
+        return first_midnight(self.state.now_ms, self.state.look.board_zone) != density.first_day_ms
+
+    def log(self, firing: object) -> None:
+        """The newest lines of what the selection printed; the log view reads more."""
+
+
+def nominal_text(run: RunKey | None) -> str:
+    """The scheduled time of a run as commands take it."""
+    return "" if run is None else f"{local(run.nominal_ms, utc_zone()):%Y-%m-%dT%H:%M:%SZ}"

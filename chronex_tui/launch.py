@@ -1,0 +1,146 @@
+"""From the command line to the screen: is there a terminal, what can it show, and where does the picture go?"""
+
+from __future__ import annotations
+
+import asyncio
+import locale
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chronex.engine.clock import SYSTEM_CLOCK, Clock
+from chronex.errors import ChronexError
+from chronex.timing.zones import Zone
+from chronex_tui.model.glyphs import ASCII, UNICODE, Glyphs
+
+if TYPE_CHECKING:
+    from chronex_tui.app import ChronexApp, Explain, Wishes
+    from chronex_tui.live import Source
+
+# A picture is taken when nothing has arrived for a while, and at the latest after this long.
+_SETTLED_S, _MOST_S = 0.15, 8.0
+
+
+class NoTerminalError(ChronexError):
+    """The dashboard needs a terminal; `chronex status` and `chronex tui --print` do not."""
+
+
+class PictureError(ChronexError):
+    """The picture could not be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One frame instead of a session: as text on standard output, or as a file."""
+
+    size: tuple[int, int]
+    file: Path | None = None
+
+
+def is_terminal(environ: Mapping[str, str]) -> bool:
+    """Can a full-screen program run here?"""
+    return sys.stdin.isatty() and sys.stdout.isatty() and environ.get("TERM", "") not in ("", "dumb")
+
+
+def choose_glyphs(environ: Mapping[str, str], *, ascii_only: bool) -> Glyphs:
+    """Signs beyond ASCII need a terminal and a locale that know them; the Linux console knows few."""
+    encoding = locale.getpreferredencoding(False).lower().replace("-", "")
+    if ascii_only or environ.get("TERM", "").startswith("linux") or encoding != "utf8":
+        return ASCII
+    return UNICODE
+
+
+def choose_theme(wanted: str | None, environ: Mapping[str, str]) -> str:
+    """What was asked for; else none under NO_COLOR, and the terminal's own colours where it has only sixteen."""
+    if wanted:
+        return wanted
+    if environ.get("NO_COLOR"):
+        return "mono"
+    term = environ.get("TERM", "")
+    rich_in_colour = environ.get("COLORTERM") in ("truecolor", "24bit") or "256" in term or "direct" in term
+    if term and not rich_in_colour and term.startswith(("linux", "vt", "ansi", "xterm", "screen", "rxvt")):
+        return "ansi"
+    return "dark"
+
+
+def run_dashboard(
+    source: Source,
+    home: Zone,
+    wishes: Wishes,
+    glyphs: Glyphs,
+    *,
+    mouse: bool = True,
+    explain: Explain | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> int:
+    """Until the user quits."""
+    if not is_terminal(os.environ):
+        raise NoTerminalError
+    from chronex_tui.app import ChronexApp
+
+    app = ChronexApp(source, clock, home, glyphs, wishes, explain)
+    app.run(mouse=mouse)
+    return app.return_code or 0
+
+
+def take_picture(
+    source: Source,
+    home: Zone,
+    wishes: Wishes,
+    glyphs: Glyphs,
+    picture: Picture,
+    *,
+    explain: Explain | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    keys: tuple[str, ...] = (),
+) -> str:
+    """One frame without a terminal: its text; and the file, where one is wanted."""
+    from chronex_tui.app import ChronexApp
+
+    app = ChronexApp(source, clock, home, glyphs, wishes, explain)
+    return asyncio.run(_picture(app, picture, keys))
+
+
+async def _picture(app: ChronexApp, picture: Picture, keys: tuple[str, ...]) -> str:
+    async with app.run_test(size=picture.size) as pilot:
+        await settle(app)
+        for key in keys:
+            await pilot.press(key)
+            await settle(app)
+        await pilot.pause()
+        text = frame_text(app)
+        if picture.file is not None:
+            save(app, picture.file)
+        return text
+
+
+async def settle(app: ChronexApp) -> None:
+    """Until the reader has answered and nothing new has come for a moment."""
+    waited, quiet, seen = 0.0, 0.0, -1
+    while waited < _MOST_S and quiet < _SETTLED_S:
+        await asyncio.sleep(0.03)
+        waited += 0.03
+        is_idle = app.arrivals == seen and app.arrivals > 0 and app.live.is_idle
+        quiet = quiet + 0.03 if is_idle else 0.0
+        seen = app.arrivals
+
+
+def frame_text(app: ChronexApp) -> str:
+    """What is on the screen, as text."""
+    # The one place that reaches into Textual: it has no public way to the text of a frame.
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips)
+
+
+def save(app: ChronexApp, file: Path) -> None:
+    if file.suffix == ".svg":
+        file.write_text(app.export_screenshot(title="chronex"), encoding="utf-8")
+    elif file.suffix == ".png":
+        from chronex_tui.picture import save_png
+
+        save_png(app, file)
+    else:
+        raise PictureError(f"{file.name}: a picture is an .svg or a .png file")

@@ -1,0 +1,76 @@
+"""What takes longer than a key press: lanes, clock changes and density, counted beside the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from chronex.engine.overview import Row
+from chronex.engine.schedule import is_interval, schedule_of
+from chronex.model.records import Job
+from chronex.timing.zones import Zone
+from chronex_tui.model.density import Density, Tally, first_midnight
+from chronex_tui.model.snapshot import RunItem
+from chronex_tui.model.timeline import Lane, Mark, Window, past_marks, sorted_lanes
+from chronex_tui.model.wording import DAY, HOUR
+
+MOST_LANES = 200
+_MOST_PLANNED = 400
+# A job that starts more often than this in a week is counted by its first day.
+_MOST_COUNTED = 20_000
+
+
+def lanes(rows: Sequence[Row], items: Iterable[RunItem], window: Window, now_ms: int) -> tuple[Lane, ...]:
+    """Past, present and planned runs inside the window, for the jobs that have any."""
+    marks = past_marks(items, window)
+    for row in rows:
+        found = list(_planned(row, window, now_ms))
+        if found:
+            marks.setdefault(row.job.id, []).extend(found)
+    return tuple(sorted_lanes(marks, now_ms, MOST_LANES))
+
+
+def _planned(row: Row, window: Window, now_ms: int) -> Iterable[Mark]:
+    if row.retry is not None and window.start_ms <= row.retry.at_ms <= window.end_ms:
+        yield Mark(row.retry.at_ms, None, "retry-due")
+    if row.next is None or row.next.due_ms > window.end_ms or row.is_paused:
+        return
+    yield Mark(row.next.due_ms, None, "planned")
+    after = max(row.next.nominal_ms, now_ms, window.start_ms)
+    for nominal in islice(schedule_of(row.job).between(after, window.end_ms), _MOST_PLANNED):
+        yield Mark(nominal, None, "planned")
+
+
+def coming_density(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Density:
+    """Starts by day and hour of the seven days that begin with today, from now on."""
+    tally = Tally(first_midnight(now_ms, zone), zone)
+    end = tally.start_ms + 7 * DAY
+    known: dict[tuple[object, ...], list[int]] = {}
+    for job in jobs:
+        key = (job.schedule, job.timezone, job.dialect, job.dst, job.anchor_ms if is_interval(job) else None)
+        instants = known.get(key)
+        if instants is None:
+            instants = known[key] = list(islice(schedule_of(job).between(now_ms, end), _MOST_COUNTED + 1))
+        if len(instants) <= _MOST_COUNTED:
+            tally.add(job.id, instants)
+        else:
+            _carry_on(tally, job, now_ms, end)
+    return tally.density()
+
+
+def _carry_on(tally: Tally, job: Job, now_ms: int, end_ms: int) -> None:
+    """One minute of each hour, weighed: exact where every minute is alike, as it is for such schedules."""
+    tally.is_cut = True
+    schedule = schedule_of(job)
+    for hour in range(now_ms // HOUR, end_ms // HOUR):
+        start = max(hour * HOUR, now_ms)
+        tally.add(job.id, islice(schedule.between(start - 1, start + 59_999), 60), weight=60)
+
+
+def past_density(items: Iterable[RunItem], now_ms: int, zone: Zone) -> Density:
+    """The same of what did start, over the last seven days."""
+    tally = Tally(first_midnight(now_ms, zone, past=True), zone)
+    for item in items:
+        if item.started_ms is not None and item.started_ms >= tally.start_ms:
+            tally.add(item.key.job, (item.started_ms,))
+    return tally.density(is_past=True)

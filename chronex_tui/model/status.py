@@ -1,0 +1,85 @@
+"""The two lines at the top: where one is, who works, and how things stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chronex.engine.overview import Situation, Summary
+from chronex_tui.model.cells import Line, Span, fit_line, line_width, shown, spread
+from chronex_tui.model.glyphs import STYLES
+from chronex_tui.model.look import Look
+from chronex_tui.model.snapshot import Snapshot
+from chronex_tui.model.wording import abbreviation, away, elapsed, exact_clock
+
+SCREENS = ("jobs", "runs", "timeline", "clock", "density")
+_COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
+
+
+def top_line(snapshot: Snapshot, look: Look, screen: str, cells: int, *, is_read_only: bool = False) -> Line:
+    tabs: list[Span] = [(" chronex ", "title")] if cells >= 60 else []
+    for number, name in enumerate(SCREENS, 1):
+        text = f" {number} {name.capitalize()} " if cells >= 72 else f" {number} {name.capitalize()[:2]} "
+        tabs.append((text, "tab-here" if name == screen else "tab"))
+    zone = look.board_zone
+    time = f"{exact_clock(look.now_ms, zone)} {abbreviation(look.now_ms, zone)} "
+    right: list[Span] = [*daemon_words(snapshot, look, is_long=cells >= 110), ("  ", ""), (time, "")]
+    if is_read_only and cells >= 90:
+        right.insert(0, ("read-only  ", "dim"))
+    if cells < 60:
+        right = [*daemon_words(snapshot, look, is_long=False)[:1], (" ", "")]
+    return spread(tuple(tabs), tuple(right), cells, look.glyphs.ellipsis)
+
+
+def daemon_words(snapshot: Snapshot, look: Look, *, is_long: bool) -> list[Span]:
+    node = snapshot.summary.daemon if snapshot.summary is not None else None
+    if node is None:
+        return [(look.glyphs.down, "retry"), (" stopped" if not is_long else " daemon stopped", "retry")]
+    up = f" daemon up {away(look.now_ms - node.started_ms)}" if is_long else " daemon"
+    return [(look.glyphs.up, "ok"), (up, "")]
+
+
+def counts_line(snapshot: Snapshot, look: Look, cells: int, filter_text: str, matched: int, frozen: str = "") -> Line:
+    """What runs, what failed, what waits; then the filter and how much of all it shows."""
+    total = len(snapshot.rows)
+    if snapshot.trouble:
+        return fit_line(((f" {shown(snapshot.trouble)}", "failed"),), cells, look.glyphs.ellipsis)
+    left: list[Span] = [(" ", "")]
+    for situation in _COUNTED:
+        left += _count(snapshot.summary, situation, look, is_long=cells >= 70)
+    if snapshot.summary is not None and snapshot.summary.dead_letters and cells >= 90:
+        left.append((f"{snapshot.summary.dead_letters} in dead letters   ", "failed"))
+    right: list[Span] = [(f"frozen {frozen}   ", "retry")] if frozen else []
+    if filter_text:
+        right.append((f"filter: {shown(filter_text)}   ", "key"))
+    right.append((f"{matched:,} of {total:,} jobs " if filter_text else f"{total:,} jobs ", "dim"))
+    if cells >= 110:
+        right.insert(0, (f"times in {look.times_text} (T)   ", "dim"))
+    if line_width(tuple(left)) + line_width(tuple(right)) > cells:
+        right = right[-2:] if filter_text else []
+    return spread(tuple(left), tuple(right), cells, look.glyphs.ellipsis)
+
+
+def _count(summary: Summary | None, situation: Situation, look: Look, *, is_long: bool) -> list[Span]:
+    number = summary.counts.get(situation, 0) if summary is not None else 0
+    if not number and situation in (Situation.QUEUED, Situation.PAUSED):
+        return []
+    style = STYLES[situation] if number else "dim"
+    text = f"{look.glyphs.situation[situation]} {number:,} "
+    return [(text, style), (f"{situation}   " if is_long else "  ", style if number else "dim")]
+
+
+def frozen_for(since_ms: int, now_ms: int) -> str:
+    return elapsed(now_ms - since_ms)
+
+
+def key_line(keys: Sequence[tuple[str, str]], cells: int) -> Line:
+    """As many keys as fit, the most useful first; the last two always stay."""
+    spans: list[Span] = [(" ", "")]
+    tail = [span for key, label in keys[-2:] for span in ((key, "key"), (f" {label}  ", "dim"))]
+    room = cells - line_width(tuple(tail)) - 1
+    for key, label in keys[:-2]:
+        pair: list[Span] = [(key, "key"), (f" {label}  ", "dim")]
+        if line_width((*spans, *pair)) > room:
+            break
+        spans += pair
+    return fit_line((*spans, *tail), cells, "")

@@ -1,0 +1,187 @@
+"""The board: two lines that say how things stand, one of five views, and two lines that say what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widgets import Input
+
+from chronex_tui.actions import footer_keys
+from chronex_tui.model.cells import Line, shown, spread
+from chronex_tui.model.status import counts_line, frozen_for, key_line, top_line
+from chronex_tui.state import State
+from chronex_tui.themes import Book
+from chronex_tui.views.base import View
+from chronex_tui.views.jobs import JobsView
+from chronex_tui.widgets.panel import Bar
+
+if TYPE_CHECKING:
+    from chronex_tui.app import ChronexApp
+
+_SIZES = ("-tiny", "-small", "-medium", "-large")
+
+
+def size_class(width: int, height: int) -> str:
+    """How much of the board fits; the goldens are taken at 80x24, 120x40 and 200x60."""
+    if width < 60 or height < 16:
+        return "-tiny"
+    if width < 110 or height < 32:
+        return "-small"
+    return "-medium" if width < 170 or height < 50 else "-large"
+
+
+def _view_class(name: str) -> Callable[[State, Book], View]:
+    """Views are loaded when they are first opened: most people open one or two."""
+    if name == "runs":
+        from chronex_tui.views.runs import RunsView
+
+        return RunsView
+    if name == "timeline":
+        from chronex_tui.views.timeline import TimelineView
+
+        return TimelineView
+    if name == "clock":
+        from chronex_tui.views.clock import ClockView
+
+        return ClockView
+    if name == "density":
+        from chronex_tui.views.density import DensityView
+
+        return DensityView
+    return JobsView
+
+
+class Board(Screen[None]):
+    """The one screen under all others."""
+
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", show=False)]
+
+    def __init__(self, state: State, book: Book) -> None:
+        super().__init__()
+        self.state, self.book = state, book
+        self.views: dict[str, View] = {}
+
+    @property
+    def desk(self) -> ChronexApp:
+        return cast("ChronexApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        yield Bar(self._top, self.book, id="top")
+        yield Bar(self._notice, self.book, id="notice")
+        yield Container(id="body")
+        yield Input(id="filter", placeholder="name, tag:etl, state:failed, -word", select_on_focus=False)
+        yield Bar(self._command, self.book, id="command")
+        yield Bar(self._keys, self.book, id="keys")
+
+    async def on_mount(self) -> None:
+        self._measure(self.app.size.width, self.app.size.height)
+        await self.desk.begin()
+
+    def on_resize(self, event: Resize) -> None:
+        self._measure(event.size.width, event.size.height)
+
+    def _measure(self, width: int, height: int) -> None:
+        wanted = size_class(width, height)
+        for name in _SIZES:
+            self.set_class(name == wanted, name)
+        self.set_class(self.state.glyphs.border == "ascii", "-ascii")
+
+    # -- views ------------------------------------------------------------------------------------------------
+
+    async def open_view(self, name: str) -> None:
+        if name not in self.views:
+            view = self.views[name] = _view_class(name)(self.state, self.book)
+            await self.query_one("#body", Container).mount(view)
+        for other, view in self.views.items():
+            view.set_class(other == name, "-shown")
+        self.state.screen = name
+        self.view.update_all()
+        self.view.main.focus()
+        self.refresh_bars()
+
+    @property
+    def view(self) -> View:
+        return self.views[self.state.screen]
+
+    def update_all(self) -> None:
+        if self.state.screen in self.views:
+            self.view.update_all()
+        self.refresh_bars()
+
+    def tick(self) -> None:
+        if self.state.screen in self.views:
+            self.view.tick()
+        self.query_one("#top", Bar).redraw()
+
+    def refresh_bars(self) -> None:
+        stopped = bool(self.state.snapshot.rows) and not self.state.snapshot.daemon_lives
+        self.query_one("#notice").set_class(stopped and not self.state.snapshot.trouble, "-shown")
+        for bar in self.query(Bar):
+            bar.redraw()
+
+    # -- bars -------------------------------------------------------------------------------------------------
+
+    def _top(self, width: int, height: int) -> Sequence[Line]:
+        state = self.state
+        frozen = "" if state.frozen_ms is None else frozen_for(state.frozen_ms, self.desk.clock.wall_ms())
+        top = top_line(state.snapshot, state.look, state.screen, width, is_read_only=state.is_read_only)
+        counts = counts_line(state.snapshot, state.look, width, state.filter.text, len(state.rows), frozen)
+        return (top, counts)
+
+    def _notice(self, width: int, height: int) -> Sequence[Line]:
+        text = " The daemon is stopped: nothing will start until it runs again."
+        return (spread(((text, "bar"),), (("chronex run --headless ", "bar"),), width),)
+
+    def _command(self, width: int, height: int) -> Sequence[Line]:
+        command = self.desk.current_command()
+        if not command:
+            return ((),)
+        return (spread(((" $ ", "dim"), (shown(command), "")), (("y copies ", "dim"),), width),)
+
+    def _keys(self, width: int, height: int) -> Sequence[Line]:
+        return (key_line(footer_keys(self.desk.context()), width),)
+
+    # -- the filter -------------------------------------------------------------------------------------------
+
+    def open_filter(self) -> None:
+        box = self.query_one("#filter", Input)
+        box.value = self.state.filter.text
+        box.cursor_position = len(box.value)
+        box.add_class("-shown")
+        box.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input.has_class("-shown"):
+            self.state.set_filter(event.value)
+            self.update_all()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._close_filter()
+
+    def _close_filter(self) -> None:
+        self.query_one("#filter", Input).remove_class("-shown")
+        self.view.main.focus()
+
+    def action_back(self) -> None:
+        """Esc: what is open is closed, a filter is dropped, a narrower list is widened. It never quits."""
+        state = self.state
+        if self.query_one("#filter", Input).has_class("-shown") or state.filter.text:
+            self._close_filter()
+            state.set_filter("")
+        elif self.desk.is_zoomed:
+            self.desk.do("zoom")
+        elif state.only_dead or state.run_job:
+            state.only_dead, state.run_job = False, ""
+        elif state.marked:
+            state.marked = frozenset()
+        elif state.screen != "jobs":
+            self.desk.do("screen-jobs")
+            return
+        self.update_all()

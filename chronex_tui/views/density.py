@@ -1,0 +1,79 @@
+"""Density: weekday by hour, and what is in the hour under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from chronex_tui.model.cells import Line
+from chronex_tui.model.density import WEEK, busiest_line, cell_lines, density_lines, legend_line
+from chronex_tui.state import State
+from chronex_tui.themes import Book
+from chronex_tui.views.base import View
+from chronex_tui.widgets.panel import Panel
+from chronex_tui.widgets.table import Table
+
+
+class HeatPanel(Panel):
+    """The map, with a cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "step(0, -1)", show=False),
+        Binding("right,l", "step(0, 1)", show=False),
+        Binding("up,k", "step(-1, 0)", show=False),
+        Binding("down,j", "step(1, 0)", show=False),
+    ]
+
+    def action_step(self, days: int, hours: int) -> None:
+        view = self.screen.query_one(DensityView)
+        view.step(days, hours)
+
+
+class DensityView(View):
+    def __init__(self, state: State, book: Book) -> None:
+        super().__init__(state, book, "density")
+
+    def compose(self) -> ComposeResult:
+        yield HeatPanel(self._map, self.book, id="heat", classes="framed", title="Density")
+        yield Panel(self._cell, self.book, id="heat-cell", classes="framed", title="In this hour")
+
+    @property
+    def main(self) -> Table | Panel:
+        return self.query_one("#heat", Panel)
+
+    def step(self, days: int, hours: int) -> None:
+        day, hour = self.state.cursor
+        self.state.cursor = (max(0, min(day + days, WEEK - 1)), max(0, min(hour + hours, 23)))
+        self.update_all()
+
+    def update_all(self) -> None:
+        week = "the past seven days" if self.state.density_is_past else "the coming seven days"
+        zone = self.state.look.board_zone.name
+        self.query_one("#heat", Panel).border_title = f"Density  starts in each hour of {week}, {zone}"
+        super().update_all()
+
+    def tick(self) -> None:
+        """Nothing here counts down."""
+
+    def selection_changed(self) -> None:
+        """Nothing here follows the selected job."""
+
+    def _map(self, width: int, height: int) -> Sequence[Line]:
+        density = self.state.density
+        if density is None:
+            return ((("counting", "dim"),),)
+        look = self.state.look
+        return [
+            *density_lines(density, look, self.state.cursor, width),
+            (),
+            legend_line(density, look),
+            ((("  ", "")), *busiest_line(density, look)),
+        ]
+
+    def _cell(self, width: int, height: int) -> Sequence[Line]:
+        if self.state.density is None:
+            return ()
+        return cell_lines(self.state.density, self.state.cursor, self.state.look)

@@ -1,0 +1,79 @@
+"""Runs: what lives, what ended and why, and each run's attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from chronex_tui.model.cells import Line, shown
+from chronex_tui.model.empty import no_runs
+from chronex_tui.model.runs import firing_detail
+from chronex_tui.state import State
+from chronex_tui.themes import Book
+from chronex_tui.views.base import View
+from chronex_tui.widgets.panel import Panel
+from chronex_tui.widgets.table import Table
+
+
+class RunsView(View):
+    def __init__(self, state: State, book: Book) -> None:
+        super().__init__(state, book, "runs")
+
+    def compose(self) -> ComposeResult:
+        with Container(id="runs-left"):
+            yield Table(self.book, id="runs", classes="framed", title="Runs")
+            yield Panel(self._empty, self.book, id="no-runs", classes="framed", title="Runs")
+        with Container(id="runs-side"):
+            yield Panel(self._firing, self.book, id="firing", classes="framed", title="Run")
+            yield Panel(self._log, self.book, id="runs-log", classes="framed", title="Output")
+
+    @property
+    def main(self) -> Table | Panel:
+        table = self.query_one("#runs", Table)
+        return table if table.display else self.query_one("#no-runs", Panel)
+
+    def update_all(self) -> None:
+        table, empty = self.query_one("#runs", Table), self.query_one("#no-runs", Panel)
+        has_rows = bool(self.state.runs)
+        if table.display != has_rows or empty.display == has_rows:
+            had_focus = table.has_focus or empty.has_focus
+            table.display, empty.display = has_rows, not has_rows
+            if had_focus:
+                self.main.focus()
+        state = self.state
+        kind = "Dead letters" if state.only_dead else "Runs"
+        more = "" if state.history.is_whole else ", reading older ones"
+        table.border_title = f"{kind} of {state.run_job}" if state.run_job else kind
+        table.border_subtitle = f"{len(state.runs):,}{more}"
+        table.show(state.runs_table())
+        super().update_all()
+
+    def tick(self) -> None:
+        table = self.query_one("#runs", Table)
+        table.model = self.state.runs_table()
+        table.refresh()
+        if self.state.firing is not None and self.state.firing.occurrence.finished_ms is None:
+            self.query_one("#firing", Panel).redraw()
+
+    def selection_changed(self) -> None:
+        log = self.query_one("#runs-log", Panel)
+        log.border_title = f"Output of {self.state.log_of}" if self.state.log_of else "Output"
+        for panel in (self.query_one("#firing", Panel), log):
+            if panel.display:
+                panel.redraw()
+
+    def _empty(self, width: int, height: int) -> Sequence[Line]:
+        return no_runs(self.state.filter.text, only_dead=self.state.only_dead, cells=width)
+
+    def _firing(self, width: int, height: int) -> Sequence[Line]:
+        firing = self.state.firing
+        if firing is None or firing.key != self.state.run:
+            return ()
+        return firing_detail(firing, self.state.look, self.state.jobs.get(firing.key.job), width)
+
+    def _log(self, width: int, height: int) -> Sequence[Line]:
+        if not self.state.log:
+            return ((("no output", "dim"),),)
+        return [((shown(line), ""),) for line in self.state.log[-height:]]

@@ -1,0 +1,1 @@
+"""Thin shells around the lines that the models draw."""

@@ -1,0 +1,79 @@
+"""A frame with lines in it, drawn by a function that knows nothing of widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from chronex_tui.model.cells import Line, fit_line
+from chronex_tui.themes import Book
+
+_ARROWS = str.maketrans({"←": "<", "→": ">", "↑": "^", "↓": "v", "…": "~"})
+Draw = Callable[[int, int], Sequence[Line]]
+
+
+def strip_of(line: Line, cells: int, book: Book, over: Style | None = None) -> Strip:
+    """A line of exactly so many cells. Text from data becomes segments as it is: nothing is read as markup."""
+    if book.is_ascii:
+        line = tuple((_in_ascii(text), style) for text, style in line)
+    fitted = fit_line(line, cells, book.ellipsis)
+    return Strip([Segment(text, _style(book, style, over)) for text, style in fitted if text], cells)
+
+
+def _in_ascii(text: str) -> str:
+    return text if text.isascii() else text.translate(_ARROWS).encode("ascii", "replace").decode()
+
+
+def _style(book: Book, name: str, over: Style | None) -> Style:
+    style = book.style(name)
+    return style if over is None else style + over
+
+
+class Panel(ScrollView, can_focus=True):
+    """Scrolls over what `draw(width, height)` returned; asks again when told to, or when its size changed."""
+
+    def __init__(self, draw: Draw, book: Book, *, id: str | None = None, classes: str = "", title: str = "") -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._draw, self.book = draw, book
+        self._lines: Sequence[Line] | None = None
+        if title:
+            self.border_title = title
+
+    def redraw(self) -> None:
+        self._lines = None
+        self._measure()
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self._lines = None
+        self._measure()
+
+    def _measure(self) -> None:
+        width, height = self.scrollable_content_region.size
+        if not width or not height:
+            return
+        self._lines = self._draw(width, height)
+        size = Size(width, len(self._lines))
+        if self.virtual_size != size:
+            self.virtual_size = size
+
+    def render_line(self, y: int) -> Strip:
+        if self._lines is None:
+            self._measure()
+        lines = self._lines or ()
+        index = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        if index >= len(lines):
+            return Strip.blank(width, self.rich_style)
+        return strip_of(lines[index], width, self.book).apply_style(Style(bgcolor=self.rich_style.bgcolor))
+
+
+class Bar(Panel, can_focus=False):
+    """Lines without a frame that never scroll: the top, the command line, the keys."""
+
+    DEFAULT_CSS = "Bar { overflow: hidden; }"

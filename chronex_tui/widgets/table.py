@@ -1,0 +1,177 @@
+"""A table of any length: only the lines in sight are formatted, and the cursor stays with what it was put on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar, Protocol
+
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from chronex_tui.model.cells import Line
+from chronex_tui.themes import Book
+from chronex_tui.widgets.panel import strip_of
+
+
+class TableModel(Protocol):
+    """What a table shows."""
+
+    def __len__(self) -> int: ...
+
+    def identity(self, index: int) -> Hashable: ...
+
+    def head(self, cells: int, mark: str = "") -> Line: ...
+
+    def line(self, index: int, cells: int, ellipsis: str) -> Line: ...
+
+
+class Table(ScrollView, can_focus=True):
+    """A heading that stays, and rows below it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup,ctrl+u", "page(-1)", show=False),
+        Binding("pagedown,ctrl+d", "page(1)", show=False),
+        Binding("home,g", "jump(0)", show=False),
+        Binding("end,G", "jump(-1)", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another row."""
+
+        def __init__(self, table: Table, identity: Hashable | None) -> None:
+            super().__init__()
+            self.table, self.identity = table, identity
+
+    class Opened(Message):
+        """The row under the cursor was clicked again."""
+
+        def __init__(self, table: Table) -> None:
+            super().__init__()
+            self.table = table
+
+    def __init__(self, book: Book, *, id: str | None = None, classes: str = "", title: str = "") -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self.book = book
+        self.model: TableModel | None = None
+        self.cursor: Hashable | None = None
+        self.index = 0
+        self.sort_mark = ""
+        if title:
+            self.border_title = title
+
+    # -- what it shows --------------------------------------------------------------------------------------
+
+    def show(self, model: TableModel) -> None:
+        """Another state of the same list: the cursor stays with its row, wherever that is now."""
+        self.model = model
+        self.index = self._find(self.cursor)
+        found = model.identity(self.index) if len(model) else None
+        moved = found != self.cursor
+        if self.cursor is None or found is not None or not len(model):
+            self.cursor = found
+        size = Size(self.scrollable_content_region.width, len(model) + 1)
+        if self.virtual_size != size:
+            self.virtual_size = size
+        self._see_cursor()
+        self.refresh()
+        if moved:
+            self.post_message(self.Moved(self, self.cursor))
+
+    def put(self, identity: Hashable) -> None:
+        """Set the cursor on a row by what it is."""
+        self.cursor = identity
+        if self.model is not None:
+            self.show(self.model)
+
+    def _find(self, identity: Hashable | None) -> int:
+        """Near where it was, else anywhere; where it has gone, the same place in the list."""
+        model = self.model
+        if model is None or not len(model):
+            return 0
+        last = len(model) - 1
+        here = min(self.index, last)
+        if identity is None:
+            return 0
+        for distance in range(50):
+            for index in (here - distance, here + distance):
+                if 0 <= index <= last and model.identity(index) == identity:
+                    return index
+        return next((index for index in range(last + 1) if model.identity(index) == identity), here)
+
+    # -- moving -------------------------------------------------------------------------------------------------
+
+    def move_to(self, index: int) -> None:
+        if self.model is None or not len(self.model):
+            return
+        self.index = max(0, min(index, len(self.model) - 1))
+        self.cursor = self.model.identity(self.index)
+        self._see_cursor()
+        self.refresh()
+        self.post_message(self.Moved(self, self.cursor))
+
+    def action_move(self, by: int) -> None:
+        self.move_to(self.index + by)
+
+    def action_page(self, by: int) -> None:
+        self.move_to(self.index + by * max(self.scrollable_content_region.height - 2, 1))
+
+    def action_jump(self, to: int) -> None:
+        self.move_to(0 if to == 0 else len(self.model or ()) - 1)
+
+    def on_click(self, event: Click) -> None:
+        row = event.y - self.gutter.top - 1 + self.scroll_offset.y
+        if event.y <= self.gutter.top or self.model is None or row >= len(self.model):
+            return
+        if row == self.index and event.chain > 1:
+            self.post_message(self.Opened(self))
+        self.move_to(row)
+
+    def _see_cursor(self) -> None:
+        """Scroll as little as shows the row under the cursor."""
+        height = self.scrollable_content_region.height - 1
+        if height <= 0:
+            return
+        top = self.scroll_offset.y
+        wanted = min(max(top, self.index - height + 1), self.index)
+        if wanted != top:
+            self.scroll_to(y=wanted, animate=False)
+
+    def on_resize(self) -> None:
+        if self.model is not None:
+            self.virtual_size = Size(self.scrollable_content_region.width, len(self.model) + 1)
+            self._see_cursor()
+
+    # -- drawing ------------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        model = self.model
+        if model is None:
+            return Strip.blank(width, self.rich_style)
+        ground = Style(bgcolor=self.rich_style.bgcolor)
+        if y == 0:
+            line = model.head(width - 2, self.sort_mark)
+            return strip_of(((" ", ""), *line), width, self.book).apply_style(ground)
+        index = y - 1 + self.scroll_offset.y
+        if index >= len(model):
+            return Strip.blank(width, self.rich_style)
+        return self._row(model, index, width, ground)
+
+    def _row(self, model: TableModel, index: int, width: int, ground: Style) -> Strip:
+        line = model.line(index, width - 2, self.book.ellipsis)
+        over = None
+        if index == self.index:
+            over = self.book.style("select" if self.has_focus else "select-idle")
+        strip = strip_of(((" ", ""), *line), width, self.book, over)
+        return strip if over is not None and over.bgcolor else strip.apply_style(ground)
+
+    def watch_has_focus(self, value: bool) -> None:
+        super().watch_has_focus(value)
+        self.refresh()

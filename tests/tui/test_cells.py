@@ -1,0 +1,58 @@
+"""Text in cells: whatever data holds, what is shown is inert and as wide as it says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from chronex_tui.model.cells import crop, fit, fit_line, line_width, shown, spread, width, wrap
+
+ANY = st.text(max_size=40)
+
+
+@given(ANY)
+def test_shown_text_is_inert_and_measured_as_the_terminal_draws_it(text: str) -> None:
+    safe = shown(text)
+    assert all(char.isprintable() for char in safe)
+    assert width(safe) == cell_len(safe)
+
+
+@given(ANY, st.integers(0, 30))
+def test_fitted_text_is_exactly_as_wide_as_asked(text: str, cells: int) -> None:
+    assert width(fit(shown(text), cells)) == cells
+    assert width(crop(shown(text), cells)) <= cells
+
+
+@given(st.lists(st.tuples(ANY.map(shown), st.just("")), max_size=5), st.integers(1, 60))
+def test_a_fitted_line_is_exactly_as_wide_as_asked(spans: list[tuple[str, str]], cells: int) -> None:
+    assert line_width(fit_line(tuple(spans), cells)) == cells
+
+
+@given(ANY.map(shown), st.integers(2, 30))
+def test_wrapping_keeps_every_character_and_never_exceeds_the_width(text: str, cells: int) -> None:
+    lines = wrap(text, cells)
+    assert all(width(line) <= cells for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[31mred\x1b[0m", "�[31mred�[0m"),
+        ("\x1b]0;title\x07", "�]0;title�"),
+        ("a\tb\nc", "a b�c"),
+        ("\u202eabc\u202c", "�abc�"),
+        ("❤\ufe0f", "❤"),
+        ("[bold]not markup[/]", "[bold]not markup[/]"),
+        ("👍🏽", "👍�"),
+    ],
+)
+def test_what_could_act_on_the_terminal_is_made_visible(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+def test_the_right_part_of_a_line_keeps_its_place() -> None:
+    line = spread((("left", ""),), (("right", ""),), 12)
+    assert "".join(text for text, _ in line) == "left   right"
