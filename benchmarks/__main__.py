@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
-from benchmarks import decision, expression, startup, store
+from benchmarks import daemon, decision, engine, expression, startup, store
 from benchmarks import run as attempts
 from benchmarks import verify as formal_model
 from benchmarks.measure import FULL, TINY, Row, Size, show
@@ -21,6 +21,8 @@ TOPICS: dict[str, Topic] = {
     "decision": (decision.run, decision.notes),
     "store": (store.run, store.notes),
     "run": (attempts.run, attempts.notes),
+    "engine": (engine.run, engine.notes),
+    "daemon": (daemon.run, daemon.notes),
     "verify": (formal_model.run, formal_model.notes),
 }
 

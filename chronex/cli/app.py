@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "show": "jobs:show",
     "history": "jobs:history",
     "logs": "jobs:logs",
+    "why": "watch:why",
     "trigger": "acts:trigger",
     "pause": "acts:pause",
     "resume": "acts:resume",
@@ -42,6 +43,8 @@ COMMANDS: dict[str, str] = {
     "man": "reference:man",
     "version": "expressions:show_version",
 }
+# `chronex why backup -2h`: a time before now is no option, and no -h either.
+_SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
@@ -69,7 +72,7 @@ def _add(app: typer.Typer, name: str) -> None:
     if isinstance(declared, typer.Typer):
         app.add_typer(declared, name=name)
     else:
-        app.command(name)(declared)
+        app.command(name, context_settings=_SETTINGS.get(name))(declared)
 
 
 def root(
