@@ -66,6 +66,11 @@ def _judged(
     return tuple(_plain(text, host, zone, reference_ms))
 
 
+def forget_judgements() -> None:
+    """For benchmarks: as if no expression had been seen before."""
+    _judged.cache_clear()
+
+
 def is_beyond_words(text: str, host: Host) -> bool:
     """Valid for its host, but no schedule that has next runs: @reboot, and the random ranges of some crons."""
     if host is not CRONTAB or ("~" not in text and "@" not in text):
