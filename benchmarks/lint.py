@@ -47,7 +47,7 @@ def run(size: Size = FULL) -> Iterator[Row]:
         yield Row("lint", f"lint {name}, 1,000 lines", _milliseconds(path, text, size.repeats), " ms", at_most=50)
     count = _FILES if size is FULL else 5
     texts = [_workflow(1, 11).replace("cron: '1 ", f"cron: '{n % 60} ") for n in range(count)]
-    taken = seconds(lambda: [_lint(".github/workflows/a.yml", text) for text in texts], size.repeats)
+    taken = seconds(lambda: _lint_all(texts), size.repeats)
     yield Row("lint", "files a minute", count * 60 / taken, "", at_least=10_000)
 
 
@@ -57,6 +57,11 @@ def _milliseconds(path: str, text: str, repeats: int) -> float:
         _lint(path, text)
 
     return seconds(work, repeats) * 1000
+
+
+def _lint_all(texts: list[str]) -> None:
+    for text in texts:
+        _lint(".github/workflows/a.yml", text)
 
 
 def _lint(path: str, text: str) -> None:
