@@ -40,9 +40,9 @@ async def run_callable(
     """
     function = await resolve(target)
     if isinstance(function, NotStarted):
-        return not_started(function, surroundings)
+        return not_started(function, surroundings.clock)
     if hooks.cancellation.requested:
-        return never_started(canceled(hooks.cancellation.reason), surroundings)
+        return never_started(canceled(hooks.cancellation.reason), surroundings.clock)
     attempt = _CallableAttempt(request, function, surroundings, dict(state or {}))
     try:
         await hooks.started(Started(None, attempt.started_ms, f"{request.attempt_id}.log"))

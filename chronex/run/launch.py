@@ -1,7 +1,7 @@
-"""Start one command: its own process group, clean signals, three descriptors, and nothing of ours.
+"""Start one command behind its gate: its own process group, clean signals, three descriptors, and nothing of ours.
 
-`os.posix_spawn` does it in one step that copies neither memory nor descriptors. It cannot change directory, so a
-command with a directory of its own is started by a shell that changes there and becomes the command.
+`os.posix_spawn` does it in one step that copies neither memory nor descriptors. It cannot change directory; the gate
+does that before it becomes the command.
 """
 
 from __future__ import annotations
@@ -12,18 +12,15 @@ import os
 import signal
 import stat
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from chronex.model.records import Command
 from chronex.run.environment import Variables
+from chronex.run.gate import DESCRIPTOR, Gate, Invocation, Refusal
 from chronex.run.request import NotStarted
 
 _SHELL = "/bin/sh"
-# The directory and the command are arguments of this text, never part of it. The directory is absolute: a
-# relative one would be looked up in CDPATH, and "-" would mean the one before.
-_CHANGE_AND_BECOME = b'cd "$1" || exit 126; shift; exec "$@"'
 _EVERY_SIGNAL = tuple(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 _EXPLANATIONS = {
@@ -34,14 +31,6 @@ _EXPLANATIONS = {
     errno.ENOMEM: "out of memory",
     errno.ETXTBSY: "the program is being written",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """A command as the system takes it."""
-
-    path: bytes
-    argv: tuple[bytes, ...]
 
 
 def seal_descriptors() -> None:
@@ -87,28 +76,26 @@ def prepare(command: Command, directory: str | None, variables: Variables) -> In
         problem = _problem_with_directory(where)
         if problem is not None:
             return problem
-    if where is None or where == os.fsencode(os.getcwd()):
-        program = _find_program(raw[0], variables, b"")
-        return program if isinstance(program, NotStarted) else Invocation(program, tuple(raw))
-    program = _find_program(raw[0], variables, where)
+    program = _find_program(raw[0], variables, where or b"")
     if isinstance(program, NotStarted):
         return program
-    shell = os.fsencode(_SHELL)
-    return Invocation(shell, (shell, b"-c", _CHANGE_AND_BECOME, b"chronex", where, program, *raw[1:]))
+    return Invocation(program, tuple(raw), where or b"")
 
 
-def start(invocation: Invocation, variables: Variables, output: int) -> int | NotStarted:
-    """The pid of the new process, whose standard output and error are `output` and whose input is empty."""
+def start(invocation: Invocation, variables: Variables, output: int, gate: Gate, latch: int) -> int | NotStarted:
+    """The pid of the new process, which waits at `latch`; its output and errors are `output`, its input is empty."""
     actions = (
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_DUP2, output, 2),
-        # Last: where the daemon itself has no standard input, `output` may be descriptor 0.
+        # After those: where the daemon itself has no standard descriptors, `output` may be any of these.
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, latch, DESCRIPTOR),
     )
+    path, argv = gate.before(invocation)
     try:
         return os.posix_spawn(
-            invocation.path,
-            invocation.argv,
+            path,
+            argv,
             variables,
             file_actions=actions,
             setsigmask=(),
@@ -116,10 +103,17 @@ def start(invocation: Invocation, variables: Variables, output: int) -> int | No
             **_apart(),
         )
     except OSError as problem:
-        return refusal(problem.errno or 0, invocation.path)
+        return refused_program(problem.errno or 0, invocation.path)
 
 
-def refusal(number: int, path: bytes) -> NotStarted:
+def refused_at_the_gate(invocation: Invocation, refusal: Refusal) -> NotStarted:
+    """The gate was open, and the system would not go on."""
+    if refusal.of_directory:
+        return _refused_directory(refusal.errno, invocation.directory)
+    return refused_program(refusal.errno, invocation.path)
+
+
+def refused_program(number: int, path: bytes) -> NotStarted:
     """What the system's refusal means for a program."""
     shown = os.fsdecode(path)
     if number == errno.ENOENT:
@@ -130,7 +124,6 @@ def refusal(number: int, path: bytes) -> NotStarted:
 
 
 def _problem_with_directory(where: bytes) -> NotStarted | None:
-    shown = os.fsdecode(where)
     try:
         mode = os.stat(where).st_mode
     except OSError as problem:
@@ -142,6 +135,11 @@ def _problem_with_directory(where: bytes) -> NotStarted | None:
             number = errno.EACCES
         else:
             return None
+    return _refused_directory(number, where)
+
+
+def _refused_directory(number: int, where: bytes) -> NotStarted:
+    shown = os.fsdecode(where)
     told = "no such directory" if number == errno.ENOENT else os.strerror(number).lower()
     return NotStarted(f"working directory {shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
 
@@ -150,7 +148,7 @@ def _find_program(name: bytes, variables: Variables, base: bytes) -> bytes | Not
     """By the child's PATH, or by its path as seen from the child's directory."""
     if b"/" in name:
         path = os.path.join(base, name)
-        return path if not base else _refused(path) or path
+        return _refused(path) or path
     seen_but_refused: NotStarted | None = None
     for entry in variables.get(b"PATH", b"").split(b":"):
         path = os.path.join(base, entry or b".", name)
@@ -168,7 +166,7 @@ def _refused(path: bytes) -> NotStarted | None:
     try:
         mode = os.stat(path).st_mode
     except OSError as problem:
-        return refusal(problem.errno or 0, path)
+        return refused_program(problem.errno or 0, path)
     if stat.S_ISREG(mode) and os.access(path, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         return None
-    return refusal(errno.EACCES, path)
+    return refused_program(errno.EACCES, path)

@@ -6,14 +6,16 @@ import asyncio
 import os
 import signal
 from functools import partial
+from typing import NamedTuple
 
 from chronex.engine.clock import Clock
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.capture import Capture, open_pipe
-from chronex.run.environment import child_environment
+from chronex.run.environment import Variables, child_environment
 from chronex.run.exits import Verdict, canceled, judge, timed_out
+from chronex.run.gate import Gate, Invocation, Latch
 from chronex.run.identity import identity_of
-from chronex.run.launch import prepare, start
+from chronex.run.launch import prepare, refused_at_the_gate, start
 from chronex.run.leftovers import find_leftovers, kill_leftovers
 from chronex.run.logfile import BoundedLog, LogSummary
 from chronex.run.process import Child, SupervisedProcess
@@ -29,29 +31,29 @@ _SLOWEST_LOOK_S = 0.2
 
 async def run_attempt(request: AttemptRequest, hooks: Hooks, surroundings: Surroundings) -> AttemptResult:
     """Run the command and say how it ended. What goes wrong with the command is a result, never an exception."""
-    await surroundings.gate.enter()
+    await surroundings.pace.enter()
     if hooks.cancellation.requested:
-        return never_started(canceled(hooks.cancellation.reason), surroundings)
+        return never_started(canceled(hooks.cancellation.reason), surroundings.clock)
     attempt = _begin(request, surroundings)
     if isinstance(attempt, NotStarted):
-        return not_started(attempt, surroundings)
+        return not_started(attempt, surroundings.clock)
     return await attempt.see_through(hooks, report=True)
 
 
-def not_started(problem: NotStarted, surroundings: Surroundings) -> AttemptResult:
+def not_started(problem: NotStarted, clock: Clock) -> AttemptResult:
     """The result of an attempt whose command never ran."""
     verdict = Verdict(AttemptState.FAILED, Reason.NOT_STARTED, problem.retryable, problem.error)
-    return never_started(verdict, surroundings, errno=problem.errno)
+    return never_started(verdict, clock, errno=problem.errno)
 
 
-def never_started(verdict: Verdict, surroundings: Surroundings, errno: int | None = None) -> AttemptResult:
+def never_started(verdict: Verdict, clock: Clock, errno: int | None = None) -> AttemptResult:
     return AttemptResult(
         state=verdict.state,
         reason=verdict.reason,
         retryable=verdict.retryable,
         error=verdict.error,
         errno=errno,
-        finished_ms=surroundings.clock.wall_ms(),
+        finished_ms=clock.wall_ms(),
     )
 
 
@@ -62,28 +64,57 @@ def _begin(request: AttemptRequest, surroundings: Surroundings) -> Supervision |
     invocation = prepare(request.command, request.directory, environment.variables)
     if isinstance(invocation, NotStarted):
         return invocation
+    started = _start(invocation, environment.variables, surroundings.gate)
+    if isinstance(started, NotStarted):
+        return started
+    log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+    child = Child(asyncio.get_running_loop(), started.identity)
+    supervision = Supervision(request, surroundings.clock, child, log, started.output, environment.secrets)
+    supervision.invocation, supervision.latch = invocation, started.latch
+    return supervision
+
+
+class _Begun(NamedTuple):
+    """A child at its gate, our end of its output, and our side of the gate."""
+
+    identity: ProcessIdentity
+    output: int
+    latch: Latch
+
+
+def _start(invocation: Invocation, variables: Variables, gate: Gate) -> _Begun | NotStarted:
+    try:
+        latch = Latch()
+    except OSError as problem:
+        return NotStarted(f"no way to hold it until it is recorded: {problem.strerror}", problem.errno)
     try:
         ours, theirs = open_pipe()
     except OSError as problem:
+        latch.started()
+        latch.close()
         return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
-    pid = start(invocation, environment.variables, theirs)
+    pid = start(invocation, variables, theirs, gate, latch.theirs)
     os.close(theirs)
-    if isinstance(pid, NotStarted):
+    latch.started()
+    identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid)
+    if isinstance(identity, NotStarted):
         os.close(ours)
-        return pid
+        latch.close()
+        return identity
+    return _Begun(identity, ours, latch)
+
+
+def _identity_or_end(pid: int) -> ProcessIdentity | NotStarted:
     try:
         identity = identity_of(pid)
     except OSError:
         identity = None
-    if identity is None:
-        # Nobody could ever prove that this process is ours, so it must not outlive this moment.
-        os.close(ours)
-        os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        return NotStarted("the system would not tell which process was started (out of descriptors?)")
-    log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
-    child = Child(asyncio.get_running_loop(), identity)
-    return Supervision(request, surroundings.clock, child, log, ours, environment.secrets)
+    if identity is not None:
+        return identity
+    # Nobody could ever prove that this process is ours, so it must not outlive this moment.
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return NotStarted("the system would not tell which process was started (out of descriptors?)")
 
 
 class Supervision:
@@ -111,6 +142,8 @@ class Supervision:
         self.exited: asyncio.Future[int | None] = self.loop.create_future()
         self.timer: asyncio.TimerHandle | None = None
         self.on_cancel = lambda: None
+        self.invocation: Invocation | None = None  # what waits at the gate; an adopted process is past it
+        self.latch: Latch | None = None
 
     async def see_through(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
@@ -119,6 +152,8 @@ class Supervision:
             if report:
                 started = Started(self.process.identity, self.started_ms, f"{self.request.attempt_id}.log")
                 await hooks.started(started)
+            if self.latch is not None:
+                self.latch.open()
             return await self.finish()
         except BaseException:
             self.process.signal_group(signal.SIGKILL)
@@ -158,6 +193,8 @@ class Supervision:
             await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
         leftovers, killed = await self._leftovers(must_die=stop is not None)
         self.capture.finish()
+        if (refused := self._refused_at_the_gate()) is not None:
+            return refused
         verdict = judge(self.request, status, stop, self.process.unknown_because)
         return AttemptResult(
             state=verdict.state,
@@ -174,6 +211,12 @@ class Supervision:
             leftovers=leftovers,
             leftovers_killed=killed,
         )
+
+    def _refused_at_the_gate(self) -> AttemptResult | None:
+        refusal = self.latch.refusal() if self.latch is not None else None
+        if refusal is None or self.invocation is None:
+            return None
+        return not_started(refused_at_the_gate(self.invocation, refusal), self.clock)
 
     async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
         """Those who live on, and how many of them were killed; after a stop they get the rest of the grace."""
@@ -195,6 +238,8 @@ class Supervision:
         self._no_more_stops()
         hooks.cancellation.forget(self.on_cancel)
         self.process.close()
+        if self.latch is not None:
+            self.latch.close()
 
 
 async def finish_log(log: BoundedLog) -> LogSummary:

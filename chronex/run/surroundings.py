@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from chronex.engine.clock import SYSTEM_CLOCK, Clock
 from chronex.model import ProcessIdentity
 from chronex.run.environment import Inheritance
+from chronex.run.gate import Gate, the_gate
 from chronex.run.launch import seal_descriptors
 from chronex.run.logfile import LogDirectory
 from chronex.run.stopping import Cancellation
@@ -22,7 +23,7 @@ from chronex.run.stopping import Cancellation
 _STARTS_PER_TURN = 16
 
 
-class StartGate:
+class StartPace:
     """Lets a few starts pass in each turn of the loop, in order; what runs already is served between them."""
 
     def __init__(self, per_turn: int = _STARTS_PER_TURN) -> None:
@@ -73,7 +74,8 @@ class Surroundings:
     logs: LogDirectory
     inheritance: Inheritance
     clock: Clock = SYSTEM_CLOCK
-    gate: StartGate = field(default_factory=StartGate)
+    pace: StartPace = field(default_factory=StartPace)
+    gate: Gate = field(default_factory=the_gate)
     environment: Mapping[str, str] = field(default_factory=dict)  # the scheduler's own; wins over a task's
 
     @classmethod
@@ -114,8 +116,8 @@ async def _nothing(_started: Started) -> None:
 class Hooks:
     """How the engine takes part in an attempt.
 
-    `started` is awaited before anything else of the attempt is; when it raises, the process is killed, because a
-    process that nobody has recorded must not run, and the exception is passed on.
+    `started` is awaited while the process waits at its gate, so the command begins only when this has returned; when
+    it raises, the process is killed, and the exception is passed on.
     """
 
     started: Callable[[Started], Awaitable[None]] = _nothing

@@ -26,13 +26,14 @@ from pathlib import Path
 from chronex.run import *
 from chronex.run.request import AttemptRequest
 values = json.loads(sys.argv[2])
-async def died(started):
-    await asyncio.sleep(0.3)
+async def recorded(started):
+    asyncio.get_running_loop().call_later(0.3, die, started)  # by then the gate is open
+def die(started):
     print(json.dumps([started.process.pid, started.process.boot_id, started.process.start_time, started.process.group,
                       started.started_ms, started.log_name]), flush=True)
     os.kill(os.getpid(), 9)
 surroundings = Surroundings.of_this_process(LogDirectory(Path(sys.argv[1])))
-asyncio.run(run_attempt(AttemptRequest(**values), Hooks(started=died), surroundings))
+asyncio.run(run_attempt(AttemptRequest(**values), Hooks(started=recorded), surroundings))
 """
 
 

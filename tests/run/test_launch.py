@@ -155,12 +155,3 @@ async def test_what_is_missing_is_named(
 async def test_an_impossible_command_is_refused_for_good(surroundings: Surroundings, command: Command) -> None:
     result = await outcome(surroundings, command)
     assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, Reason.NOT_STARTED, False)
-
-
-async def test_a_directory_that_vanishes_at_the_last_moment_is_a_failure(
-    surroundings: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launch, "_problem_with_directory", lambda where: None)
-    result = await outcome(surroundings, ("true",), directory=str(tmp_path / "gone"))
-    assert result.exit_code == 126
-    assert b"gone" in output(surroundings, result)
