@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from ipaddress import ip_address
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from chronex.engine.jobfile.entries import Entry, Reader, read_table
-from chronex.engine.jobfile.values import duration, positive_duration, size, text, whole_number, zone
+from chronex.engine.jobfile.values import duration, positive_duration, size, text, whole_number, yes_or_no, zone
 from chronex.expr.durations import UNITS
 from chronex.expr.faults import quote
 
@@ -46,6 +47,7 @@ class SchedulerSettings(Struct, frozen=True):
     grace_ms: int = 30_000
     reaper_interval_ms: int = 60_000
     metrics: Address | None = None
+    metrics_public: bool = False
     history: HistorySettings = HistorySettings()
     logs: LogSettings = LogSettings()
 
@@ -57,6 +59,23 @@ def _address(entry: Entry) -> Address:
         hint = f'write {entry.label} = "127.0.0.1:9464"'
         entry.refuse(f"{quote(value)} is not an address and port", hint, "J022")
     return Address(match[1].strip("[]"), int(match[2]))
+
+
+def _refuse_public(entry: Entry, given: dict[str, Any]) -> None:
+    """Names of jobs and their failures are nobody else's business, unless someone says that they are."""
+    address = given.get("metrics")
+    if address is not None and not is_loopback(address.host) and not given.get("metrics_public"):
+        hint = 'write metrics = "127.0.0.1:9464", or add metrics_public = true'
+        entry.child("metrics").report(f"{quote(address.host)} can be reached by other machines", hint, "J024")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _history(entry: Entry) -> HistorySettings:
@@ -81,6 +100,7 @@ SCHEDULER: dict[str, Reader] = {
     "grace_period": duration,
     "reaper_interval": positive_duration,
     "metrics": _address,
+    "metrics_public": yes_or_no,
     "history": _history,
     "logs": _logs,
 }
@@ -89,5 +109,6 @@ _FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", 
 
 def scheduler(entry: Entry) -> SchedulerSettings:
     given = read_table(entry, SCHEDULER, "[scheduler] and its keys below it")
+    _refuse_public(entry, given)
     settings = {_FIELDS.get(key, key): value for key, value in given.items()}
     return SchedulerSettings(**{"timezone": entry.sheet.host_zone, **settings})
