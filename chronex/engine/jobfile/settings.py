@@ -29,6 +29,7 @@ class HistorySettings(Struct, frozen=True):
 
     max_age_ms: int = 90 * UNITS["d"]
     max_count: int = 10_000
+    max_events: int = 200_000
 
 
 class LogSettings(Struct, frozen=True):
@@ -88,7 +89,11 @@ def _logs(entry: Entry) -> LogSettings:
     return LogSettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
 
 
-HISTORY: dict[str, Reader] = {"max_age": positive_duration, "max_count": whole_number(1, 10_000_000)}
+HISTORY: dict[str, Reader] = {
+    "max_age": positive_duration,
+    "max_count": whole_number(1, 10_000_000),
+    "max_events": whole_number(1_000, 100_000_000),
+}
 LOGS: dict[str, Reader] = {
     "max_age": positive_duration,
     "max_count": whole_number(1, 1_000_000),
