@@ -44,7 +44,7 @@ EARNED = (
     "paused_from_ms",
     "cursor_ms",
     "anchor_ms",
-    "next_ms",
+    "next_ms", "late_ms",
     "last_run_ms",
     "counters",
     "created_ms",
