@@ -43,6 +43,10 @@ EVENTS: dict[str, str] = {
     "TaskRetryPreempted": "a new occurrence came before the retry",
     "TaskDeadLettered": "a run failed for good",
     "TaskDropped": "a dead letter was dropped",
+    "JobLate": "no run has completed in the time that the job is given",
+    "NotificationSent": "the notify command has taken a notice",
+    "NotificationFailed": "a notice was given up",
+    "MetricsUnavailable": "the address of the metrics cannot be had",
     "RecordQuarantined": "a damaged record was put aside",
     "Unreadable": "a damaged event",
 }  # fmt: skip
