@@ -38,6 +38,7 @@ EVENTS: dict[str, str] = {
     "TaskRetryStarted": "another attempt of a run began",
     "TaskRunCompleted": "an attempt ended well",
     "TaskRunFailed": "an attempt ended badly",
+    "TaskRunSkipped": "another run has done it under the same idempotency key",
     "TaskRunAdopted": "a child that outlived its scheduler has a new one",
     "TaskRetryScheduled": "a run will be tried again",
     "TaskRetryPreempted": "a new occurrence came before the retry",
