@@ -49,6 +49,7 @@ EARNED = (
     "counters",
     "created_ms",
     "updated_ms",
+    "updated_by",
     "source",
 )
 # A job with other values of these has other nominal instants.
