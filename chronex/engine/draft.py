@@ -64,13 +64,12 @@ class Draft(Ledger):
         self._known[key] = self._unwritten[key] = record
         return True
 
-    def put(self, record: Record) -> None:
-        if not isinstance(record, _KEPT_AS_VALUES):
-            super().put(record)
+    def replace_at(self, key: bytes, old: Record | None, new: Record) -> None:
+        if not isinstance(new, _KEPT_AS_VALUES):
+            super().replace_at(key, old, new)
             return
-        key = key_of(record)
-        self.move_indexes(key, self.get(key, type(record)), record)
-        self._known[key] = self._unwritten[key] = record
+        self.move_indexes(key, old, new)
+        self._known[key] = self._unwritten[key] = new
 
     def delete(self, key: bytes) -> bool:
         self.write()

@@ -54,11 +54,11 @@ class Progress:
         self._count(job.id, last_run_ms=now, fired=1)
         self.tell("OccurrenceStarted", claimed, data=_start_told(version, claimed, now))
         tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
-        for task in tasks:
+        for number, task in enumerate(tasks):
             run = Run(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, created_ms=now)
             self.ledger.create(run)
-        for task in tasks if version.mode is TaskMode.PARALLEL else tasks[:1]:
-            self._start_run(version, claimed, task)
+            if number == 0 or version.mode is TaskMode.PARALLEL:
+                self._start_run(version, claimed, task)
         if not tasks:
             self._finish(claimed, OccurrenceState.COMPLETED, "")
 
