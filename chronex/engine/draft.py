@@ -75,6 +75,10 @@ class Draft(Ledger):
         self.move_indexes(key, old, new)
         self._known[key] = self._unwritten[key] = new
 
+    def put_task_state(self, job: str, task: str, name: str, value: str) -> None:
+        super().put_task_state(job, task, name, value)
+        self._known.pop(keys.task_state_key(job, task, name), None)
+
     def delete(self, key: bytes) -> bool:
         self.write()
         is_deleted = super().delete(key)
