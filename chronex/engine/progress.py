@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.engine import idempotency, reasons, staging
+from chronex.engine import idempotency, notices, reasons, staging
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.placement import Chance
@@ -111,6 +111,7 @@ class Progress:
         now = self.ledger.now_ms
         ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=now)
         good = state is OccurrenceState.COMPLETED
+        notices.note_end(self.ledger, ended)
         counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{_spoken(state)}", ended, reason)
