@@ -11,6 +11,7 @@ from pathlib import Path
 from chronex.daemon.attempts import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
+from chronex.daemon.notify import Notifier
 from chronex.daemon.reloading import Reloader, Reread
 from chronex.daemon.room import room_chore
 from chronex.daemon.upkeep import Upkeep
@@ -48,6 +49,7 @@ def run_headless(
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
         daemon = Daemon(store, engine, surroundings, node, settings, tell)
         daemon.chores.add(room_chore(store, daemon.journal))
+        daemon.chores.add(Notifier(store, surroundings).chore())
         daemon.chores.add(Upkeep(store, logs, settings, daemon.clock).chore())
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
     return 0
