@@ -45,10 +45,12 @@ EARNED = (
     "cursor_ms",
     "anchor_ms",
     "next_ms",
+    "late_ms",
     "last_run_ms",
     "counters",
     "created_ms",
     "updated_ms",
+    "updated_by",
     "source",
 )
 # A job with other values of these has other nominal instants.
