@@ -13,7 +13,7 @@ from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.journal import append
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
-from chronex.engine.ports import Store
+from chronex.engine.ports import Store, UpdateFn
 from chronex.engine.staging import task_state
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
@@ -165,6 +165,11 @@ class Attempts:
         async def record(started: Started) -> None:
             limit = self.settings.logs.max_bytes
             update = self.engine.started(attempt, started.process, started.log_name, started.started_ms, limit)
+            if started.process is None:
+                # A function of this process has nothing that a successor could look for: the claim says all there
+                # is, so it need not wait until the time of its start is on record as well.
+                self._spawn(self._noted(attempt, update))
+                return
             await self.store.update_async(update, essential=True)
             # Told when it is on record: from here on a successor would find the process.
             self.tell("attempt started", names(attempt))
@@ -173,6 +178,11 @@ class Attempts:
         if self._stopping:
             cancellation.request(reasons.STOPPING)
         return Hooks(record, cancellation)
+
+    async def _noted(self, attempt: Attempt, update: UpdateFn[None]) -> None:
+        with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
+            await self.store.update_async(update, essential=True)
+            self.tell("attempt started", names(attempt))
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)
