@@ -35,7 +35,7 @@ class Desk:
         return is_daemon_alive(self.path)
 
     def act(self, fn: Callable[[Ledger], T], *, essential: bool = False) -> T:
-        """One act in one transaction, at the store's time; what ends work is `essential`, for when the disk is full."""
+        """One act in one transaction, at the store's time; what ends work is `essential`: it needs no free disk."""
         return self.store.update(lambda tx: fn(Ledger(tx, self.store.now())), essential=essential)
 
     def look(self, fn: Callable[[Reading], T]) -> T:
