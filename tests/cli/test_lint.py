@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.conftest import Chronex
 
+pytestmark = pytest.mark.binary
+
 NOW = ("--now", "2027-01-01", "--tz", "UTC")
 SCHEMA = Path(__file__).parent.parent / "lint" / "sarif-2.1.0.schema.json"
 BAD_JOB = '[jobs.a]\nschedule = "0 9 * * MNO"\nrun = "x"\noverlab = "skip"\n'
