@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.verify.assertion import assert_verified
-
 EVERY_SECOND = 'schedule = "* * * * * *"\n'
 
 
@@ -65,8 +63,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         if daemon.poll() is None:
             daemon.kill()
         daemon.communicate()
-    if (tmp_path / "store").exists():
-        assert_verified(tmp_path / "store")
 
 
 def until_told(daemon: subprocess.Popen[str], text: str) -> None:
