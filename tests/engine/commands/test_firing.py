@@ -91,6 +91,12 @@ def test_a_live_key_answers_skipped_and_an_expired_one_does_not() -> None:
     assert second.occurrence.state is OccurrenceState.SKIPPED
 
 
+def test_the_key_of_a_trigger_is_not_the_key_of_a_task_with_the_same_text() -> None:
+    world = World(tasks=(replace(ONE, idempotency_key="k", idempotency_ttl_ms=MINUTE),))
+    world.ask(trigger, "job", at=START + 10, idempotency_key="k")
+    assert len(world.tick(START + 11)) == 1
+
+
 def test_a_holder_that_never_ran_gives_its_key_back() -> None:
     world = World()
     (running,) = world.tick(FIRST)
