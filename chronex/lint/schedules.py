@@ -178,7 +178,7 @@ class CronSchedule(NamedTuple):
                 yield found
                 bound, passed_over = found + 1, 0
             else:
-                # The next midnight; on the day of a clock change the earlier of two guesses, which costs a step or two.
+                # The next midnight; on the day of a clock change the earlier of two guesses, which costs a step.
                 offset = max(self.zone.offset_at(found // 1000), self.zone.offset_at(found // 1000 + _DAY))
                 bound = max((wall // _DAY + 1) * _DAY - offset, found // 1000 + 1) * 1000
                 passed_over += 1
