@@ -13,7 +13,7 @@ from chronex.engine.update import apply_jobs
 from chronex.errors import NotPossibleError, UnknownJobError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
-from tests.engine.commands.world import BOB, FIRST, MINUTE, START, TWO, World
+from tests.engine.commands.world import BOB, FIRST, MINUTE, ONE, START, TWO, World
 
 
 def test_a_trigger_is_due_at_once_and_the_next_tick_starts_it_with_its_parameters() -> None:
