@@ -17,7 +17,7 @@ from chronex.engine.ports import Store, UpdateFn
 from chronex.engine.staging import task_state
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
-from chronex.model.ids import run_id
+from chronex.model.ids import occurrence_id, run_id
 from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
 from chronex.model.states import AttemptState
 from chronex.run import (
@@ -201,7 +201,14 @@ class Attempts:
 
 
 def names(attempt: Attempt) -> dict[str, Any]:
-    return {"job": attempt.job, "task": attempt.task, "nominal_ms": attempt.nominal_ms, "attempt": attempt.number}
+    """The same names in every line of the log, so that one can be found by another."""
+    return {
+        "job": attempt.job,
+        "task": attempt.task,
+        "nominal_ms": attempt.nominal_ms,
+        "occurrence": occurrence_id(attempt.job, attempt.nominal_ms),
+        "attempt": attempt.number,
+    }
 
 
 def end_of(result: AttemptResult, cancel_reason: str) -> AttemptEnd:
