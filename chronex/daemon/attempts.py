@@ -13,6 +13,7 @@ from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.ports import Store
 from chronex.engine.staging import task_state
+from chronex.engine.testing import fail_point
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
 from chronex.model.records import Attempt, Call, Job, Occurrence, Task
@@ -106,6 +107,7 @@ class Attempts:
         request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         assert attempt.process is not None, "only a known process is adopted"
         self.tell("attempt adopted", names(attempt))
+        fail_point("adopted")
         started = attempt.started_ms or attempt.created_ms
         result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)
         await self._ended(attempt, result, hooks.cancellation)
@@ -151,6 +153,7 @@ class Attempts:
             self.tell("the end could not be recorded", {**names(attempt), "error": str(error)})
             self._unrecorded()
             return
+        fail_point("end recorded")
         if not self._stopping:
             self.carry_out(orders)
 

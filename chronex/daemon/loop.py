@@ -15,6 +15,7 @@ from chronex.engine import journal
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Store, Transaction, UpdateFn
+from chronex.engine.testing import fail_point
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
 from chronex.model.records import Event, Node
@@ -54,17 +55,20 @@ class Daemon:
         self._stopping.set()
         self.engine.stopping = True
         self.attempts.stop()
+        fail_point("stop asked")
 
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
         wakefulness = Wakefulness(self.clock)
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
+        fail_point("node registered")
         self._take_over()
         while not self._stopping.is_set():
             self._notice(wakefulness)
             seen = self.store.wait(-1, 0)
             tick = self.engine.tick(self.clock.wall_ms(), wakefulness.since_ms)
+            fail_point("tick decided")
             self.attempts.carry_out(tick.orders)
             if tick.has_more:
                 await asyncio.sleep(0)
@@ -90,6 +94,7 @@ class Daemon:
 
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())
+        fail_point("taken over")
         self.attempts.adopt(adopted)
         self.attempts.carry_out(orders)
 
@@ -117,6 +122,7 @@ class Daemon:
             await self.attempts.finish()
         self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.attempts.finish()
+        fail_point("node leaving")
         self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), essential=True)
         self.journal("SchedulerStopped", {"node": self.node.id})
 

@@ -9,6 +9,7 @@ from chronex.engine import keys
 from chronex.engine.journal import head
 from chronex.engine.ledger import Ledger
 from chronex.engine.ports import SCAN_LIMIT, Store, Transaction
+from chronex.engine.testing import fail_point
 from chronex.model.records import Event, Idempotency, Occurrence, Run
 from chronex.model.states import RunState, is_final
 
@@ -54,6 +55,7 @@ def trim_job(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step:
             essential=True,
         )
         removed += count
+        fail_point("history trimmed")
         if reached is None:
             return removed
         cursor = reached
