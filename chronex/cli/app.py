@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "cancel": "acts:cancel",
     "replay": "acts:replay",
     "dlq": "acts:dlq",
+    "state": "state:state",
     "verify": "verify:verify",
     "doctor": "stores:doctor",
     "backup": "stores:backup",

@@ -68,6 +68,7 @@ def warn(found: JobFile) -> None:
 def run_daemon(config: str | None, store: str | None, *, once: bool, duration: str | None, log_format: str) -> int:
     """Apply the job file where there is one, and run until stopped; 75 when another daemon holds the store."""
     from chronex.daemon.headless import run_headless
+    from chronex.daemon.reloading import Reread
 
     seconds = _seconds(duration)
     path = job_file_path(config, os.environ)
@@ -76,9 +77,10 @@ def run_daemon(config: str | None, store: str | None, *, once: bool, duration: s
         return 2
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
+    file = Reread(path.absolute(), lambda: load(path)) if found is not None else None
     try:
         return run_headless(
-            store_path(store, os.environ), jobs, settings, _teller(log_format), once=once, seconds=seconds
+            store_path(store, os.environ), jobs, settings, _teller(log_format), once=once, seconds=seconds, file=file
         )
     except StoreInUseError as error:
         err(f"chronex: {error}")

@@ -51,8 +51,13 @@ class Chores:
     def seconds_until_next(self, at_most: float) -> float:
         """How long nothing of this falls due."""
         now = self._clock.monotonic_ms()
-        waits = [(due_ms - now) / 1000 for chore, due_ms in self._due_ms.items() if chore not in self._busy]
+        waits = [self._wait(chore, (due_ms - now) / 1000) for chore, due_ms in self._due_ms.items()]
         return max(0.0, min([at_most, *waits]))
+
+    def _wait(self, chore: Chore, seconds: float) -> float:
+        """One that is under way has a next time too, or it would be late by the longest sleep; one that is late
+        already because it takes so long is looked at again after its interval."""
+        return seconds if seconds > 0 or chore not in self._busy else chore.every_s
 
     async def stop(self) -> None:
         """Give up what is under way; what it has handed to the store stands."""

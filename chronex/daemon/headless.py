@@ -11,6 +11,7 @@ from pathlib import Path
 from chronex.daemon.attempts import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
+from chronex.daemon.reloading import Reloader, Reread
 from chronex.daemon.room import room_chore
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import SchedulerSettings
@@ -30,8 +31,9 @@ def run_headless(
     *,
     once: bool,
     seconds: float | None,
+    file: Reread | None = None,
 ) -> int:
-    """Run until stopped; StoreInUseError when another daemon holds the store."""
+    """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again."""
     if not store_path.exists():
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
@@ -44,11 +46,11 @@ def run_headless(
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
         daemon = Daemon(store, engine, surroundings, node, settings, tell)
         daemon.chores.add(room_chore(store, daemon.journal))
-        asyncio.run(_run(daemon, once=once, seconds=seconds))
+        asyncio.run(_run(daemon, file, once=once, seconds=seconds))
     return 0
 
 
-async def _run(daemon: Daemon, *, once: bool, seconds: float | None) -> None:
+async def _run(daemon: Daemon, file: Reread | None, *, once: bool, seconds: float | None) -> None:
     loop = asyncio.get_running_loop()
     asked = 0
 
@@ -62,6 +64,8 @@ async def _run(daemon: Daemon, *, once: bool, seconds: float | None) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    if file is not None:
+        Reloader(daemon, file).attach()
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
     await daemon.run(once=once)
