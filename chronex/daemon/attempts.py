@@ -52,6 +52,7 @@ class Attempts:
         self.surroundings, self.clock = surroundings, surroundings.clock
         self._unrecorded = unrecorded
         self._cancellations: dict[str, Cancellation] = {}
+        self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._stopping = False
 
@@ -66,7 +67,7 @@ class Attempts:
         """Watch what a dead node left running."""
         for attempt in orphans:
             # Ready to be canceled before its task has had a turn: the next tick may order that at once.
-            self._spawn(self._watch_orphan(attempt, self._hooks(attempt)))
+            self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
 
     def stop(self) -> None:
         """Ask all that runs to end; orders that come from now on are not carried out."""
@@ -87,7 +88,8 @@ class Attempts:
     async def _attempt(self, launch: Launch) -> None:
         attempt = launch.attempt
         request = self._request(launch.job, launch.task, launch.occurrence, attempt)
-        hooks = self._hooks(attempt)
+        hooks = self._hooks(attempt, request.log_limit)
+        self._end_by(launch.occurrence.deadline_ms, attempt)
         work = launch.task.run
         if isinstance(work, Call):
             state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
@@ -100,7 +102,7 @@ class Attempts:
         """The attempt with the scheduler's own settings where the job has none."""
         request = AttemptRequest.of(job, task, occurrence, attempt)
         grace = self.settings.grace_ms if job.grace_ms is None else job.grace_ms
-        limit, own = self.settings.logs.max_bytes, self.surroundings.environment
+        limit, own = job.log_limit or self.settings.logs.max_bytes, self.surroundings.environment
         return dataclasses.replace(request, grace_ms=grace, log_limit=limit, extra_environment=own)
 
     async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
@@ -117,7 +119,10 @@ class Attempts:
         job, occurrence = reading.job(attempt.job), reading.occurrence(attempt.job, attempt.nominal_ms)
         task = job.task(attempt.task) if job is not None else None
         if job is not None and occurrence is not None and task is not None:
-            return self._request(job, task, occurrence, attempt)
+            request = self._request(job, task, occurrence, attempt)
+            self._end_by(occurrence.deadline_ms, attempt)
+            # Its log goes on as it began, whatever the settings say now.
+            return dataclasses.replace(request, log_limit=attempt.log_limit or request.log_limit)
         return AttemptRequest(
             attempt_id=attempt.id,
             number=attempt.number,
@@ -127,9 +132,16 @@ class Attempts:
             nominal_ms=attempt.nominal_ms,
         )
 
-    def _hooks(self, attempt: Attempt) -> Hooks:
+    def _end_by(self, deadline_ms: int | None, attempt: Attempt) -> None:
+        """The execution timeout of its occurrence, to the moment; the reaper is for those who cannot keep it."""
+        cancellation = self._cancellations[attempt.id]
+        if deadline_ms is not None:
+            left_s = max(0, deadline_ms - self.clock.wall_ms()) / 1000
+            end = asyncio.get_running_loop().call_later(left_s, cancellation.request, reasons.EXECUTION_TIMEOUT)
+            self._deadlines[attempt.id] = end
+
+    def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
         async def record(started: Started) -> None:
-            limit = self.settings.logs.max_bytes
             update = self.engine.started(attempt, started.process, started.log_name, started.started_ms, limit)
             await self.store.update_async(update, essential=True)
             # Told when it is on record: from here on a successor would find the process.
@@ -142,6 +154,8 @@ class Attempts:
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)
+        if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
+            deadline.cancel()
         end = end_of(result, cancellation.reason)
         told = {**names(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
         self.tell("attempt ended", told)

@@ -12,6 +12,7 @@ from chronex.model.policies import (
     CrashPolicy,
     DstPolicy,
     FailureStrategy,
+    LeftoverPolicy,
     OverlapPolicy,
     RecoveryPolicy,
     RetryPolicy,
@@ -94,6 +95,8 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     execution_timeout_ms: int | None = None
     task_timeout_ms: int | None = None
     grace_ms: int | None = None
+    leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
+    log_limit: int | None = None
     on_start: Work | None = None
     on_complete: Work | None = None
     tags: tuple[str, ...] = ()
@@ -257,6 +260,8 @@ class Attempt(Struct, frozen=True, omit_defaults=True, kw_only=True):
     log_limit: int = 0  # of its log in bytes: where the head ends while it is written; 0 where it was not told
     log_bytes: int = 0
     log_dropped: int = 0
+    leftovers: int = 0
+    errno: int | None = None
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from chronex.engine.clock import Clock
 from chronex.engine.testing import fail_point
-from chronex.model import AttemptState, ProcessIdentity
+from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.capture import Capture, open_pipe
 from chronex.run.environment import Variables, child_environment
 from chronex.run.exits import Verdict, canceled, judge, timed_out
@@ -20,7 +20,7 @@ from chronex.run.launch import prepare, refused_at_the_gate, start
 from chronex.run.leftovers import find_leftovers, kill_leftovers
 from chronex.run.logfile import BoundedLog, LogSummary
 from chronex.run.process import Child, SupervisedProcess
-from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, NotStarted, Reason
+from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason
 from chronex.run.stopping import Stopper
 from chronex.run.surroundings import Hooks, Started, Surroundings
 
