@@ -3,6 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 LOCK   := packaging/requirements-dev.txt
+TOUR   := build/tour
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check format bench torture binary clean
@@ -21,8 +22,10 @@ $(STAMP): pyproject.toml $(LOCK)
 	@$(BIN)/python -m compileall -q chronex chronex_tui store || true
 	@touch $(STAMP)
 
-run: setup  ## show the product on an example
-	@$(BIN)/chronex explain "TZ=Asia/Seoul 0 9 * * MON-FRI <jitter:30s>"
+run: setup  ## start Chronex on examples/tour.toml: the dashboard, or half a minute of headless without a terminal
+	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/chronex run --config examples/tour.toml --store $(TOUR); \
+	else $(BIN)/chronex run --headless --for 30s --config examples/tour.toml --store $(TOUR) \
+	  && $(BIN)/chronex list --store $(TOUR); fi
 
 check: setup  ## style, types, and the direction of imports
 	@$(BIN)/ruff check --quiet .

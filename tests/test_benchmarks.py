@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
-from benchmarks import decision, expression
+from benchmarks import decision, engine, expression, lint
 from benchmarks.__main__ import main
+from benchmarks.filled import fill
 from benchmarks.measure import TINY, Row, geometric_mean, show
 from benchmarks.peers import CHRONEX, PEERS
+from chronex.engine.clock import wall_ms
+from chronex.engine.ledger import Reading
+from chronex_store import LmdbStore
+from chronex_store.doctor import examine
 
 
 def test_every_topic_yields_rows_and_every_target_of_the_table_is_among_them() -> None:
@@ -23,6 +30,25 @@ def test_every_topic_yields_rows_and_every_target_of_the_table_is_among_them() -
     ):
         assert words in judged
     assert all(row.value > 0 for row in rows)
+
+
+def test_the_engine_is_measured_from_what_is_due_to_what_is_handed_out(tmp_path: Path) -> None:
+    rows = list(engine.due_at_once(tmp_path, 40))
+    assert rows[0].value > 0
+    assert asyncio.run(engine.callable_lags(tmp_path / "callables", 5))
+
+
+def test_a_filled_store_is_sound_and_nothing_in_it_is_due(tmp_path: Path) -> None:
+    fill(tmp_path / "store", jobs=7, past=20)
+    assert examine(tmp_path / "store").is_sound
+    with LmdbStore.open(tmp_path / "store") as store:
+        assert len(store.view(lambda tx: Reading(tx).finished())) == 20
+        assert store.view(lambda tx: Reading(tx).due(wall_ms())) == []
+
+
+def test_the_linter_is_measured_on_files_of_a_thousand_lines() -> None:
+    assert all(990 <= text.count("\n") <= 1010 for text in lint.LONG_FILES.values())
+    assert all(row.value > 0 for row in lint.run(TINY))
 
 
 def test_json_has_one_object_a_row(capsys: pytest.CaptureFixture[str]) -> None:

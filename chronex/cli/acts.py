@@ -8,6 +8,7 @@ from chronex.cli.acting import Desk, at_desk, duration_of, parameters_of, show, 
 from chronex.cli.arguments import UsageError
 from chronex.engine import reasons
 from chronex.engine.commands import Answer, Triggered, cancel, pause, resume, trigger
+from chronex.model.ids import is_name
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState, is_final
 
@@ -97,7 +98,7 @@ def run_pause(job: str, duration: str | None, store: str | None, form: str) -> i
 
 def run_resume(job: str, store: str | None, form: str) -> int:
     def work(desk: Desk) -> int:
-        before = desk.look(lambda reading: reading.job(job)) if job.isascii() and job.isprintable() else None
+        before = desk.look(lambda reading: reading.job(job)) if is_name(job) else None
         resumed = desk.act(lambda ledger: resume(ledger, job, desk.asker))
         was_paused = before is not None and before.paused
         show(form, pause_dict(resumed), f"resumed {resumed.id}" if was_paused else f"{resumed.id} was not paused")

@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "next": "expressions:next_runs",
     "lint": "editor:lint",
     "fmt": "expressions:fmt",
+    "lsp": "editor:lsp",
     "init": "jobs:init",
     "apply": "updates:apply",
     "run": "jobs:run",
@@ -23,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "show": "jobs:show",
     "history": "jobs:history",
     "logs": "jobs:logs",
+    "why": "watch:why",
     "trigger": "acts:trigger",
     "pause": "acts:pause",
     "resume": "acts:resume",
@@ -34,11 +36,15 @@ COMMANDS: dict[str, str] = {
     "doctor": "stores:doctor",
     "backup": "stores:backup",
     "restore": "stores:restore",
+    "simulate": "simulation:simulate",
+    "import": "imports:import_schedules",
     "service": "service:service",
     "completion": "reference:completion",
     "man": "reference:man",
     "version": "expressions:show_version",
 }
+# `chronex why backup -2h`: a time before now is no option, and no -h either.
+_SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
@@ -66,7 +72,7 @@ def _add(app: typer.Typer, name: str) -> None:
     if isinstance(declared, typer.Typer):
         app.add_typer(declared, name=name)
     else:
-        app.command(name)(declared)
+        app.command(name, context_settings=_SETTINGS.get(name))(declared)
 
 
 def root(

@@ -12,6 +12,7 @@ from chronex.daemon.attempts import Attempts, Tell
 from chronex.daemon.chores import Chore, Chores
 from chronex.daemon.waking import Wakefulness
 from chronex.engine import journal
+from chronex.engine.commands import bound_dead_letters
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Store, Transaction, UpdateFn
@@ -24,6 +25,7 @@ from chronex.run import Calls, Surroundings, is_alive
 # No sleep is longer, so that a clock that was set, or a machine that slept, is noticed within it.
 LONGEST_SLEEP_S = 30.0
 HEARTBEAT_S = 30.0
+DEAD_LETTERS_S = 60.0
 
 
 class Daemon:
@@ -46,6 +48,7 @@ class Daemon:
         own = (
             Chore("heartbeat", HEARTBEAT_S, self._beat),
             Chore("reaper", settings.reaper_interval_ms / 1000, self._reap),
+            Chore("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
         )
         self.chores = Chores((*own, *chores), self.clock, self.journal)
         self._stopping = asyncio.Event()
@@ -138,6 +141,11 @@ class Daemon:
 
     async def _beat(self) -> None:
         await self.store.update_async(self._writing(replace(self.node, seen_ms=self.clock.wall_ms())))
+
+    async def _bound_dead_letters(self) -> None:
+        """What is over their count or age is dropped, a few in each transaction."""
+        while await self.store.update_async(lambda tx: bound_dead_letters(Ledger(tx, self.clock.wall_ms()))):
+            await asyncio.sleep(0)
 
     async def _reap(self) -> None:
         """A library engine on the same store may have died; what outlived its deadline is ended."""

@@ -48,6 +48,19 @@ def backlog_of(schedule: Schedule, cursor_ms: int, until_ms: int, strategy: Reco
     return Backlog(tuple(reversed(listed_back)), older)
 
 
+def reason_of_older(strategy: RecoveryStrategy) -> str:
+    """Why the instants of a span too long to list do not run."""
+    match strategy:
+        case RecoveryStrategy.BOUNDED:
+            return reasons.TOO_OLD
+        case RecoveryStrategy.COMPRESSED:
+            return reasons.FOLDED
+        case RecoveryStrategy.EXECUTE_LAST:
+            return reasons.SUPERSEDED
+        case _:
+            return reasons.DOWN
+
+
 def settle(policy: RecoveryPolicy, missed: Sequence[int], older: tuple[int, int] | None, now_ms: int) -> list[Fate]:
     """One fate for each missed instant, in order; the same list gives the same fates."""
     if not missed:

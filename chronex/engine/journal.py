@@ -3,6 +3,7 @@ have no gaps that a crash could make and no order but that of the commits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from chronex.engine import keys
@@ -12,6 +13,7 @@ from chronex.errors import DamagedRecordError
 from chronex.model.records import Event, Sequence
 
 Line = tuple[int, Event]
+_PAGE = 64
 
 
 def append(tx: Transaction, *events: Event) -> int:
@@ -48,6 +50,36 @@ def latest(tx: ReadTransaction, before: int | None = None, limit: int = SCAN_LIM
     """The last events, newest first."""
     start = keys.event_key(before) if before is not None else None
     return _readable(tx.scan(keys.EVENT, start, limit, reverse=True))
+
+
+def onward(tx: ReadTransaction, after: int, most: int) -> Iterator[Line]:
+    """The events after number `after`, read page by page as they are asked for, `most` of them at the utmost."""
+    while most > 0 and (lines := tail(tx, after, min(most, _PAGE))):
+        yield from lines
+        after, most = lines[-1][0], most - len(lines)
+
+
+def backward(tx: ReadTransaction, before: int | None, most: int) -> Iterator[Line]:
+    """The events below number `before`, the newest first."""
+    while most > 0 and (lines := latest(tx, before, min(most, _PAGE))):
+        yield from lines
+        before, most = lines[-1][0], most - len(lines)
+
+
+def first_at(tx: ReadTransaction, at_ms: int) -> int:
+    """The number of the first event not before `at_ms`, found by halving: numbers and times grow together.
+
+    Where the clock was set back they do not; then the answer is off by the events of that stretch.
+    """
+    low, high = 1, head(tx) + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = tail(tx, middle - 1, 1)
+        if found and found[0][1].at_ms < at_ms:
+            low = found[0][0] + 1
+        else:
+            high = middle
+    return low
 
 
 def _readable(rows: list[tuple[bytes, bytes]]) -> list[Line]:

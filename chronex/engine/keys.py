@@ -121,6 +121,11 @@ def instant_of(index_key: bytes) -> int:
     return int.from_bytes(index_key[1:9], "big") - _OFFSET
 
 
+def nominal_of(key: bytes) -> int:
+    """The nominal time in the key of an occurrence."""
+    return int.from_bytes(key[-8:], "big") - _OFFSET
+
+
 def record_of(index_key: bytes) -> bytes:
     """The key of the record that an index entry stands for."""
     return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from chronex.engine import reasons
 from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
+from chronex.engine.backlog import reason_of_older
 from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
 from chronex.engine.indexes import index_keys, key_of
@@ -175,7 +176,7 @@ class _Step:
         if plan.older is not None:
             first, last = plan.older
             span = {"from_ms": first, "to_ms": last}
-            self._tell("OccurrencesMissed", job.id, None, reasons.DOWN, span)
+            self._tell("OccurrencesMissed", job.id, None, reason_of_older(job.recovery.strategy), span)
         for occurrence, fate in plan.planned:
             if not self.ledger.create(occurrence):
                 self._tell("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)

@@ -48,9 +48,9 @@ class CalendarSchedule(NamedTuple):
     # -- instants -----------------------------------------------------------------------------------------
 
     def upcoming(self, after_ms: int, count: int) -> list[int]:
-        return list(islice(self._instants(after_ms), count))
+        return list(islice(self.instants(after_ms), count))
 
-    def _instants(self, after_ms: int) -> Iterator[int]:
+    def instants(self, after_ms: int) -> Iterator[int]:
         if self.event.at is not None:
             if self.event.at * 1000 > after_ms:
                 yield self.event.at * 1000

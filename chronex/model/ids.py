@@ -35,6 +35,11 @@ def attempt_id(run: str, number: int) -> str:
     return f"attempt_{uuid5(_ATTEMPTS, f'{run}:{number}')}"
 
 
+def is_name(text: str) -> bool:
+    """Could this name a job or a task?"""
+    return _NAME.fullmatch(text) is not None
+
+
 def check_name(name: str, what: str = "job") -> str:
     """The name of a job or task is part of its key: letters, digits, `_`, `-`, at most 128 of them."""
     if not _NAME.fullmatch(name):

@@ -116,6 +116,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     counters: Counters = Counters()
     created_ms: int = 0
     updated_ms: int = 0
+    updated_by: str = ""
 
     def is_paused_at(self, now_ms: int) -> bool:
         """A pause with an end is over by itself when the end has come."""

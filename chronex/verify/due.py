@@ -29,13 +29,15 @@ class DueInstants:
     spread moves starts about, a later instant may come first: then an earlier one is only waited for.
     """
 
-    def __init__(self, job: Job, from_ms: int, *, is_new: bool) -> None:
+    def __init__(self, job: Job, cursor_ms: int | None, since_ms: int) -> None:
+        """All that is due after the cursor must be told; without one, what follows the first that is told."""
         self._schedule = schedule_of(job)
         options = options_of(job)
         spread = job.spread.duration_ms if job.spread is not None else 0
         self._moved_ms = (options.jitter or 0) + (options.stagger or 0) + spread
-        self._from_ms = from_ms if is_new else from_ms + spread  # earlier ones may be of the version before
-        self._expected = self._schedule.next(from_ms) if is_new else None
+        # Earlier ones may be of the version before.
+        self._from_ms = since_ms + spread if cursor_ms is None else cursor_ms
+        self._expected = None if cursor_ms is None else self._schedule.next(cursor_ms)
         self._pending: dict[int, None] = {}
         self.last_told: Line | None = None
 
@@ -83,7 +85,7 @@ class DueInstants:
         return first if first is not None and first + self._moved_ms < now_ms else None
 
 
-def due_instants(job: str, told: dict[str, Any], from_ms: int, *, is_new: bool) -> DueInstants | None:
+def due_instants(job: str, told: dict[str, Any], cursor_ms: int | None, since_ms: int) -> DueInstants | None:
     """What is due by the definition that a job's event carries; None where the journal alone cannot tell.
 
     Random intervals and those that count from the end of a run depend on more than their text, and a schedule of the
@@ -95,7 +97,7 @@ def due_instants(job: str, told: dict[str, Any], from_ms: int, *, is_new: bool) 
         definition = _definition(job, told)
         if isinstance(schedule_of(definition), RandomInterval):
             return None
-        return DueInstants(definition, from_ms, is_new=is_new)
+        return DueInstants(definition, cursor_ms, since_ms)
     except (ChronexError, AssertionError, ValueError, TypeError):
         return None
 

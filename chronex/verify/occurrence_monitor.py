@@ -24,19 +24,20 @@ class OccurrenceMonitor:
         _, event = line
         job = self.world.job(event.job)
         job.is_known, job.removed, job.last_start = True, None, None
-        self._define(event.job, job, event.data, event.at_ms, is_new=event.name == "JobNew")
+        job.forget_unstarted()
+        self._define(event.job, job, event.data, event.data.get("cursor_ms"), event.at_ms)
 
     def know_job(self, name: str, told: dict[str, Any]) -> None:
         """A job whose event the journal no longer has, as the store has it."""
         job = self.world.job(name)
         job.is_known = True
-        self._define(name, job, told, 0, is_new=False)
+        self._define(name, job, told, None, 0)
 
-    def _define(self, name: str, job: JobTrace, told: dict[str, Any], from_ms: int, *, is_new: bool) -> None:
+    def _define(self, name: str, job: JobTrace, told: dict[str, Any], cursor_ms: int | None, since_ms: int) -> None:
         job.told = told
         job.no_bursts = told.get("overlap") == OverlapPolicy.SKIP and told.get("recovery") in _NO_BURSTS
         job.retry_ms = told.get("retry_ms")
-        job.due = due_instants(name, told, from_ms, is_new=is_new)
+        job.due = due_instants(name, told, cursor_ms, since_ms)
 
     def job_removed(self, line: Line) -> None:
         job = self.world.job(line[1].job)
@@ -48,7 +49,7 @@ class OccurrenceMonitor:
         _, event = line
         job = self.world.job(event.job)
         job.last_start = None
-        job.due = due_instants(event.job, job.told, event.at_ms, is_new=False)
+        job.due = due_instants(event.job, job.told, None, event.at_ms)
 
     # -- occurrences -------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from chronex.verify.verdicts import Line
 
 # Instants whose fate is remembered per job, to see when one is told twice.
 MOST_ANSWERED = 2_000
+UNSTARTED = frozenset({"OccurrenceSkipped", "OccurrenceMissed", "OccurrenceCanceled"})
 
 
 class RunTrace:
@@ -65,6 +66,11 @@ class JobTrace:
         self.queued.pop(nominal_ms, None)
         if len(self._answered) > MOST_ANSWERED:
             self._answered.popitem(last=False)
+
+    def forget_unstarted(self) -> None:
+        """An update may want again what an earlier one withdrew."""
+        started = {nominal: line for nominal, line in self._answered.items() if line[1].name not in UNSTARTED}
+        self._answered = OrderedDict(started)
 
     def answered(self, nominal_ms: int) -> Line | None:
         return self._answered.get(nominal_ms)

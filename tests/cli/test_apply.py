@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chronex.cli.apply import Asked, run_apply, run_rollback
+from chronex.cli.versions import run_versions
 from chronex.engine.ledger import Reading
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex_store import LmdbStore
@@ -134,3 +135,22 @@ def test_rollback(place: Directory, capsys: Capture) -> None:
         run_rollback("a", 9, store, "text")
     with pytest.raises(UnknownJobError):
         run_rollback("ghost", 1, store, "text")
+
+
+def test_show_versions_says_what_each_changed_and_by_whom(place: Directory, capsys: Capture) -> None:
+    store = str(place.path / "store")
+    run_apply(place.asked(ONE_JOB))
+    run_apply(place.asked(ONE_JOB.replace("0 3", "0 5")))
+    capsys.readouterr()
+    assert run_versions("a", store, "json") == 0
+    newest, oldest = said(capsys)
+    assert (newest["version"], oldest["version"], oldest["changes"]) == (2, 1, [])
+    assert newest["changes"] == [{"field": "schedule", "from": "0 3 * * *", "to": "0 5 * * *"}]
+    assert newest["by"].endswith("(cli)")
+    run_apply(place.asked(""))
+    capsys.readouterr()
+    assert run_versions("a", store, "text") == 0, "a job that was removed is still known by its versions"
+    assert "chronex apply --rollback a VERSION" in capsys.readouterr().out
+    for unknown in ("ghost", "no name at all\x1b"):
+        with pytest.raises(UnknownJobError):
+            run_versions(unknown, store, "text")

@@ -16,7 +16,7 @@ from chronex.engine.ledger import Ledger
 from chronex.engine.orders import Launch
 from chronex.engine.planning import Plan
 from chronex.engine.progress import Progress
-from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from tests.engine.simulated.campaign import simulate
@@ -166,7 +166,7 @@ def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.Mon
     """The bug of seed 1, put back."""
     from chronex.engine import schedule
 
-    job = Job(id="job", schedule="@every 5m", tasks=(Task(name="a", run=("true",)),), cadence="fixed_delay")  # type: ignore[arg-type]
+    job = Job(id="job", schedule="@every 5m", tasks=(Task(name="a", run=("true",)),), cadence=Cadence.FIXED_DELAY)
     drawn = [Drawn(job, AfterEnd(NEW_YEAR, 5 * MINUTE))]
     assert check(simulate(2, DAY, drawn, NEW_YEAR)) == []
     monkeypatch.setattr(tick, "schedule_of", schedule._schedule_of)

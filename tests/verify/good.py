@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 JOB = "JobNew a schedule='*/10 * * * *' timezone=UTC overlap=skip recovery=execute_last retry_ms=60000"
+JOB += " cursor_ms=10:00:30"
 
 NORMAL = f"""
 10:00:30 {JOB}
@@ -114,7 +115,7 @@ PREEMPTED = f"""
 """
 
 PARALLEL_AND_ALLOWED = """
-10:00:30 JobNew a schedule='*/10 * * * *' timezone=UTC overlap=allow recovery=execute_all
+10:00:30 JobNew a schedule='*/10 * * * *' timezone=UTC overlap=allow recovery=execute_all cursor_ms=10:00:30
 10:00:30 SchedulerStarted node=n1
 10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00 overlap=allow
 10:10:00 TaskRunStarted a@10:10/one#1 node=n1
@@ -129,7 +130,7 @@ PARALLEL_AND_ALLOWED = """
 """
 
 QUEUED_AND_SKIPPED = """
-10:00:30 JobNew a schedule='*/10 * * * *' timezone=UTC overlap=queue_one recovery=execute_last
+10:00:30 JobNew a schedule='*/10 * * * *' timezone=UTC overlap=queue_one recovery=execute_last cursor_ms=10:00:30
 10:00:30 SchedulerStarted node=n1
 10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
 10:10:00 TaskRunStarted a@10:10/main#1 node=n1
@@ -175,7 +176,36 @@ COMMANDED = f"""
 10:20:05 OccurrenceCompleted a@10:20
 """
 
+OVERRIDDEN = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerStarted node=n1
+10:05:00 JobOverridden a schedule='30 * * * *' timezone=UTC overlap=skip recovery=execute_last cursor_ms=10:15:00
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:10:05 TaskRunCompleted a@10:10/main#1 state=success
+10:10:05 OccurrenceCompleted a@10:10
+10:30:00 OccurrenceStarted a@10:30 due_ms=10:30:00
+10:30:00 TaskRunStarted a@10:30/main#1 node=n1
+10:30:05 TaskRunCompleted a@10:30/main#1 state=success
+10:30:05 OccurrenceCompleted a@10:30
+"""
+
+# An edit withdraws what waits, the next one wants it again.
+REVIVED = f"""
+10:00:30 {JOB}
+10:00:30 SchedulerStarted node=n1
+10:05:00 OccurrenceCanceled a@10:10
+10:05:00 JobOrphaned a
+10:06:00 {JOB.replace("10:00:30", "10:06:00")}
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:10:05 TaskRunCompleted a@10:10/main#1 state=success
+10:10:05 OccurrenceCompleted a@10:10
+"""
+
 GOOD = {
+    "overridden": OVERRIDDEN,
+    "revived": REVIVED,
     "normal": NORMAL,
     "stop and restart": STOP_AND_RESTART,
     "crash and restart": CRASH_AND_RESTART,

@@ -40,6 +40,7 @@ MUTATIONS = [
     ("normal", "after 14: 10:21:07 TaskRunStarted a@10:20/main#3 node=n1", "S3", 15),
     ("normal", "after 7: 10:15:00 SchedulerStopRequested node=n1", "S3", 10),
     ("reinitialized", "after 2: 10:00:35 TaskRunStarted a@10:00/main#1 node=n1", "S3", 3),
+    ("overridden", "change 8: 10:40:00 OccurrenceStarted a@10:40 due_ms=10:40:00", "S3", 8),
     # S4: quiet after a stop
     ("stop and restart", "after 8: 10:10:03 TaskRunStarted a@10:10/main#2 node=n1", "S4a", 9),
     ("stop and restart", "change 11: 10:20:00 TaskRunStarted a@10:20/main#1 node=n1", "S4a", 11),
@@ -70,6 +71,7 @@ MUTATIONS = [
     ("missed", "drop 7", "L2", 7),
     ("missed", "drop 6", "L2", 6),
     ("queued and skipped", "change 6: 10:40:00 OccurrenceSkipped a@10:40", "L2", 6),
+    ("overridden", "change 8: 11:30:00 OccurrenceStarted a@11:30 due_ms=11:30:00", "L2", 8),
     # L3: what a crash interrupted is started again
     ("crash and restart", "drop 9 ; drop 9", "L3", 9),
     ("crash and restart", "drop 8 ; drop 8 ; drop 8", "L3", 8),

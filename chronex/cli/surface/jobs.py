@@ -62,6 +62,7 @@ def list_jobs(
 
 def show(
     job: Annotated[str, typer.Argument(help="The job.", metavar="JOB")],
+    versions: Annotated[bool, typer.Option("--versions", help="Its versions, and what each changed.")] = False,
     store: StorePath = None,
     form: Form = "text",
 ) -> None:
@@ -73,6 +74,10 @@ def show(
     from chronex.cli.show import run_show
 
     choose("--format", form, ("text", "json"))
+    if versions:
+        from chronex.cli.versions import run_versions
+
+        raise typer.Exit(run_versions(job, store, form))
     raise typer.Exit(run_show(job, store, form))
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from chronex.engine import keys
 from chronex.engine.ledger import Reading, pages
-from chronex.errors import AmbiguousIdError, ChronexError, UnknownIdError, UnknownJobError
+from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
 from chronex.expr.suggest import nearest
-from chronex.model.ids import attempt_id, occurrence_id, run_id
+from chronex.model.ids import attempt_id, is_name, occurrence_id, run_id
 from chronex.model.records import Job, Occurrence
 
 # A search by id looks at this many records of each kind, the newest first; ids of older ones need JOB@TIME.
@@ -29,10 +29,7 @@ class Named(NamedTuple):
 
 def job_named(reading: Reading, name: str) -> Job:
     """The job of that name; UnknownJobError with the nearest name otherwise."""
-    try:
-        job = reading.job(name)
-    except ChronexError:  # the text cannot name a job at all
-        job = None
+    job = reading.job(name) if is_name(name) else None
     if job is None:
         raise UnknownJobError(name, nearest(name, (known.id for known in reading.jobs(limit=MOST_SEARCHED))))
     return job
@@ -71,7 +68,7 @@ def find(reading: Reading, text: str) -> Named:
 def _by_time(reading: Reading, text: str) -> Named:
     """`backup@2027-01-01T03:00:00Z`: for people, and for what is older than any search goes back."""
     name, _, stamp = text.partition("@")
-    job_was_known = bool(reading.occurrences(name, limit=1)) if _is_name(name) else False
+    job_was_known = bool(reading.occurrences(name, limit=1)) if is_name(name) else False
     if not job_was_known:
         job_named(reading, name)
     try:
@@ -81,14 +78,6 @@ def _by_time(reading: Reading, text: str) -> Named:
     if moment.tzinfo is None:
         raise UnknownIdError(text, f"say which zone: {stamp}Z for UTC, or with its offset")
     return Named(name, round(moment.timestamp() * 1000))
-
-
-def _is_name(name: str) -> bool:
-    try:
-        keys.job_key(name)
-    except ChronexError:
-        return False
-    return True
 
 
 def _identities(reading: Reading, kind: str) -> Iterator[tuple[str, Named]]:

@@ -83,7 +83,7 @@ TASK: dict[str, Reader] = {
     "timeout": values.positive_duration,
     "retry": policies.retry,
     **_FAILURE,
-    "idempotency_key": values.filled_text,
+    "idempotency_key": values.key_template,
     "idempotency_ttl": values.positive_duration,
     "metadata": values.text_table,
     **SURROUNDINGS,
@@ -187,6 +187,8 @@ def build_job(
     tasks = _tasks(found, retry, surroundings, needs_tasks=needs_tasks)
     timing = _schedule(found, own.get("timezone", zone))
     fields = {field: found.layered[key] for key, field in _JOB_FIELDS.items() if key in found.layered}
+    if tags := tuple(dict.fromkeys((*fields.get("tags", ()), *timing.tags))):
+        fields["tags"] = tags
     if "dst" in found.layered:
         given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
         fields["dst"] = policies.dst_policy(given, fields.get("dialect", "chronex"))
@@ -278,6 +280,10 @@ def _task(entry: Entry, retry: RetryPolicy, around: Surroundings, known: dict[st
     if "retry" in own:
         fields["retry"] = policies.merged_retry(retry, own["retry"], entry.child("retry"))
     surroundings = around.within(entry, own)
+    if "idempotency_ttl" in own and "idempotency_key" not in entry.expect_table():
+        place = entry.child("idempotency_ttl")
+        hint = 'add idempotency_key = "{job}:{scheduled}", or remove it'
+        place.report("idempotency_ttl says how long a key lives, and there is none", hint, "J024", place.key_span)
     if "name" in own:
         check_case(entry.child("name"), own["name"], known, "task")
     missing = [key for key in ("name", "run") if key not in entry.expect_table()]

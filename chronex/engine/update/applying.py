@@ -87,7 +87,7 @@ def _write(ledger: Ledger, step: Step, actor: str, data: dict[str, int]) -> Chan
         ledger.put(JobVersion(job=step.old))
         prune_versions(ledger, step.job_id)
     if step.job is not None:
-        ledger.put(step.job)
+        ledger.put(replace(step.job, updated_by=actor))
     _write_occurrences(ledger, step, events)
     if step.job is None:
         ledger.delete(job_key(step.job_id))

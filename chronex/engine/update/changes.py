@@ -49,6 +49,7 @@ EARNED = (
     "counters",
     "created_ms",
     "updated_ms",
+    "updated_by",
     "source",
 )
 # A job with other values of these has other nominal instants.
@@ -83,6 +84,8 @@ def told_of(job: Job) -> dict[str, Any]:
         data["spread_ms"] = job.spread.duration_ms
     if job.anchor_ms is not None:
         data["anchor_ms"] = job.anchor_ms
+    if job.cursor_ms is not None:
+        data["cursor_ms"] = job.cursor_ms  # what is due later is decided by this definition
     if not job.enabled:
         data["enabled"] = False
     retries = {job.retry_for(task) for task in job.tasks}

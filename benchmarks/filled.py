@@ -1,0 +1,64 @@
+"""Stores with many jobs and a long past, made without living through it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chronex.engine.clock import wall_ms
+from chronex.engine.indexes import index_keys, key_of
+from chronex.engine.ports import Transaction
+from chronex.engine.records import encode
+from chronex.engine.update import apply_jobs
+from chronex.model.records import Attempt, Job, Occurrence, Record, Run, Task
+from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex_store import LmdbStore
+
+_PAGE = 5_000
+
+
+def jobs_of(count: int) -> list[Job]:
+    """None of them is due for months, and no two hundred of them have the same schedule."""
+    return [
+        Job(id=f"job-{number}", schedule=_schedule(number), tasks=(Task(name="main", run=("true",)),))
+        for number in range(count)
+    ]
+
+
+def _schedule(number: int) -> str:
+    month = (wall_ms() // (30 * 86_400_000) + 6) % 12 + 1
+    return f"{number % 60} {number // 60 % 24} {number // 1440 % 28 + 1} {month} *"
+
+
+def fill(path: Path, jobs: int, past: int) -> None:
+    """`jobs` jobs, and `past` occurrences that have ended, each with its run and its attempt."""
+    with LmdbStore.open(path, map_size=4 << 30) as store:
+        apply_jobs(store, jobs_of(jobs), wall_ms())
+        for start in range(0, past, _PAGE):
+            store.update(lambda tx, s=start: _write(tx, jobs, s, min(s + _PAGE, past)))  # type: ignore[misc]
+
+
+def _write(tx: Transaction, jobs: int, start: int, end: int) -> None:
+    began = wall_ms() - 400 * 86_400_000
+    for number in range(start, end):
+        for record in _ended(f"job-{number % jobs}", began + number * 60_000):
+            key = key_of(record)
+            tx.put(key, encode(key, record))
+            for index in index_keys(key, record):
+                tx.put(index, b"")
+
+
+def _ended(job: str, at: int) -> tuple[Record, ...]:
+    end = at + 900
+    occurrence = Occurrence(
+        job=job, nominal_ms=at, due_ms=at, state=OccurrenceState.COMPLETED, owner="node-0", epoch=1, created_ms=at,
+        started_ms=at, finished_ms=end,
+    )  # fmt: skip
+    run = Run(
+        job=job, nominal_ms=at, task="main", state=RunState.SUCCESS, attempts=1, exit_code=0, created_ms=at,
+        started_ms=at, finished_ms=end,
+    )  # fmt: skip
+    attempt = Attempt(
+        job=job, nominal_ms=at, task="main", number=1, state=AttemptState.SUCCESS, exit_code=0, owner="node-0",
+        created_ms=at, started_ms=at, finished_ms=end,
+    )  # fmt: skip
+    return occurrence, run, attempt

@@ -1,0 +1,1 @@
+"""`chronex simulate`: the coming days of all jobs, played through and counted."""

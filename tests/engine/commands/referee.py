@@ -1,0 +1,109 @@
+"""What must hold of a store after any history of commands, and between any two of its transactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronex.engine import keys
+from chronex.engine.indexes import index_keys
+from chronex.engine.ledger import Reading, pages
+from chronex.engine.ports import ReadTransaction, Store, UpdateFn
+from chronex.engine.records import decode
+from chronex.model.policies import OverlapPolicy
+from chronex.model.records import Attempt, Occurrence, Record, Run
+from chronex.model.states import (
+    TRANSITIONS,
+    AttemptState,
+    OccurrenceState,
+    RunState,
+    State,
+    is_final,
+)
+
+_FIRST: dict[type, State] = {
+    OccurrenceState: OccurrenceState.PENDING,
+    RunState: RunState.SCHEDULED,
+    AttemptState: AttemptState.RUNNING,
+}
+
+
+def _ways() -> set[tuple[type, str, str]]:
+    """Every (kind, from, to) that some number of rows of the transition table leads through."""
+    found = {(type(s), str(s), str(t.destination)) for t in TRANSITIONS for s in t.sources}
+    while True:
+        longer = {(k, a, d) for k, a, b in found for k2, c, d in found if k is k2 and b == c}
+        if longer <= found:
+            return found
+        found |= longer
+
+
+_WAYS = _ways()
+States = dict[bytes, State]
+
+
+def states(tx: ReadTransaction) -> States:
+    found: States = {}
+    for tag in (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT):
+        for page in pages(tx, tag):
+            for key, raw in page:
+                record = decode(key, raw)
+                assert isinstance(record, Occurrence | Run | Attempt)
+                found[key] = record.state
+    return found
+
+
+class Refereed:
+    """A store that checks every update against the transition table; otherwise the store it is given."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def update(self, fn: UpdateFn[Any], *, essential: bool = False) -> Any:
+        def watched(tx: Any) -> Any:
+            before = states(tx)
+            result = fn(tx)
+            assert_allowed(before, states(tx))
+            return result
+
+        return self._inner.update(watched, essential=essential)
+
+
+def assert_allowed(before: States, after: States) -> None:
+    for key, state in after.items():
+        old = before.get(key, _FIRST[type(state)])
+        assert old == state or (type(state), str(old), str(state)) in _WAYS, (key, old, state)
+
+
+def assert_consistent(tx: ReadTransaction) -> None:
+    """Indexes stand for records and records for each other."""
+    reading = Reading(tx)
+    wanted: set[bytes] = set()
+    present = {key for tag in keys.INDEXES for page in pages(tx, bytes([tag])) for key, _ in page}
+    for tag in (keys.JOB, keys.OCCURRENCE, keys.RUN, keys.ATTEMPT, keys.IDEMPOTENCY):
+        for page in pages(tx, tag):
+            for key, raw in page:
+                record: Record = decode(key, raw)
+                wanted |= set(index_keys(key, record))
+    assert wanted == present
+    assert reading.damaged == []
+    for run in reading.active_runs():
+        occurrence = reading.occurrence(run.job, run.nominal_ms)
+        assert occurrence is not None
+        assert occurrence.state is OccurrenceState.RUNNING, (run, occurrence)
+    for job in reading.jobs():
+        if job.overlap in (OverlapPolicy.SKIP, OverlapPolicy.QUEUE, OverlapPolicy.QUEUE_ONE):
+            assert len(reading.active(job.id)) <= 1
+
+
+def assert_settled(tx: ReadTransaction, now_ms: int) -> None:
+    """Nothing runs, and nothing that is due waits any more: every occurrence has its fate."""
+    reading = Reading(tx)
+    assert (reading.active(), reading.active_runs(), reading.active_attempts(), reading.queued()) == ([], [], [], [])
+    for page in pages(tx, keys.OCCURRENCE):
+        for key, raw in page:
+            one = decode(key, raw)
+            assert isinstance(one, Occurrence)
+            assert is_final(one.state) or one.due_ms > now_ms, one

@@ -1,0 +1,282 @@
+"""Every pair of commands, in every order of their transactions: the store stays one that the transition table allows.
+
+A command is one transaction, or a look and one transaction. So two of them can only meet in the orders of those,
+and all of them are tried here, from every kind of situation a job can be in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import combinations_with_replacement
+from random import Random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine import journal
+from chronex.engine.commands import (
+    cancel,
+    dead_letters,
+    drop_dead_letter,
+    pause,
+    replay,
+    replay_dead_letter,
+    resume,
+    trigger,
+)
+from chronex.engine.ledger import Ledger
+from chronex.engine.orders import AttemptEnd, Cancel, Launch
+from chronex.engine.tick import Engine
+from chronex.engine.update import Policy, apply_jobs, roll_back
+from chronex.errors import CommandError
+from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.states import OccurrenceState, is_final
+from tests.engine.commands.referee import Refereed, assert_consistent, assert_settled
+from tests.engine.commands.world import ANN, BOB, HOUR, MINUTE, ONE, START, TWO, World
+
+Steps = Iterator[None]
+
+
+class Scene(World):
+    """A world whose store has a referee, and whose daemon carries out its orders one step at a time."""
+
+    def __init__(self, **policy: object) -> None:
+        super().__init__(**{"schedule": "0 * * * *", "retry": RetryPolicy(max=1, interval_ms=1000), **policy})  # type: ignore[arg-type]
+        self.now = START + HOUR
+        self.store = Refereed(self.store)  # type: ignore[assignment]
+        self.engine = Engine(self.store, "node-1", 10, Random(1))
+        self.live: dict[str, Launch] = {}
+        self.stopped: set[str] = set()
+
+    def carry_out(self, orders: Any) -> None:
+        for order in orders:
+            if isinstance(order, Launch):
+                self.live[order.attempt.id] = order
+            elif isinstance(order, Cancel):
+                self.stopped.add(order.attempt.id)
+
+    def look_around(self) -> None:
+        self.now += 1
+        self.carry_out(self.engine.tick(self.now, START).orders)
+
+    def end_one(self, state: str) -> None:
+        self.now += 1
+        if self.live:
+            name, launch = self.live.popitem()
+            end = AttemptEnd("canceled" if name in self.stopped else state, "the end")
+            self.carry_out(self.store.update(self.engine.ended(launch.attempt, end, self.now)))
+
+    def do(self, act: Callable[[Ledger], Any]) -> Any:
+        self.now += 1
+        return self.store.update(lambda tx: act(Ledger(tx, self.now)))
+
+    def settle(self) -> None:
+        """Nobody asks for anything more; the daemon goes on until there is nothing left to do."""
+        end = START + HOUR + 31 * MINUTE
+        while self.now < end:
+            self.look_around()
+            while self.live:
+                self.end_one("success")
+            upcoming = self.read(lambda reading: reading.next_due_after(self.now))
+            self.now = end if upcoming is None else min(max(upcoming, self.now + 1), end)
+        self.look_around()
+        while self.live:
+            self.end_one("success")
+
+
+# -- situations ------------------------------------------------------------------------------------------
+
+
+def idle() -> Scene:
+    return Scene()
+
+
+def running(state: str = "") -> Scene:
+    scene = Scene(tasks=(ONE, TWO))
+    scene.look_around()
+    if state:
+        scene.end_one(state)
+    return scene
+
+
+def retrying() -> Scene:
+    return running("failed")
+
+
+def queued() -> Scene:
+    scene = Scene(overlap=OverlapPolicy.QUEUE)
+    scene.look_around()
+    scene.do(lambda ledger: trigger(ledger, "job", BOB))
+    return scene
+
+
+def buried() -> Scene:
+    scene = Scene(retry=RetryPolicy(max=0))
+    scene.look_around()
+    scene.end_one("failed")
+    return scene
+
+
+def planned() -> Scene:
+    scene = Scene(spread=SpreadPolicy(mode="before", duration_ms=30 * MINUTE), schedule="30 1 * * *")
+    scene.look_around()
+    return scene
+
+
+def stopping() -> Scene:
+    scene = running()
+    scene.do(lambda ledger: cancel(ledger, ledger.active("job")[0], BOB))
+    return scene
+
+
+SITUATIONS = [idle, running, retrying, queued, buried, planned, stopping]
+
+
+# -- commands, as the steps between which others may come ------------------------------------------------
+
+
+def ticks(scene: Scene) -> Steps:
+    scene.look_around()
+    yield
+    scene.end_one("success")
+
+
+def completion(scene: Scene) -> Steps:
+    scene.end_one("success")
+    yield
+
+
+def failure(scene: Scene) -> Steps:
+    scene.end_one("failed")
+    yield
+
+
+def edit(scene: Scene) -> Steps:
+    basis = scene.store.view(journal.head)
+    yield
+    wanted = replace(scene.job, schedule="*/20 * * * *", tasks=(TWO,))
+    scene.now += 1
+    apply_jobs(scene.store, [wanted], scene.now, "edit", basis=basis)
+
+
+def graceful_edit(scene: Scene) -> Steps:
+    basis = scene.store.view(journal.head)
+    yield
+    wanted = replace(scene.job, schedule="*/15 * * * *")
+    scene.now += 1
+    apply_jobs(scene.store, [wanted], scene.now, "graceful", policy=Policy.GRACEFUL, basis=basis)
+
+
+def removal(scene: Scene) -> Steps:
+    scene.now += 1
+    apply_jobs(scene.store, [], scene.now, "removal")
+    yield
+
+
+def way_back(scene: Scene) -> Steps:
+    scene.now += 1
+    roll_back(scene.store, "job", 1, scene.now)
+    yield
+
+
+def triggers(scene: Scene) -> Steps:
+    scene.do(lambda ledger: trigger(ledger, "job", ANN, idempotency_key="key"))
+    yield
+
+
+def pauses(scene: Scene) -> Steps:
+    scene.do(lambda ledger: pause(ledger, "job", ANN))
+    yield
+    scene.do(lambda ledger: resume(ledger, "job", ANN))
+
+
+def cancels(scene: Scene) -> Steps:
+    found = scene.read(lambda reading: [o for o in reading.occurrences("job") if not is_final(o.state)])
+    yield
+    if found:
+        scene.do(lambda ledger: cancel(ledger, found[0], ANN))
+
+
+def replays(scene: Scene) -> Steps:
+    found = scene.read(lambda reading: [o for o in reading.occurrences("job") if is_final(o.state)])
+    yield
+    if found:
+        scene.do(lambda ledger: replay(ledger, found[0], ANN, "again"))
+
+
+def letter_replays(scene: Scene) -> Steps:
+    found = scene.read(dead_letters)
+    yield
+    if found:
+        scene.do(lambda ledger: replay_dead_letter(ledger, found[0], ANN))
+
+
+def letter_drops(scene: Scene) -> Steps:
+    found = scene.read(dead_letters)
+    yield
+    if found:
+        scene.do(lambda ledger: drop_dead_letter(ledger, found[0], ANN))
+
+
+def death(scene: Scene) -> Steps:
+    """The daemon is killed with its children, and another one takes over."""
+    scene.live.clear()
+    scene.boot("node-2")
+    scene.engine = Engine(scene.store, "node-2", 10, Random(1))
+    yield
+    scene.now += 1
+    orders, adopted = scene.engine.take_over(lambda process: False, scene.now)
+    assert adopted == []
+    scene.carry_out(orders)
+
+
+COMMANDS = [
+    ticks, completion, failure, edit, graceful_edit, removal, way_back, triggers, pauses, cancels, replays,
+    letter_replays, letter_drops, death,
+]  # fmt: skip
+
+
+# All others are one transaction.
+STEPS: dict[Callable[[Scene], Steps], int] = dict.fromkeys(
+    (ticks, edit, graceful_edit, pauses, cancels, replays, letter_replays, letter_drops, death), 2
+)
+
+
+def orders_of(one: int, other: int) -> Iterator[str]:
+    """Every order of `one` steps of a and `other` steps of b."""
+    if not one or not other:
+        yield "a" * one + "b" * other
+        return
+    yield from ("a" + rest for rest in orders_of(one - 1, other))
+    yield from ("b" + rest for rest in orders_of(one, other - 1))
+
+
+def play(scene: Scene, first: Callable[[Scene], Steps], second: Callable[[Scene], Steps], order: str) -> None:
+    actors = {"a": first(scene), "b": second(scene)}
+    for name in order:
+        with suppress(CommandError):  # refused in one sentence: nothing was written
+            next(actors[name], None)
+        scene.store.view(assert_consistent)
+    scene.settle()
+    scene.store.view(assert_consistent)
+    scene.store.view(lambda tx: assert_settled(tx, scene.now))
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize(
+    ("first", "second"), combinations_with_replacement(COMMANDS, 2), ids=lambda command: command.__name__
+)
+def test_every_pair_in_every_order_leaves_what_the_table_allows(
+    situation: Callable[[], Scene], first: Callable[[Scene], Steps], second: Callable[[Scene], Steps]
+) -> None:
+    for order in orders_of(STEPS.get(first, 1), STEPS.get(second, 1)):
+        play(situation(), first, second, order)
+
+
+def test_the_referee_sees_a_transition_that_the_table_does_not_have() -> None:
+    scene = buried()
+    record = scene.occurrence(START + HOUR)
+    with pytest.raises(AssertionError):
+        scene.do(lambda ledger: ledger.put(replace(record, state=OccurrenceState.RUNNING)))

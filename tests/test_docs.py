@@ -1,0 +1,95 @@
+"""The documentation is true: its commands run or at least exist, its links lead somewhere, its pictures are there.
+
+A `console` block is run, one document after another in a directory of its own, and must print what is shown
+(CHRONEX_UPDATE_DOCS=1 rewrites it). Of a `sh` block, which may need a terminal or a machine of one's own, every chronex
+command must exist with its options. A `toml` block of the job file must be one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chronex.cli.reference.tree import Command, program
+from tests.test_readme import CONSOLE, ENVIRONMENT, ROOT, executed
+
+DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("specs/*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
+WITH_CONSOLE = [path for path in sorted(ROOT.glob("docs/*.md")) if "```console" in path.read_text()]
+PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "store")])
+SHELL = re.compile(r"```(?:sh|bash)\n(.*?)```", re.DOTALL)
+COMMANDS = {command.name: command for command in program().commands}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", WITH_CONSOLE, ids=name_of)
+def test_every_console_block_shows_what_its_commands_print(path: Path, tmp_path: Path) -> None:
+    text = path.read_text()
+    fresh = CONSOLE.sub(lambda match: f"```console\n{executed(match[1], tmp_path)}```", text)
+    if os.environ.get("CHRONEX_UPDATE_DOCS"):
+        path.write_text(fresh)
+    assert path.read_text() == fresh
+
+
+PROGRAMS = [
+    pytest.param(text, id=f"{name_of(path)}-{number}")
+    for path in sorted(ROOT.glob("docs/*.md"))
+    for number, text in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL), 1)
+]
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_every_program_prints_what_its_comments_say(text: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, env={**ENVIRONMENT, "PYTHONPATH": PYTHONPATH},
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    promised = [line.partition("  # ")[2] for line in text.splitlines() if line.lstrip().startswith("print(")]
+    assert done.stdout.splitlines()[: len(promised)] == promised
+
+
+def chronex_lines(path: Path) -> list[str]:
+    lines = "\n".join(SHELL.findall(path.read_text())).replace("\\\n", " ").splitlines()
+    return [line.strip().removeprefix("$ ") for line in lines if re.match(r"\s*(\$ )?chronex ", line)]
+
+
+@pytest.mark.parametrize(("path", "line"), [(path, line) for path in DOCUMENTS for line in chronex_lines(path)])
+def test_every_command_of_a_shell_block_exists_with_its_options(path: Path, line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    words = words[: next((i for i, word in enumerate(words) if word in ("|", "&&", ">", ";", "&")), len(words))]
+    if words[0].startswith("-"):
+        return
+    command = COMMANDS[words[0]]
+    below: dict[str, Command] = {each.name: each for each in command.commands}
+    if below and words[1] in below:
+        command = below[words[1]]
+    known = {name for option in command.options for name in option.names} | {"--help", "-h"}
+    used = {word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-zA-Z]", word)}
+    assert used <= known, f"{name_of(path)}: {line}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_links_and_pictures_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+        place, _, anchor = target.partition("#")
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        found = (path.parent / place).resolve() if place else path
+        assert found.exists(), f"{name_of(path)} points to {target}"
+        if anchor and found.suffix == ".md":
+            assert anchor in anchors(found), f"{name_of(path)} points to {target}"
+
+
+def anchors(path: Path) -> set[str]:
+    """Headings as they are linked to: lower case, blanks as hyphens, other signs left out."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
