@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from chronex.daemon.attempts import Attempts, Tell
 from chronex.daemon.chores import Chore, Chores
-from chronex.daemon.waking import Wakefulness
+from chronex.daemon.waking import TOLERANCE_MS, Wakefulness, woken_by_the_clock
 from chronex.engine import journal
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Store, Transaction, UpdateFn
+from chronex.engine.rewind import rewind
 from chronex.engine.testing import fail_point
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
@@ -51,11 +52,14 @@ class Daemon:
             Chore("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
         )
         self.chores = Chores((*own, *chores), self.clock, self.journal)
+        self.zone = settings.timezone
         self._stopping = asyncio.Event()
+        self._stirred = asyncio.Event()  # something other than the store ends the sleep
 
     def stop(self) -> None:
         """No new claim from now on; running work is asked to end."""
         self._stopping.set()
+        self._stirred.set()
         self.engine.stopping = True
         self.attempts.stop()
         fail_point("stop asked")
@@ -67,19 +71,21 @@ class Daemon:
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
         self._take_over()
-        while not self._stopping.is_set():
-            self._notice(wakefulness)
-            seen = self.store.wait(-1, 0)
-            tick = self.engine.tick(self.clock.wall_ms(), wakefulness.since_ms)
-            fail_point("tick decided")
-            self.attempts.carry_out(tick.orders)
-            if tick.has_more:
-                await asyncio.sleep(0)
-                continue
-            if once:
-                break
-            self.chores.start_due()
-            await self._sleep(tick.next_ms, seen)
+        with woken_by_the_clock(self._stirred.set):
+            while not self._stopping.is_set():
+                self._stirred.clear()
+                self._notice(wakefulness)
+                seen = self.store.wait(-1, 0)
+                tick = self.engine.tick(self.clock.wall_ms(), wakefulness.since_ms)
+                fail_point("tick decided")
+                self.attempts.carry_out(tick.orders)
+                if tick.has_more:
+                    await asyncio.sleep(0)
+                    continue
+                if once:
+                    break
+                self.chores.start_due()
+                await self._sleep(tick.next_ms, seen)
         await self._finish()
 
     def journal(self, name: str, data: dict[str, Any]) -> None:
@@ -105,16 +111,20 @@ class Daemon:
         jump = wakefulness.look()
         if jump is None:
             return
-        name = "MachineSlept" if jump.slept_ms > 0 else "ClockStepped"
-        self.journal(name, {"by_ms": jump.by_ms, "slept_ms": jump.slept_ms})
+        name = "MachineSlept" if jump.slept_ms > TOLERANCE_MS else "ClockStepped"
+        told = {"told": jump.told(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
+        if jump.by_ms < 0:
+            told["jobs"] = rewind(self.store, jump.at_ms)
+        self.journal(name, told)
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.chores.seconds_until_next(at_most=LONGEST_SLEEP_S)
         if next_ms is not None:
             pause = min(pause, max(next_ms - self.clock.wall_ms(), 0) / 1000)
         change = asyncio.ensure_future(self.store.wait_async(seen, pause))
-        stop = asyncio.ensure_future(self._stopping.wait())
-        _, pending = await asyncio.wait({change, stop}, timeout=pause + 0.001, return_when=asyncio.FIRST_COMPLETED)
+        stirred = asyncio.ensure_future(self._stirred.wait())
+        both = {change, stirred}
+        _, pending = await asyncio.wait(both, timeout=pause + 0.001, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
 

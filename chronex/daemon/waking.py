@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from chronex.engine.clock import Clock
+from chronex.engine.clock import Clock, StepAlarm
 
 # A look that comes this much later by the wall than by the clock that only counts waking time was slept through.
 TOLERANCE_MS = 2_000
+_DAY_MS = 86_400_000
 
 
 class Jump(NamedTuple):
@@ -16,6 +22,44 @@ class Jump(NamedTuple):
     at_ms: int
     by_ms: int
     slept_ms: int
+
+    def told(self, zone: str) -> str:
+        """ "asleep 23:10–07:42", in the scheduler's zone; with dates where it was longer than a day."""
+        before = self.at_ms - (self.slept_ms if self.slept_ms > TOLERANCE_MS else self.by_ms)
+        form = "%H:%M" if abs(self.at_ms - before) < _DAY_MS else "%Y-%m-%d %H:%M"
+        start, end = (datetime.fromtimestamp(ms / 1000, _zone(zone)).strftime(form) for ms in (before, self.at_ms))
+        if self.slept_ms > TOLERANCE_MS:
+            return f"asleep {start}–{end}"
+        return f"the clock was set {'forwards' if self.by_ms > 0 else 'back'} from {start} to {end}"
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+@contextmanager
+def woken_by_the_clock(wake: Callable[[], None]) -> Iterator[None]:
+    """Call `wake` as soon as somebody sets the clock, where the system can tell."""
+    try:
+        alarm = StepAlarm()
+    except OSError:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def rung() -> None:
+        alarm.again()
+        wake()
+
+    loop.add_reader(alarm.fileno(), rung)
+    try:
+        yield
+    finally:
+        loop.remove_reader(alarm.fileno())
+        alarm.close()
 
 
 class Wakefulness:
