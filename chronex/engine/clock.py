@@ -56,7 +56,7 @@ class StepAlarm:
         self._libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(self._libc, "timerfd_create"):
             raise OSError(errno.ENOSYS, "no timer that notices a set clock")
-        self._descriptor = self._libc.timerfd_create(time.CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+        self._descriptor: int = self._libc.timerfd_create(time.CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
         if self._descriptor < 0:
             raise OSError(ctypes.get_errno(), "no timer that notices a set clock")
         try:

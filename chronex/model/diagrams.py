@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronex.model.states import TRANSITIONS, AttemptState, OccurrenceState, RunState, is_final
+from chronex.model.states import TRANSITIONS, AttemptState, OccurrenceState, RunState, State, is_final
 
 Kind = type[OccurrenceState] | type[RunState] | type[AttemptState]
 # The first state of each kind is where a record begins.
@@ -11,7 +11,7 @@ KINDS: dict[str, Kind] = {"occurrence": OccurrenceState, "run": RunState, "attem
 
 def state_diagram(kind: Kind) -> str:
     """Mermaid's words for every transition of one kind, in the order of the states."""
-    states = list(kind)
+    states: list[State] = list(kind)
     lines = ["stateDiagram-v2", f"    [*] --> {states[0]}"]
     for source in states:
         for row in TRANSITIONS:

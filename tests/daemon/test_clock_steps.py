@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -76,7 +76,7 @@ FORWARDS = {
     "set forwards by an hour": (HOUR, "*/10 * * * *", 6, False),
     "set forwards by a year": (365 * DAY, "0 0 * * *", 365, False),
 }
-RUN = {
+RUN: dict[RecoveryStrategy, Callable[[list[int]], list[int]]] = {
     RecoveryStrategy.EXECUTE_ALL: lambda missed: missed,
     RecoveryStrategy.EXECUTE_LAST: lambda missed: missed[-1:],
     RecoveryStrategy.MARK_MISSED: lambda missed: [],
