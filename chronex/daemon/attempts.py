@@ -18,6 +18,7 @@ from chronex.engine.staging import task_state
 from chronex.engine.testing import fail_point
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
+from chronex.model.ids import run_id
 from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
 from chronex.model.states import AttemptState
 from chronex.run import (
@@ -117,7 +118,8 @@ class Attempts:
 
     async def _attempt(self, launch: Launch) -> None:
         attempt = launch.attempt
-        request = self._request(launch.job, launch.task, launch.occurrence, attempt, launch.idempotency_key)
+        key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
+        request = self._request(launch.job, launch.task, launch.occurrence, attempt, key)
         hooks = self._hooks(attempt, request.log_limit)
         self._end_by(launch.occurrence.deadline_ms, attempt)
         if launch.occurrence.id in self._starting:

@@ -179,6 +179,15 @@ async def test_a_command_finds_the_store_it_belongs_to(tmp_path: Path) -> None:
     assert (tmp_path / "store" / "logs" / attempt.log_path).read_text() == f"{(tmp_path / 'store').resolve()}\n"
 
 
+async def test_a_task_without_a_key_of_its_own_is_told_the_id_of_its_run() -> None:
+    seen: list[TaskContext] = []
+    async with EmbeddedEngine(MemoryStore(), calls={"note": seen.append}) as engine:
+        engine.apply([job("note")])
+        (occurrence,) = await ended(engine)
+        (run,) = engine.store.view(lambda tx: Reading(tx).runs("job", occurrence.nominal_ms))
+    assert seen[0].idempotency_key == run.id
+
+
 async def test_an_engine_is_started_once_and_says_so() -> None:
     engine = EmbeddedEngine(MemoryStore())
     with pytest.raises(ChronexError, match="not started"):
