@@ -38,6 +38,16 @@ from chronex.run.hooks import run_hook
 Tell = Callable[[str, dict[str, Any]], None]
 
 
+def heard_or_not(tell: Tell) -> Tell:
+    """Telling never stops work: whoever listened at the other end of a pipe may have gone, or the disk be full."""
+
+    def told(what: str, data: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the stream was closed
+            tell(what, data)
+
+    return told
+
+
 class Attempts:
     """Carries out the engine's orders. `unrecorded` is called when an end could not be written down."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.daemon.attempts import Attempts, Tell
+from chronex.daemon.attempts import Attempts, Tell, heard_or_not
 from chronex.daemon.chores import Chore, Chores
 from chronex.daemon.waking import TOLERANCE_MS, Wakefulness, woken_by_the_clock
 from chronex.engine import journal
@@ -43,6 +43,7 @@ class Daemon:
         chores: Iterable[Chore] = (),
         calls: Calls | None = None,
     ) -> None:
+        tell = heard_or_not(tell)
         self.store, self.engine, self.node, self.tell = store, engine, node, tell
         self.clock = surroundings.clock
         self.attempts = Attempts(store, engine, surroundings, settings, tell, self.stop, calls)

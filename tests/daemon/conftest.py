@@ -18,6 +18,8 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     for daemon in found.daemons:
         if daemon.poll() is None:
             daemon.kill()
-        daemon.communicate()
+        daemon.wait()
+        if daemon.stderr is not None:
+            daemon.stderr.close()
     if (tmp_path / "store").exists():
         assert_verified(tmp_path / "store")
