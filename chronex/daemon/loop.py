@@ -65,6 +65,11 @@ class Daemon:
         self.attempts.stop()
         fail_point("stop asked")
 
+    def drain(self) -> None:
+        """No new claim from now on; running work may take its time."""
+        self._stopping.set()
+        self.engine.stopping = True
+
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
         wakefulness = Wakefulness(self.clock)
