@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from chronex.daemon.attempts import Attempts, Tell, heard_or_not
 from chronex.daemon.chores import Chore, Chores
-from chronex.daemon.waking import TOLERANCE_MS, Wakefulness, woken_by_the_clock
+from chronex.daemon.waking import Wakefulness, woken_by_the_clock
 from chronex.engine import journal
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.jobfile import SchedulerSettings
@@ -117,11 +117,10 @@ class Daemon:
         jump = wakefulness.look()
         if jump is None:
             return
-        name = "MachineSlept" if jump.slept_ms > TOLERANCE_MS else "ClockStepped"
         told = {"told": jump.told(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.by_ms < 0:
             told["jobs"] = rewind(self.store, jump.at_ms)
-        self.journal(name, told)
+        self.journal(jump.name, told)
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.chores.seconds_until_next(at_most=LONGEST_SLEEP_S)

@@ -55,8 +55,11 @@ class Awake(Hands):
                 return
 
     def live(self, span: int, step: int) -> None:
+        """Awake all the time; looking around less often than a daemon does would be a stall."""
         for _ in range(span // step):
-            self.pass_time(step)
+            for _ in range(step // MINUTE):
+                self.pass_time(MINUTE)
+                self.wakefulness.look()
             self.turn()
 
     def history(self) -> list[Occurrence]:
@@ -71,10 +74,11 @@ def store(tmp_path: Path) -> Iterator[LmdbStore]:
 
 
 FORWARDS = {
-    "asleep for eight hours": (8 * HOUR, "*/10 * * * *", 48, True),
-    "set forwards by a minute": (MINUTE, "* * * * *", 1, False),
-    "set forwards by an hour": (HOUR, "*/10 * * * *", 6, False),
-    "set forwards by a year": (365 * DAY, "0 0 * * *", 365, False),
+    "asleep for eight hours": (8 * HOUR, "*/10 * * * *", 48, "asleep"),
+    "stopped for eight hours": (8 * HOUR, "*/10 * * * *", 48, "stopped"),
+    "set forwards by a minute": (MINUTE, "* * * * *", 1, "set"),
+    "set forwards by an hour": (HOUR, "*/10 * * * *", 6, "set"),
+    "set forwards by a year": (365 * DAY, "0 0 * * *", 365, "set"),
 }
 RUN: dict[RecoveryStrategy, Callable[[list[int]], list[int]]] = {
     RecoveryStrategy.EXECUTE_ALL: lambda missed: missed,
@@ -90,11 +94,13 @@ RUN: dict[RecoveryStrategy, Callable[[list[int]], list[int]]] = {
 def test_what_was_slept_through_is_settled_by_the_strategy(
     store: LmdbStore, jump: str, strategy: RecoveryStrategy
 ) -> None:
-    by, schedule, count, asleep = FORWARDS[jump]
+    by, schedule, count, how = FORWARDS[jump]
     daemon = Awake(store, schedule, strategy)
     daemon.wall += by
-    if asleep:
+    if how != "set":
         daemon.boot += by
+    if how == "stopped":
+        daemon.awake += by
     daemon.turn()
     daemon.turn()
     history = daemon.history()
@@ -152,6 +158,7 @@ def test_a_leap_second_or_a_trembling_clock_repeats_nothing(store: LmdbStore) ->
     [
         (Jump(MIDNIGHT, 8 * HOUR, 8 * HOUR), "asleep 17:00–01:00"),
         (Jump(MIDNIGHT, 3 * DAY, 3 * DAY), "asleep 2026-12-29 01:00–2027-01-01 01:00"),
+        (Jump(MIDNIGHT, 0, 0, 2 * HOUR), "stopped 23:00–01:00"),
         (Jump(MIDNIGHT, HOUR, 0), "the clock was set forwards from 00:00 to 01:00"),
         (Jump(MIDNIGHT, -HOUR, 0), "the clock was set back from 02:00 to 01:00"),
     ],
