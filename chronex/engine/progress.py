@@ -201,6 +201,8 @@ class Progress:
             return False
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
             return False
+        if any(self._is_owed(run) for run in runs):
+            return False
         reason = f"{reasons.PREEMPTED}: {newcomer.id}"
         for run in runs:
             if run.state is RunState.RETRY:
@@ -208,6 +210,13 @@ class Progress:
             self._cancel_run(run, reason)
         self._finish(waiting, OccurrenceState.FAILED, reason)
         return True
+
+    def _is_owed(self, run: Run) -> bool:
+        """Its last attempt died with the scheduler: it waits for its turn, not for better luck."""
+        if run.state is not RunState.RETRY:
+            return False
+        last = self.ledger.attempt(run.job, run.nominal_ms, run.task, run.attempts)
+        return last is not None and last.state is AttemptState.CRASHED
 
     def _cancel_run(self, run: Run, reason: str) -> None:
         if run.state is RunState.RETRY:

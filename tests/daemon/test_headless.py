@@ -49,7 +49,7 @@ def test_the_grace_period_of_the_file_is_kept(machine: Machine) -> None:
 def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: Machine) -> None:
     release, runs = machine.directory / "release", machine.directory / "runs"
     loop = f"touch '{runs}'; while [ ! -e '{release}' ]; do sleep 0.05; done"
-    machine.write(f'[jobs.slow]\n{EVERY_SECOND}run = "{loop}"\n')
+    machine.write(f'[jobs.slow]\nschedule = "@every 1s {{max:1}}"\nrun = "{loop}"\n')
     first = machine.start()
     until(runs.exists)
     first.kill()

@@ -39,7 +39,9 @@ def test_after_term_nothing_is_claimed_and_everything_is_recorded(machine: Machi
 
 def test_a_second_signal_ends_it_at_once_and_the_next_daemon_takes_up(machine: Machine) -> None:
     stubborn = "trap '' TERM INT; touch runs; while [ ! -e release ]; do sleep 0.05; done"
-    machine.write(f'[scheduler]\ngrace_period = "60s"\n[jobs.stubborn]\n{EVERY_SECOND}run = "{stubborn}"\n')
+    machine.write(
+        f'[scheduler]\ngrace_period = "60s"\n[jobs.stubborn]\nschedule = "@every 1s {{max:1}}"\nrun = "{stubborn}"\n'
+    )
     for first, second, begun in (
         (signal.SIGTERM, signal.SIGINT, "attempt started"),
         (signal.SIGINT, signal.SIGINT, "attempt adopted"),
