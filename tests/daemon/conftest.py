@@ -1,4 +1,4 @@
-"""Every journal that a test of the daemon leaves behind is held against the formal model."""
+"""A machine for each test; whatever it did, its journal must hold the formal model."""
 
 from __future__ import annotations
 
@@ -10,24 +10,37 @@ import pytest
 
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex_store import MemoryStore
+from tests.daemon.machine import Machine
 from tests.verify.assertion import assert_verified
 
 
 @pytest.fixture(autouse=True)
-def journals_are_verified(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """First of all fixtures to come, so the last to go: by then every daemon is gone."""
-    directory: Path | None = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
-    stores: list[MemoryStore] = []
+def journals_are_verified(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Those of embedded engines; the machine's are below."""
+    stores: list[MemoryStore | Path] = []
     real = EmbeddedEngine.__init__
 
     def noted(self: EmbeddedEngine, store: Any, **options: Any) -> None:
-        if isinstance(store, MemoryStore):
+        if isinstance(store, MemoryStore | Path):
             stores.append(store)
         real(self, store, **options)
 
     monkeypatch.setattr(EmbeddedEngine, "__init__", noted)
     yield
     for store in stores:
-        assert_verified(store)
-    if directory is not None and (directory / "store").is_dir():
-        assert_verified(directory / "store")
+        if isinstance(store, MemoryStore) or store.is_dir():
+            assert_verified(store)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    found = Machine(tmp_path)
+    yield found
+    for daemon in found.daemons:
+        if daemon.poll() is None:
+            daemon.kill()
+        daemon.wait()
+        if daemon.stderr is not None:
+            daemon.stderr.close()
+    if (tmp_path / "store").exists():
+        assert_verified(tmp_path / "store")
