@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
-from benchmarks import daemon, decision, engine, expression, startup, store
+from benchmarks import daemon, decision, engine, expression, lint, startup, store
 from benchmarks import run as attempts
 from benchmarks import verify as formal_model
 from benchmarks.measure import FULL, TINY, Row, Size, show
@@ -19,6 +19,7 @@ TOPICS: dict[str, Topic] = {
     "expression": (expression.run, expression.notes),
     "startup": (startup.run, startup.notes),
     "decision": (decision.run, decision.notes),
+    "lint": (lint.run, lint.notes),
     "store": (store.run, store.notes),
     "run": (attempts.run, attempts.notes),
     "engine": (engine.run, engine.notes),

@@ -34,8 +34,8 @@ class Context:
 
     screen: str
     job: str = ""
-    run: str = ""  # the nominal time of the selected occurrence, as the shell would name it
-    occurrence: str = ""
+    run: str = ""  # the selected occurrence, as commands name it
+    live_run: str = ""  # the one that runs
     is_read_only: bool = False
     is_live: bool = False  # the selected job or run has something running or waiting for a retry
     is_dead: bool = False  # the selected run, or one of the job's, lies in the dead letters
@@ -72,10 +72,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("undo", "u", "undo", "Take back the last pause or resume.", "", JOB_SCREENS, writes=True, group="act"),
     Action("replay", "R", "replay",
            "Run a past run again at its scheduled time, or all dead letters of the job.",
-           "chronex replay {job} {run}", JOB_SCREENS, "job", writes=True, asks=True, rank=7, group="act"),
+           "chronex replay {run}", JOB_SCREENS, "job", writes=True, asks=True, rank=7, group="act"),
     Action("cancel", "X", "cancel",
            "Cancel what runs now or waits for a retry.",
-           "chronex cancel {job}", JOB_SCREENS, "live", writes=True, asks=True, rank=8, group="act"),
+           "chronex cancel {live_run}", JOB_SCREENS, "live", writes=True, asks=True, rank=8, group="act"),
     Action("mark", "space", "mark",
            "Mark the job; trigger, pause and cancel then act on all that are marked.",
            "", ("jobs",), "job", group="act"),
@@ -177,7 +177,8 @@ def shell_command(action: Action, context: Context, schedule: str = "") -> str:
     quoted = schedule.replace("'", "'\\''")
     filled = action.shell.format(
         job=context.job,
-        run=context.run or "…",
+        run=context.run or f"--job {context.job}",
+        live_run=context.live_run,
         pause="resume" if context.is_paused else "pause",
         schedule=quoted,
         filter=context.filter.replace("'", "'\\''"),

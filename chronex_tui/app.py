@@ -15,7 +15,7 @@ from chronex.engine.clock import Clock
 from chronex.timing.zones import Zone
 from chronex_tui.acting import Acting
 from chronex_tui.actions import ACTIONS, BY_ID, Context, action_for, check_keys, is_available, shell_command
-from chronex_tui.asking import Questions, nominal_text
+from chronex_tui.asking import Questions, run_name
 from chronex_tui.live import Live, Source
 from chronex_tui.looking import Looking
 from chronex_tui.messages import Arrived
@@ -23,6 +23,7 @@ from chronex_tui.model.glyphs import Glyphs
 from chronex_tui.model.snapshot import RunKey, Snapshot
 from chronex_tui.model.timeline import Window
 from chronex_tui.model.wording import HOUR
+from chronex_tui.palette import ActionProvider
 from chronex_tui.screens.board import Board
 from chronex_tui.state import State
 from chronex_tui.style import CSS
@@ -54,6 +55,7 @@ class ChronexApp(App[int]):
     CSS = CSS
     TITLE = "chronex"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS = {ActionProvider}  # noqa: RUF012  Textual's own name and shape for it
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"press({key!r})", show=False) for key in dict.fromkeys(action.key for action in ACTIONS)),
         Binding("ctrl+c", "quit", show=False, priority=True),
@@ -72,7 +74,7 @@ class ChronexApp(App[int]):
         self.state = State(glyphs, home, now, is_read_only=wishes.is_read_only)
         self.state.window = Window(now, HOUR)
         self.state.set_filter(wishes.filter)
-        self.state.job = wishes.job or None
+        self.state.job, self.state.run = wishes.job or None, wishes.run
         self.state.clock_zone, self.state.clock_since_ms = wishes.zone, wishes.since_ms
         self.live = Live(source, clock, self._post)
         self.ask = Questions(self)
@@ -151,13 +153,15 @@ class ChronexApp(App[int]):
         row = state.row(state.job)
         on_runs = state.screen == "runs"
         item = next((item for item in state.runs if item.key == state.run), None) if on_runs and state.run else None
-        is_live = any(live.key == state.run if on_runs else live.key.job == state.job for live in state.snapshot.live)
+        going = state.snapshot.live
+        living = next((one for one in going if (one.key == state.run if on_runs else one.key.job == state.job)), None)
         return Context(
             screen=state.screen,
             job=(state.run.job if on_runs and state.run else state.job or "") if row or item else "",
-            run=nominal_text(state.run) if on_runs else "",
+            run=run_name(state.run) if on_runs and state.run else "",
+            live_run=run_name(living.key) if living else "",
             is_read_only=state.is_read_only,
-            is_live=is_live,
+            is_live=living is not None,
             is_dead=bool(item and item.is_dead),
             is_paused=bool(row and row.is_paused),
             filter=state.filter.text,

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chronex.timing.zones import utc_zone
-from chronex_tui.messages import ClockDrawn, DensityDrawn, Done, JobRead, LanesDrawn, LogRead, RunRead
+from chronex_tui.messages import (
+    ClockDrawn,
+    DensityDrawn,
+    Done,
+    JobRead,
+    LanesDrawn,
+    LogRead,
+    OutputRead,
+    RunRead,
+)
 from chronex_tui.model import figures
 from chronex_tui.model.clockday import POLICIES, clock_days
 from chronex_tui.model.density import first_midnight
+from chronex_tui.model.logs import read_tail
 from chronex_tui.model.reading import detail_of, firing_of
-from chronex_tui.model.snapshot import History, RunKey, Snapshot
+from chronex_tui.model.snapshot import Firing, History, RunKey, Snapshot
 from chronex_tui.model.wording import local
+from chronex_tui.screens.log import shown_log
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -147,6 +158,11 @@ class Questions:
                         local(state.now_ms, state.look.board_zone).hour,
                     )
                 state.density = density
+            case OutputRead(output):
+                screen = shown_log(self.app)
+                if screen is not None:
+                    screen.take(output)
+                return
             case Done(text, is_refused, jobs):
                 for name in jobs:
                     state.asked.pop(name, None)
@@ -172,10 +188,19 @@ class Questions:
             return False
         return first_midnight(self.state.now_ms, self.state.look.board_zone) != density.first_day_ms
 
-    def log(self, firing: object) -> None:
+    def log(self, firing: Firing | None) -> None:
         """The newest lines of what the selection printed; the log view reads more."""
+        attempt = firing.newest_log if firing is not None else None
+        if attempt is None or firing is None:
+            self.state.log, self.state.log_of = (), ""
+            return
+        place = self.live.source.path
+        title = f"{attempt.job} {attempt.task}, try {attempt.number}"
+        self.live.look("tail", lambda: LogRead(title, read_tail(place, attempt)))
 
 
-def nominal_text(run: RunKey | None) -> str:
-    """The scheduled time of a run as commands take it."""
-    return "" if run is None else f"{local(run.nominal_ms, utc_zone()):%Y-%m-%dT%H:%M:%SZ}"
+def run_name(key: RunKey) -> str:
+    """An occurrence as commands take it: JOB@TIME."""
+    moment = local(key.nominal_ms, utc_zone())
+    millis = f".{key.nominal_ms % 1000:03}" if key.nominal_ms % 1000 else ""
+    return f"{key.job}@{moment:%Y-%m-%dT%H:%M:%S}{millis}Z"

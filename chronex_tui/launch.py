@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chronex_tui.live import Source
 
 # A picture is taken when nothing has arrived for a while, and at the latest after this long.
-_SETTLED_S, _MOST_S = 0.15, 8.0
+_SETTLED_S, _MOST_S = 0.1, 8.0
 
 
 class NoTerminalError(ChronexError):
@@ -121,10 +121,10 @@ async def settle(app: ChronexApp) -> None:
     """Until the reader has answered and nothing new has come for a moment."""
     waited, quiet, seen = 0.0, 0.0, -1
     while waited < _MOST_S and quiet < _SETTLED_S:
-        await asyncio.sleep(0.03)
-        waited += 0.03
+        await asyncio.sleep(0.02)
+        waited += 0.02
         is_idle = app.arrivals == seen and app.arrivals > 0 and app.live.is_idle
-        quiet = quiet + 0.03 if is_idle else 0.0
+        quiet = quiet + 0.02 if is_idle else 0.0
         seen = app.arrivals
 
 

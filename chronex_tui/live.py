@@ -162,6 +162,10 @@ class Live:
         self._wants_history, self._wants_whole = True, whole
         self.desk.ask("history", self._read_history)
 
+    def look(self, kind: str, work: Callable[[], object]) -> None:
+        """Read files beside the store on the reader's thread, and post the result."""
+        self.desk.ask(kind, lambda: self._send(work()))
+
     def compute(self, kind: str, work: Callable[[], object]) -> None:
         """Count beside the screen and post the result."""
         self.figures.ask(kind, lambda: self._send(work()))

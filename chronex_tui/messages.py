@@ -8,6 +8,7 @@ from textual.message import Message
 
 from chronex_tui.model.clockday import ClockDay
 from chronex_tui.model.density import Density
+from chronex_tui.model.logs import Output
 from chronex_tui.model.snapshot import Detail, Firing
 from chronex_tui.model.timeline import Lane
 
@@ -37,6 +38,13 @@ class LogRead:
 
     title: str
     lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRead:
+    """What an attempt has written, for the screen that shows nothing else."""
+
+    output: Output
 
 
 @dataclass(frozen=True, slots=True)

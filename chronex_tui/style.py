@@ -70,7 +70,8 @@ Modal { align: center middle; }
 #dialog Panel { height: auto; max-height: 100%; }
 #dialog.-wide Panel { height: 1fr; }
 #dialog Input { border: none; height: 1; padding: 0; background: $panel; }
-#log-body { height: 1fr; }
+#log-title { height: 1; }
+#log-body { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; overflow-x: hidden; background: $background; }
 Toast { background: $panel; color: $foreground; padding: 0 1; margin: 0 1 1 0; }
 Input > .input--cursor { text-style: reverse; }
 """

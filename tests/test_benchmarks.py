@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import decision, engine, expression
+from benchmarks import decision, engine, expression, lint
 from benchmarks.__main__ import main
 from benchmarks.filled import fill
 from benchmarks.measure import TINY, Row, geometric_mean, show
@@ -44,6 +44,11 @@ def test_a_filled_store_is_sound_and_nothing_in_it_is_due(tmp_path: Path) -> Non
     with LmdbStore.open(tmp_path / "store") as store:
         assert len(store.view(lambda tx: Reading(tx).finished())) == 20
         assert store.view(lambda tx: Reading(tx).due(wall_ms())) == []
+
+
+def test_the_linter_is_measured_on_files_of_a_thousand_lines() -> None:
+    assert all(990 <= text.count("\n") <= 1010 for text in lint.LONG_FILES.values())
+    assert all(row.value > 0 for row in lint.run(TINY))
 
 
 def test_json_has_one_object_a_row(capsys: pytest.CaptureFixture[str]) -> None:

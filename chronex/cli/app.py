@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "next": "expressions:next_runs",
     "lint": "editor:lint",
     "fmt": "expressions:fmt",
+    "lsp": "editor:lsp",
     "init": "jobs:init",
     "apply": "updates:apply",
     "run": "jobs:run",

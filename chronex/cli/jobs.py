@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -19,7 +20,7 @@ from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
 from chronex.errors import StoreInUseError
 from chronex.expr.durations import parse_duration
-from chronex.model.records import Job
+from chronex.model.records import Job, Task
 from chronex.timing import read
 
 IN_USE = 75
@@ -27,7 +28,7 @@ _MOST_BYTES = 1 << 20
 
 
 def load(path: Path) -> JobFile:
-    """The job file, every schedule absolute; UsageError when it cannot be read."""
+    """The job file, every schedule and directory absolute; UsageError when it cannot be read."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -36,7 +37,7 @@ def load(path: Path) -> JobFile:
     reader = read_triggers if path.suffix == ".json" else read_job_file
     found = reader(data, str(path), host_zone().zone.name)
     now = wall_ms()
-    jobs = tuple(_absolute(job, now) for job in found.jobs)
+    jobs = tuple(_placed(_absolute(job, now), path.parent) for job in found.jobs)
     if path.suffix == ".json":
         # Trigger definitions own what they brought, wherever they are applied from.
         jobs = tuple(replace(job, source=str(path.resolve())) for job in jobs)
@@ -49,6 +50,21 @@ def _absolute(job: Job, now_ms: int) -> Job:
     if meaning is None or not meaning.is_relative:
         return job
     return replace(job, schedule=str(meaning.resolved(now_ms)), written=job.schedule)
+
+
+def _placed(job: Job, beside: Path) -> Job:
+    """A relative directory is meant beside the job file, wherever a daemon is started later; ~ is who applies it."""
+    if all(task.directory is None for task in job.tasks):
+        return job
+    return replace(job, tasks=tuple(_in_place(task, beside) for task in job.tasks))
+
+
+def _in_place(task: Task, beside: Path) -> Task:
+    if task.directory is None:
+        return task
+    with contextlib.suppress(RuntimeError):  # no home is known for that user: the text stays what it says
+        return replace(task, directory=os.path.abspath(beside / Path(task.directory).expanduser()))
+    return task
 
 
 def load_or_tell(config: str | None) -> JobFile | None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from chronex.engine import reasons
 from chronex.engine.jobfile import SchedulerSettings
+from chronex.engine.journal import append
 from chronex.engine.ledger import Reading
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.ports import Store
 from chronex.engine.staging import task_state
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
-from chronex.model.records import Attempt, Call, Job, Occurrence, Task
+from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
 from chronex.model.states import AttemptState
 from chronex.run import (
     AttemptRequest,
@@ -29,6 +31,7 @@ from chronex.run import (
     run_attempt,
     run_callable,
 )
+from chronex.run.hooks import run_hook
 
 Tell = Callable[[str, dict[str, Any]], None]
 
@@ -52,12 +55,15 @@ class Attempts:
         self._unrecorded = unrecorded
         self._cancellations: dict[str, Cancellation] = {}
         self._work: set[asyncio.Task[None]] = set()
+        self._starting: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
 
     def carry_out(self, orders: Iterable[Order]) -> None:
         for order in orders:
             if isinstance(order, Launch):
                 self._spawn(self._attempt(order))
+            elif isinstance(order, RunHook):
+                self._begin_hook(order)
             elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
                 self._cancellations[order.attempt.id].request(order.reason)
 
@@ -78,15 +84,41 @@ class Attempts:
         while self._work:
             await asyncio.wait(set(self._work))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
+        return task
+
+    def _begin_hook(self, order: RunHook) -> None:
+        task = self._spawn(self._hook(order))
+        if order.report.hook == "on_start":  # the tasks of its occurrence wait for it
+            self._starting[order.occurrence.id] = task
+            task.add_done_callback(lambda _done: self._starting.pop(order.occurrence.id, None))
+
+    async def _hook(self, order: RunHook) -> None:
+        problem = await run_hook(order.work, order.report, self.surroundings, self.calls)
+        if not problem:
+            return
+        told = {"hook": order.report.hook, "occurrence": order.occurrence.id}
+        event = Event(
+            name="HookFailed",
+            at_ms=self.clock.wall_ms(),
+            job=order.occurrence.job,
+            nominal_ms=order.occurrence.nominal_ms,
+            reason=problem,
+            data=told,
+        )
+        self.tell("hook failed", {"job": event.job, **told, "reason": problem})
+        with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
+            await self.store.update_async(lambda tx: append(tx, event))
 
     async def _attempt(self, launch: Launch) -> None:
         attempt = launch.attempt
-        request = self._request(launch.job, launch.task, launch.occurrence, attempt)
+        request = self._request(launch.job, launch.task, launch.occurrence, attempt, launch.idempotency_key)
         hooks = self._hooks(attempt)
+        if launch.occurrence.id in self._starting:
+            await asyncio.wait([self._starting[launch.occurrence.id]])
         work = launch.task.run
         if isinstance(work, Call):
             state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
@@ -95,9 +127,11 @@ class Attempts:
             result = await run_attempt(request, hooks, self.surroundings)
         await self._ended(attempt, result, hooks.cancellation)
 
-    def _request(self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt) -> AttemptRequest:
+    def _request(
+        self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
+    ) -> AttemptRequest:
         """The attempt with the scheduler's own settings where the job has none."""
-        request = AttemptRequest.of(job, task, occurrence, attempt)
+        request = AttemptRequest.of(job, task, occurrence, attempt, key)
         grace = self.settings.grace_ms if job.grace_ms is None else job.grace_ms
         limit, own = self.settings.logs.max_bytes, self.surroundings.environment
         return dataclasses.replace(request, grace_ms=grace, log_limit=limit, extra_environment=own)
@@ -151,8 +185,7 @@ class Attempts:
             self.tell("the end could not be recorded", {**names(attempt), "error": str(error)})
             self._unrecorded()
             return
-        if not self._stopping:
-            self.carry_out(orders)
+        self.carry_out(order for order in orders if isinstance(order, RunHook) or not self._stopping)
 
 
 def names(attempt: Attempt) -> dict[str, Any]:

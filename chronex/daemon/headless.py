@@ -11,8 +11,11 @@ from pathlib import Path
 from chronex.daemon.attempts import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
+from chronex.daemon.notify import Notifier
 from chronex.daemon.reloading import Reloader, Reread
 from chronex.daemon.room import room_chore
+from chronex.daemon.upkeep import Upkeep
+from chronex.daemon.watched import watched
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.tick import Engine
@@ -46,11 +49,15 @@ def run_headless(
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
         daemon = Daemon(store, engine, surroundings, node, settings, tell)
         daemon.chores.add(room_chore(store, daemon.journal))
-        asyncio.run(_run(daemon, file, once=once, seconds=seconds))
+        daemon.chores.add(Notifier(store, surroundings).chore())
+        daemon.chores.add(Upkeep(store, logs, settings, daemon.clock).chore())
+        asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
     return 0
 
 
-async def _run(daemon: Daemon, file: Reread | None, *, once: bool, seconds: float | None) -> None:
+async def _run(
+    daemon: Daemon, settings: SchedulerSettings, file: Reread | None, *, once: bool, seconds: float | None
+) -> None:
     loop = asyncio.get_running_loop()
     asked = 0
 
@@ -68,4 +75,5 @@ async def _run(daemon: Daemon, file: Reread | None, *, once: bool, seconds: floa
         Reloader(daemon, file).attach()
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
-    await daemon.run(once=once)
+    async with watched(daemon, settings):
+        await daemon.run(once=once)

@@ -54,9 +54,12 @@ class Draft(Ledger):
         return super().scan(prefix, kind, after, limit, reverse)
 
     def create(self, record: Record) -> bool:
-        if not isinstance(record, _KEPT_AS_VALUES):
-            return super().create(record)
         key = key_of(record)
+        if not isinstance(record, _KEPT_AS_VALUES):
+            is_created = super().create(record)
+            if is_created:
+                self._known[key] = record
+            return is_created
         if self.get(key, type(record)) is not None or self._is_quarantined(key, record):
             return False
         for index in index_keys(key, record):
@@ -67,6 +70,7 @@ class Draft(Ledger):
     def put(self, record: Record) -> None:
         if not isinstance(record, _KEPT_AS_VALUES):
             super().put(record)
+            self._known[key_of(record)] = record
             return
         key = key_of(record)
         self.move_indexes(key, self.get(key, type(record)), record)

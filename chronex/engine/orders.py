@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.model.records import Attempt, Job, Occurrence, Task
+from chronex.engine.reports import Report
+from chronex.model.records import Attempt, Job, Occurrence, Task, Work
 
 
 class Launch(NamedTuple):
@@ -14,6 +15,7 @@ class Launch(NamedTuple):
     occurrence: Occurrence
     task: Task
     attempt: Attempt
+    idempotency_key: str = ""
 
 
 class Cancel(NamedTuple):
@@ -23,7 +25,16 @@ class Cancel(NamedTuple):
     reason: str
 
 
-Order = Launch | Cancel
+class RunHook(NamedTuple):
+    """Do the job's `on_start` before the tasks of this occurrence, or its `on_complete` after them."""
+
+    job: Job
+    occurrence: Occurrence
+    work: Work
+    report: Report
+
+
+Order = Launch | Cancel | RunHook
 
 
 class AttemptEnd(NamedTuple):

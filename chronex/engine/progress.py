@@ -6,20 +6,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons, staging
+from chronex.engine import idempotency, notices, reasons, staging
 from chronex.engine.ledger import Ledger
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.placement import Chance
 from chronex.engine.planning import next_look
+from chronex.engine.reports import report_of
 from chronex.engine.retries import retry_at
 from chronex.engine.schedule import is_interval, options_of, schedule_of
+from chronex.engine.settling import fate_of, stopping_run
 from chronex.model.policies import Cadence, FailureStrategy, OverlapPolicy, TaskMode
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
 
 # A task that takes the scheduler down with it is not tried for ever.
 _MOST_CRASHES = 3
-_ENDED_BADLY = (RunState.FAILED, RunState.DLQ)
 
 
 class Progress:
@@ -40,6 +41,11 @@ class Progress:
             return
         version = self.version_of(occurrence) or job
         now = self.ledger.now_ms
+        tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
+        holder = idempotency.held_by_others(self.ledger, version, tasks, occurrence, now)
+        if holder:
+            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, f"{reasons.IDEMPOTENT}: {holder}")
+            return
         timeout = version.execution_timeout_ms
         claimed = self.ledger.advance(
             occurrence,
@@ -53,14 +59,22 @@ class Progress:
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.tell("OccurrenceStarted", claimed, data=_start_told(version, claimed, now))
-        tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
         for task in tasks:
-            run = Run(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, created_ms=now)
+            run = Run(
+                job=job.id,
+                nominal_ms=occurrence.nominal_ms,
+                task=task.name,
+                idempotency_key=idempotency.key_of(version, task, occurrence),
+                created_ms=now,
+            )
             self.ledger.create(run)
-        for task in tasks if version.mode is TaskMode.PARALLEL else tasks[:1]:
+        self._call_hook(version, claimed, "on_start")
+        begun = [
             self._start_run(version, claimed, task)
-        if not tasks:
-            self._finish(claimed, OccurrenceState.COMPLETED, "")
+            for task in (tasks if version.mode is TaskMode.PARALLEL else tasks[:1])
+        ]
+        if not all(begun) or not tasks:
+            self._settle(version, claimed)
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
         """Give an occurrence that never ran its fate."""
@@ -97,9 +111,13 @@ class Progress:
         now = self.ledger.now_ms
         ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=now)
         good = state is OccurrenceState.COMPLETED
+        notices.note_end(self.ledger, ended)
         counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{_spoken(state)}", ended, reason)
+        version = self.version_of(ended)
+        if version is not None:
+            self._call_hook(version, ended, "on_complete")
         self._wake_fixed_delay(occurrence.job)
 
     def _wake_fixed_delay(self, job_id: str) -> None:
@@ -129,9 +147,15 @@ class Progress:
 
     # -- runs --------------------------------------------------------------------------------------------
 
-    def _start_run(self, job: Job, occurrence: Occurrence, task: Task, event: str = "TaskRunStarted") -> None:
+    def _start_run(self, job: Job, occurrence: Occurrence, task: Task, event: str = "TaskRunStarted") -> bool:
+        """False where another run has done it under the same key: that is no failure."""
         run = self.ledger.run(occurrence.job, occurrence.nominal_ms, task.name)
         assert run is not None, "every task of a running occurrence has its run"
+        if holder := idempotency.take(self.ledger, run.idempotency_key, task, occurrence):
+            reason = f"{reasons.IDEMPOTENT}: {holder}"
+            self._cancel_run(run, reason)
+            self.tell("TaskRunSkipped", occurrence, reason, task=task.name)
+            return False
         number, now = run.attempts + 1, self.ledger.now_ms
         claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
         running = advance(claimed, RunState.RUNNING, attempts=number, started_ms=run.started_ms or now)
@@ -147,7 +171,8 @@ class Progress:
         )
         self.ledger.create(attempt)
         self.tell(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
-        self.orders.append(Launch(job, occurrence, task, attempt))
+        self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key or run.id))
+        return True
 
     def retry_now(self, run: Run) -> None:
         """The pause of a failed run is over."""
@@ -166,7 +191,8 @@ class Progress:
         if occurrence.owner != self.node:
             occurrence = replace(occurrence, owner=self.node, epoch=occurrence.epoch + 1)
             self.ledger.put(occurrence)
-        self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted")
+        if not self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted"):
+            self._settle(version, occurrence)
 
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
         """An occurrence that only waits for a retry gives way to the next one; True when it did."""
@@ -251,20 +277,20 @@ class Progress:
     def _settle(self, job: Job, occurrence: Occurrence) -> None:
         """What the states of all runs mean for the occurrence: go on, wait, or end."""
         runs = self._runs_by_task(job, occurrence)
-        stopper = self._stopping_failure(job, runs)
+        stopper = stopping_run(job, runs)
         if stopper is not None:
             self._stop_peers(job, occurrence, runs, stopper)
             runs = self._runs_by_task(job, occurrence)
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
-        if waiting and stopper is None:
-            if self.may_start:
-                self._start_run(job, occurrence, waiting[0])
-            else:
-                self._leave_to_successor(runs[waiting[0].name])
-            return
-        self._end_occurrence(occurrence, list(runs.values()))
+        for task in waiting if stopper is None else ():
+            if not self.may_start:
+                self._leave_to_successor(runs[task.name])
+                return
+            if self._start_run(job, occurrence, task):
+                return
+        self._finish(occurrence, *fate_of(self._runs_by_task(job, occurrence).values()))
 
     def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
         """By name where the version says which there are; by a scan where that version is lost."""
@@ -276,26 +302,6 @@ class Progress:
     def _leave_to_successor(self, run: Run) -> None:
         """Due at once, so that the first tick of the next node starts it."""
         self.ledger.put(replace(run, next_attempt_ms=self.ledger.now_ms))
-
-    def _end_occurrence(self, occurrence: Occurrence, runs: list[Run]) -> None:
-        failed = next((run for run in runs if run.state in _ENDED_BADLY), None)
-        canceled = next((run for run in runs if run.state is RunState.CANCELED), None)
-        if failed is not None:
-            self._finish(occurrence, OccurrenceState.FAILED, f"{failed.task}: {failed.reason}")
-        elif canceled is not None:
-            self._finish(occurrence, OccurrenceState.CANCELED, canceled.reason)
-        else:
-            self._finish(occurrence, OccurrenceState.COMPLETED, "")
-
-    def _stopping_failure(self, job: Job, runs: dict[str, Run]) -> Run | None:
-        """A run that failed for good, or was canceled, under a strategy that does not go on."""
-        for task in job.tasks:
-            run = runs.get(task.name)
-            if run is None or run.state not in (*_ENDED_BADLY, RunState.CANCELED):
-                continue
-            if run.state is RunState.CANCELED or job.failure_for(task) is not FailureStrategy.CONTINUE:
-                return run
-        return None
 
     def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
         """Fail fast: peers are canceled, but for running ones that are to continue whatever others do."""
@@ -309,6 +315,11 @@ class Progress:
                     self.orders.append(Cancel(attempt, reason))
             elif (run.state is RunState.RETRY and not goes_on) or run.state is RunState.SCHEDULED:
                 self._cancel_run(run, reason)
+
+    def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
+        work = job.on_start if hook == "on_start" else job.on_complete
+        if work is not None:
+            self.orders.append(RunHook(job, occurrence, work, report_of(self.ledger, hook, job, occurrence)))
 
     # -- bookkeeping -------------------------------------------------------------------------------------
 

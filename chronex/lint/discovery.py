@@ -23,7 +23,7 @@ class Rule(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """The rules of one directory, and how deep it lies below the start."""
+    """The rules of one directory, and its path below the top of the repository."""
 
     rules: tuple[Rule, ...]
     prefix: str
@@ -31,8 +31,10 @@ class _Level(NamedTuple):
 
 def find_files(start: Path) -> Iterator[Path]:
     """In the order of their names, each directory's files before its subdirectories."""
-    levels = list(_levels_above(start))
-    yield from _walk(start, "", levels)
+    top = _top_of_repository(start)
+    below = start.absolute().relative_to(top).as_posix() + "/"
+    below = "" if below == "./" else below
+    yield from _walk(start, below, list(_levels_above(top, below)))
 
 
 def _walk(folder: Path, below: str, levels: list[_Level]) -> Iterator[Path]:
@@ -62,15 +64,18 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
     return sorted(files), sorted(folders)
 
 
-def _levels_above(start: Path) -> Iterator[_Level]:
-    """The .gitignore files between the top of the repository and `start`."""
+def _top_of_repository(start: Path) -> Path:
     absolute = start.absolute()
-    parents = [absolute, *absolute.parents]
-    top = next((n for n, folder in enumerate(parents) if (folder / ".git").exists()), 0)
-    for distance in range(top, 0, -1):
-        rules = read_rules(parents[distance] / ".gitignore")
+    return next((folder for folder in (absolute, *absolute.parents) if (folder / ".git").exists()), absolute)
+
+
+def _levels_above(top: Path, below: str) -> Iterator[_Level]:
+    """The .gitignore files from the top of the repository down to the directory above the start."""
+    parts = below.split("/")[:-1]
+    for depth in range(len(parts)):
+        rules = read_rules(top.joinpath(*parts[:depth]) / ".gitignore")
         if rules:
-            yield _Level(rules, "../" * distance)
+            yield _Level(rules, "".join(f"{part}/" for part in parts[:depth]))
 
 
 def _is_ignored(path: str, levels: Sequence[_Level], *, is_folder: bool) -> bool:

@@ -30,6 +30,8 @@ _MOST_RETRIES = 1_000
 
 def place_rules(place: Place, reference_ms: int) -> Iterator[Finding]:
     """Advice on one expression that its host takes."""
+    if place.host is not GITHUB and "TZ=" not in place.text:
+        return
     schedule = schedule_of(place, reference_ms)
     if not isinstance(schedule, CronSchedule):
         return
@@ -86,21 +88,21 @@ def shortest_distance(schedule: CronSchedule) -> int | None:
 
 def job_file_rules(document: Document, places: Sequence[Place], reference_ms: int) -> Iterator[Finding]:
     root = scan_job_file(document.text)
-    jobs = root.children.get("jobs")
-    defaults = root.children.get("defaults")
-    schedules = [(place, schedule_of(place, reference_ms)) for place in places]
-    crons = [(place, found) for place, found in schedules if isinstance(found, CronSchedule)]
-    for place, schedule in crons:
+    jobs, defaults = root.children.get("jobs"), root.children.get("defaults")
+    for place in places:
         job = jobs.children.get(place.name) if jobs else None
         retry = (job.children.get("retry") if job else None) or (defaults.children.get("retry") if defaults else None)
-        if retry is not None:
-            yield from _slow_retries(retry, document.text, place, schedule)
-    yield from _crowd(crons, jobs, defaults, reference_ms)
+        total = None if retry is None else _total_pause(retry, document.text)
+        schedule = None if total is None else schedule_of(place, reference_ms)
+        if total is not None and isinstance(schedule, CronSchedule):
+            yield from _slow_retries(total, place, schedule)
+    if len(places) > _CROWD and not (defaults is not None and "spread" in defaults.children):
+        yield from _crowd(_unspread(places, jobs), reference_ms)
 
 
-def _slow_retries(retry: Node, text: str, place: Place, schedule: CronSchedule) -> Iterator[Finding]:
-    total, shortest = _total_pause(retry, text), shortest_distance(schedule)
-    if total is None or shortest is None or total <= shortest:
+def _slow_retries(total: int, place: Place, schedule: CronSchedule) -> Iterator[Finding]:
+    shortest = shortest_distance(schedule)
+    if shortest is None or total <= shortest:
         return
     message = (
         f"the retries of '{place.name}' wait up to {format_duration(total)} in all, but it runs every "
@@ -130,21 +132,24 @@ def _total_pause(retry: Node, text: str) -> int | None:
     return int(total)
 
 
-def _crowd(
-    crons: list[tuple[Place, CronSchedule]], jobs: Node | None, defaults: Node | None, reference_ms: int
-) -> Iterator[Finding]:
-    """Many jobs in the same minute, none of which spreads itself."""
-    if len(crons) <= _CROWD or (defaults is not None and "spread" in defaults.children):
-        return
+def _unspread(places: Sequence[Place], jobs: Node | None) -> list[Place]:
+    """The jobs that start on the second: no spread of their own, no jitter, no stagger."""
+    found = []
+    for place in places:
+        job = jobs.children.get(place.name) if jobs else None
+        if "{" not in place.text and "<" not in place.text and not (job is not None and "spread" in job.children):
+            found.append(place)
+    return found
+
+
+def _crowd(places: list[Place], reference_ms: int) -> Iterator[Finding]:
+    """Many jobs in the same minute of the coming day."""
     starts: Counter[int] = Counter()
     members: dict[int, Place] = {}
-    for place, schedule in crons:
-        job = jobs.children.get(place.name) if jobs else None
-        options = schedule.meaning.options
-        if options.jitter or options.stagger or (job is not None and "spread" in job.children):
-            continue
-        day = (ms for ms in schedule.upcoming(reference_ms, _MOST_STARTS) if ms < reference_ms + _DAY_MS)
-        for minute in {ms // 60_000 for ms in day}:
+    for place in places:
+        schedule = schedule_of(place, reference_ms)
+        upcoming = schedule.upcoming(reference_ms, _MOST_STARTS) if schedule is not None else []
+        for minute in {ms // 60_000 for ms in upcoming if ms < reference_ms + _DAY_MS}:
             starts[minute] += 1
             if starts[minute] == _CROWD + 1:
                 members.setdefault(minute, place)

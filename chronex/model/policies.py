@@ -85,6 +85,14 @@ class SpreadPolicy(Struct, frozen=True, omit_defaults=True):
     avoid: str = ""
 
 
+class NotifyPolicy(Struct, frozen=True, omit_defaults=True):
+    """Who is told when a job has failed `after_failures` times in a row, is late, and is well again."""
+
+    run: tuple[str, ...] | str
+    after_failures: int = 1
+    on_recovery: bool = True
+
+
 class DstPolicy(Struct, frozen=True, omit_defaults=True):
     gap: str = "end"
     overlap: str = "by-kind"

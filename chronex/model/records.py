@@ -12,6 +12,7 @@ from chronex.model.policies import (
     CrashPolicy,
     DstPolicy,
     FailureStrategy,
+    NotifyPolicy,
     OverlapPolicy,
     RecoveryPolicy,
     RetryPolicy,
@@ -96,6 +97,8 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     grace_ms: int | None = None
     on_start: Work | None = None
     on_complete: Work | None = None
+    notify: NotifyPolicy | None = None
+    expect_within_ms: int | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
     source: str = ""
@@ -110,6 +113,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     anchor_ms: int | None = None
     next_ms: int | None = None
     last_run_ms: int | None = None  # when an occurrence last started
+    late_ms: int | None = None
     counters: Counters = Counters()
     created_ms: int = 0
     updated_ms: int = 0
@@ -309,6 +313,22 @@ class Idempotency(Struct, frozen=True, omit_defaults=True, kw_only=True):
     created_ms: int = 0
 
 
+class Notice(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Something that somebody must be told: kept until the job's `notify` command has taken it.
+
+    `kind` is failing, recovered, late or on_time; `at_ms` is when it came to be so.
+    """
+
+    job: str
+    kind: str
+    at_ms: int
+    nominal_ms: int | None = None
+    reason: str = ""
+    failures: int = 0
+    tries: int = 0
+    next_ms: int = 0
+
+
 class TaskState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A small value that a task keeps between its runs, or, staged, what an attempt wants to become of it."""
 
@@ -353,6 +373,7 @@ Record = (
     | Node
     | Event
     | Idempotency
+    | Notice
     | TaskState
     | Quarantined
     | StoreMeta

@@ -28,6 +28,7 @@ _SIZES = {"second": 60, "minute": 60, "hour": 24, "month": 12, "dayOfWeek": 7}
 _UNITS = {"second": "minute", "minute": "hour", "hour": "day", "month": "year", "dayOfWeek": "week"}
 _MONTH_NAMES = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September",
                 "October", "November", "December")  # fmt: skip
+_DAYS_OF_EVERY_MONTH = (1 << 29) - 2
 _LONGEST = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -62,7 +63,7 @@ class _Adviser:
             yield from self._steps()
             yield from self._question_marks(cron)
             yield from self._every_minute_of_an_hour(cron)
-        if self.timing.pattern is not None and self.timing.pattern.first_from(_SAMPLE_START // 1000) is None:
+        if _may_never_fire(cron) and self._never_at_all():
             yield self._never(cron)
             return
         yield from self._either_day(cron)
@@ -246,6 +247,12 @@ class _Adviser:
         unbounded = Occurrences(self.meaning._replace(options=type(options)()), self.zone)
         instants = islice(unbounded.between(_SAMPLE_START, unbounded.high), _SAMPLE_SIZE)
         return min((b - a for a, b in pairwise(instants)), default=None)
+
+
+def _may_never_fire(cron: Cron) -> bool:
+    """Every month has days 1 to 28 and all weekdays: only other dates are worth a search."""
+    day, weekday = cron.day_of_month, cron.day_of_week
+    return day.rule is not None or weekday.rule is not None or not day.values & _DAYS_OF_EVERY_MONTH
 
 
 def _uneven(name: str, step: int) -> str | None:

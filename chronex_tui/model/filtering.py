@@ -1,47 +1,58 @@
-"""A filter as the screens use it: over rows of jobs, and over a hundred thousand runs at a keystroke."""
+"""The filter of the engine as the screens use it: over jobs, and over a hundred thousand runs at a keystroke."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chronex.engine import filters
 from chronex.engine.overview import Row
+from chronex_tui.model.glyphs import word
 from chronex_tui.model.runs import state_of
 from chronex_tui.model.snapshot import RunItem
+
+_STATE = "state:"
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
+    """`jobs` asks everything of jobs; `names` the same without states, which runs have of their own."""
+
     text: str
-    words: tuple[str, ...] = ()
-    trouble: str = ""
+    jobs: filters.Filter
+    names: filters.Filter
+    wanted: frozenset[str]
+    unwanted: frozenset[str]
+
+    @property
+    def trouble(self) -> str:
+        return self.jobs.problems[0] if self.jobs.problems else ""
 
     def takes_row(self, row: Row, now_ms: int) -> bool:
-        return all(_takes(word, row.job.id, row.situation, row.job.tags) for word in self.words)
+        return self.jobs.matches(row, now_ms)
 
     def runs(self, items: Sequence[RunItem], rows: Sequence[Row], now_ms: int) -> list[RunItem]:
         """Jobs are asked once each, runs only for their job and state."""
-        if not self.words:
-            return list(items)
-        tags = {row.job.id: row.job.tags for row in rows}
         found = list(items)
-        for word in self.words:
-            if word.startswith("state:"):
-                found = [item for item in found if state_of(item) == word[6:]]
-            else:
-                names = {item.key.job for item in found}
-                taken = {name for name in names if _takes(word, name, "", tags.get(name, ()))}
-                found = [item for item in found if item.key.job in taken]
+        if self.names.tests:
+            taken = {row.job.id for row in rows if self.names.matches(row, now_ms)}
+            found = [item for item in found if item.key.job in taken]
+        if self.wanted:
+            found = [item for item in found if not self.wanted.isdisjoint(_names(item))]
+        if self.unwanted:
+            found = [item for item in found if self.unwanted.isdisjoint(_names(item))]
         return found
 
 
+def _names(item: RunItem) -> tuple[str, ...]:
+    """A run by the words people use for its state; what gave up has failed as well."""
+    state = state_of(item)
+    return (state, word(state), item.state)
+
+
 def parse_filter(text: str) -> Filter:
-    return Filter(text.strip(), tuple(text.split()))
-
-
-def _takes(word: str, name: str, situation: str, tags: Sequence[str]) -> bool:
-    if word.startswith("state:"):
-        return situation == word[6:]
-    if word.startswith("-") and len(word) > 1:
-        return not _takes(word[1:], name, situation, tags)
-    return word.lower() in name.lower() or any(word in tag for tag in tags)
+    words = text.split()
+    wanted = frozenset(one[len(_STATE) :] for one in words if one.startswith(_STATE) and len(one) > len(_STATE))
+    unwanted = frozenset(one[len(_STATE) + 1 :] for one in words if one.startswith(f"-{_STATE}"))
+    others = [one for one in words if not one.removeprefix("-").startswith(_STATE)]
+    return Filter(text.strip(), filters.parse_filter(text), filters.parse_filter(" ".join(others)), wanted, unwanted)

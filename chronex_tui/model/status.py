@@ -38,7 +38,9 @@ def daemon_words(snapshot: Snapshot, look: Look, *, is_long: bool) -> list[Span]
     return [(look.glyphs.up, "ok"), (up, "")]
 
 
-def counts_line(snapshot: Snapshot, look: Look, cells: int, filter_text: str, matched: int, frozen: str = "") -> Line:
+def counts_line(
+    snapshot: Snapshot, look: Look, cells: int, filter_text: str, matched: int, frozen: str = "", problem: str = ""
+) -> Line:
     """What runs, what failed, what waits; then the filter and how much of all it shows."""
     total = len(snapshot.rows)
     if snapshot.trouble:
@@ -49,13 +51,16 @@ def counts_line(snapshot: Snapshot, look: Look, cells: int, filter_text: str, ma
     if snapshot.summary is not None and snapshot.summary.dead_letters and cells >= 90:
         left.append((f"{snapshot.summary.dead_letters} in dead letters   ", "failed"))
     right: list[Span] = [(f"frozen {frozen}   ", "retry")] if frozen else []
-    if filter_text:
+    if problem:
+        right.append((f"{shown(problem)}   ", "failed"))
+    elif filter_text:
         right.append((f"filter: {shown(filter_text)}   ", "key"))
     right.append((f"{matched:,} of {total:,} jobs " if filter_text else f"{total:,} jobs ", "dim"))
-    if cells >= 110:
-        right.insert(0, (f"times in {look.times_text} (T)   ", "dim"))
-    if line_width(tuple(left)) + line_width(tuple(right)) > cells:
-        right = right[-2:] if filter_text else []
+    times = (f"times in {look.times_text} (T)   ", "dim")
+    if line_width((*left, times, *right)) <= cells:
+        right.insert(0, times)
+    while right and line_width((*left, *right)) > cells:
+        right.pop()
     return spread(tuple(left), tuple(right), cells, look.glyphs.ellipsis)
 
 

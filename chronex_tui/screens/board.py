@@ -132,7 +132,8 @@ class Board(Screen[None]):
         state = self.state
         frozen = "" if state.frozen_ms is None else frozen_for(state.frozen_ms, self.desk.clock.wall_ms())
         top = top_line(state.snapshot, state.look, state.screen, width, is_read_only=state.is_read_only)
-        counts = counts_line(state.snapshot, state.look, width, state.filter.text, len(state.rows), frozen)
+        found, problem = state.filter.text, state.filter.trouble
+        counts = counts_line(state.snapshot, state.look, width, found, len(state.rows), frozen, problem)
         return (top, counts)
 
     def _notice(self, width: int, height: int) -> Sequence[Line]:

@@ -54,8 +54,11 @@ class Modal(ModalScreen[str | None]):
         yield from ()
 
     def on_mount(self) -> None:
-        self.query_one("#dialog-lines", Panel).focus()
+        self.focus_first()
         self.fit()
+
+    def focus_first(self) -> None:
+        self.query_one("#dialog-lines", Panel).focus()
 
     def on_resize(self) -> None:
         self.fit()

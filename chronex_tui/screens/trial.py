@@ -33,8 +33,7 @@ class TrialScreen(Modal):
     def above(self) -> ComposeResult:
         yield Input(placeholder="30 2 * * *    or    @every 90s    or    TZ=Asia/Seoul 0 9 * * MON-FRI", id="trial")
 
-    def on_mount(self) -> None:
-        self.fit()
+    def focus_first(self) -> None:
         self.query_one("#trial", Input).focus()
 
     def _answer(self, width: int) -> list[tuple[tuple[str, str], ...]]:

@@ -43,7 +43,7 @@ class ClockView(View):
         self.update_all()
         if self.state.clock_index < len(self._starts):
             panel = self.query_one("#clock", Panel)
-            panel.scroll_to(y=max(self._starts[self.state.clock_index] - 1, 0), animate=False)
+            panel.scroll_to(y=max(self._starts[self.state.clock_index] - 1, 0), animate=False, force=True)
 
     def _draw(self, width: int, height: int) -> Sequence[Line]:
         lines: list[Line] = []

@@ -53,6 +53,8 @@ class JobsView(View):
             self.set_class(not has_rows and not self.state.snapshot.rows, "-bare")
             if had_focus:
                 self.main.focus()
+        if table.cursor is None:
+            table.cursor = self.state.job
         table.show(self.state.jobs_table())
         self._title()
         super().update_all()

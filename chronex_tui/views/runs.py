@@ -47,6 +47,8 @@ class RunsView(View):
         more = "" if state.history.is_whole else ", reading older ones"
         table.border_title = f"{kind} of {state.run_job}" if state.run_job else kind
         table.border_subtitle = f"{len(state.runs):,}{more}"
+        if state.run is None or table.cursor is None:
+            table.cursor = state.run
         table.show(state.runs_table())
         super().update_all()
 

@@ -71,11 +71,11 @@ class Table(ScrollView, can_focus=True):
     def show(self, model: TableModel) -> None:
         """Another state of the same list: the cursor stays with its row, wherever that is now."""
         self.model = model
-        self.index = self._find(self.cursor)
-        found = model.identity(self.index) if len(model) else None
-        moved = found != self.cursor
-        if self.cursor is None or found is not None or not len(model):
-            self.cursor = found
+        moved = False
+        if len(model):  # an empty list, such as a filter half typed, does not forget where the cursor was
+            self.index = self._find(self.cursor)
+            found = model.identity(self.index)
+            moved, self.cursor = found != self.cursor, found
         size = Size(self.scrollable_content_region.width, len(model) + 1)
         if self.virtual_size != size:
             self.virtual_size = size
@@ -141,7 +141,7 @@ class Table(ScrollView, can_focus=True):
         top = self.scroll_offset.y
         wanted = min(max(top, self.index - height + 1), self.index)
         if wanted != top:
-            self.scroll_to(y=wanted, animate=False)
+            self.scroll_to(y=wanted, animate=False, force=True)
 
     def on_resize(self) -> None:
         if self.model is not None:

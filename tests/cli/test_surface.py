@@ -15,7 +15,7 @@ import pytest
 from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 
-EXPRESSION_COMMANDS = ["explain", "next", "lint", "fmt", "version"]
+EXPRESSION_COMMANDS = ["explain", "next", "lint", "fmt", "lsp", "version"]
 STORE_COMMANDS = ["verify", "doctor", "backup", "restore"]  # in this order the examples build on each other
 COMMANDS = [*EXPRESSION_COMMANDS, *STORE_COMMANDS]
 

@@ -16,6 +16,7 @@ from chronex_tui.live import Source, StoreAt
 from chronex_tui.model.glyphs import ASCII, UNICODE
 from tests.tui.world import HOME, FixedClock
 
+_OPENING = ("1", "2", "3", "4", "5", "l", "enter")
 SIZES = ((80, 24), (120, 40), (200, 60))
 
 
@@ -36,9 +37,12 @@ class Driver:
         self.app, self.pilot = app, pilot
 
     async def press(self, *keys: str) -> str:
+        """The frame after the last key; screens that open have settled before the next key is pressed."""
         for key in keys:
             await self.pilot.press(key)
-            await settle(self.app)
+            if key in _OPENING:
+                await settle(self.app)
+        await settle(self.app)
         return self.frame()
 
     def frame(self) -> str:

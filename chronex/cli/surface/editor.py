@@ -1,4 +1,4 @@
-"""Commands for files and editors: lint."""
+"""Commands for files and editors: lint, lsp."""
 
 # Annotations are values here, not text: typer would evaluate each one again at every start.
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.surface.options import Dialect
+from chronex.cli.surface.options import Dialect, Zone
 
 
 def lint(
@@ -65,3 +65,19 @@ def lint(
         explain=explain, list_rules=list_rules,
     )  # fmt: skip
     raise typer.Exit(run_lint(options))
+
+
+def lsp(
+    tz: Zone = None,
+    now: Annotated[
+        str | None, typer.Option(help="Pretend that it is this ISO 8601 time.", metavar="TIME", hidden=True)
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Show what the server can do, and exit.")] = False,
+) -> None:
+    """Serve editors over standard input and output: the findings of lint, hover, hints, completion and fixes.
+
+    Example: chronex lsp --check
+    """
+    from chronex.cli.lsp import run_lsp
+
+    raise typer.Exit(run_lsp(tz, now, check=check))

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from chronex.engine.jobfile import policies, values
 from chronex.engine.jobfile.commands import command
 from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, read_table
+from chronex.engine.jobfile.notifying import notify, notify_policy
 from chronex.engine.jobfile.schedules import Schedule, schedule
 from chronex.engine.jobfile.spreads import spread
 from chronex.engine.jobfile.surroundings import SURROUNDINGS, Surroundings
@@ -58,6 +59,8 @@ DEFAULTS: dict[str, Reader] = {
     "on_crash": values.choice_of(CrashPolicy),
     "cadence": values.choice_of(Cadence),
     "spread": spread,
+    "notify": notify,
+    "expect_within": values.duration_or_off,
     "dst": policies.dst,
     **SURROUNDINGS,
 }
@@ -80,7 +83,7 @@ TASK: dict[str, Reader] = {
     "timeout": values.positive_duration,
     "retry": policies.retry,
     **_FAILURE,
-    "idempotency_key": values.filled_text,
+    "idempotency_key": values.key_template,
     "idempotency_ttl": values.positive_duration,
     "metadata": values.text_table,
     **SURROUNDINGS,
@@ -100,6 +103,7 @@ _JOB_FIELDS = {
     "mode": "mode",
     "on_crash": "on_crash",
     "spread": "spread",
+    "expect_within": "expect_within_ms",
     "on_start": "on_start",
     "on_complete": "on_complete",
 }
@@ -182,9 +186,14 @@ def build_job(
     tasks = _tasks(found, retry, surroundings, needs_tasks=needs_tasks)
     timing = _schedule(found, own.get("timezone", zone))
     fields = {field: found.layered[key] for key, field in _JOB_FIELDS.items() if key in found.layered}
+    if tags := tuple(dict.fromkeys((*fields.get("tags", ()), *timing.tags))):
+        fields["tags"] = tags
     if "dst" in found.layered:
         given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
         fields["dst"] = policies.dst_policy(given, fields.get("dialect", "chronex"))
+    if "notify" in found.layered:
+        own_entry = entry.child("notify") if found.has("notify") else None
+        fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})
     if retry != RetryPolicy():
         fields["retry"] = retry
     if recovery != RecoveryPolicy():
@@ -273,6 +282,10 @@ def _task(entry: Entry, retry: RetryPolicy, around: Surroundings, known: dict[st
     if "retry" in own:
         fields["retry"] = policies.merged_retry(retry, own["retry"], entry.child("retry"))
     surroundings = around.within(entry, own)
+    if "idempotency_ttl" in own and "idempotency_key" not in entry.expect_table():
+        place = entry.child("idempotency_ttl")
+        hint = 'add idempotency_key = "{job}:{scheduled}", or remove it'
+        place.report("idempotency_ttl says how long a key lives, and there is none", hint, "J024", place.key_span)
     if "name" in own:
         check_case(entry.child("name"), own["name"], known, "task")
     missing = [key for key in ("name", "run") if key not in entry.expect_table()]

@@ -11,11 +11,12 @@ from chronex.timing import parse, validate
 
 
 class Schedule(NamedTuple):
-    """The text as written, the zone that applies, and what kind of schedule it is."""
+    """The text as written, the zone that applies, what kind of schedule it is, and the tags that stand in it."""
 
     text: str
     timezone: str
     kind: str
+    tags: tuple[str, ...] = ()
 
 
 def schedule(entry: Entry, dialect: str, zone: str) -> Schedule:
@@ -29,7 +30,7 @@ def schedule(entry: Entry, dialect: str, zone: str) -> Schedule:
     if verdict.errors:
         raise RefusedError
     expression = parse(text, dialect, zone)
-    return Schedule(text, expression.timezone or zone, expression.kind)
+    return Schedule(text, expression.timezone or zone, expression.kind, expression.options.tags)
 
 
 def _told(finding: Diagnostic) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TypeVar
 
+from chronex.engine.idempotency import FIELDS, MAX_KEY_BYTES, unknown_fields
 from chronex.engine.jobfile.entries import Entry, read_each, read_table
 from chronex.errors import UnknownZoneError
 from chronex.expr.durations import UNITS, format_duration, parse_duration, suggest_duration
@@ -42,6 +43,20 @@ def filled_text(entry: Entry) -> str:
     value = text(entry)
     if not value.strip():
         entry.refuse(f"{entry.label} is empty", "write something, or remove the key", "J013")
+    return value
+
+
+def key_template(entry: Entry) -> str:
+    """The text of an idempotency key, with places such as {scheduled}."""
+    value = filled_text(entry)
+    unknown = unknown_fields(value)
+    if unknown:
+        meant = nearest(unknown[0], FIELDS)
+        known = ", ".join(f"{{{field}}}" for field in FIELDS)
+        hint = f"did you mean {{{meant}}}?" if meant else f"there are {known}"
+        entry.refuse(f"{entry.label} has no place for {quote('{' + unknown[0] + '}')}", hint, "J013")
+    if len(value.encode()) > MAX_KEY_BYTES:
+        entry.refuse(f"{entry.label} has {len(value.encode())} bytes; at most {MAX_KEY_BYTES}", "shorten it", "J014")
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from chronex.expr.diagnostics import WARNING
 from chronex.lint.assumptions import Assumptions
@@ -20,6 +21,7 @@ _OVERLAPS: dict[str, OverlapRule] = {"first": "first", "both": "both", "by-kind"
 _CARRIAGE_RETURN = re.compile("\r(?=\n)")
 
 
+@lru_cache(maxsize=2)
 def scan_job_file(text: str) -> Node:
     """The tree of the file. A space in the place of each carriage return keeps all offsets as they are."""
     return scan_toml(_CARRIAGE_RETURN.sub(" ", text)).root

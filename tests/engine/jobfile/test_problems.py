@@ -37,6 +37,15 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
         "[scheduler]\nmax_concurrent_jobs = «" + "9" * 5000 + "»\n",
         [("J014", "a number with thousands of digits", "write a smaller one")],
     ),
+    # -- idempotency
+    "a place of no key": (
+        TASK + 'idempotency_key = «"{job}:{shceduled}"»\n',
+        [("J013", "idempotency_key has no place for '{shceduled}'", "did you mean {scheduled}?")],
+    ),
+    "a time to live of nothing": (
+        TASK + '«idempotency_ttl» = "1d"\n',
+        [("J024", "idempotency_ttl says how long a key lives", "add idempotency_key")],
+    ),
     # -- unknown keys
     "unknown table": ("[«job».a]\n", [("J010", "unknown key 'job'", "did you mean jobs?")]),
     "unknown job key": (

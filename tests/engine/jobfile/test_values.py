@@ -72,6 +72,7 @@ def test_the_file_of_the_design() -> None:
             id="backup",
             schedule="TZ=Asia/Seoul 0 3 * * * {jitter:5m, window:4h, tag:nightly}",
             timezone="Asia/Seoul",
+            tags=("nightly",),
             source="chronex.toml",
             task_timeout_ms=5 * MINUTE,
             retry=RetryPolicy(max=3, interval_ms=30_000, backoff=2.0, max_interval_ms=10 * MINUTE, jitter=0.1),
@@ -219,6 +220,11 @@ def test_defaults_reach_jobs_and_jobs_reach_tasks_key_by_key() -> None:
     assert own.env == {"A": "default", "B": "job", "C": "task"}
     assert (own.secrets, own.directory, own.success_codes) == (("S", "T"), "/tmp", (0,))
     assert (plain.on_failure, own.on_failure) == (None, FailureStrategy.FAIL_FAST)
+
+
+def test_tags_of_the_schedule_join_those_of_the_job() -> None:
+    text = '[jobs.a]\nschedule = "@daily {tag:nightly+db}"\ntags = ["db", "prod"]\nrun = "true"\n'
+    assert job_of(text).tags == ("db", "prod", "nightly")
 
 
 def test_only_overrides_are_stored() -> None:

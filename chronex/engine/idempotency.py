@@ -1,0 +1,73 @@
+"""Keys under which a task executes at most once while they live. A run keeps its key over all its attempts.
+
+A key is taken in the transaction that starts the run, so of two runs with the same key one starts. It is not given
+back when the run fails: whether the work was done, nobody knows. A replay is a wish to do it again, and has a key of
+its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from chronex.engine.ledger import Ledger, Reading
+from chronex.model.ids import run_id
+from chronex.model.records import Idempotency, Job, Occurrence, Task
+from chronex.timing.zones import load_zone
+
+DEFAULT_TTL_MS = 86_400_000
+MAX_KEY_BYTES = 512
+FIELDS = ("job", "task", "scheduled", "date", "occurrence")
+_PLACE = re.compile(r"\{([^{}]*)\}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def unknown_fields(template: str) -> list[str]:
+    """What a template names that no key can be made of."""
+    return [name for name in _PLACE.findall(template) if name not in FIELDS]
+
+
+def key_of(job: Job, task: Task, occurrence: Occurrence) -> str:
+    """The key of a run; empty where its task has none."""
+    if not task.idempotency_key:
+        return ""
+    moment = _EPOCH + timedelta(milliseconds=occurrence.scheduled_ms)
+    values = {
+        "job": job.id,
+        "task": task.name,
+        "scheduled": moment.isoformat(timespec="seconds" if occurrence.scheduled_ms % 1000 == 0 else "milliseconds"),
+        "date": moment.astimezone(load_zone(job.timezone).tzinfo).date().isoformat(),
+        "occurrence": occurrence.id,
+    }
+    values["scheduled"] = values["scheduled"].replace("+00:00", "Z")
+    key = _PLACE.sub(lambda place: values.get(place[1], place[0]), task.idempotency_key)
+    return f"{key}#{occurrence.id}" if occurrence.replay_of else key
+
+
+def holder_of(reading: Reading, key: str, run: str, now_ms: int) -> str:
+    """Which other run has the key; empty where it is free, or this run's own."""
+    held = reading.idempotency(key, now_ms) if key else None
+    return "" if held is None or held.holder == run else held.holder or "another run"
+
+
+def held_by_others(reading: Reading, job: Job, tasks: Iterable[Task], occurrence: Occurrence, now_ms: int) -> str:
+    """Who has the key of every one of these tasks, so that nothing is left to do; empty where something is."""
+    holder = ""
+    for task in tasks:
+        run = run_id(occurrence.id, task.name)
+        holder = holder_of(reading, key_of(job, task, occurrence), run, now_ms)
+        if not holder:
+            return ""
+    return holder
+
+
+def take(ledger: Ledger, key: str, task: Task, occurrence: Occurrence) -> str:
+    """Take the key for a run that starts; who has it already, where somebody does."""
+    run = run_id(occurrence.id, task.name)
+    holder = holder_of(ledger, key, run, ledger.now_ms)
+    if key and not holder:
+        ttl = DEFAULT_TTL_MS if task.idempotency_ttl_ms is None else task.idempotency_ttl_ms
+        expires = ledger.now_ms + ttl
+        ledger.put(Idempotency(key=key, expires_ms=expires, holder=run, created_ms=ledger.now_ms))
+    return holder

@@ -1,0 +1,122 @@
+"""Completion: fields, names, nicknames, zones, options and the keys of chronex.toml, from what stands left of the
+cursor on its line. The rest of the file may be half typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from chronex.expr.fields import MONTHS, WEEKDAYS
+from chronex.expr.meaning import ALIASES
+from chronex.expr.options import OPTION_NAMES
+from chronex.lint.calendar_event import NICKNAMES
+from chronex.lint.document import Document
+from chronex.timing.zones import zone_names
+
+KEYWORD, VALUE, PROPERTY = "keyword", "value", "property"
+Keys = Mapping[str, Sequence[str]]  # by table: scheduler, defaults, job, task
+
+_ZONE_KEY = re.compile(
+    r"""(?:(?:timezone|timeZone)["']?[ \t]*[:=][ \t]*["']?|(?:CRON_TZ|TZ)[ \t]*=[ \t]*["']?)([A-Za-z0-9_+/-]*)$"""
+)
+_EXPRESSION_STARTS = {
+    "chronex": re.compile(r"""\bschedule[ \t]*=[ \t]*["']([^"']*)$"""),
+    "github": re.compile(r"""\bcron["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
+    "k8s": re.compile(r"""\bschedule["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
+    "trigger": re.compile(r""""expression"[ \t]*:[ \t]*"([^"]*)$"""),
+    "python": re.compile(r"""\bparse\([ \t]*["']([^"']*)$"""),
+    "crontab": re.compile(r"^[ \t]*([^#=]*)$"),
+    "cron.d": re.compile(r"^[ \t]*([^#=]*)$"),
+    "systemd": re.compile(r"^[ \t]*OnCalendar[ \t]*=[ \t]*(.*)$"),
+}
+_OPTIONS = re.compile(r"[{<](?:[^{}<>]*,)?[ \t]*([a-z]*)$")
+_HEADER = re.compile(r"^[ \t]*\[(\[?)[ \t]*([^\]\n]+?)[ \t]*\]", re.MULTILINE)
+_KEY_START = re.compile(r"^[ \t]*([A-Za-z_]*)$")
+_WITH_OWN_OPTIONS = ("chronex", "trigger", "python")
+_FIELDS = (
+    (("*/5", "every 5 minutes"), ("*/15", "every 15 minutes"), ("*/30", "every half hour"), ("0", "on the hour"),
+     ("17", "at minute 17, away from the crowd"), ("*", "every minute")),
+    (("*", "every hour"), ("*/2", "every second hour"), ("*/6", "every 6 hours"), ("9-17", "office hours"),
+     ("0", "midnight"), ("4", "at night, outside clock changes")),
+    (("*", "every day"), ("1", "the first"), ("15", "the fifteenth"), ("1-7", "the first week")),
+    (("*", "every month"), *((name, "") for name in MONTHS)),
+    (("*", "every weekday"), ("MON-FRI", "working days"), *((name, "") for name in WEEKDAYS)),
+)  # fmt: skip
+
+
+class Completion(NamedTuple):
+    """Replace what stands between the offsets."""
+
+    label: str
+    detail: str
+    kind: str
+    start: int
+    end: int
+
+
+def completions_at(document: Document, offset: int, keys: Keys) -> list[Completion]:
+    line_start = document.text.rfind("\n", 0, offset) + 1
+    left = document.text[line_start:offset]
+    if document.kind is None:
+        return []
+    if (zone := _ZONE_KEY.search(left)) is not None:
+        return _items(((name, "", VALUE) for name in zone_names()), offset - len(zone[1]), offset)
+    starts = _EXPRESSION_STARTS.get(document.kind)
+    inside = starts.search(left) if starts is not None else None
+    if inside is not None:
+        return list(_in_expression(inside[1], offset, document.kind))
+    if document.kind == "chronex" and (key := _KEY_START.match(left)) is not None:
+        names = keys.get(_table_at(document.text, line_start), ())
+        return _items(((name, "", PROPERTY) for name in names), offset - len(key[1]), offset)
+    return []
+
+
+def _items(found: Iterator[tuple[str, str, str]], start: int, end: int) -> list[Completion]:
+    return [Completion(label, detail, kind, start, end) for label, detail, kind in found]
+
+
+def _table_at(text: str, offset: int) -> str:
+    """The table whose keys stand here, by the last header above."""
+    table = "top"
+    for header in _HEADER.finditer(text, 0, offset):
+        parts = [part.strip(" \t\"'") for part in header[2].split(".")]
+        if header[1]:
+            table = "task" if len(parts) == 3 and parts[2] == "tasks" else ""
+        else:
+            table = "job" if parts[0] == "jobs" and len(parts) == 2 else parts[0] if len(parts) == 1 else ""
+    return table
+
+
+def _in_expression(left: str, offset: int, kind: str) -> Iterator[Completion]:
+    if kind in _WITH_OWN_OPTIONS and (option := _OPTIONS.search(left)) is not None:
+        start = offset - len(option[1])
+        yield from (Completion(f"{name}:", "", PROPERTY, start, offset) for name in sorted(OPTION_NAMES))
+        return
+    word = re.search(r"[^ \t]*$", left)
+    typed = word[0] if word else ""
+    before = left[: len(left) - len(typed)].split()
+    start = offset - len(typed)
+    if kind == "systemd":
+        if not before:
+            yield from (Completion(name, NICKNAMES[name], KEYWORD, start, offset) for name in NICKNAMES)
+        return
+    if before and before[0].startswith("TZ="):
+        before = before[1:]
+    if not before:
+        yield from _first_words(kind, start, offset)
+    if len(before) < len(_FIELDS) and not typed.startswith("@") and not (before and before[0].startswith("@")):
+        yield from (Completion(text, detail, VALUE, start, offset) for text, detail in _FIELDS[len(before)])
+
+
+def _first_words(kind: str, start: int, end: int) -> Iterator[Completion]:
+    if kind == "github":
+        return  # GitHub knows no nicknames
+    for alias, meaning in ALIASES.items():
+        yield Completion(alias, meaning, KEYWORD, start, end)
+    if kind in _WITH_OWN_OPTIONS:
+        yield Completion("@every 30m", "elapsed time between runs", KEYWORD, start, end)
+        yield Completion("@once +20m", "one run", KEYWORD, start, end)
+        yield Completion("TZ=", "the zone of this expression", KEYWORD, start, end)
+    elif kind in ("crontab", "cron.d"):
+        yield Completion("@reboot", "when cron starts", KEYWORD, start, end)

@@ -1,0 +1,109 @@
+"""Hover and hints: what a schedule means, when it runs next, what the next clock change does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from chronex.expr.durations import format_duration
+from chronex.lint.catalogue import text_of_rule, title_of
+from chronex.lint.findings import Finding, Place
+from chronex.lint.linter import Analysis
+from chronex.lint.schedules import Schedule, local_time, schedule_of
+from chronex.timing.zones import Zone
+
+_HOVER_RUNS = 5
+_MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
+
+
+class Hover(NamedTuple):
+    markdown: str
+    start: int
+    end: int
+
+
+class Hint(NamedTuple):
+    offset: int
+    label: str
+    tooltip: str
+
+
+def hover_at(analysis: Analysis, offset: int, now_ms: int, local: Zone) -> Hover | None:
+    """What there is to know about the expression, or the finding, at this place."""
+    place = place_at(analysis, offset)
+    findings = [f for f in analysis.findings if f.start <= offset <= f.end]
+    if place is None and not findings:
+        return None
+    parts = list(_place_parts(place, now_ms, local)) if place is not None else []
+    parts.extend(_rule_part(finding) for finding in findings)
+    start, end = (place.start, place.end) if place is not None else (findings[0].start, findings[0].end)
+    return Hover("\n\n".join(parts), start, end)
+
+
+def place_at(analysis: Analysis, offset: int) -> Place | None:
+    return next((place for place in analysis.places if place.start <= offset <= place.end), None)
+
+
+def _place_parts(place: Place, now_ms: int, local: Zone) -> Iterator[str]:
+    schedule = schedule_of(place, now_ms)
+    if schedule is None:
+        yield f"`{inert_code(place.text)}` has no next run."
+    else:
+        yield f"**{schedule.words()}**"
+        yield from _runs(schedule, now_ms, local)
+        yield schedule.clock_note(now_ms)
+    zone = schedule.zone.name if schedule is not None else place.zone.name
+    why = place.zone.why if zone == place.zone.name else "written in the expression"
+    yield f"Zone {zone}: {why}. Language: {place.host.title}, because {place.host.why}."
+
+
+def _runs(schedule: Schedule, now_ms: int, local: Zone) -> Iterator[str]:
+    instants = schedule.upcoming(now_ms, _HOVER_RUNS)
+    if not instants:
+        yield "It will not run again."
+        return
+    lines = []
+    for ms in instants:
+        line = f"- {_shown(ms, schedule.zone)} (in {distance(ms - now_ms)})"
+        if schedule.zone.name != local.name:
+            line += f", {_shown(ms, local)} here"
+        lines.append(line)
+    yield "\n".join(lines)
+
+
+def _rule_part(finding: Finding) -> str:
+    return f"`{finding.code}` {title_of(finding.code)}: {text_of_rule(finding.code)}"
+
+
+def inert_code(text: str) -> str:
+    """Text that may stand between backticks."""
+    return "".join(char if char.isprintable() else "�" for char in text).replace("`", "'")[:200]
+
+
+def _shown(ms: int, zone: Zone) -> str:
+    moment = local_time(ms, zone)
+    seconds = f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
+    return f"{moment:%a %d %b %Y} {seconds} {moment.tzname()}"
+
+
+def distance(ms: int) -> str:
+    """Two units at most: 3d 4h, 11h 5m, 40s."""
+    if ms < _MINUTE_MS:
+        return format_duration(max(ms // 1000 * 1000, 0)).replace("0ms", "0s")
+    unit = _DAY_MS if ms >= 2 * _DAY_MS else _HOUR_MS if ms >= _DAY_MS else _MINUTE_MS
+    return format_duration(ms // unit * unit)
+
+
+def hints(analysis: Analysis, start: int, end: int, now_ms: int) -> Iterator[Hint]:
+    """The next run behind each expression of this part of the file."""
+    for place in analysis.places:
+        if place.end < start or place.start > end:
+            continue
+        schedule = schedule_of(place, now_ms)
+        instants = schedule.upcoming(now_ms, 1) if schedule is not None else []
+        if schedule is None or not instants:
+            continue
+        moment = local_time(instants[0], schedule.zone)
+        day = f"{moment:%a}" if instants[0] - now_ms < 6 * _DAY_MS else f"{moment:%a %d %b %Y}"
+        label = f"{day} {moment:%H:%M} {moment.tzname()} (in {distance(instants[0] - now_ms)})"
+        yield Hint(place.end, label, schedule.words())

@@ -1,0 +1,316 @@
+"""The protocol: requests of an editor to questions on an analysis, and the answers back. The only user of pygls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from chronex.lint.assumptions import Assumptions
+from chronex.lint.document import open_document
+from chronex.lint.findings import Edit, Finding, ZoneNote
+from chronex.lint.linter import Analysis, lint_document
+from chronex.lint.schedules import zone_or_utc
+from chronex.lsp.actions import Action, actions_between
+from chronex.lsp.completions import Keys, completions_at
+from chronex.lsp.hovers import hints, hover_at
+from chronex.lsp.positions import UTF16, Positions
+from chronex.version import __version__
+
+_DEBOUNCE_SECONDS = 0.15
+_REFRESH_SECONDS = 60.0
+_MINUTE_MS = 60_000
+_SEVERITIES = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "info": lsp.DiagnosticSeverity.Information,
+}
+_COMPLETION_KINDS = {
+    "keyword": lsp.CompletionItemKind.Keyword,
+    "value": lsp.CompletionItemKind.Value,
+    "property": lsp.CompletionItemKind.Property,
+}
+
+
+class Surroundings(NamedTuple):
+    """What the server is told from outside: the clock, the zone, the job file's rules and keys."""
+
+    now_ms: Callable[[], int]
+    assume: Assumptions
+    keys: Keys
+
+
+class Read(NamedTuple):
+    """A document as it stands in the editor."""
+
+    analysis: Analysis
+    positions: Positions
+
+    def position(self, offset: int) -> lsp.Position:
+        return lsp.Position(*self.positions.of(offset + self.analysis.document.has_mark))
+
+    def range(self, start: int, end: int) -> lsp.Range:
+        return lsp.Range(self.position(start), self.position(end))
+
+    def offset(self, position: lsp.Position) -> int:
+        offset = self.positions.offset(position.line, position.character)
+        return max(offset - self.analysis.document.has_mark, 0)
+
+    def edit(self, edit: Edit) -> lsp.TextEdit:
+        return lsp.TextEdit(self.range(edit.start, edit.end), edit.text)
+
+
+class ChronexServer(LanguageServer):
+    """Whole texts are sent on each change: schedules live in small files, and no position can drift."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__("chronex", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
+        self.around = around
+        self.zone: str | None = None
+        self.shows_hints = True
+        self.waiting: dict[str, asyncio.TimerHandle] = {}
+        self.refreshing: asyncio.Task[None] | None = None
+        self._known: dict[str, tuple[object, Read]] = {}
+
+    # -- documents ----------------------------------------------------------------------------------------
+
+    def now(self) -> int:
+        """The minute that it is: findings do not depend on more, and stay the same within it."""
+        return self.around.now_ms() // _MINUTE_MS * _MINUTE_MS
+
+    def assume(self) -> Assumptions:
+        assume = self.around.assume._replace(reference_ms=self.now())
+        return (
+            assume if self.zone is None else assume._replace(zone=ZoneNote(self.zone, "from the editor's settings"))
+        )
+
+    def read(self, uri: str) -> Read:
+        document = self.workspace.get_text_document(uri)
+        assume = self.assume()
+        key = (document.version, document.source, assume.reference_ms, assume.zone)
+        known = self._known.get(uri)
+        if known is not None and known[0] == key:
+            return known[1]
+        path = to_fs_path(uri) or uri
+        opened = open_document(path, document.source, None, document.language_id or "")
+        encoding = str(getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding) or UTF16)
+        found = Read(lint_document(opened, assume), Positions(document.source, encoding))
+        self._known[uri] = (key, found)
+        return found
+
+    def forget(self, uri: str) -> None:
+        self._known.pop(uri, None)
+        if (handle := self.waiting.pop(uri, None)) is not None:
+            handle.cancel()
+
+    # -- diagnostics --------------------------------------------------------------------------------------
+
+    @property
+    def is_asked(self) -> bool:
+        """A client that asks for diagnostics is not sent them too, or it would show them twice."""
+        documents = self.client_capabilities.text_document
+        return documents is not None and documents.diagnostic is not None
+
+    def diagnostics(self, uri: str) -> list[lsp.Diagnostic]:
+        read = self.read(uri)
+        return [_diagnostic(read, finding) for finding in read.analysis.findings]
+
+    def publish(self, uri: str) -> None:
+        self.waiting.pop(uri, None)
+        if self.is_asked or uri not in self.workspace.text_documents:
+            return
+        version = self.workspace.get_text_document(uri).version
+        found = lsp.PublishDiagnosticsParams(uri, self.diagnostics(uri), version)
+        self.text_document_publish_diagnostics(found)
+
+    def publish_soon(self, uri: str) -> None:
+        if (handle := self.waiting.pop(uri, None)) is not None:
+            handle.cancel()
+        self.waiting[uri] = asyncio.get_running_loop().call_later(_DEBOUNCE_SECONDS, self.publish, uri)
+
+    def settle(self, given: Any) -> None:
+        """Settings: { timezone, inlayHints }, alone or under "chronex"."""
+        settings = _as_dict(given)
+        settings = _as_dict(settings.get("chronex", settings))
+        zone, shows = settings.get("timezone"), settings.get("inlayHints")
+        if isinstance(zone, str):
+            self.zone = zone if zone_or_utc(zone).name == zone else None
+        if isinstance(shows, bool):
+            self.shows_hints = shows
+
+    async def refresh_hints(self) -> None:
+        while True:
+            await asyncio.sleep(_REFRESH_SECONDS)
+            if self.workspace.text_documents and self.shows_hints:
+                await self.workspace_inlay_hint_refresh_async(None)
+
+
+def _as_dict(given: Any) -> dict[str, Any]:
+    if isinstance(given, dict):
+        return given
+    return dict(getattr(given, "_asdict", dict)()) if given is not None else {}
+
+
+def _diagnostic(read: Read, finding: Finding) -> lsp.Diagnostic:
+    tags = [lsp.DiagnosticTag.Unnecessary] if finding.code == "W142" else None
+    return lsp.Diagnostic(
+        read.range(finding.start, finding.end),
+        finding.message,
+        severity=_SEVERITIES[finding.severity],
+        code=finding.code,
+        source="chronex",
+        tags=tags,
+    )
+
+
+def _code_action(uri: str, read: Read, action: Action) -> lsp.CodeAction:
+    edits = [read.edit(edit) for edit in action.edits]
+    return lsp.CodeAction(
+        action.title,
+        kind=lsp.CodeActionKind(action.kind),
+        diagnostics=[_diagnostic(read, action.finding)] if action.finding is not None else None,
+        is_preferred=action.is_preferred or None,
+        edit=lsp.WorkspaceEdit(changes={uri: edits}),
+    )
+
+
+def build(around: Surroundings) -> ChronexServer:
+    server = ChronexServer(around)
+    _add_lifecycle(server)
+    _add_questions(server)
+    _add_edits(server)
+    return server
+
+
+def _add_lifecycle(server: ChronexServer) -> None:
+    @server.feature(lsp.INITIALIZE)
+    def initialize(params: lsp.InitializeParams) -> None:
+        server.settle(params.initialization_options)
+
+    @server.feature(lsp.INITIALIZED)
+    def initialized(params: lsp.InitializedParams) -> None:
+        workspace = server.client_capabilities.workspace
+        refresh = workspace.inlay_hint.refresh_support if workspace and workspace.inlay_hint else False
+        if refresh:
+            server.refreshing = asyncio.get_running_loop().create_task(server.refresh_hints())
+
+    @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def configured(params: lsp.DidChangeConfigurationParams) -> None:
+        server.settle(params.settings)
+        for uri in list(server.workspace.text_documents):
+            server.publish_soon(uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: lsp.DidOpenTextDocumentParams) -> None:
+        server.publish(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: lsp.DidChangeTextDocumentParams) -> None:
+        server.publish_soon(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: lsp.DidSaveTextDocumentParams) -> None:
+        server.publish(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: lsp.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        server.forget(uri)
+        if not server.is_asked:
+            server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+
+def _add_questions(server: ChronexServer) -> None:
+    @server.feature(
+        lsp.TEXT_DOCUMENT_DIAGNOSTIC,
+        lsp.DiagnosticOptions(identifier="chronex", inter_file_dependencies=False, workspace_diagnostics=False),
+    )
+    def diagnostic(params: lsp.DocumentDiagnosticParams) -> lsp.RelatedFullDocumentDiagnosticReport:
+        return lsp.RelatedFullDocumentDiagnosticReport(server.diagnostics(params.text_document.uri))
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def hover(params: lsp.HoverParams) -> lsp.Hover | None:
+        read = server.read(params.text_document.uri)
+        local = zone_or_utc(server.assume().zone.name)
+        found = hover_at(read.analysis, read.offset(params.position), server.now(), local)
+        if found is None:
+            return None
+        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.markdown)
+        return lsp.Hover(content, read.range(found.start, found.end))
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    def inlay_hint(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        if not server.shows_hints:
+            return []
+        read = server.read(params.text_document.uri)
+        start, end = read.offset(params.range.start), read.offset(params.range.end)
+        return [
+            lsp.InlayHint(
+                read.position(hint.offset), hint.label, tooltip=hint.tooltip, padding_left=True
+            )
+            for hint in hints(read.analysis, start, end, server.now())
+        ]  # fmt: skip
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def document_symbol(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        read = server.read(params.text_document.uri)
+        return [
+            lsp.DocumentSymbol(
+                place.name.strip() or place.host.title,
+                lsp.SymbolKind.Event,
+                read.range(place.start, place.end),
+                read.range(place.start, place.end),
+                detail=place.text,
+            )
+            for place in read.analysis.places
+        ]  # fmt: skip
+
+
+def _add_edits(server: ChronexServer) -> None:
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION,
+        lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite]),
+    )
+    def code_action(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        uri = params.text_document.uri
+        read = server.read(uri)
+        start, end = read.offset(params.range.start), read.offset(params.range.end)
+        wanted = [str(getattr(kind, "value", kind)) for kind in params.context.only or []]
+        return [
+            _code_action(uri, read, action)
+            for action in actions_between(read.analysis, start, end, server.now())
+            if not wanted or any(action.kind == kind or action.kind.startswith(f"{kind}.") for kind in wanted)
+        ]
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_COMPLETION,
+        lsp.CompletionOptions(trigger_characters=[" ", "@", "=", "/", "{", '"', "'"]),
+    )
+    def completion(params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
+        read = server.read(params.text_document.uri)
+        offset = read.offset(params.position)
+        found = completions_at(read.analysis.document, offset, server.around.keys)
+        return [
+            lsp.CompletionItem(
+                item.label,
+                kind=_COMPLETION_KINDS[item.kind],
+                detail=item.detail or None,
+                sort_text=f"{number:04}",
+                text_edit=read.edit(Edit(item.start, item.end, item.label)),
+            )
+            for number, item in enumerate(found)
+        ]  # fmt: skip
+
+
+FEATURES = {
+    "diagnostics": "pushed on open, change and save, or pulled",
+    "hover": "words, next five runs, the next clock change, language and zone",
+    "inlay hints": "the next run behind each schedule",
+    "completion": "fields, names, nicknames, zones, options, keys of chronex.toml",
+    "code actions": "every fix, ignore here, move out of the clock change, spread the minute",
+    "document symbols": "every schedule of the file",
+}

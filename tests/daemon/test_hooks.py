@@ -1,0 +1,92 @@
+"""Hooks as commands and as functions, in a running engine: what they are given, and that they change nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex.engine import journal
+from chronex.engine.reports import Report
+from chronex.model.records import Call, Job, Task, Work
+from chronex.model.states import OccurrenceState
+from chronex.run import Calls, LogDirectory, Surroundings
+from chronex.run.hooks import run_hook
+from tests.daemon.test_embedded import SOON, ended
+
+REPORT = Report(
+    hook="on_complete", job="backup", occurrence="occ_1", nominal="2027-01-01T03:00:00.000Z",
+    due="2027-01-01T03:00:00.000Z", started=None, ended=None, state="failed", reason="dump: exit code 3",
+    on_failure="fail_fast", recovery=False, manual=False, parameters={}, metadata={}, tasks=(),
+)  # fmt: skip
+
+
+@pytest.fixture
+def surroundings(tmp_path: Path) -> Surroundings:
+    return Surroundings.of_this_process(LogDirectory(tmp_path / "logs"), environment={"CHRONEX_STORE": "/store"})
+
+
+async def test_a_command_reads_the_report_and_is_told_who_calls(surroundings: Surroundings, tmp_path: Path) -> None:
+    told, named = tmp_path / "told", tmp_path / "named"
+    command = f'cat > {told}; echo "$CHRONEX_HOOK $CHRONEX_JOB $CHRONEX_STATE $CHRONEX_STORE" > {named}'
+    assert await run_hook(command, REPORT, surroundings, Calls()) == ""
+    assert json.loads(told.read_text())["reason"] == "dump: exit code 3"
+    assert named.read_text() == "on_complete backup failed /store\n"
+
+
+@pytest.mark.parametrize(
+    ("work", "problem"),
+    [
+        ("echo first; echo no disk; exit 4", "exit code 4: no disk"),
+        (("false",), "exit code 1"),
+        ("kill -9 $$", "ended by SIGKILL"),
+        (("no-such-program",), "no-such-program"),
+        ("exec sleep 60", "still running after 0.3 s"),
+        ("head -c 3000000 /dev/zero; exit 1", "exit code 1"),
+        (Call("nobody"), "this scheduler has no function 'nobody'"),
+        (Call("fails"), "ZeroDivisionError: division by zero"),
+        (Call("hangs"), "still running after 0.3 s"),
+        (Call("fine"), ""),
+        ("exit 0", ""),
+    ],
+)
+async def test_what_goes_wrong_is_a_sentence(surroundings: Surroundings, work: Work, problem: str) -> None:
+    async def hangs(_report: dict[str, Any]) -> None:
+        import asyncio
+
+        await asyncio.sleep(60)
+
+    functions: dict[str, Any] = {"fails": lambda _report: 1 / 0, "hangs": hangs, "fine": lambda report: report["job"]}
+    found = await run_hook(work, REPORT, surroundings, Calls(functions), timeout_s=0.3 if "still" in problem else 20)
+    assert found.startswith(problem) if problem else found == ""
+
+
+async def test_hooks_surround_the_tasks_and_their_failure_is_recorded_and_changes_nothing(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    async def begin(report: dict[str, Any]) -> None:
+        order.append(f"on_start {report['state']}")
+
+    def finish(report: dict[str, Any]) -> None:
+        order.append(f"on_complete {report['state']}")
+        raise OSError("the mail server is down")
+
+    calls: dict[str, Any] = {"begin": begin, "finish": finish, "work": lambda _context: order.append("task")}
+    async with EmbeddedEngine(tmp_path / "store", calls=calls) as engine:
+        tasks = (Task(name="main", run=Call("work")),)
+        engine.apply([Job(id="job", schedule=SOON, tasks=tasks, on_start=Call("begin"), on_complete=Call("finish"))])
+        (occurrence,) = await ended(engine)
+        assert occurrence.state is OccurrenceState.COMPLETED
+        for _ in range(100):
+            seen = engine.store.wait(-1, 0)
+            events = [event for _, event in engine.store.view(journal.tail) if event.name == "HookFailed"]
+            if events:
+                break
+            await engine.store.wait_async(seen, 0.2)
+    assert order == ["on_start running", "task", "on_complete completed"]
+    assert [(event.job, event.reason, event.data["hook"]) for event in events] == [
+        ("job", "OSError: the mail server is down", "on_complete")
+    ]

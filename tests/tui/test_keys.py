@@ -1,0 +1,373 @@
+"""Every action by its key, against a real store: what it shows, and what it leaves in the store."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine import journal
+from chronex.engine.ledger import Ledger, Reading
+from chronex.model.records import Attempt, Job, Occurrence
+from chronex.model.states import OccurrenceState
+from chronex_store import LmdbStore
+from chronex_tui.actions import ACTIONS, Action, KeyClashError, check_keys
+from chronex_tui.app import Wishes
+from tests.tui.driving import app_on, driven
+from tests.tui.world import NOW
+
+
+def read_job(path: Path, name: str) -> Job:
+    with LmdbStore.open(path, create=False) as store:
+        found = store.view(lambda tx: Reading(tx).job(name))
+    assert found is not None
+    return found
+
+
+def occurrences(path: Path, name: str) -> list[Occurrence]:
+    with LmdbStore.open(path, create=False) as store:
+        return store.view(lambda tx: Reading(tx).occurrences(name))
+
+
+def events(path: Path) -> list[tuple[str, str, str]]:
+    with LmdbStore.open(path, create=False) as store:
+        return [(event.name, event.job, event.actor) for _, event in store.view(journal.tail)]
+
+
+# -- acting ---------------------------------------------------------------------------------------------------------
+
+
+async def test_trigger_asks_first_and_then_writes_an_occurrence_that_is_due(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+        frame = await driver.press("t")
+        assert "Run vacuum now?" in frame
+        assert "chronex trigger vacuum" in frame
+        await driver.press("y")
+        await driver.until(lambda _: not driver.app.workers._workers or True)
+    newest = occurrences(world, "vacuum")[0]
+    assert (newest.manual, newest.state) == (True, OccurrenceState.PENDING)
+    assert any(name == "JobTriggered" and "(tui)" in actor for name, _, actor in events(world))
+
+
+@pytest.mark.parametrize("answer", ["n", "enter", "escape"])
+async def test_everything_but_y_means_no(world: Path, answer: str) -> None:
+    before = len(occurrences(world, "vacuum"))
+    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+        await driver.press("t", answer)
+    assert len(occurrences(world, "vacuum")) == before
+
+
+async def test_trigger_says_what_the_overlap_policy_does_to_a_job_that_runs(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="etl-orders"))) as driver:
+        frame = await driver.press("t")
+        assert "etl-orders runs already; its overlap policy is skip." in frame
+        await driver.press("y")
+        assert occurrences_in(driver.app, "etl-orders")[0].state is OccurrenceState.SKIPPED
+
+
+def occurrences_in(app: object, name: str) -> list[Occurrence]:
+    store = app.live.store  # type: ignore[attr-defined]
+    return store.view(lambda tx: Reading(tx).occurrences(name))  # type: ignore[no-any-return]
+
+
+async def test_pause_and_resume_need_no_question_and_can_be_taken_back(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+        await driver.press("p")
+        await driver.until(lambda frame: "‖ vacuum" in frame)
+        await driver.press("u")
+        await driver.until(lambda frame: "● vacuum" in frame)
+        await driver.press("p")
+        await driver.until(lambda frame: "‖ vacuum" in frame)
+        await driver.press("p")
+        await driver.until(lambda frame: "● vacuum" in frame)
+    assert not read_job(world, "vacuum").is_paused_at(NOW)
+    assert [name for name, job, _ in events(world) if job == "vacuum"] == [
+        "JobPaused", "JobResumed", "JobPaused", "JobResumed",
+    ]  # fmt: skip
+
+
+async def test_cancel_names_what_it_ends_and_records_the_wish(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="etl-orders"))) as driver:
+        frame = await driver.press("X")
+        assert "Cancel 1 run" in frame
+        assert "etl-orders, scheduled for Sun 15 Nov 14:55:22 CET: running, 0:42" in frame
+        await driver.press("y")
+    running = next(o for o in occurrences(world, "etl-orders") if o.started_ms == NOW - 42_000)
+    assert "canceled by" in running.cancel_reason
+    assert "(tui)" in running.cancel_reason
+
+
+async def test_a_job_that_does_nothing_cannot_be_canceled(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+        assert "Cancel" not in await driver.press("X")
+
+
+async def test_replay_of_a_dead_letter_from_the_list_of_runs(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        frame = await driver.press("2", "d")
+        assert "Dead letters" in frame
+        frame = await driver.press("R")
+        assert "Run 1 run again, at the old scheduled time?" in frame
+        assert "chronex replay sync-s3@" in frame
+        await driver.press("y")
+        await driver.until(lambda _: len(driver.app.state.history.dead) == 1)
+    newest = occurrences(world, "sync-s3")[0]
+    assert newest.replay_of
+    assert newest.state is OccurrenceState.PENDING
+
+
+async def test_replay_of_all_dead_letters_of_a_job_from_the_list_of_jobs(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="sync-s3"))) as driver:
+        frame = await driver.press("R")
+        assert "all 2 dead letters of sync-s3" in frame
+        frame = await driver.press("a")
+        assert "Run 2 runs again" in frame
+        await driver.press("y")
+        await driver.until(lambda _: not driver.app.state.history.dead)
+    assert sum(1 for o in occurrences(world, "sync-s3") if o.replay_of) == 2
+
+
+async def test_marked_jobs_are_acted_on_together(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+        await driver.press("space", "j", "space")
+        await driver.press("p")
+        await driver.until(lambda frame: "‖ 3 paused" in frame)
+        assert "▸ vacuum" in driver.frame()
+        await driver.press("escape")
+        assert "▸ vacuum" not in driver.frame()
+
+
+async def test_read_only_hides_every_acting_key_until_it_is_left(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="vacuum", is_read_only=True))) as driver:
+        for key in ("t", "p", "R", "X"):
+            assert "yes" not in await driver.press(key)
+        assert "trigger" not in driver.frame().splitlines()[-1]
+        await driver.press("W")
+        assert "t trigger" in driver.frame().splitlines()[-1]
+
+
+# -- looking --------------------------------------------------------------------------------------------------------
+
+
+async def test_looking_at_everything_writes_nothing(world: Path) -> None:
+    before = hashes(world)
+    async with driven(app_on(world), (120, 40)) as driver:
+        await driver.press(
+            "j", "k", "2", "j", "enter", "escape", "escape", "3", "+", "left", "0", "4", "]", "space", "5"
+        )
+        await driver.press(
+            "1", "x", "escape", "l", "escape", "n", "escape", "?", "escape", "a", "escape", "T", "s", "S"
+        )
+    assert hashes(world) == before
+
+
+def hashes(path: Path) -> dict[str, str]:
+    """Every file but the lock file, in which LMDB lists its readers."""
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != "lock.mdb")
+    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+async def test_the_filter_narrows_as_it_is_typed_and_escape_drops_it(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        await driver.press("slash")
+        frame = await driver.press(*"state:failed")
+        assert "1 of 8 jobs" in frame
+        assert "vacuum" not in frame
+        frame = await driver.press("enter", "escape")
+        assert "8 jobs" in frame
+        await driver.press("slash")
+        frame = await driver.press(*"nothing-like-it")
+        assert "0 of 8 jobs match" in frame
+
+
+async def test_a_mistake_in_the_filter_is_told(world: Path) -> None:
+    async with driven(app_on(world, Wishes(filter="state:faild"))) as driver:
+        assert "did you mean failed?" in driver.frame()
+
+
+async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="rotate-logs"))) as driver:
+        for _ in range(4):
+            await driver.press("s")
+            assert driver.app.state.job == "rotate-logs"
+        await driver.press("S")
+        assert driver.app.state.job == "rotate-logs"
+
+
+async def test_states_are_chosen_from_a_list_with_counts(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        frame = await driver.press("f")
+        assert "ok           3" in frame
+        await driver.press("escape", "2")
+        await driver.press("f")
+        frame = await driver.press("a")
+        assert "etl-orders" in frame
+
+
+async def test_times_are_told_by_three_clocks(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        assert "times in Europe/Berlin" in driver.frame()
+        assert "times in each job's zone" in await driver.press("T")
+        frame = await driver.press("T")
+        assert "times in UTC" in frame
+        assert "13:56:04 UTC" in frame
+
+
+async def test_the_timeline_zooms_pans_and_returns_to_now(world: Path) -> None:
+    async with driven(app_on(world, Wishes(screen="timeline"))) as driver:
+        assert "6 hours before and after now" in await driver.press("minus")
+        assert "an hour before and after now" in await driver.press("plus")
+        assert "before and after 14:26" in await driver.press("left")
+        assert "before and after now" in await driver.press("0")
+
+
+async def test_the_clock_screen_asks_what_if_without_saving_it(world: Path) -> None:
+    async with driven(app_on(world, Wishes(screen="clock"))) as driver:
+        assert "the run fires at 03:00 instead" in driver.frame()
+        await driver.press("space")
+        frame = await driver.press("space")
+        assert "what if: gap skip, overlap first" in frame
+        assert "1 run skipped" in frame
+    assert read_job(world, "backup-db").dst is None
+
+
+async def test_the_past_week_counts_what_did_start(world: Path) -> None:
+    async with driven(app_on(world, Wishes(screen="density"))) as driver:
+        frame = await driver.press("P")
+        assert "the past seven days" in frame
+        await driver.until(lambda frame: "started in the hour" in frame)
+
+
+async def test_a_schedule_is_tried_as_it_is_typed(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        frame = await driver.press("n", *"30 2 * * *")
+        assert "At 02:30" in frame
+        assert "Mon 16 Nov 02:30 CET" in frame
+        assert "02:30 does not exist" in frame
+        frame = await driver.press("backspace", "x")
+        assert "^" in frame
+        assert "E0" in frame
+
+
+async def test_explain_says_what_the_shell_says(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="backup-db"))) as driver:
+        frame = await driver.press("x")
+        assert "Explain backup-db" in frame
+        assert "next 5 runs after" in frame
+        assert "clock changes of Europe/Berlin" in frame
+
+
+async def test_help_lists_every_key_of_the_screen_with_its_command(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="vacuum")), (120, 140)) as driver:
+        frame = await driver.press("question_mark")
+        for action in ACTIONS:
+            if "jobs" in action.where:
+                assert " ".join(action.sentence.split()[:4]) in frame, action.id
+        assert "$ chronex trigger vacuum" in frame
+
+
+async def test_the_palette_finds_actions_by_name(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        await driver.press("colon")
+        await driver.press(*"density")
+        await driver.until(lambda frame: "how many runs start" in frame)
+        await driver.press("enter")
+        await driver.until(lambda frame: "In this hour" in frame)
+
+
+async def test_freezing_holds_the_picture(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+        await driver.press("!")
+        await driver.press("p")
+        assert "● vacuum" in await driver.until(lambda frame: "frozen" in frame)
+        await driver.press("!")
+        await driver.until(lambda frame: "‖ vacuum" in frame)
+
+
+async def test_a_panel_is_zoomed_and_given_back(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        assert "Timeline" not in await driver.press("z")
+        assert "Timeline ─" in await driver.press("escape")
+
+
+async def test_copy_offers_the_command_first(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+        frame = await driver.press("y")
+        assert "chronex show vacuum" in frame
+        await driver.press("y")
+        assert driver.app.clipboard == "chronex show vacuum"
+
+
+# -- the log --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_log_is_searched_wrapped_and_left(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="backup-db"))) as driver:
+        frame = await driver.press("l")
+        assert "backup-db  main, try 2  ✖ failed exit 1" in frame
+        assert "pg_dump: error: connection refused" in frame
+        await driver.press("slash", *"refused", "enter")
+        assert not driver.app.screen.pane.follows  # type: ignore[attr-defined]
+        assert "wrap on" in await driver.press("w")
+        await driver.press("escape")
+        frame = await driver.press("escape")
+        assert "2 Runs" in frame
+
+
+async def test_a_growing_log_is_followed(world: Path) -> None:
+    attempt = Attempt(job="etl-orders", nominal_ms=NOW - 42_000, task="main", number=1)
+    name = f"{attempt.id}.log"
+    log = world / "logs" / name
+    log.write_text("begun\n")
+    log.chmod(0o600)
+    with LmdbStore.open(world, create=False) as store:
+
+        def link(tx: object) -> None:
+            ledger = Ledger(tx, NOW)  # type: ignore[arg-type]
+            found = ledger.attempt(attempt.job, attempt.nominal_ms, "main", 1)
+            assert found is not None
+            ledger.put(replace(found, log_path=name))
+
+        store.update(link)
+    async with driven(app_on(world, Wishes(job="etl-orders")), (80, 24)) as driver:
+        await driver.press("l")
+        await driver.until(lambda frame: "begun" in frame)
+        for number in range(40):
+            with log.open("a") as file:
+                file.write(f"line {number}\n")
+        await driver.until(lambda frame: "line 39" in frame)
+        assert "line 3\n" not in driver.frame()
+        assert "follow off" in await driver.press("g")
+        with log.open("a") as file:
+            file.write("the last line\n")
+        await driver.until(lambda _: len(driver.app.screen.pane.lines) == 42)  # type: ignore[attr-defined]
+        assert "the last line" not in driver.frame()
+        assert "the last line" in await driver.press("F")
+
+
+# -- the registry ---------------------------------------------------------------------------------------------------
+
+
+def test_no_key_means_two_things_on_one_screen() -> None:
+    check_keys()
+    clash = Action("other", "t", "other", "Does something else.")
+    with pytest.raises(KeyClashError, match="the key t stands for trigger and other on jobs"):
+        check_keys((*ACTIONS, clash))
+
+
+def test_what_cannot_be_taken_back_is_a_capital_or_asks() -> None:
+    for action in ACTIONS:
+        if action.writes and not action.asks:
+            assert action.id in ("pause", "undo", "mark"), action.id
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_every_action_has_someone_who_does_it(action: Action) -> None:
+    from chronex_tui.acting import Acting
+    from chronex_tui.looking import Looking
+
+    name = action.id.replace("-", "_")
+    assert hasattr(Looking, name) or hasattr(Acting, name)
+    assert action.sentence.endswith(".")
