@@ -171,7 +171,7 @@ class Progress:
         )
         self.ledger.create(attempt)
         self.tell(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
-        self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key or run.id))
+        self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key))
         return True
 
     def retry_now(self, run: Run) -> None:

@@ -9,7 +9,7 @@ from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import ERROR, WARNING
 from chronex.expr.faults import quote
 from chronex.lint.assumptions import Assumptions
-from chronex.lint.document import Document
+from chronex.lint.document import Document, is_template
 from chronex.lint.findings import INFO, Edit, Finding, Fix, Found, Place, ZoneNote
 from chronex.lint.hosts import CRONTAB
 from chronex.lint.zones import zone_findings
@@ -81,6 +81,8 @@ class _Reader:
         if match is None:
             return
         schedule, rest = match[1], line[match.end() :]
+        if is_template(schedule):
+            return
         at = start + match.start(1)
         command = rest.lstrip(" \t")
         command_at = start + len(line) - len(command)
