@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -52,7 +53,18 @@ def run_headless(
         daemon.chores.add(Notifier(store, surroundings).chore())
         daemon.chores.add(Upkeep(store, logs, settings, daemon.clock).chore())
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
+    _let_go_of_a_broken_log()
     return 0
+
+
+def _let_go_of_a_broken_log() -> None:
+    """Nobody reads our standard error any more; Python would end with 120 because its last line cannot be said."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 async def _run(
