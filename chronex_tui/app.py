@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -49,6 +52,13 @@ class Wishes:
     theme: str = "dark"
 
 
+class Engine(Protocol):
+    """The engine of the same process, where there is one."""
+
+    @property
+    def is_alive(self) -> bool: ...
+
+
 class ChronexApp(App[int]):
     """One store, followed live."""
 
@@ -62,13 +72,20 @@ class ChronexApp(App[int]):
     ]
 
     def __init__(
-        self, source: Source, clock: Clock, home: Zone, glyphs: Glyphs, wishes: Wishes, explain: Explain | None = None
+        self,
+        source: Source,
+        clock: Clock,
+        home: Zone,
+        glyphs: Glyphs,
+        wishes: Wishes,
+        explain: Explain | None = None,
+        engine: Engine | None = None,
     ) -> None:
         check_keys()
         self.has_no_color = bool(os.environ.get("NO_COLOR"))
         plain = wishes.theme in ("mono", "ansi")
         super().__init__(ansi_color=True if plain else None)
-        self.clock, self.wishes, self.explain = clock, wishes, explain
+        self.clock, self.wishes, self.explain, self.engine = clock, wishes, explain, engine
         self.book = Book(wishes.theme, glyphs.ellipsis)
         now = clock.wall_ms()
         self.state = State(glyphs, home, now, is_read_only=wishes.is_read_only)
@@ -100,6 +117,8 @@ class ChronexApp(App[int]):
         """Called by the board when it stands."""
         if self.has_no_color:
             os.environ["NO_COLOR"] = "1"  # Textual takes it away; pagers and editors started from here want it
+        if not self.is_headless:
+            self._leave_on_signals()
         await self.board.open_view(self.wishes.screen)
         self.live.start()
         self.board.set_interval(TICK_S, self._tick)
@@ -111,7 +130,17 @@ class ChronexApp(App[int]):
     def _post(self, value: object) -> None:
         self.post_message(Arrived(value))
 
+    def _leave_on_signals(self) -> None:
+        """TERM, and the terminal's own end, are asked for politely: the screen is restored, the engine is stopped."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread
+                loop.add_signal_handler(number, self.exit, 0)
+
     def _tick(self) -> None:
+        if self.engine is not None and not self.engine.is_alive:
+            self.exit(1)
+            return
         if self.state.frozen_ms is not None:
             self.board.refresh_bars()
             return
@@ -194,8 +223,8 @@ class ChronexApp(App[int]):
             return f"chronex show {context.job}"
         return f"chronex history {context.job}" if context.job else ""
 
-    def action_quit(self) -> None:  # type: ignore[override]
-        self.exit(0)
+    async def action_quit(self) -> None:
+        self.do("quit")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """None of Textual's own: the palette lists what the registry has."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from chronex.daemon.attempts import Tell
+from chronex.daemon.beside import EngineThread, run_beside
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
 from chronex.daemon.reloading import Reloader, Reread
@@ -22,6 +23,8 @@ from chronex.run import LogDirectory, Surroundings
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 
+Beside = Callable[[LmdbStore, EngineThread], int]
+
 
 def run_headless(
     store_path: Path,
@@ -32,8 +35,12 @@ def run_headless(
     once: bool,
     seconds: float | None,
     file: Reread | None = None,
+    beside: Beside | None = None,
 ) -> int:
-    """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again."""
+    """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
+
+    With something `beside` it, the engine has a thread of its own, and ends when that has ended.
+    """
     if not store_path.exists():
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
@@ -46,6 +53,8 @@ def run_headless(
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
         daemon = Daemon(store, engine, surroundings, node, settings, tell)
         daemon.chores.add(room_chore(store, daemon.journal))
+        if beside is not None:
+            return run_beside(daemon, file, lambda engine: beside(store, engine))
         asyncio.run(_run(daemon, file, once=once, seconds=seconds))
     return 0
 

@@ -116,7 +116,7 @@ def firing_lines(firing: Firing, look: Look, job: Job, cells: int) -> Iterator[L
 
 def _try(attempt: Attempt, look: Look, job: Job) -> str:
     at = attempt.started_ms or attempt.created_ms
-    return f"{sign(attempt.state, look.glyphs)}{clock(at, look.zone_of(job))}"
+    return f"{sign(attempt.state, look.glyphs)}{exact_clock(at, look.zone_of(job))}"
 
 
 # -- what it means ----------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _past(detail: Detail, look: Look, cells: int) -> Iterator[Line]:
         middle = sorted(times)[len(times) // 2]
         yield (
             ("took   ", "label"),
-            (sparks(list(reversed([o.duration_ms for o in shown_ones])), look.glyphs.sparks), "running"),
+            (sparks(list(reversed([o.duration_ms for o in shown_ones])), look.glyphs.sparks), "day"),
             (f"  p50 {duration(middle)}  max {duration(max(times))}", "dim"),
         )
 

@@ -22,7 +22,7 @@ def no_jobs(snapshot: Snapshot, look: Look, cells: int) -> list[Line]:
         (("Then ", ""), ("chronex apply", "key"), (" puts the jobs into the store, and ", ""), ("chronex run", "key"),
          (" runs them.", "")),
         (),
-        (("  store   ", "label"), (shown(snapshot.place), ""), (f"  ({there})", "dim")),
+        (("  store   ", "label"), (f"{there}: ", ""), (shown(snapshot.place), "dim")),
         (("  daemon  ", "label"), (daemon, "" if snapshot.daemon_lives else "retry")),
         (),
         (("Nothing is changed by looking at this screen.", "dim"),),
