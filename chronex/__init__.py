@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
     from chronex.decision import DECISION_VERSION, DecisionRequest, DecisionResult, decide
+    from chronex.declarative import Scheduler
     from chronex.errors import ChronexError, DecisionError, ExpressionError, UnknownZoneError
     from chronex.expr.diagnostics import Diagnostic, ValidationResult
     from chronex.timing import Expression
@@ -23,6 +24,7 @@ __all__ = [
     "Diagnostic",
     "Expression",
     "ExpressionError",
+    "Scheduler",
     "UnknownZoneError",
     "ValidationResult",
     "__version__",
@@ -61,6 +63,7 @@ def validate(
 
 _HOMES = {
     "chronex.decision": ("DECISION_VERSION", "DecisionRequest", "DecisionResult", "decide"),
+    "chronex.declarative": ("Scheduler",),
     "chronex.errors": ("ChronexError", "DecisionError", "ExpressionError", "UnknownZoneError"),
     "chronex.expr.diagnostics": ("Diagnostic", "ValidationResult"),
     "chronex.timing": ("Expression",),

@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "show": "jobs:show",
     "history": "jobs:history",
     "logs": "jobs:logs",
+    "status": "watch:status",
     "why": "watch:why",
     "trigger": "acts:trigger",
     "pause": "acts:pause",

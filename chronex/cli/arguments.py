@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import NamedTuple
 
 from chronex.engine.clock import wall_ms
 from chronex.errors import ChronexError, UnknownZoneError
 from chronex.expr.suggest import nearest
 from chronex.timing.expression import epoch_ms
-from chronex.timing.zones import Zone, load_zone, utc_zone, zone_names
+from chronex.timing.host import ZoneChoice, host_zone
+from chronex.timing.zones import Zone, load_zone, zone_names
+
+__all__ = ["UsageError", "ZoneChoice", "choose_zone", "host_zone", "local", "read_instant"]
 
 
 class UsageError(ChronexError):
     """The command was not understood; see --help."""
-
-
-class ZoneChoice(NamedTuple):
-    zone: Zone
-    source: str
 
 
 def choose_zone(option: str | None) -> ZoneChoice:
@@ -34,29 +28,6 @@ def choose_zone(option: str | None) -> ZoneChoice:
             hint = f"did you mean {meant}?" if meant else "use an IANA name such as Europe/Berlin"
             raise UsageError(f"--tz: unknown time zone {option!r}; {hint}") from None
     return host_zone()
-
-
-def host_zone() -> ZoneChoice:
-    for name, source in _host_candidates():
-        try:
-            return ZoneChoice(load_zone(name), source)
-        except UnknownZoneError:
-            continue
-    return ZoneChoice(utc_zone(), "the host names no zone; UTC assumed")
-
-
-def _host_candidates() -> list[tuple[str, str]]:
-    found = []
-    if variable := os.environ.get("TZ", "").lstrip(":"):
-        found.append((variable, "the host's, from the TZ variable"))
-    localtime = Path("/etc/localtime")
-    if localtime.is_symlink():
-        _, marker, name = os.path.realpath(localtime).partition("zoneinfo/")
-        if marker:
-            found.append((name, "the host's, from /etc/localtime"))
-    with suppress(OSError, UnicodeDecodeError):
-        found.append((Path("/etc/timezone").read_text("utf-8").strip(), "the host's, from /etc/timezone"))
-    return found
 
 
 def read_instant(text: str | None, zone: Zone, option: str = "--from") -> int:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -163,11 +166,28 @@ def _print_text(document: Document) -> None:
 
 
 def _write(document: Document) -> None:
+    """The whole new file or the old one: a crontab cut short by a full disk would be worse than any finding."""
     mark = BYTE_ORDER_MARK if document.has_mark else ""
     try:
-        Path(document.path).write_bytes((mark + document.text).encode("utf-8"))
+        replace_file(Path(document.path).resolve(), (mark + document.text).encode("utf-8"))
     except OSError as error:
         raise UsageError(f"{inert(document.path)} cannot be written: {error.strerror}") from None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Keeps the file's mode and, where the system allows it, its owner."""
+    state = path.stat()
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+            os.fchmod(number, state.st_mode & 0o7777)
+            with suppress(OSError):
+                os.fchown(number, state.st_uid, state.st_gid)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def _show_diff(before: Document, after: Document) -> None:

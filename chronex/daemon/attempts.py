@@ -13,10 +13,11 @@ from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.journal import append
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
-from chronex.engine.ports import Store
+from chronex.engine.ports import Store, UpdateFn
 from chronex.engine.staging import task_state
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
+from chronex.model.ids import occurrence_id, run_id
 from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
 from chronex.model.states import AttemptState
 from chronex.run import (
@@ -115,7 +116,8 @@ class Attempts:
 
     async def _attempt(self, launch: Launch) -> None:
         attempt = launch.attempt
-        request = self._request(launch.job, launch.task, launch.occurrence, attempt, launch.idempotency_key)
+        key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
+        request = self._request(launch.job, launch.task, launch.occurrence, attempt, key)
         hooks = self._hooks(attempt)
         if launch.occurrence.id in self._starting:
             await asyncio.wait([self._starting[launch.occurrence.id]])
@@ -163,6 +165,11 @@ class Attempts:
         async def record(started: Started) -> None:
             limit = self.settings.logs.max_bytes
             update = self.engine.started(attempt, started.process, started.log_name, started.started_ms, limit)
+            if started.process is None:
+                # A function of this process has nothing that a successor could look for: the claim says all there
+                # is, so it need not wait until the time of its start is on record as well.
+                self._spawn(self._noted(attempt, update))
+                return
             await self.store.update_async(update, essential=True)
             # Told when it is on record: from here on a successor would find the process.
             self.tell("attempt started", names(attempt))
@@ -171,6 +178,11 @@ class Attempts:
         if self._stopping:
             cancellation.request(reasons.STOPPING)
         return Hooks(record, cancellation)
+
+    async def _noted(self, attempt: Attempt, update: UpdateFn[None]) -> None:
+        with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
+            await self.store.update_async(update, essential=True)
+            self.tell("attempt started", names(attempt))
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)
@@ -189,7 +201,14 @@ class Attempts:
 
 
 def names(attempt: Attempt) -> dict[str, Any]:
-    return {"job": attempt.job, "task": attempt.task, "nominal_ms": attempt.nominal_ms, "attempt": attempt.number}
+    """The same names in every line of the log, so that one can be found by another."""
+    return {
+        "job": attempt.job,
+        "task": attempt.task,
+        "nominal_ms": attempt.nominal_ms,
+        "occurrence": occurrence_id(attempt.job, attempt.nominal_ms),
+        "attempt": attempt.number,
+    }
 
 
 def end_of(result: AttemptResult, cancel_reason: str) -> AttemptEnd:

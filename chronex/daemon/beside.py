@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 from chronex.daemon.loop import Daemon
 from chronex.daemon.reloading import Reloader, Reread
+from chronex.daemon.watched import watched
+from chronex.engine.jobfile import SchedulerSettings
 
 _LOOK_S = 0.2
 
@@ -20,8 +22,8 @@ _LOOK_S = 0.2
 class EngineThread:
     """A daemon at work. `stop` may be called from any thread."""
 
-    def __init__(self, daemon: Daemon, file: Reread | None = None) -> None:
-        self._daemon, self._file = daemon, file
+    def __init__(self, daemon: Daemon, settings: SchedulerSettings, file: Reread | None = None) -> None:
+        self._daemon, self._settings, self._file = daemon, settings, file
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = threading.Event()
         self._thread = threading.Thread(target=self._main, name="chronex-engine")
@@ -66,12 +68,15 @@ class EngineThread:
         self._began.set()
         if self._file is not None:
             Reloader(self._daemon, self._file).attach()
-        await self._daemon.run()
+        async with watched(self._daemon, self._settings):
+            await self._daemon.run()
 
 
-def run_beside(daemon: Daemon, file: Reread | None, main: Callable[[EngineThread], int]) -> int:
+def run_beside(
+    daemon: Daemon, settings: SchedulerSettings, file: Reread | None, main: Callable[[EngineThread], int]
+) -> int:
     """Run both; the main part's exit code, unless the engine died, which is raised."""
-    engine = EngineThread(daemon, file)
+    engine = EngineThread(daemon, settings, file)
     engine.start()
     try:
         code = main(engine)

@@ -23,8 +23,11 @@ from chronex.daemon.attempts import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
 from chronex.engine.clock import SYSTEM_CLOCK, Clock
+from chronex.engine.commands.naming import job_named
 from chronex.engine.custom import Schedule, register_schedule
 from chronex.engine.jobfile import SchedulerSettings
+from chronex.engine.ledger import Reading
+from chronex.engine.overview import Row, row_of, rows_of
 from chronex.engine.ports import Store
 from chronex.engine.tick import Engine
 from chronex.engine.update import Changed, apply_jobs
@@ -96,6 +99,17 @@ class EmbeddedEngine:
         """Make the store hold exactly these jobs."""
         return apply_jobs(self.store, jobs, self._clock.wall_ms(), actor=actor)
 
+    def rows(self) -> list[Row]:
+        """Every job: is_active, is_paused, is_enabled, is_running, next and last; asked of the store."""
+        return self.store.view(lambda tx: rows_of(Reading(tx), self._clock.wall_ms()))
+
+    def row(self, job: str) -> Row:
+        """One job; UnknownJobError where there is none of that name."""
+        return self.store.view(lambda tx: self._row(Reading(tx), job))
+
+    def _row(self, reading: Reading, job: str) -> Row:
+        return row_of(reading, job_named(reading, job), self._clock.wall_ms())
+
     # -- its life ----------------------------------------------------------------------------------------
 
     async def start(self, jobs: Iterable[Job] | None = None) -> None:
@@ -112,12 +126,18 @@ class EmbeddedEngine:
             raise
         self._work = asyncio.get_running_loop().create_task(daemon.run(), name="chronex engine")
 
-    async def stop(self) -> None:
-        """Claim nothing more, ask what runs to end, record it, close. Idempotent; raises what the engine died of."""
+    async def stop(self, *, drain: bool = False) -> None:
+        """Claim nothing more, ask what runs to end (with `drain`: wait until it does), record it, close.
+
+        Idempotent; raises what the engine died of.
+        """
         daemon, work = self._daemon, self._work
         if daemon is None or work is None:
             return
-        daemon.stop()
+        if drain:
+            daemon.drain()
+        else:
+            daemon.stop()
         try:
             await asyncio.shield(work)
         finally:

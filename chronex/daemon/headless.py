@@ -12,8 +12,11 @@ from chronex.daemon.attempts import Tell
 from chronex.daemon.beside import EngineThread, run_beside
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
+from chronex.daemon.notify import Notifier
 from chronex.daemon.reloading import Reloader, Reread
 from chronex.daemon.room import room_chore
+from chronex.daemon.upkeep import Upkeep
+from chronex.daemon.watched import watched
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.tick import Engine
@@ -53,13 +56,17 @@ def run_headless(
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
         daemon = Daemon(store, engine, surroundings, node, settings, tell)
         daemon.chores.add(room_chore(store, daemon.journal))
+        daemon.chores.add(Notifier(store, surroundings).chore())
+        daemon.chores.add(Upkeep(store, logs, settings, daemon.clock).chore())
         if beside is not None:
-            return run_beside(daemon, file, lambda engine: beside(store, engine))
-        asyncio.run(_run(daemon, file, once=once, seconds=seconds))
+            return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
+        asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
     return 0
 
 
-async def _run(daemon: Daemon, file: Reread | None, *, once: bool, seconds: float | None) -> None:
+async def _run(
+    daemon: Daemon, settings: SchedulerSettings, file: Reread | None, *, once: bool, seconds: float | None
+) -> None:
     loop = asyncio.get_running_loop()
     asked = 0
 
@@ -77,4 +84,5 @@ async def _run(daemon: Daemon, file: Reread | None, *, once: bool, seconds: floa
         Reloader(daemon, file).attach()
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
-    await daemon.run(once=once)
+    async with watched(daemon, settings):
+        await daemon.run(once=once)

@@ -58,6 +58,11 @@ class Daemon:
         self.engine.stopping = True
         self.attempts.stop()
 
+    def drain(self) -> None:
+        """No new claim from now on; running work may take its time."""
+        self._stopping.set()
+        self.engine.stopping = True
+
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
         wakefulness = Wakefulness(self.clock)

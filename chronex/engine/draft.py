@@ -67,14 +67,17 @@ class Draft(Ledger):
         self._known[key] = self._unwritten[key] = record
         return True
 
-    def put(self, record: Record) -> None:
-        if not isinstance(record, _KEPT_AS_VALUES):
-            super().put(record)
-            self._known[key_of(record)] = record
+    def replace_at(self, key: bytes, old: Record | None, new: Record) -> None:
+        if not isinstance(new, _KEPT_AS_VALUES):
+            super().replace_at(key, old, new)
+            self._known[key] = new
             return
-        key = key_of(record)
-        self.move_indexes(key, self.get(key, type(record)), record)
-        self._known[key] = self._unwritten[key] = record
+        self.move_indexes(key, old, new)
+        self._known[key] = self._unwritten[key] = new
+
+    def put_task_state(self, job: str, task: str, name: str, value: str) -> None:
+        super().put_task_state(job, task, name, value)
+        self._known.pop(keys.task_state_key(job, task, name), None)
 
     def delete(self, key: bytes) -> bool:
         self.write()

@@ -52,10 +52,14 @@ def forecast_job(job: Job, after_ms: int, until_ms: int) -> Iterator[Foreseen]:
     left = None if options.max is None else options.max - job.counters.fired
     if not job.enabled or (left is not None and left <= 0):
         return
+    is_plain = job.spread is None and job.paused_from_ms is None and not (options.stagger or options.jitter)
     start = after_ms if job.cursor_ms is None else max(after_ms, job.cursor_ms)
     try:
         for nominal_ms in schedule_of(job).between(start, until_ms):
-            foreseen = _foreseen(job, nominal_ms)
+            # Most jobs start when they say: they need no placement.
+            foreseen = (
+                Foreseen(nominal_ms, job.id, nominal_ms, nominal_ms) if is_plain else _foreseen(job, nominal_ms)
+            )
             yield foreseen
             if left is not None and foreseen.runs:
                 left -= 1

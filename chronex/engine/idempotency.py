@@ -55,8 +55,8 @@ def held_by_others(reading: Reading, job: Job, tasks: Iterable[Task], occurrence
     """Who has the key of every one of these tasks, so that nothing is left to do; empty where something is."""
     holder = ""
     for task in tasks:
-        run = run_id(occurrence.id, task.name)
-        holder = holder_of(reading, key_of(job, task, occurrence), run, now_ms)
+        key = key_of(job, task, occurrence)
+        holder = holder_of(reading, key, run_id(occurrence.id, task.name), now_ms) if key else ""
         if not holder:
             return ""
     return holder
@@ -64,9 +64,11 @@ def held_by_others(reading: Reading, job: Job, tasks: Iterable[Task], occurrence
 
 def take(ledger: Ledger, key: str, task: Task, occurrence: Occurrence) -> str:
     """Take the key for a run that starts; who has it already, where somebody does."""
+    if not key:
+        return ""
     run = run_id(occurrence.id, task.name)
     holder = holder_of(ledger, key, run, ledger.now_ms)
-    if key and not holder:
+    if not holder:
         ttl = DEFAULT_TTL_MS if task.idempotency_ttl_ms is None else task.idempotency_ttl_ms
         expires = ledger.now_ms + ttl
         ledger.put(Idempotency(key=key, expires_ms=expires, holder=run, created_ms=ledger.now_ms))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chronex.engine import keys
-from chronex.model.records import Attempt, Idempotency, Job, JobVersion, Node, Occurrence, Record, Run
+from chronex.model.records import Attempt, Idempotency, Job, JobVersion, Node, Notice, Occurrence, Record, Run
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 
@@ -28,6 +28,7 @@ _KEYS: dict[type, Callable[[Any], bytes]] = {
     Run: lambda run: keys.run_key(run.job, run.nominal_ms, run.task),
     Attempt: lambda one: keys.attempt_key(one.job, one.nominal_ms, one.task, one.number),
     Node: lambda node: keys.node_key(node.id),
+    Notice: lambda notice: keys.notice_key(notice.job, notice.at_ms, notice.kind),
     Idempotency: lambda idempotency: keys.idempotency_key(idempotency.key),
 }
 

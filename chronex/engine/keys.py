@@ -24,6 +24,7 @@ NODE = b"N"
 IDEMPOTENCY = b"I"
 TASK_STATE = b"S"
 STAGED_STATE = b"T"
+NOTICE = b"W"
 QUARANTINE = b"Q"
 
 DUE = b"D"
@@ -76,6 +77,10 @@ def sequence_of(event: bytes) -> int:
 
 def node_key(node: str) -> bytes:
     return NODE + _name(node, "node")
+
+
+def notice_key(job: str, at_ms: int, kind: str) -> bytes:
+    return NOTICE + _name(job) + instant(at_ms) + _name(kind, "notice")
 
 
 def idempotency_key(text: str) -> bytes:

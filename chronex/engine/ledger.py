@@ -227,11 +227,17 @@ class Ledger(Reading):
     def put(self, record: Record) -> None:
         """Write a record over what was there, and its index entries over the old ones."""
         key = key_of(record)
-        self.move_indexes(key, self.get(key, type(record)), record)
-        self.tx.put(key, encode(key, record))
+        self.replace_at(key, self.get(key, type(record)), record)
+
+    def replace_at(self, key: bytes, old: Record | None, new: Record) -> None:
+        """Write `new` under `key`, where `old` is what is there."""
+        self.move_indexes(key, old, new)
+        self.tx.put(key, encode(key, new))
 
     def move_indexes(self, key: bytes, old: Record | None, new: Record) -> None:
         """Make the index entries of what was under `key` those of what is to be there."""
+        if type(old) is Job and type(new) is Job and old.next_ms == new.next_ms:
+            return  # every fate is counted in its job, and no index stands for a count
         before = index_keys(key, old) if old is not None else ()
         after = index_keys(key, new)
         if before == after:
@@ -262,13 +268,14 @@ class Ledger(Reading):
         `record` is what the caller decided on: its state and epoch must still stand in the store, and its
         owner must be `held_by` where one is given; StaleClaimError otherwise.
         """
-        found = self.get(key_of(record), type(record))
+        key = key_of(record)
+        found = self.get(key, type(record))
         if found is None or (found.state, found.epoch) != (record.state, record.epoch):
             raise StaleClaimError(f"{record.id} is no longer {record.state} with epoch {record.epoch}")
         if held_by is not None and found.owner != held_by:
             raise StaleClaimError(f"{record.id} belongs to {found.owner or 'nobody'}, not to {held_by}")
         moved = advance(found, destination, **changes)
-        self.put(moved)
+        self.replace_at(key, found, moved)
         return moved
 
     def quarantine(self, key: bytes, raw: bytes, reason: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.engine import idempotency, reasons, staging
+from chronex.engine import idempotency, notices, reasons, staging
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.placement import Chance
@@ -111,6 +111,7 @@ class Progress:
         now = self.ledger.now_ms
         ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=now)
         good = state is OccurrenceState.COMPLETED
+        notices.note_end(self.ledger, ended)
         counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{_spoken(state)}", ended, reason)
@@ -170,7 +171,7 @@ class Progress:
         )
         self.ledger.create(attempt)
         self.tell(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
-        self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key or run.id))
+        self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key))
         return True
 
     def retry_now(self, run: Run) -> None:

@@ -155,6 +155,8 @@ class _Step:
 
     def _stop(self, occurrence: Occurrence) -> None:
         """Somebody asked to cancel it: what runs here is ordered to stop; another node's is left to that node."""
+        if occurrence.owner != self.engine.node:
+            return
         self.ledger.put(replace(occurrence, cancel_ms=None))
         self.progress.order_stop(occurrence, occurrence.cancel_reason)
 

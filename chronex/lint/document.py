@@ -16,9 +16,12 @@ KINDS = ("chronex", "crontab", "cron.d", "github", "k8s", "systemd", "trigger", 
 _CRONJOB = re.compile(r"""^(?:\s*-)?\s*["']?kind["']?\s*:\s*["']?CronJob(?:List)?["']?\s*(?:#.*)?$""", re.MULTILINE)
 _CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']CronJob(?:List)?["']""")
 _PARSE_CALL = re.compile(r"\bchronex\b")
-_CRON_NAME = re.compile(r"crontab(?:\.[A-Za-z0-9]+)?|.+\.(?:crontab|cron)")
+_CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)")
+_CRON_EDITED = re.compile(r"crontab\.[A-Za-z0-9]+")  # what `crontab -e` opens in a temporary directory
 _TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json|chronex.*\.json")
-_IGNORED_BY_CRON = re.compile(r"\..*|README.*|.*(?:~|\.(?:bak|dpkg-.*|rpm(?:save|new|orig)|md))")
+_READ_BY_CRON = re.compile(r"(?!README)[A-Za-z0-9_-]+|[A-Za-z0-9_.-]+\.(?:crontab|cron)")
+# What a template engine or a shell puts a value in place of, before any scheduler sees the file.
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$[{(]|@[A-Z_]+@")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Document:
         return Document(self.path, text, self.kind, self.has_mark)
 
 
+def is_template(text: str) -> bool:
+    """A value that is not written yet: `{{ .Values.schedule }}`, `${SCHEDULE}`, `@HOUR@`."""
+    return _TEMPLATE.search(text) is not None
+
+
 def open_document(path: str, text: str, kind: str | None = None, language: str = "") -> Document:
     """`kind` when the user says it; otherwise by the name, and for YAML and Python by what is in it."""
     has_mark = text.startswith(BYTE_ORDER_MARK)
@@ -70,10 +78,12 @@ def kind_by_name(path: str, language: str = "") -> str | None:
     if name == "chronex.toml" or name.endswith(".chronex.toml"):
         return "chronex"
     if folders and folders[-1] == "cron.d":
-        return None if _IGNORED_BY_CRON.fullmatch(name) else "cron.d"
+        return "cron.d" if _READ_BY_CRON.fullmatch(name) else None
     if name == "crontab" and folders[-1:] == ("etc",):
         return "cron.d"
     if _CRON_NAME.fullmatch(name) or language == "crontab" or folders[-3:-1] == ("spool", "cron"):
+        return "crontab"
+    if _CRON_EDITED.fullmatch(name) and folders[-1:] == ("tmp",):
         return "crontab"
     if name.endswith(".timer") or (name.endswith(".conf") and folders and folders[-1].endswith(".timer.d")):
         return "systemd"

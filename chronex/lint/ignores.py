@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from chronex.expr.diagnostics import WARNING
+from chronex.lint.comments import comment_test
 from chronex.lint.document import Document
 from chronex.lint.findings import INFO, Edit, Finding, Fix
 
 _IGNORE = re.compile(r"[#;][ \t]*chronex:[ \t]*ignore(-file)?(?:\[([^\]\n]*)\])?")
 _FILE_LINES = 10
-# A crontab and a unit file know comments only on lines of their own.
-_WHOLE_LINES_ONLY = ("crontab", "cron.d", "systemd")
 _COMMENT_MARKS = {"systemd": ("#", ";")}
-_NEVER_IGNORED = ("W141", "W142")
 
 
 class Ignore(NamedTuple):
@@ -35,7 +33,7 @@ class Ignore(NamedTuple):
 
 def without_ignored(document: Document, findings: Iterable[Finding]) -> list[Finding]:
     """The findings that nobody asked to ignore, and what is wrong with the asking."""
-    if "chronex:" not in document.text:
+    if "chronex:" not in document.text or "ignore" not in document.text:
         return list(findings)
     ignores = list(_ignores(document))
     kept: list[Finding] = []
@@ -63,13 +61,14 @@ def _about(ignores: list[Ignore], used: set[Ignore]) -> Iterator[Finding]:
 
 
 def _ignores(document: Document) -> Iterator[Ignore]:
+    is_comment = comment_test(document)
     for match in _IGNORE.finditer(document.text):
+        if not is_comment(match.start()):
+            continue
         line, _ = document.position(match.start())
         start_of_line = document.lines.start_of_line(line)
         before = document.text[start_of_line : match.start()]
         is_alone = not before.strip()
-        if not is_alone and document.kind in _WHOLE_LINES_ONLY:
-            continue
         codes = tuple(code.strip().upper() for code in (match[2] or "").split(",") if code.strip())
         target: int | None = line if not is_alone else _next_line(document, line)
         if match[1]:

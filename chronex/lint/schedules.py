@@ -102,6 +102,7 @@ def _in_words_of(host: Host, d: Diagnostic) -> Diagnostic:
     """The finding without what only Chronex offers."""
     message = d.message.replace("expected 5 or 6 fields", "expected 5 fields")
     message = message.replace("; use a fixed value and {stagger:…}", "; use a fixed value")
+    message = message.replace("; the forms are FRIL and MON#2", "")
     message = message.replace("; a seventh field for years is not supported, use {from:…, until:…}", "")
     if d.code == "W105" and d.fix == "L":
         return d._replace(message=message.replace("; L is the last day of each month", ""), fix=None)

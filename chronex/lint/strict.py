@@ -29,7 +29,7 @@ def refused(text: str, host: Host) -> list[Diagnostic]:
     for bracket in "{<":
         if (at := text.find(bracket)) >= 0:
             message = f"options in brackets are Chronex's own; {host.title} does not take them"
-            return [_refuse(text, at, len(text.rstrip()), "expression", message, "")]
+            return [_refuse(text, at, len(text.rstrip()), "expression", message)]
     words = list(_WORD.finditer(text))
     if len(words) == 6 and _reads(SIX_FIELDS, words):
         return [_sixth_field(text, words, host)]

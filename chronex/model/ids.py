@@ -6,11 +6,14 @@ The three name spaces are those of RFC 4122 for DNS, URL and OID; they only keep
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from chronex.errors import ChronexError
 
 MAX_NAME = 128
+# The ids of what runs now are asked for again and again, and a hash costs as much as a record.
+_REMEMBERED = 4096
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
 
 _OCCURRENCES = UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
@@ -18,6 +21,7 @@ _RUNS = UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")
 _ATTEMPTS = UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def occurrence_id(job: str, nominal_ms: int) -> str:
     """`occ_` and the UUIDv5 of "job:seconds", or "job:seconds.mmm" where the time is not a whole second."""
     seconds, milliseconds = divmod(nominal_ms, 1000)
@@ -25,11 +29,13 @@ def occurrence_id(job: str, nominal_ms: int) -> str:
     return f"occ_{uuid5(_OCCURRENCES, f'{job}:{seconds}{fraction}')}"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def run_id(occurrence: str, task: str) -> str:
     """`run_` and the UUIDv5 of "occurrence:task"."""
     return f"run_{uuid5(_RUNS, f'{occurrence}:{task}')}"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def attempt_id(run: str, number: int) -> str:
     """`attempt_` and the UUIDv5 of "run:number"; the first attempt is number 1."""
     return f"attempt_{uuid5(_ATTEMPTS, f'{run}:{number}')}"

@@ -54,7 +54,7 @@ class Cadence(StrEnum):
     FIXED_DELAY = "fixed_delay"
 
 
-class RetryPolicy(Struct, frozen=True, omit_defaults=True):
+class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     """`max` retries after the first attempt (None: no end), each pause `backoff` times the one before."""
 
     max: int | None = 0
@@ -64,7 +64,7 @@ class RetryPolicy(Struct, frozen=True, omit_defaults=True):
     jitter: float = 0.0
 
 
-class RecoveryPolicy(Struct, frozen=True, omit_defaults=True):
+class RecoveryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     """`max_count` and `max_age_ms` bound the strategy `bounded`; at least one is then set."""
 
     strategy: RecoveryStrategy = RecoveryStrategy.EXECUTE_LAST
@@ -72,7 +72,7 @@ class RecoveryPolicy(Struct, frozen=True, omit_defaults=True):
     max_age_ms: int | None = None
 
 
-class SpreadPolicy(Struct, frozen=True, omit_defaults=True):
+class SpreadPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     """Where inside its window an occurrence starts (DESIGN, decision core)."""
 
     mode: str = "after"
@@ -85,6 +85,14 @@ class SpreadPolicy(Struct, frozen=True, omit_defaults=True):
     avoid: str = ""
 
 
-class DstPolicy(Struct, frozen=True, omit_defaults=True):
+class NotifyPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Who is told when a job has failed `after_failures` times in a row, is late, and is well again."""
+
+    run: tuple[str, ...] | str
+    after_failures: int = 1
+    on_recovery: bool = True
+
+
+class DstPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     gap: str = "end"
     overlap: str = "by-kind"

@@ -7,10 +7,7 @@ back as a sentence.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
-import os
-import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,14 +16,11 @@ import msgspec
 from chronex.engine.reports import Report
 from chronex.model.records import Call, Command, Work
 from chronex.run.callables import Calls, described, resolve
-from chronex.run.environment import Variables
-from chronex.run.launch import prepare
 from chronex.run.request import NotStarted
 from chronex.run.surroundings import Surroundings
+from chronex.run.telling import tell_command
 
 HOOK_TIMEOUT_S = 30.0
-_KEPT_OUTPUT = 2_000
-_CHUNK = 65_536
 
 
 async def run_hook(
@@ -59,51 +53,12 @@ async def _call(work: Call, report: Report, calls: Calls) -> str:
 
 
 async def _command(command: Command, report: Report, surroundings: Surroundings, timeout_s: float) -> str:
-    variables = {**surroundings.inheritance.variables, **_variables(report, surroundings.environment)}
-    invocation = prepare(command, None, variables)
-    if isinstance(invocation, NotStarted):
-        return invocation.error
-    process = await asyncio.create_subprocess_exec(
-        *invocation.argv,
-        executable=invocation.path,
-        env=variables,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        said = await asyncio.wait_for(_converse(process, msgspec.json.encode(report) + b"\n"), timeout_s)
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if process.returncode == 0:
-        return ""
-    code = process.returncode or 0
-    how = f"exit code {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
-    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    return f"{how}: {last}" if last else how
+    variables = _variables(report, surroundings.environment)
+    return await tell_command(command, msgspec.json.encode(report) + b"\n", variables, surroundings, timeout_s)
 
 
-async def _converse(process: asyncio.subprocess.Process, told: bytes) -> bytes:
-    """Tell it the report and listen until it ends; a hook need not read, and what it says too much is dropped."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(told)
-        await process.stdin.drain()
-    process.stdin.close()
-    said = b""
-    while chunk := await process.stdout.read(_CHUNK):
-        said = (said + chunk)[-_KEPT_OUTPUT:]
-    await process.wait()
-    return said
-
-
-def _variables(report: Report, own: Mapping[str, str]) -> Variables:
-    named = {
+def _variables(report: Report, own: Mapping[str, str]) -> dict[str, str]:
+    return {
         "CHRONEX_HOOK": report.hook,
         "CHRONEX_JOB": report.job,
         "CHRONEX_OCCURRENCE": report.occurrence,
@@ -112,4 +67,3 @@ def _variables(report: Report, own: Mapping[str, str]) -> Variables:
         "CHRONEX_REASON": report.reason.replace("\0", ""),
         **own,
     }
-    return {name.encode(): value.encode("utf-8", "surrogateescape") for name, value in named.items()}

@@ -40,6 +40,7 @@ class Monitor:
             "JobResumed": occurrences.job_interrupted,
             "OccurrenceStarted": occurrences.occurrence_started,
             "OccurrenceQueued": occurrences.occurrence_queued,
+            "OccurrenceAlreadyClaimed": occurrences.occurrence_claimed,
             "OccurrenceCompleted": occurrences.occurrence_ended,
             "OccurrenceFailed": occurrences.occurrence_ended,
             "OccurrenceCanceled": occurrences.occurrence_ended,

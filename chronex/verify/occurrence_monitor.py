@@ -133,6 +133,10 @@ class OccurrenceMonitor:
         self._tell_due(job, line)
         job.queued[line[1].nominal_ms or 0] = line
 
+    def occurrence_claimed(self, line: Line) -> None:
+        """The instant has an occurrence already: it is answered."""
+        self._tell_due(self.world.job(line[1].job), line)
+
     def occurrence_ended(self, line: Line) -> None:
         event = line[1]
         job = self.world.job(event.job)

@@ -7,11 +7,12 @@ import fcntl
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from chronex.errors import ForeignStoreError, StoreNetworkError, StorePermissionError, StoreRefusedError
+from chronex.errors import ForeignStoreError, StoreError, StoreNetworkError, StorePermissionError, StoreRefusedError
 
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
@@ -22,6 +23,8 @@ OWN_FILES = (DATA_FILE, LOCK_FILE, DAEMON_LOCK_FILE, RESERVE_FILE)
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
 OTHERS = 0o077
+# Ten seconds in all: a restore swaps two files.
+_LOCK_TRIES, _LOCK_PAUSE_S = 200, 0.05
 
 # The magic numbers of statfs(2) for file systems whose locks or shared maps do not hold between machines.
 NETWORK_FILE_SYSTEMS = {
@@ -126,7 +129,20 @@ def directory_held(path: Path, *, exclusive: bool = False) -> Iterator[None]:
     file with the new data, and LMDB would look for transactions that the new data never had."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        if exclusive:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        else:
+            _share(descriptor, path)
         yield
     finally:
         os.close(descriptor)
+
+
+def _share(descriptor: int, path: Path) -> None:
+    """Making and restoring take a moment; whoever finds the store locked for longer is told, and does not hang."""
+    for _ in range(_LOCK_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return
+        time.sleep(_LOCK_PAUSE_S)
+    raise StoreError(f"the store {path} is being made or restored by another process; try again when that is done")

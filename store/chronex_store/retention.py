@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from chronex.engine import keys
@@ -11,6 +12,7 @@ from chronex.engine.ledger import Ledger
 from chronex.engine.ports import SCAN_LIMIT, Store, Transaction
 from chronex.model.records import Event, Idempotency, Occurrence, Run
 from chronex.model.states import RunState, is_final
+from chronex_store.leftovers import forgotten_logs, old_nodes, old_versions
 
 # A step takes about 6 ms in a store of a million records, most of it for pages that the finished index touches.
 STEP = 25
@@ -23,40 +25,75 @@ class RetentionPolicy:
     max_count: int | None = 1000
     max_age_ms: int | None = 90 * 24 * 3600 * 1000
     journal_count: int | None = 100_000
+    log_count: int | None = None
+    log_age_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionReport:
-    """What was removed."""
+    """What was removed. `logs` names the files of attempts that are gone or keep their log no longer."""
 
     occurrences: int = 0
     events: int = 0
     keys: int = 0
+    versions: int = 0
+    nodes: int = 0
+    logs: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def __add__(self, other: RetentionReport) -> RetentionReport:
+        return RetentionReport(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
 
 def trim(store: Store, policy: RetentionPolicy, now_ms: int, step: int = STEP) -> RetentionReport:
     """Remove all that the policy does not keep, `step` things per transaction."""
-    occurrences = sum(trim_job(store, job, policy, now_ms, step) for job in _jobs_with_history(store))
-    return RetentionReport(occurrences, _trim_journal(store, policy, step), _trim_expired(store, now_ms, step))
+    return sum(steps(store, policy, now_ms, step), RetentionReport())
 
 
-def trim_job(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step: int = STEP) -> int:
+def steps(store: Store, policy: RetentionPolicy, now_ms: int, step: int = STEP) -> Iterator[RetentionReport]:
+    """The same, one transaction at a time, for whoever has other things to do in between."""
+    for job in _jobs_with_history(store):
+        yield from _job_steps(store, job, policy, now_ms, step)
+        for names in forgotten_logs(store, job, policy, now_ms, step):
+            yield RetentionReport(logs=names)
+        yield RetentionReport(versions=old_versions(store, job, now_ms))
+    yield RetentionReport(nodes=old_nodes(store, now_ms))
+    if policy.journal_count is not None:
+        last = store.view(head) - policy.journal_count
+        end = keys.event_key(max(last, 0) + 1)
+        for count in _delete_in_steps(store, keys.EVENT, end, step, Event):
+            yield RetentionReport(events=count)
+    expired = keys.timed(keys.EXPIRY, now_ms, b"")
+    for count in _delete_in_steps(store, keys.EXPIRY, expired, step, Idempotency):
+        yield RetentionReport(keys=count)
+
+
+def _job_steps(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step: int) -> Iterator[RetentionReport]:
     """One job's history; occurrences that still run, wait, or lie in the dead-letter queue stay."""
-    removed, after = 0, _oldest_kept(store, job, policy)
+    kept = _oldest_kept(store, job, policy)
     oldest_ms = now_ms - policy.max_age_ms if policy.max_age_ms is not None else None
     cursor: bytes | None = None
-    while True:
-        reached, count = store.update(
-            lambda tx, cursor=cursor: _trim_step(Ledger(tx, now_ms), job, cursor, after, oldest_ms, step),  # type: ignore[misc]
+    while _has_more(store, job, cursor, kept, oldest_ms):
+        reached, report = store.update(
+            lambda tx, at=cursor: _trim_step(Ledger(tx, now_ms), job, at, kept, oldest_ms, step),  # type: ignore[misc]
             essential=True,
         )
-        removed += count
+        yield report
         if reached is None:
-            return removed
+            return
         cursor = reached
+
+
+def _has_more(store: Store, job: str, cursor: bytes | None, kept: bytes | None, oldest_ms: int | None) -> bool:
+    """Is the next occurrence one that may have to go? Asked first, because a write waits for its turn."""
+    rows = store.view(lambda tx: tx.scan(keys.within_job(keys.OCCURRENCE, job), cursor, 1))
+    if not rows:
+        return False
+    key = rows[0][0]
+    is_old = oldest_ms is not None and keys.nominal_of(key) < oldest_ms
+    return is_old or (kept is not None and key < kept)
 
 
 def _oldest_kept(store: Store, job: str, policy: RetentionPolicy) -> bytes | None:
@@ -78,21 +115,21 @@ def _oldest_kept(store: Store, job: str, policy: RetentionPolicy) -> bytes | Non
 
 def _trim_step(
     ledger: Ledger, job: str, cursor: bytes | None, kept: bytes | None, oldest_ms: int | None, step: int
-) -> tuple[bytes | None, int]:
+) -> tuple[bytes | None, RetentionReport]:
     """Look at the next `step` occurrences, oldest first: how far it came (None: the end), and what went."""
     rows = ledger.tx.scan(keys.within_job(keys.OCCURRENCE, job), cursor, step)
-    removed = 0
+    removed, logs = 0, list[str]()
     for key, _ in rows:
         occurrence = ledger.get(key, Occurrence)
         if occurrence is None:
             continue
         is_old = oldest_ms is not None and occurrence.nominal_ms < oldest_ms
         if not is_old and (kept is None or key >= kept):
-            return None, removed
+            return None, RetentionReport(removed, logs=tuple(logs))
         if _may_go(ledger, occurrence):
-            _remove(ledger, occurrence, key)
+            logs += _remove(ledger, occurrence, key)
             removed += 1
-    return (rows[-1][0] if len(rows) == step else None), removed
+    return (rows[-1][0] if len(rows) == step else None), RetentionReport(removed, logs=tuple(logs))
 
 
 def _may_go(ledger: Ledger, occurrence: Occurrence) -> bool:
@@ -104,11 +141,14 @@ def _is_over(run: Run) -> bool:
     return is_final(run.state) or run.state is RunState.FAILED
 
 
-def _remove(ledger: Ledger, occurrence: Occurrence, key: bytes) -> None:
+def _remove(ledger: Ledger, occurrence: Occurrence, key: bytes) -> list[str]:
+    """The occurrence and all below it; returns the names of the logs that nobody refers to any more."""
+    attempts = ledger.attempts(occurrence.job, occurrence.nominal_ms)
     for tag in (keys.ATTEMPT, keys.RUN):
         for child, _ in ledger.tx.scan(keys.within_occurrence(tag, occurrence.job, occurrence.nominal_ms)):
             ledger.delete(child)
     ledger.delete(key)
+    return [attempt.log_path for attempt in attempts if attempt.log_path]
 
 
 def _jobs_with_history(store: Store) -> list[str]:
@@ -122,18 +162,7 @@ def _jobs_with_history(store: Store) -> list[str]:
     return found
 
 
-def _trim_journal(store: Store, policy: RetentionPolicy, step: int) -> int:
-    if policy.journal_count is None:
-        return 0
-    last = store.view(head) - policy.journal_count
-    return _delete_in_steps(store, keys.EVENT, keys.event_key(max(last, 0) + 1), step, Event)
-
-
-def _trim_expired(store: Store, now_ms: int, step: int) -> int:
-    return _delete_in_steps(store, keys.EXPIRY, keys.timed(keys.EXPIRY, now_ms, b""), step, Idempotency)
-
-
-def _delete_in_steps(store: Store, tag: bytes, end: bytes, step: int, kind: type) -> int:
+def _delete_in_steps(store: Store, tag: bytes, end: bytes, step: int, kind: type) -> Iterator[int]:
     """Remove rows of `tag` below the key `end`; an index entry takes its record along."""
 
     def once(tx: Transaction) -> int:
@@ -144,7 +173,5 @@ def _delete_in_steps(store: Store, tag: bytes, end: bytes, step: int, kind: type
             tx.delete(key)
         return len(rows)
 
-    removed = 0
-    while count := store.update(once, essential=True):
-        removed += count
-    return removed
+    while any(key < end for key, _ in store.view(lambda tx: tx.scan(tag, None, 1))):
+        yield store.update(once, essential=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from chronex.cli.show import run_show
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Launch
+from chronex.engine.overview import Situation
 from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
@@ -350,3 +352,31 @@ with LmdbStore.open(Path({str(past.place)!r})) as store:
     assert text.startswith("first\n")
     assert "bytes of output dropped here" in text
     assert text.endswith("line 99\n")
+
+
+# -- the page --------------------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "looking.md").read_text()
+
+
+def documented(section: str) -> set[str]:
+    """The keys in the first column of the section's table."""
+    body = PAGE.partition(f"## {section}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*) \|", body, flags=re.MULTILINE)
+    return {key for row in rows for key in re.findall(r"`([^`]+)`", row)}
+
+
+def test_the_page_names_exactly_the_keys_of_the_json(past: Past, printed: Callable[..., str]) -> None:
+    place = str(past.place)
+    row = json.loads(printed(run_list, place, "json", ""))[0]
+    shown = json.loads(printed(run_show, "flaky", place, "json"))
+    told = json.loads(printed(run_history, *history(past, "hello")))[1]
+    assert documented("list --format json") == set(row)
+    assert documented("show --format json") == set(shown)
+    assert documented("history --format json") == set(told)
+    for nested in (row["last"], shown["policies"], shown["tasks"][0], shown["next_run"], told["attempts"][0]):
+        assert all(f"`{key}`" in PAGE for key in nested), nested
+
+
+def test_the_page_explains_every_state() -> None:
+    assert documented("How a job is") == {situation.value for situation in Situation}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,19 +14,30 @@ from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.clock import wall_ms
 from chronex.engine.custom import forget_schedule
 from chronex.engine.ledger import Reading
+from chronex.engine.overview import Row
 from chronex.engine.staging import task_state
-from chronex.errors import ChronexError
-from chronex.model.policies import RetryPolicy
+from chronex.errors import ChronexError, UnknownJobError
+from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.records import Call, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
 from chronex_store import LmdbStore, MemoryStore
 
-SOON = "@every 1s {max:1}"
+SOON = "@every 100ms {max:1}"
 
 
 def job(target: str, schedule: str = SOON, **more: object) -> Job:
     return Job(id="job", schedule=schedule, tasks=(Task(name="main", run=Call(target)),), **more)  # type: ignore[arg-type]
+
+
+async def until(engine: EmbeddedEngine, holds: Callable[[Row], bool]) -> None:
+    """Wait until it holds for the job; the store says when something has changed."""
+    for _ in range(200):
+        seen = engine.store.wait(-1, 0)
+        if holds(engine.row("job")):
+            return
+        await engine.store.wait_async(seen, 0.5)
+    raise AssertionError("it never held")
 
 
 async def ended(engine: EmbeddedEngine, count: int = 1, job: str = "job") -> list[Occurrence]:
@@ -44,14 +55,14 @@ async def ended(engine: EmbeddedEngine, count: int = 1, job: str = "job") -> lis
 async def test_a_function_runs_with_its_whole_context() -> None:
     seen: list[TaskContext] = []
     async with EmbeddedEngine(MemoryStore(), calls={"note": seen.append}) as engine:
-        engine.apply([job("note", "@every 1s {max:2}", metadata={"team": "data"})])
-        await ended(engine, 2)
+        engine.apply([job("note", "@every 100ms {max:2}", metadata={"team": "data"})])
+        await until(engine, lambda row: row.job.counters.completed == 2)
     first, second = seen
     assert (first.job, first.task, first.attempt, first.last_run) == ("job", "main", 1, None)
     assert (first.metadata, first.parameters) == ({"team": "data"}, {})
     assert first.scheduled <= first.actual <= datetime.now(UTC)
     assert second.last_run is not None
-    assert first.scheduled <= second.last_run < second.scheduled
+    assert first.scheduled <= second.last_run <= second.actual
 
 
 async def coroutine(context: TaskContext) -> None:
@@ -158,14 +169,21 @@ class Soon:
         return iter([at for at in self.instants if after_ms < at <= until_ms])
 
 
+class Never(Soon):
+    def next(self, after_ms: int) -> int | None:
+        return None
+
+
 async def test_a_schedule_of_the_users_own_decides_when() -> None:
-    soon, seen = Soon(), list[TaskContext]()
     try:
-        async with EmbeddedEngine(MemoryStore(), calls={"note": seen.append}, schedules={"soon": soon}) as engine:
+        async with EmbeddedEngine(MemoryStore(), calls={"note": print}, schedules={"never": Never()}) as engine:
+            soon = Soon()
+            engine.add_schedule("soon", soon)
             engine.apply([job("note", "soon", dialect="custom")])
             found = await ended(engine, 2)
     finally:
         forget_schedule("soon")
+        forget_schedule("never")
     assert [occurrence.nominal_ms for occurrence in found] == soon.instants
 
 
@@ -177,6 +195,53 @@ async def test_a_command_finds_the_store_it_belongs_to(tmp_path: Path) -> None:
             lambda tx: Reading(tx).attempts("job", Reading(tx).occurrences("job")[0].nominal_ms)
         )
     assert (tmp_path / "store" / "logs" / attempt.log_path).read_text() == f"{(tmp_path / 'store').resolve()}\n"
+
+
+async def test_a_task_without_a_key_of_its_own_is_told_the_id_of_its_run() -> None:
+    seen: list[TaskContext] = []
+    async with EmbeddedEngine(MemoryStore(), calls={"note": seen.append}) as engine:
+        engine.apply([job("note")])
+        (occurrence,) = await ended(engine)
+        (run,) = engine.store.view(lambda tx: Reading(tx).runs("job", occurrence.nominal_ms))
+    assert seen[0].idempotency_key == run.id
+
+
+async def test_what_a_job_is_doing_is_asked_of_the_store() -> None:
+    began, go = asyncio.Event(), asyncio.Event()
+
+    async def patient(_context: TaskContext) -> None:
+        began.set()
+        await go.wait()
+
+    async with EmbeddedEngine(MemoryStore(), calls={"patient": patient}) as engine:
+        engine.apply([job("patient", "@every 100ms")])
+        before = engine.row("job")
+        await asyncio.wait_for(began.wait(), 30)
+        during = engine.row("job")
+        go.set()
+        await ended(engine)
+        assert [row.job.id for row in engine.rows()] == ["job"]
+        with pytest.raises(UnknownJobError, match="did you mean job"):
+            engine.row("jab")
+    assert (before.is_active, before.is_enabled, before.is_paused, before.is_running) == (True, True, False, False)
+    assert before.next is not None
+    assert during.is_running
+
+
+async def test_two_engines_on_one_store_share_the_work_and_each_occurrence_runs_once() -> None:
+    store, ran = MemoryStore(), list[str]()
+
+    def note(context: TaskContext) -> None:
+        ran.append(context.occurrence_id)
+
+    engines = [EmbeddedEngine(store, calls={"note": note}) for _ in range(2)]
+    for engine in engines:
+        await engine.start()
+    engines[0].apply([job("note", "@every 50ms {max:6}", overlap=OverlapPolicy.QUEUE)])
+    await until(engines[0], lambda row: row.job.counters.completed == 6)
+    for engine in engines:
+        await engine.stop()
+    assert len(ran) == len(set(ran)) == 6
 
 
 async def test_an_engine_is_started_once_and_says_so() -> None:

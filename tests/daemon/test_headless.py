@@ -147,7 +147,8 @@ def test_once_runs_what_is_due_and_stops(machine: Machine) -> None:
     assert machine.chronex("apply").stdout == "new        a\n"
     assert machine.chronex("apply").stdout == "preserved  a\n"
     until(lambda: bool(machine.chronex("run", "--once").returncode == 0 and machine.history()))
-    assert {row["state"] for row in machine.history()} == {"completed"}
+    # Where the machine took more than a second to come this far, the newest of what is due runs for the others.
+    assert {row["state"] for row in machine.history()} - {"missed"} == {"completed"}
 
 
 def test_a_bad_job_file_changes_nothing(machine: Machine) -> None:

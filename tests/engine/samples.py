@@ -12,6 +12,7 @@ from chronex.model import (
     Job,
     JobVersion,
     Node,
+    Notice,
     Occurrence,
     ProcessIdentity,
     Quarantined,
@@ -49,6 +50,7 @@ KEYED: list[Record] = [
     ATTEMPT,
     Node(id="n1", process=PROCESS, host="here"),
     Idempotency(key="any text at all", expires_ms=AT),
+    Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT),
 ]
 SAMPLES: list[tuple[bytes, Record]] = [
     *((key_of(record), record) for record in KEYED),

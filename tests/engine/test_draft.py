@@ -14,12 +14,13 @@ from chronex.engine.draft import Draft
 from chronex.engine.ledger import Ledger, Reading, key_of
 from chronex.engine.ports import T
 from chronex.errors import IllegalTransitionError, StaleClaimError
-from chronex.model import AttemptState, Event, OccurrenceState, RunState
+from chronex.model import AttemptState, Event, Idempotency, Node, OccurrenceState, RunState
 from chronex_store import MemoryStore
 
-from .samples import AT, ATTEMPT, JOB, OCCURRENCE, RUN
+from .samples import AT, ATTEMPT, JOB, OCCURRENCE, PROCESS, RUN
 
 Step = Callable[[Ledger], object]
+NODE = Node(id="n1", process=PROCESS)
 
 
 def rows(store: MemoryStore) -> list[tuple[bytes, bytes]]:
@@ -61,6 +62,14 @@ STEPS: list[Step] = [
     lambda ledger: ledger.occurrences("backup"),
     lambda ledger: ledger.jobs(),
     lambda ledger: ledger.count_active(10),
+    lambda ledger: ledger.task_state("backup", "dump", "n"),
+    lambda ledger: ledger.put_task_state("backup", "dump", "n", "2"),
+    lambda ledger: ledger.put(NODE),
+    lambda ledger: ledger.node("n1"),
+    lambda ledger: ledger.put(replace(NODE, stopped_ms=AT)),
+    lambda ledger: ledger.create(Idempotency(key="k", expires_ms=AT + 1)),
+    lambda ledger: ledger.put(Idempotency(key="k", expires_ms=AT + 2)),
+    lambda ledger: ledger.idempotency("k", AT),
 ]
 
 

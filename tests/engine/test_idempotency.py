@@ -119,7 +119,7 @@ def test_a_replay_has_a_key_of_its_own() -> None:
     assert sorted(keys) == ["job:2027-01-01", f"job:2027-01-01#{again.id}"]
 
 
-def test_a_run_without_a_key_of_its_own_is_known_by_its_id() -> None:
+def test_a_task_without_a_key_takes_none() -> None:
     world = World()
     (launch,) = world.tick(FIRST)
-    assert launch.idempotency_key == world.run(FIRST).id
+    assert launch.idempotency_key == world.run(FIRST).idempotency_key == ""

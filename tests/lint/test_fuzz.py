@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -20,8 +21,11 @@ from chronex.lsp.actions import actions_between
 from chronex.lsp.completions import completions_at
 from chronex.lsp.hovers import hints, hover_at
 from chronex.timing.zones import load_zone
+from tests.cli.conftest import Chronex, chronex
 from tests.lint.golden import CASES, NOW_MS, Case
 from tests.lint.linting import assume
+
+__all__ = ["chronex"]
 
 PIECES = [case.text for case in CASES] + [
     "schedule", "cron: ", "OnCalendar=", "[Timer]\n", "kind: CronJob\n", "spec:\n", "on:\n", "@every", "TZ=", "*/0",
@@ -130,3 +134,22 @@ def _seconds(path: str) -> float:
     start = time.process_time()
     lint_document(open_document(path, BIG[path]), assume("UTC"))
     return time.process_time() - start
+
+
+# -- the program ------------------------------------------------------------------------------------------
+
+
+def test_the_program_exits_with_0_1_or_2_on_a_directory_of_rubble(chronex: Chronex, tmp_path: Path) -> None:
+    """The fixture sees to it that there is no traceback."""
+    dice = random.Random(11)
+    names = ["crontab", "a.timer", "chronex.toml", "b.yaml", "c.py", "triggers.json", "x.cron", "a.conf"]
+    for number in range(120):
+        folder = tmp_path / str(number) / dice.choice(["", "cron.d", ".github/workflows", "a.timer.d"])
+        folder.mkdir(parents=True, exist_ok=True)
+        text = "".join(dice.choice(PIECES) for _ in range(dice.randrange(6)))
+        data = text.encode("utf-8", "surrogatepass") + (b"\xff" if dice.random() < 0.1 else b"")
+        (folder / dice.choice(names)).write_bytes(data)
+    for arguments in (("--format", "json"), ("--diff",), ("--fix",), ("--fix",)):
+        assert chronex("lint", str(tmp_path), "--min-severity", "info", *arguments).code in (0, 1, 2)
+    left = chronex("lint", str(tmp_path), "--diff").out
+    assert left == ""

@@ -29,3 +29,20 @@ def why(
 
     choose("--format", form, ("text", "json"))
     raise typer.Exit(run_why(job, time, store, form))
+
+
+def status(
+    store: StorePath = None,
+    form: Form = "text",
+    watch: Annotated[bool, typer.Option("--watch", help="Stay, and show every change.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 when something needs attention.")] = False,
+) -> None:
+    """Show on one screen whether a scheduler runs, what runs and comes next, and what needs attention.
+
+    Example: chronex status
+    """
+    from chronex.cli.expressions import choose
+    from chronex.cli.status import run_status
+
+    choose("--format", form, ("text", "json"))
+    raise typer.Exit(run_status(store, form, watch=watch, check=check))

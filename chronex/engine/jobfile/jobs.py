@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from chronex.engine.jobfile import policies, values
 from chronex.engine.jobfile.commands import command
 from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, read_table
+from chronex.engine.jobfile.notifying import notify, notify_policy
 from chronex.engine.jobfile.schedules import Schedule, schedule
 from chronex.engine.jobfile.spreads import spread
 from chronex.engine.jobfile.surroundings import SURROUNDINGS, Surroundings
@@ -58,6 +59,8 @@ DEFAULTS: dict[str, Reader] = {
     "on_crash": values.choice_of(CrashPolicy),
     "cadence": values.choice_of(Cadence),
     "spread": spread,
+    "notify": notify,
+    "expect_within": values.duration_or_off,
     "dst": policies.dst,
     **SURROUNDINGS,
 }
@@ -100,6 +103,7 @@ _JOB_FIELDS = {
     "mode": "mode",
     "on_crash": "on_crash",
     "spread": "spread",
+    "expect_within": "expect_within_ms",
     "on_start": "on_start",
     "on_complete": "on_complete",
 }
@@ -187,6 +191,9 @@ def build_job(
     if "dst" in found.layered:
         given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
         fields["dst"] = policies.dst_policy(given, fields.get("dialect", "chronex"))
+    if "notify" in found.layered:
+        own_entry = entry.child("notify") if found.has("notify") else None
+        fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})
     if retry != RetryPolicy():
         fields["retry"] = retry
     if recovery != RecoveryPolicy():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from ipaddress import ip_address
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from chronex.engine.jobfile.entries import Entry, Reader, read_table
-from chronex.engine.jobfile.values import duration, positive_duration, size, text, whole_number, zone
+from chronex.engine.jobfile.values import duration, positive_duration, size, text, whole_number, yes_or_no, zone
 from chronex.expr.durations import UNITS
 from chronex.expr.faults import quote
 
@@ -28,6 +29,7 @@ class HistorySettings(Struct, frozen=True):
 
     max_age_ms: int = 90 * UNITS["d"]
     max_count: int = 10_000
+    max_events: int = 200_000
 
 
 class LogSettings(Struct, frozen=True):
@@ -46,6 +48,7 @@ class SchedulerSettings(Struct, frozen=True):
     grace_ms: int = 30_000
     reaper_interval_ms: int = 60_000
     metrics: Address | None = None
+    metrics_public: bool = False
     history: HistorySettings = HistorySettings()
     logs: LogSettings = LogSettings()
 
@@ -59,6 +62,23 @@ def _address(entry: Entry) -> Address:
     return Address(match[1].strip("[]"), int(match[2]))
 
 
+def _refuse_public(entry: Entry, given: dict[str, Any]) -> None:
+    """Names of jobs and their failures are nobody else's business, unless someone says that they are."""
+    address = given.get("metrics")
+    if address is not None and not is_loopback(address.host) and not given.get("metrics_public"):
+        hint = 'write metrics = "127.0.0.1:9464", or add metrics_public = true'
+        entry.child("metrics").report(f"{quote(address.host)} can be reached by other machines", hint, "J024")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _history(entry: Entry) -> HistorySettings:
     given = read_table(entry, HISTORY, f'{entry.label} = {{ max_age = "90d" }}')
     return HistorySettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
@@ -69,7 +89,11 @@ def _logs(entry: Entry) -> LogSettings:
     return LogSettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
 
 
-HISTORY: dict[str, Reader] = {"max_age": positive_duration, "max_count": whole_number(1, 10_000_000)}
+HISTORY: dict[str, Reader] = {
+    "max_age": positive_duration,
+    "max_count": whole_number(1, 10_000_000),
+    "max_events": whole_number(1_000, 100_000_000),
+}
 LOGS: dict[str, Reader] = {
     "max_age": positive_duration,
     "max_count": whole_number(1, 1_000_000),
@@ -81,6 +105,7 @@ SCHEDULER: dict[str, Reader] = {
     "grace_period": duration,
     "reaper_interval": positive_duration,
     "metrics": _address,
+    "metrics_public": yes_or_no,
     "history": _history,
     "logs": _logs,
 }
@@ -89,5 +114,6 @@ _FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", 
 
 def scheduler(entry: Entry) -> SchedulerSettings:
     given = read_table(entry, SCHEDULER, "[scheduler] and its keys below it")
+    _refuse_public(entry, given)
     settings = {_FIELDS.get(key, key): value for key, value in given.items()}
     return SchedulerSettings(**{"timezone": entry.sheet.host_zone, **settings})

@@ -45,6 +45,7 @@ EARNED = (
     "cursor_ms",
     "anchor_ms",
     "next_ms",
+    "late_ms",
     "last_run_ms",
     "counters",
     "created_ms",

@@ -31,7 +31,7 @@ def outage_at(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | Non
 
 def down_since(reading: Reading, now_ms: int) -> int | None:
     """The last sign of life of any scheduler; None where there never was one."""
-    return _last_sign(reading, now_ms + 1)
+    return last_sign(reading, now_ms + 1)
 
 
 def _jump(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | None:
@@ -51,11 +51,11 @@ def _down(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | None:
     if not starts:
         return None
     began = min(starts)
-    last = _last_sign(reading, began)
+    last = last_sign(reading, began)
     return Outage("down", None if last is None or last > missed_ms else last, began)
 
 
-def _last_sign(reading: Reading, before_ms: int) -> int | None:
+def last_sign(reading: Reading, before_ms: int) -> int | None:
     """The latest trace that a scheduler left before `before_ms`: its goodbye, its heartbeat, or an event."""
     signs = [
         sign

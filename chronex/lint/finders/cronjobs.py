@@ -6,7 +6,7 @@ import re
 
 from chronex.expr.diagnostics import ERROR
 from chronex.lint.assumptions import Assumptions
-from chronex.lint.document import Document
+from chronex.lint.document import Document, is_template
 from chronex.lint.finders.workflows import scalar_zone, yaml_faults
 from chronex.lint.findings import INFO, Edit, Finding, Fix, Found, Place, ZoneNote
 from chronex.lint.hosts import KUBERNETES
@@ -18,7 +18,7 @@ _ZONE_PREFIX = re.compile(r"[ \t]*((?:CRON_)?TZ=([^ \t]*)[ \t]+)")
 def find_cronjobs(document: Document, assume: Assumptions) -> Found:
     roots, problem = read_yaml(document.text)
     found = Found([], [])
-    if problem is not None and "{{" not in document.text:
+    if problem is not None and not is_template(document.text):
         found.findings.extend(yaml_faults(document.text, problem))
     for root in roots:
         _document(root, document.text, found)
@@ -45,22 +45,24 @@ def _is_cron_job(node: Mapping) -> bool:
 def _cron_job(node: Mapping, text: str, found: Found) -> None:
     spec, metadata = node.mapping("spec"), node.mapping("metadata")
     schedule = spec.text("schedule") if spec else None
-    if spec is None or schedule is None or "{{" in schedule.value:
+    if spec is None or schedule is None or is_template(schedule.value):
         return
     title = metadata.text("name") if metadata else None
     name = title.value if title else "CronJob"
     zone = spec.text("timeZone")
-    if zone is not None and "{{" not in zone.value:
+    if zone is not None and not is_template(zone.value):
         found.findings.extend(scalar_zone(zone))
     if prefix := _ZONE_PREFIX.match(schedule.value):
         found.findings.append(_zone_in_schedule(prefix, schedule, spec, text))
         return
+    if zone is not None and is_template(zone.value):
+        zone = None
     note = ZoneNote("UTC", "without timeZone the controller's zone counts, mostly UTC")
     if zone is not None:
         note = ZoneNote(zone.value, "from timeZone beside it")
     place = Place(schedule.value, schedule.start, schedule.end, schedule.content, KUBERNETES, note, name)
     found.places.append(place)
-    if zone is None:
+    if spec.get("timeZone") is None:
         message = "no timeZone: the times are read in the zone of the cluster's controller, mostly UTC"
         found.findings.append(Finding("W114", INFO, message, schedule.start, schedule.end, None, place))
 

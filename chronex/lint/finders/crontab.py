@@ -9,7 +9,7 @@ from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import ERROR, WARNING
 from chronex.expr.faults import quote
 from chronex.lint.assumptions import Assumptions
-from chronex.lint.document import Document
+from chronex.lint.document import Document, is_template
 from chronex.lint.findings import INFO, Edit, Finding, Fix, Found, Place, ZoneNote
 from chronex.lint.hosts import CRONTAB
 from chronex.lint.zones import zone_findings
@@ -81,6 +81,8 @@ class _Reader:
         if match is None:
             return
         schedule, rest = match[1], line[match.end() :]
+        if is_template(schedule):
+            return
         at = start + match.start(1)
         command = rest.lstrip(" \t")
         command_at = start + len(line) - len(command)
@@ -90,25 +92,27 @@ class _Reader:
             self.findings.append(Finding("W130", ERROR, message, at, end))
             return
         if self.has_user:
-            command, command_at = self._user(command, command_at, start + len(line))
+            command, command_at = self._user(schedule, command, command_at, start + len(line))
         elif command.startswith("root ") and command[5:].lstrip().startswith("/"):
             message = "a user's own crontab has no user column: cron would run a command called 'root'"
             edit = Edit(command_at, command_at + len(command) - len(command[5:].lstrip()), "")
             fix = Fix("remove the user", (edit,), is_safe=False)
             self.findings.append(Finding("W136", WARNING, message, command_at, command_at + 4, fix))
-        elif not command.strip() and (schedule.startswith("@") or schedule.count(" ") + schedule.count("\t") >= 4):
+        elif not command.strip() and self._is_whole(schedule):
             message = "there is no command after the schedule: cron refuses the line"
             self.findings.append(Finding("W136", ERROR, message, at, at + len(schedule)))
         name = _name_of(command)
         self.places.append(Place(schedule, at, at + len(schedule), at, CRONTAB, self.zone, name))
         self.findings.extend(_percents(command, command_at))
 
-    def _user(self, rest: str, at: int, end: int) -> tuple[str, int]:
+    def _user(self, schedule: str, rest: str, at: int, end: int) -> tuple[str, int]:
         """The command after the user column."""
         user = rest.split(maxsplit=1)[0] if rest.strip() else ""
         command = rest[len(user) :]
         command_at = end - len(command.lstrip(" \t"))
         if not user:
+            if not self._is_whole(schedule):
+                return "", at
             message = "the user and the command are missing after the schedule: cron refuses the line"
             self.findings.append(Finding("W136", ERROR, message, max(at - 1, 0), at))
             return "", at
@@ -121,6 +125,11 @@ class _Reader:
             message = f"{quote(user)} stands in the user's column, and no command follows it"
             self.findings.append(Finding("W136", ERROR, message, at, at + len(user)))
         return command.lstrip(" \t"), command_at
+
+    @staticmethod
+    def _is_whole(schedule: str) -> bool:
+        """Five fields or a nickname; anything shorter is told as such, not as a line without a command."""
+        return schedule.startswith("@") or len(schedule.split()) == 5
 
     def _final_newline(self) -> None:
         last = self.text[self.text.rfind("\n") + 1 :]

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 
 from chronex.lint.assumptions import Assumptions
-from chronex.lint.document import Document
+from chronex.lint.document import Document, is_template
 from chronex.lint.findings import Found, Place
 from chronex.lint.hosts import SYSTEMD
 
@@ -31,8 +31,8 @@ def find_timer(document: Document, assume: Assumptions) -> Found:
 
 def _event(raw: str, start: int, unit: str, assume: Assumptions, found: Found) -> None:
     value = raw.rstrip(" \t\r\n")
-    if not value:
-        return  # resets the list
+    if not value or is_template(value):
+        return  # nothing resets the list; what a template fills in is not there yet
     is_joined = "\\\n" in value or "\\\r\n" in value
     text = re.sub(r"\\\r?\n", " ", value)
     content = None if is_joined else start

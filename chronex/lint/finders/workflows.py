@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR
 from chronex.lint.assumptions import Assumptions
-from chronex.lint.document import Document
+from chronex.lint.document import Document, is_template
 from chronex.lint.findings import UNREADABLE, Edit, Finding, Fix, Found, Place, ZoneNote
 from chronex.lint.hosts import GITHUB
 from chronex.lint.yaml_nodes import Mapping, Scalar, YamlProblem, read_yaml
@@ -39,7 +39,7 @@ def _entry(entry: Mapping, root: Mapping, found: Found) -> None:
     if zone is not None:
         found.findings.extend(scalar_zone(zone))
         note = ZoneNote(zone.value, "from timezone beside it")
-    if cron is None:
+    if cron is None or is_template(cron.value):
         return
     title = root.text("name")
     name = title.value if title else "schedule"

@@ -49,6 +49,17 @@ def test_an_end_that_was_faster_than_the_cancel_counts_but_is_not_tried_again(st
     assert world.read(lambda reading: reading.dead_letters()) == []
 
 
+def test_a_wish_is_heard_by_the_node_that_runs_the_work_whoever_ticks_first() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    owner = world.engine
+    world.ask(cancel, launch.occurrence.id)
+    world.boot("node-2")
+    assert world.canceled(FIRST + 2) == []
+    world.engine = owner
+    assert [order.attempt.id for order in world.canceled(FIRST + 3)] == [launch.attempt.id]
+
+
 def test_what_waits_for_a_retry_is_over_at_once() -> None:
     world = World(retry=RetryPolicy(max=5))
     (launch,) = world.tick(FIRST)

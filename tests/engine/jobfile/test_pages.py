@@ -9,6 +9,7 @@ import pytest
 
 from chronex.engine.jobfile import read_job_file, read_triggers
 from chronex.engine.jobfile.jobs import DEFAULTS, JOB, TASK
+from chronex.engine.jobfile.notifying import NOTIFY
 from chronex.engine.jobfile.policies import DST, RECOVERY, RETRY
 from chronex.engine.jobfile.properties import PROPERTY
 from chronex.engine.jobfile.reader import TRIGGER
@@ -26,6 +27,7 @@ SECTIONS = {
     "retry": set(RETRY),
     "recovery": set(RECOVERY),
     "spread": set(SPREAD),
+    "notify": set(NOTIFY),
     "dst": set(DST),
     "[jobs.NAME]": set(JOB) - set(DEFAULTS),
     "[[jobs.NAME.tasks]]": set(TASK),

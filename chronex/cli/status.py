@@ -1,0 +1,140 @@
+"""`chronex status`: one screen as text, or the same as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from chronex.cli.arguments import UsageError
+from chronex.cli.looking import columns, cut, opened_store, print_json, shown_zone, stamp
+from chronex.cli.terminal import out, paint
+from chronex.engine.clock import wall_ms
+from chronex.engine.ledger import Reading
+from chronex.engine.overview import Row
+from chronex.engine.standing import MOST_LISTED, Card, Standing, standing_of
+from chronex.engine.wording import length, moment, upcoming
+from chronex.run import is_alive
+from chronex.timing.zones import Zone
+from chronex_store import LmdbStore
+
+_CLEAR = "\x1b[H\x1b[2J"
+_REFRESH_S = 2.0
+_CARD_WORDS = {"asleep": "asleep", "clock": "clock set forward", "down": "not running"}
+
+
+def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int:
+    """0; with `check` 1 when something needs attention."""
+    if watch and form != "text":
+        raise UsageError("--watch is for people; use --format json without it")
+    with opened_store(store) as opened:
+        while True:
+            seen = opened.wait(-1, 0)
+            now_ms = wall_ms()
+            found = opened.view(lambda tx, now=now_ms: standing_of(Reading(tx), now, is_alive))  # type: ignore[misc]
+            if form == "json":
+                print_json(to_dict(found, opened, now_ms))
+            else:
+                _print(found, opened, now_ms, clear=watch and sys.stdout.isatty())
+            if not watch:
+                return 1 if check and found.attention() else 0
+            opened.wait(seen, _REFRESH_S)
+
+
+def to_dict(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any]:
+    daemon, space = found.summary.daemon, store.space()
+    return {
+        "at": stamp(now_ms),
+        "daemon": None if daemon is None else {
+            "node": daemon.id, "host": daemon.host, "pid": daemon.process.pid, "version": daemon.chronex,
+            "started": stamp(daemon.started_ms),
+        },
+        "jobs": found.summary.jobs,
+        "counts": {situation.value: count for situation, count in found.summary.counts.items()},
+        "running": [_brief(row) | {"since": stamp(row.running_since_ms)} for row in found.running],
+        "queued": found.summary.queued,
+        "next": [_brief(row) | {"due": stamp(row.next.due_ms if row.next else None)} for row in found.upcoming],
+        "failing": [_brief(row) | {"failures": row.job.counters.failures_in_a_row, "reason": _reason(row)}
+                    for row in found.failing],
+        "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, "at": stamp(retry.at_ms),
+                                    "reason": retry.reason} for row in found.retrying if (retry := row.retry)],
+        "late": [{"job": job.id, "since": stamp(job.late_ms)} for job in found.late],
+        "dead_letters": found.summary.dead_letters,
+        "notices": found.notices,
+        "outage": None if found.card is None else _card_dict(found.card),
+        "store": {"used_bytes": space.used_bytes, "map_bytes": space.map_bytes},
+        "attention": found.attention(),
+    }  # fmt: skip
+
+
+def _brief(row: Row) -> dict[str, Any]:
+    return {"job": row.job.id}
+
+
+def _reason(row: Row) -> str:
+    return row.last.reason if row.last is not None else ""
+
+
+def _card_dict(card: Card) -> dict[str, Any]:
+    outage = card.outage
+    return {
+        "kind": outage.kind,
+        "from": stamp(outage.from_ms),
+        "until": stamp(outage.until_ms),
+        "occurrences": card.occurrences,
+        "run": card.run,
+        "skipped": card.skipped,
+    }
+
+
+def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> None:
+    room, zone = columns(), shown_zone()
+    lines = [cut(line, room) for line in _lines(found, store, now_ms, zone)]
+    needed = found.attention()
+    if clear:
+        sys.stdout.write(_CLEAR)
+    for line in lines:
+        out(line)
+    if needed:
+        out(paint(cut(f"needs attention: {'; '.join(needed)}", room), "red"))
+    else:
+        out(paint("all is well", "green"))
+    sys.stdout.flush()
+
+
+def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterator[str]:
+    summary = found.summary
+    daemon = summary.daemon
+    if daemon is None:
+        yield "scheduler  not running"
+    else:
+        up = length(max(0, now_ms - daemon.started_ms))
+        yield f"scheduler  running for {up}: {daemon.id}, pid {daemon.process.pid}, chronex {daemon.chronex}"
+    counts = ", ".join(f"{count} {situation.value}" for situation, count in summary.counts.items() if count)
+    yield f"jobs       {summary.jobs}" + (f": {counts}" if counts else "")
+    yield f"now        {summary.running} running, {summary.queued} queued, {summary.dead_letters} dead letters"
+    for row in found.running[:MOST_LISTED]:
+        since = "" if row.running_since_ms is None else f" for {length(max(0, now_ms - row.running_since_ms))}"
+        yield f"  running  {row.job.id}{since}"
+    for row in found.retrying[:MOST_LISTED]:
+        if (retry := row.retry) is not None:
+            when = upcoming(retry.at_ms, now_ms, zone)
+            yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({retry.reason})"
+    for row in found.failing[:MOST_LISTED]:
+        yield f"  failing  {row.job.id}: {row.job.counters.failures_in_a_row} in a row: {_reason(row)}"
+    for job in found.late[:MOST_LISTED]:
+        yield f"  late     {job.id}: nothing completed since {moment(job.late_ms or 0, now_ms, zone)} was due"
+    for row in found.upcoming[:5]:
+        if row.next is not None:
+            yield f"  next     {row.job.id}: {upcoming(row.next.due_ms, now_ms, zone)}"
+    if found.card is not None:
+        yield f"outage     {_card_text(found.card, now_ms, zone)}"
+    space = store.space()
+    yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its room"
+
+
+def _card_text(card: Card, now_ms: int, zone: Zone) -> str:
+    begin, end = card.outage.from_ms or 0, card.outage.until_ms or now_ms
+    span = f"{moment(begin, now_ms, zone)} to {moment(end, now_ms, zone)}"
+    many = f"{card.occurrences} occurrence{'s' if card.occurrences != 1 else ''}"
+    return f"{_CARD_WORDS[card.outage.kind]} {span}: {many}, {card.run} run, {card.skipped} skipped"

@@ -1,0 +1,122 @@
+"""Tells people: hands each notice to the `notify` command of its job, at least once, within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from chronex.daemon.chores import Chore
+from chronex.engine import notices
+from chronex.engine.clock import Clock
+from chronex.engine.indexes import key_of
+from chronex.engine.journal import append
+from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.ports import ReadTransaction, Store, Transaction
+from chronex.model.ids import occurrence_id
+from chronex.model.records import Event, Job, Notice
+from chronex.run.environment import instant_text
+from chronex.run.surroundings import Surroundings
+from chronex.run.telling import tell_command
+
+EVERY_S = 2.0
+LATE_EVERY_MS = 30_000
+AT_ONCE = 4
+LONGEST_S = 20.0
+# After these pauses the command is tried again; then the notice is given up and the journal says so.
+PAUSES_MS = (10_000, 60_000, 300_000, 1_800_000)
+_JOBS_AT_ONCE = 1_000
+
+
+class Notifier:
+    """Looks for late jobs now and then, and sends what waits."""
+
+    def __init__(self, store: Store, surroundings: Surroundings) -> None:
+        self._store, self._surroundings = store, surroundings
+        self._clock: Clock = surroundings.clock
+        self._next_look_ms = 0
+
+    def chore(self) -> Chore:
+        return Chore("notify", EVERY_S, self.do)
+
+    async def do(self) -> None:
+        if self._clock.monotonic_ms() >= self._next_look_ms:
+            self._next_look_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
+            await asyncio.to_thread(self.look_for_late)
+        now_ms = self._clock.wall_ms()
+        found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms))
+        await asyncio.gather(*(self._send(notice, job) for notice, job in found))
+
+    def look_for_late(self) -> None:
+        """Every job with an expectation, a page of jobs per snapshot; only one that is late costs a write."""
+        after: str | None = None
+        now_ms = self._clock.wall_ms()
+        while True:
+
+            def look(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], str | None]:
+                reading = Reading(tx)
+                jobs = reading.jobs(after, _JOBS_AT_ONCE)
+                late = [job.id for job in jobs if notices.overdue(reading, job, now_ms) is not None]
+                return late, jobs[-1].id if jobs else None
+
+            late, after = self._store.view(look)
+            for name in late:
+                self._store.update(lambda tx, name=name: notices.note_late(Ledger(tx, now_ms), name))  # type: ignore[misc]
+            if after is None:
+                return
+
+    def _due(self, reading: Reading, now_ms: int) -> list[tuple[Notice, Job | None]]:
+        return [(notice, reading.job(notice.job)) for notice in notices.waiting(reading, now_ms, AT_ONCE)]
+
+    async def _send(self, notice: Notice, job: Job | None) -> None:
+        if job is None or job.notify is None:
+            await self._settle(notice, "the job has no notify command any more")
+            return
+        report = report_of(notice)
+        variables = {
+            "CHRONEX_NOTICE": notice.kind,
+            "CHRONEX_JOB": notice.job,
+            "CHRONEX_OCCURRENCE": report["occurrence"] or "",
+            "CHRONEX_SCHEDULED_TIME": report["nominal"] or "",
+            **self._surroundings.environment,
+        }
+        told = msgspec.json.encode(report) + b"\n"
+        problem = await tell_command(job.notify.run, told, variables, self._surroundings, LONGEST_S)
+        await self._settle(notice, problem)
+
+    async def _settle(self, notice: Notice, problem: str) -> None:
+        """Sent: gone. Not sent: later again, or never, and then the journal knows."""
+        now_ms = self._clock.wall_ms()
+
+        def write(tx: Transaction) -> None:
+            ledger = Ledger(tx, now_ms)
+            if ledger.get(key_of(notice), Notice) is None:
+                return
+            if problem and notice.tries < len(PAUSES_MS):
+                again = replace(notice, tries=notice.tries + 1, next_ms=now_ms + PAUSES_MS[notice.tries])
+                ledger.put(again)
+                return
+            ledger.delete(key_of(notice))
+            name = "NotificationFailed" if problem else "NotificationSent"
+            data = {"kind": notice.kind, "tries": notice.tries + 1}
+            append(tx, Event(name=name, at_ms=now_ms, job=notice.job, nominal_ms=notice.nominal_ms, reason=problem,
+                             data=data))  # fmt: skip
+
+        await self._store.update_async(write)
+
+
+def report_of(notice: Notice) -> dict[str, Any]:
+    """What the command reads on its standard input, as JSON (docs/operating.md)."""
+    nominal = notice.nominal_ms
+    return {
+        "kind": notice.kind,
+        "job": notice.job,
+        "at": instant_text(notice.at_ms),
+        "nominal": None if nominal is None else instant_text(nominal),
+        "occurrence": None if nominal is None else occurrence_id(notice.job, nominal),
+        "reason": notice.reason,
+        "failures_in_a_row": notice.failures,
+        "try": notice.tries + 1,
+    }

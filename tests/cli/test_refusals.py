@@ -1,0 +1,163 @@
+"""What is not there, or not ours: one sentence and a hint, exit 1 or 2, and nothing is changed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.cli import main
+from chronex.engine import keys
+from chronex.engine.clock import wall_ms
+from chronex.engine.ports import Transaction
+from chronex.engine.records import decode, encode
+from chronex.engine.update import apply_jobs
+from chronex.model.records import Job, StoreMeta, Task
+from chronex_store import LmdbStore, places
+
+Capture = pytest.CaptureFixture[str]
+
+# Commands that name something no store of these tests has.
+UNKNOWN = [
+    "trigger ghost",
+    "pause ghost",
+    "resume ghost",
+    "cancel occ_12345678",
+    "cancel run_12345678",
+    "cancel ghost@2027-01-01T00:00:00Z",
+    "cancel a@2027-01-01T00:00:00Z",
+    "cancel a@noon",
+    "cancel nonsense",
+    "replay occ_12345678 --reason x",
+    "replay --job ghost --reason x --yes",
+    "replay --job a --from soon --reason x --yes",
+    "replay --reason x",
+    "dlq list --job ghost",
+    "dlq show run_12345678",
+    "dlq replay run_12345678",
+    "dlq drop run_12345678",
+    "dlq drop",
+    "state get n --job ghost",
+    "state set n 1 --job ghost",
+    "state get n --job a --task ghost",
+    "show ghost --versions",
+    "apply --rollback ghost 1",
+    "apply --rollback a 9",
+    "apply nowhere.toml",
+    "trigger a --param x",
+    "trigger a --ttl 1h",
+    "pause a --for soon",
+    "pause a --for 0s",
+]
+# One of each kind that opens a store.
+OPENING = [
+    "trigger a",
+    "pause a",
+    "cancel occ_12345678",
+    "replay occ_12345678 --reason x",
+    "dlq list",
+    "state list --job a",
+    "show a --versions",
+    "apply --rollback a 1",
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CHRONEX_JOB", "CHRONEX_TASK", "CHRONEX_ATTEMPT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "store"
+    with LmdbStore.open(path) as opened:
+        apply_jobs(opened, [Job(id="a", schedule="0 0 1 1 *", tasks=(Task(name="main", run=("true",)),))], wall_ms())
+    return path
+
+
+def refusal(typed: str, store: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> str:
+    monkeypatch.setattr(sys, "argv", ["chronex", *typed.split(), "--store", str(store)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr()
+    assert left.value.code in (1, 2), said
+    assert said.out == "", "what went wrong is not output"
+    assert re.fullmatch(r"[^\n]+\n", said.err), said.err
+    assert re.search(r"[;:(]", said.err), f"no hint in {said.err!r}"
+    return said.err
+
+
+@pytest.mark.parametrize("typed", UNKNOWN)
+def test_what_is_unknown(typed: str, store: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    before = (store / "data.mdb").read_bytes()
+    refusal(typed, store, monkeypatch, capsys)
+    assert (store / "data.mdb").read_bytes() == before
+
+
+@contextmanager
+def missing(path: Path) -> Iterator[str]:
+    shutil.rmtree(path)
+    yield "no store at"
+    assert not path.exists()
+
+
+@contextmanager
+def newer(path: Path) -> Iterator[str]:
+    with LmdbStore.open(path) as opened:
+
+        def write(tx: Transaction) -> None:
+            raw = tx.get(keys.STORE_META)
+            assert raw is not None
+            meta = decode(keys.STORE_META, raw)
+            assert isinstance(meta, StoreMeta)
+            tx.put(keys.STORE_META, encode(keys.STORE_META, replace(meta, format=99)))
+
+        opened.update(write)
+    yield "newer"
+
+
+@contextmanager
+def foreign(path: Path) -> Iterator[str]:
+    (path / "data.mdb").write_bytes(b"not a database, but long enough to look at\n" * 500)
+    yield "Chronex store"
+
+
+@contextmanager
+def open_to_all(path: Path) -> Iterator[str]:
+    path.chmod(0o755)
+    yield "chmod 700"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[str]:
+    """Another process restores it, and takes its time."""
+    descriptor = os.open(path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    yield "being made or restored by another process; try again"
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("trouble", [missing, newer, foreign, open_to_all, locked])
+@pytest.mark.parametrize("typed", OPENING)
+def test_a_store_that_cannot_be_used(
+    typed: str,
+    trouble: Callable[[Path], AbstractContextManager[str]],
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    monkeypatch.setattr(places, "_LOCK_TRIES", 2)
+    with trouble(store) as says:
+        assert says in refusal(typed, store, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("typed", [one for one in OPENING if one != "dlq list"])
+def test_an_empty_store(typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    LmdbStore.open(tmp_path / "empty").close()
+    refusal(typed, tmp_path / "empty", monkeypatch, capsys)

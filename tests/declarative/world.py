@@ -1,0 +1,176 @@
+"""A host with a clock that tests move, and a store that several schedulers see one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from msgspec.structs import replace
+
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex.declarative import Scheduler, SchedulerEvent
+from chronex.declarative.registrations import Callback, Registration
+from chronex.engine import journal
+from chronex.engine.ledger import Ledger
+from chronex.engine.ports import T, UpdateFn
+from chronex.model.records import Event, ProcessIdentity
+from chronex_store import MemoryStore
+from tests.verify.assertion import assert_verified
+
+MINUTE = timedelta(minutes=1)
+FIVE_MINUTES = timedelta(minutes=5)
+
+
+class HandClock:
+    """All three hands move together: nothing sleeps, nobody sets the clock."""
+
+    def __init__(self, moment: datetime) -> None:
+        self.set(moment)
+
+    def set(self, moment: datetime) -> None:
+        self.moment = moment
+
+    def wall_ms(self) -> int:
+        return round(self.moment.timestamp() * 1000)
+
+    monotonic_ms = boottime_ms = wall_ms
+
+
+class LoopStore(MemoryStore):
+    """A memory store whose waiters live on the event loop: no thread, no real time, and one can see who waits."""
+
+    def __init__(self, clock: HandClock) -> None:
+        super().__init__(clock)
+        self._waiting: set[asyncio.Future[None]] = set()
+        self.fail_next: Exception | None = None
+
+    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+        if self.fail_next is not None:
+            problem, self.fail_next = self.fail_next, None
+            raise problem
+        result = super().update(fn, essential=essential)
+        self.wake()
+        return result
+
+    def wake(self) -> None:
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def wait_async(self, since: int, timeout: float) -> int:
+        if self.wait(-1, 0) == since:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiting.discard(waiter)
+        return self.wait(-1, 0)
+
+    @property
+    def is_idle(self) -> bool:
+        return all(not waiter.done() for waiter in self._waiting)
+
+
+class World:
+    """`await world.at("10:10")` moves the clock there, minute by minute, and lets everything happen that is due."""
+
+    def __init__(self, start: str = "2027-01-04T10:00:30", zone: str = "UTC") -> None:
+        self.zone = ZoneInfo(zone)
+        self.clock = HandClock(datetime.fromisoformat(start).replace(tzinfo=self.zone))
+        self.store = LoopStore(self.clock)
+        self.told: list[SchedulerEvent] = []
+        self.runs: list[tuple[str, str]] = []  # (task, wall time of its start)
+
+    def scheduler(self) -> Scheduler:
+        return Scheduler(self.store, on_event=self.told.append, clock=self.clock, timezone=str(self.zone))
+
+    def task(
+        self, name: str, cron: str = "*/10 * * * *", delay: timedelta = FIVE_MINUTES, does: Callback | None = None
+    ) -> Registration:
+        """A registration that notes its runs; steps are written out, because POSIX has none."""
+
+        async def callback() -> None:
+            self.runs.append((name, self.now))
+            if does is not None:
+                await does()
+
+        return name, stepless(cron), callback, delay
+
+    @property
+    def now(self) -> str:
+        return self.clock.moment.strftime("%H:%M")
+
+    async def at(self, time: str) -> None:
+        """On to that time (of this day or, with a date, of that), minute by minute."""
+        end = self._moment(time)
+        while self.clock.moment.timestamp() < end.timestamp():
+            now = self.clock.wall_ms() // 1000
+            following = min(now - now % 60 + 60, int(end.timestamp()))
+            self.clock.set(datetime.fromtimestamp(following, self.zone))
+            await self.settle()
+
+    def sleep_until(self, time: str) -> None:
+        """The clock goes on while nothing runs."""
+        self.clock.set(self._moment(time))
+
+    def _moment(self, time: str) -> datetime:
+        text = time if "T" in time else f"{self.clock.moment.date()}T{time}"
+        return datetime.fromisoformat(text).replace(tzinfo=self.zone)
+
+    async def settle(self) -> None:
+        """Wake whoever waits for the store, and let the loop run until all wait again."""
+        self.store.wake()
+        for _ in range(40):
+            await asyncio.sleep(0)
+
+    # what came of it
+    def events(self) -> list[str]:
+        return [event.name for event in self.told]
+
+    def journal(self) -> list[Event]:
+        return [event for _, event in self.store.view(lambda tx: journal.tail(tx, limit=1_000_000))]
+
+    def verify(self) -> None:
+        assert_verified(self.store)
+
+
+async def crash(scheduler: Scheduler) -> None:
+    """The process dies: no word in the journal, no callback goes on."""
+    engine = scheduler._engine
+    assert isinstance(engine, EmbeddedEngine)
+    assert engine._work is not None
+    assert engine._daemon is not None
+    work = [engine._work, *engine._daemon.attempts._work]
+    if scheduler._announcer is not None:
+        work.append(scheduler._announcer._following)
+    for task in work:
+        task.cancel()
+    await asyncio.wait(work)
+    gone = replace(engine._daemon.node, process=ProcessIdentity(2**31, "another boot", 1))
+    engine.store.update(lambda tx: Ledger(tx, 0).put(gone))
+
+
+def stepless(cron: str) -> str:
+    """`*/10` as POSIX writes it."""
+    fields = cron.split(" ")
+    if fields[0].startswith("*/"):
+        fields[0] = ",".join(str(n) for n in range(0, 60, int(fields[0][2:])))
+    return " ".join(fields)
+
+
+def failing(times: int, then: Callable[[], None] | None = None) -> Callback:
+    """Raises that many times, then succeeds."""
+    left = times
+
+    async def callback() -> None:
+        nonlocal left
+        if left > 0:
+            left -= 1
+            raise RuntimeError("not yet")
+        if then is not None:
+            then()
+
+    return callback

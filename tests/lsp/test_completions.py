@@ -1,0 +1,62 @@
+"""What is offered where: the cursor stands at ¦, and the rest of the file may be half typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.cli.lsp import job_file_keys
+from chronex.lint.document import open_document
+from chronex.lsp.completions import completions_at
+
+KEYS = job_file_keys()
+
+
+def offered(path: str, marked: str) -> dict[str, str]:
+    """Each label with the text that would stand there once it is taken."""
+    offset = marked.index("¦")
+    text = marked.replace("¦", "")
+    kind = {"x.yaml": "k8s", "x.py": "python"}.get(path)
+    items = completions_at(open_document(path, text, kind), offset, KEYS)
+    return {item.label: text[: item.start] + item.label + text[item.end :] for item in items}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "some", "never"),
+    [
+        ("chronex.toml", '[jobs.a]\nschedule = "¦', {"@daily", "*/15", "TZ=", "@every 30m"}, {"MON"}),
+        ("chronex.toml", '[jobs.a]\nschedule = "0 ¦', {"9-17", "*/2"}, {"@daily", "MON"}),
+        ("chronex.toml", '[jobs.a]\nschedule = "TZ=UTC 0 9 * * M¦"', {"MON-FRI", "SUN"}, {"JAN", "@daily"}),
+        ("chronex.toml", '[jobs.a]\nschedule = "0 9 * * * {j¦', {"jitter:", "max:"}, {"MON"}),
+        ("chronex.toml", '[jobs.a]\nschedule = "0 9 * * * {max:3, ¦}"', {"tag:", "until:"}, {"MON"}),
+        ("chronex.toml", '[jobs.a]\nschedule = "TZ=Eur¦', {"Europe/Berlin"}, {"MON"}),
+        ("chronex.toml", '[jobs.a]\ntimezone = "¦', {"Asia/Tokyo"}, {"schedule"}),
+        ("chronex.toml", "[jobs.a]\nsch¦", {"schedule", "overlap", "retry"}, {"max_concurrent_jobs"}),
+        ("chronex.toml", "[scheduler]\n¦", {"timezone", "metrics"}, {"schedule"}),
+        ("chronex.toml", "[[jobs.a.tasks]]\n¦", {"name", "run", "idempotency_key"}, {"schedule"}),
+        ("chronex.toml", "¦", {"scheduler", "defaults", "jobs"}, {"schedule"}),
+        ("crontab", "¦", {"@reboot", "*/5"}, {"TZ=", "@every 30m"}),
+        ("crontab", "0 4 * ¦", {"JAN", "*"}, {"MON", "@daily"}),
+        ("crontab", "0 4 * * 1 /usr/bin/¦", set(), {"*", "MON"}),
+        ("crontab", "CRON_TZ=¦", {"Europe/Berlin"}, {"*/5"}),
+        ("crontab", "# a comment ¦", set(), {"*/5"}),
+        (".github/workflows/a.yml", "on:\n  schedule:\n    - cron: '¦", {"*/15"}, {"@daily", "TZ="}),
+        (".github/workflows/a.yml", "on:\n  schedule:\n    - timezone: Am¦", {"America/New_York"}, {"*"}),
+        ("x.yaml", 'kind: CronJob\nspec:\n  schedule: "¦', {"@daily", "*/15"}, {"@reboot", "TZ="}),
+        ("x.yaml", "kind: CronJob\nspec:\n  timeZone: ¦", {"Etc/UTC"}, {"*"}),
+        ("x.timer", "[Timer]\nOnCalendar=¦", {"daily", "weekly"}, {"@daily"}),
+        ("triggers.json", '{"id": "a", "expression": "¦', {"@hourly"}, {"@reboot"}),
+        ("x.py", "import chronex\nchronex.parse('¦", {"@hourly", "TZ="}, {"@reboot"}),
+        ("notes.txt", "schedule = ¦", set(), {"*"}),
+    ],
+)
+def test_completions(path: str, text: str, some: set[str], never: set[str]) -> None:
+    found = set(offered(path, text))
+    assert some <= found
+    assert not never & found
+    assert bool(found) == bool(some)
+
+
+def test_what_is_taken_replaces_what_was_typed() -> None:
+    assert offered("chronex.toml", "[jobs.a]\n  sch¦")["schedule"] == "[jobs.a]\n  schedule"
+    assert offered("crontab", "0 4 * * mo¦")["MON-FRI"] == "0 4 * * MON-FRI"
+    assert offered("chronex.toml", 'timezone = "Europe/Ber¦"')["Europe/Berlin"] == 'timezone = "Europe/Berlin"'
