@@ -43,8 +43,8 @@ bench: setup  ## speed beside the peers, as ratios of one run
 
 binary: setup  ## build dist/chronex (one file) and dist/chronex-dir (starts faster), and try both
 	@$(BIN)/pyinstaller --noconfirm --clean --log-level ERROR --distpath dist --workpath build packaging/chronex.spec
-	@CHRONEX_BINARY=dist/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli
-	@CHRONEX_BINARY=dist/chronex-dir/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli
+	@CHRONEX_BINARY=dist/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli tests/lsp
+	@CHRONEX_BINARY=dist/chronex-dir/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli tests/lsp
 	@$(BIN)/python packaging/figures.py
 
 screenshots: setup  ## take the pictures of the README anew

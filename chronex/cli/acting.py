@@ -34,9 +34,9 @@ class Desk:
     def has_daemon(self) -> bool:
         return is_daemon_alive(self.path)
 
-    def act(self, fn: Callable[[Ledger], T]) -> T:
-        """One act, in one transaction, at the store's time."""
-        return self.store.update(lambda tx: fn(Ledger(tx, self.store.now())))
+    def act(self, fn: Callable[[Ledger], T], *, essential: bool = False) -> T:
+        """One act in one transaction, at the store's time; what ends work is `essential`: it needs no free disk."""
+        return self.store.update(lambda tx: fn(Ledger(tx, self.store.now())), essential=essential)
 
     def look(self, fn: Callable[[Reading], T]) -> T:
         return self.store.view(lambda tx: fn(Reading(tx)))

@@ -116,7 +116,7 @@ def run_cancel(named: str, reason: str, wait: bool, store: str | None, form: str
     """0: it is over, or its daemon was asked to stop it; 1: it had ended already."""
 
     def work(desk: Desk) -> int:
-        done = desk.act(lambda ledger: cancel(ledger, named, desk.asker, reason))
+        done = desk.act(lambda ledger: cancel(ledger, named, desk.asker, reason), essential=True)
         found = done.occurrence
         if wait and not done.is_over and desk.has_daemon:
             found = follow(desk, found, to_the_end=True)

@@ -58,7 +58,9 @@ def run_drop(named: list[str], job: str | None, reason: str, yes: bool, store: s
         runs = desk.look(lambda reading: _chosen(reading, named, job))
         if not _agreed("drop", named, runs, yes, form):
             return 1
-        done = desk.act(lambda ledger: [drop_dead_letter(ledger, run, desk.asker, reason) for run in runs])
+        done = desk.act(
+            lambda ledger: [drop_dead_letter(ledger, run, desk.asker, reason) for run in runs], essential=True
+        )
         show(form, [_row(run) for run in done], *(f"dropped    {run.job}/{run.task}  {run.id}" for run in done))
         return 0
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.terminal import inert
+from chronex.cli.terminal import err, inert
 from chronex.expr.diagnostics import ERROR
 from chronex.lint.discovery import find_files
-from chronex.lint.document import ARGUMENTS, Document, kind_by_name, open_document
+from chronex.lint.document import ARGUMENTS, KINDS, Document, kind_by_name, open_document
 from chronex.lint.findings import UNREADABLE, Finding
 
 _MOST_BYTES = 8 * 1024 * 1024
@@ -72,10 +72,13 @@ def _refuse_missing(target: str) -> None:
 
 
 def _given(path: Path, kind: str | None) -> Iterator[Source]:
-    """A file that the user names is read even where its name says nothing; then it has nothing to find."""
+    """A file that the user names is read whatever .gitignore says of it."""
     source = _read(path, kind, look_inside=False)
-    if source is not None:
-        yield source
+    if source is None:
+        return
+    if isinstance(source, Document) and source.kind is None and kind_by_name(str(path)) is None:
+        err(f"chronex: {inert(str(path))} has no name that lint knows; --as {{{','.join(KINDS)}}} says what it is")
+    yield source
 
 
 def _read(path: Path, kind: str | None, *, look_inside: bool = True) -> Source | None:

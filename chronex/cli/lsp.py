@@ -35,14 +35,16 @@ def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
 
 
 def job_file_keys() -> dict[str, Sequence[str]]:
+    """The keys of each table of a job file, by the name under which it is written."""
     from chronex.engine.jobfile.jobs import DEFAULTS, JOB, TASK
+    from chronex.engine.jobfile.policies import DST, RECOVERY, RETRY
+    from chronex.engine.jobfile.properties import PROPERTY
     from chronex.engine.jobfile.reader import TOP_LEVEL
-    from chronex.engine.jobfile.settings import SCHEDULER
+    from chronex.engine.jobfile.settings import HISTORY, LOGS, SCHEDULER
+    from chronex.engine.jobfile.spreads import SPREAD
 
-    return {
-        "top": tuple(TOP_LEVEL),
-        "scheduler": tuple(SCHEDULER),
-        "defaults": tuple(DEFAULTS),
-        "job": tuple(JOB),
-        "task": tuple(TASK),
-    }
+    tables = {
+        "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
+        "recovery": RECOVERY, "dst": DST, "spread": SPREAD, "history": HISTORY, "logs": LOGS, "property": PROPERTY,
+    }  # fmt: skip
+    return {name: tuple(keys) for name, keys in tables.items()}

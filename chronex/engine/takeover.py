@@ -11,7 +11,7 @@ from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel
 from chronex.engine.progress import Progress
 from chronex.model.policies import CrashPolicy
-from chronex.model.records import Attempt, Event, ProcessIdentity
+from chronex.model.records import Attempt, Event, Occurrence, ProcessIdentity
 from chronex.model.states import AttemptState
 
 # Past its deadline an occurrence has this long to be ended by its owner before it is given up.
@@ -26,6 +26,10 @@ def take_over(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) 
     the caller to watch. One that is gone, or was never seen to start, has crashed.
     """
     dead = _dead_nodes(ledger, progress, node, is_alive)
+    # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
+    for occurrence in ledger.active():
+        if _is_stale(ledger, occurrence, is_alive):
+            progress.reap(occurrence)
     adopted: list[Attempt] = []
     for attempt in ledger.active_attempts():
         if attempt.owner == node:
@@ -33,12 +37,18 @@ def take_over(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) 
         elif attempt.owner in dead:
             if attempt.process is not None and is_alive(attempt.process):
                 adopted.append(_adopt(ledger, progress, attempt, node))
+                _cancel_overdue(ledger, progress, adopted[-1])
             else:
                 _crash(ledger, progress, attempt)
-    for occurrence in ledger.active():
-        if occurrence.deadline_ms is not None and ledger.now_ms > occurrence.deadline_ms + STALE_AFTER_MS:
-            progress.reap(occurrence)
     return adopted
+
+
+def _is_stale(ledger: Ledger, occurrence: Occurrence, is_alive: IsAlive) -> bool:
+    """Past its deadline and its grace, and nothing of it lives: what lives is canceled, and ends before the next."""
+    if occurrence.deadline_ms is None or ledger.now_ms <= occurrence.deadline_ms + STALE_AFTER_MS:
+        return False
+    running = (a for a in ledger.attempts(occurrence.job, occurrence.nominal_ms) if a.state is AttemptState.RUNNING)
+    return not any(attempt.process is not None and is_alive(attempt.process) for attempt in running)
 
 
 def _dead_nodes(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) -> set[str]:

@@ -15,7 +15,7 @@ from chronex.lint.document import Document
 from chronex.timing.zones import zone_names
 
 KEYWORD, VALUE, PROPERTY = "keyword", "value", "property"
-Keys = Mapping[str, Sequence[str]]  # by table: scheduler, defaults, job, task
+Keys = Mapping[str, Sequence[str]]  # by table: top, scheduler, job, tasks, retry, …
 
 _ZONE_KEY = re.compile(
     r"""(?:(?:timezone|timeZone)["']?[ \t]*[:=][ \t]*["']?|(?:CRON_TZ|TZ)[ \t]*=[ \t]*["']?)([A-Za-z0-9_+/-]*)$"""
@@ -30,8 +30,10 @@ _EXPRESSION_STARTS = {
     "cron.d": re.compile(r"^[ \t]*([^#=]*)$"),
     "systemd": re.compile(r"^[ \t]*OnCalendar[ \t]*=[ \t]*(.*)$"),
 }
+_LONGEST_LEFT = 2_000  # nobody types further to the right, and some patterns look back from every character
 _OPTIONS = re.compile(r"[{<](?:[^{}<>]*,)?[ \t]*([a-z]*)$")
-_HEADER = re.compile(r"^[ \t]*\[(\[?)[ \t]*([^\]\n]+?)[ \t]*\]", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*([^\]\n]+?)[ \t]*\]", re.MULTILINE)
+_INLINE = re.compile(r"\b([a-z_]+)[ \t]*=[ \t]*\{(?:[^{}\"']|\"[^\"]*\"|'[^']*')*?([A-Za-z_]*)$")
 _KEY_START = re.compile(r"^[ \t]*([A-Za-z_]*)$")
 _WITH_OWN_OPTIONS = ("chronex", "trigger", "python")
 _FIELDS = (
@@ -57,7 +59,7 @@ class Completion(NamedTuple):
 
 def completions_at(document: Document, offset: int, keys: Keys) -> list[Completion]:
     line_start = document.text.rfind("\n", 0, offset) + 1
-    left = document.text[line_start:offset]
+    left = document.text[max(line_start, offset - _LONGEST_LEFT) : offset]
     if document.kind is None:
         return []
     if (zone := _ZONE_KEY.search(left)) is not None:
@@ -66,6 +68,9 @@ def completions_at(document: Document, offset: int, keys: Keys) -> list[Completi
     inside = starts.search(left) if starts is not None else None
     if inside is not None:
         return list(_in_expression(inside[1], offset, document.kind))
+    if document.kind == "chronex" and (table := _INLINE.search(left)) is not None:
+        names = keys.get(table[1], ())
+        return _items(((name, "", PROPERTY) for name in names), offset - len(table[2]), offset)
     if document.kind == "chronex" and (key := _KEY_START.match(left)) is not None:
         names = keys.get(_table_at(document.text, line_start), ())
         return _items(((name, "", PROPERTY) for name in names), offset - len(key[1]), offset)
@@ -80,11 +85,8 @@ def _table_at(text: str, offset: int) -> str:
     """The table whose keys stand here, by the last header above."""
     table = "top"
     for header in _HEADER.finditer(text, 0, offset):
-        parts = [part.strip(" \t\"'") for part in header[2].split(".")]
-        if header[1]:
-            table = "task" if len(parts) == 3 and parts[2] == "tasks" else ""
-        else:
-            table = "job" if parts[0] == "jobs" and len(parts) == 2 else parts[0] if len(parts) == 1 else ""
+        parts = [part.strip(" \t\"'") for part in header[1].split(".")]
+        table = "job" if len(parts) == 2 and parts[0] == "jobs" else parts[-1]
     return table
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from chronex.model.ids import attempt_id, occurrence_id, run_id
 from chronex.model.policies import (
@@ -38,6 +39,7 @@ class Call(Struct, frozen=True, gc=False):
 Work = Command | Call
 # One object, because what is left out of a stored record is what is the default itself.
 ONLY_ZERO = (0,)
+RETRIES_ON_FAILURE = 3
 
 
 class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -134,7 +136,11 @@ class Job(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
         return self.paused_until_ms is None or ms < self.paused_until_ms
 
     def retry_for(self, task: Task) -> RetryPolicy:
-        return task.retry if task.retry is not None else self.retry
+        """Its own policy, else the job's; three retries where `retry_on_failure` meets a policy without any."""
+        policy = task.retry if task.retry is not None else self.retry
+        if policy.max == 0 and self.failure_for(task) is FailureStrategy.RETRY_ON_FAILURE:
+            return replace(policy, max=RETRIES_ON_FAILURE)
+        return policy
 
     def failure_for(self, task: Task) -> FailureStrategy:
         return task.on_failure if task.on_failure is not None else self.failure

@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.conftest import Chronex
 
+pytestmark = pytest.mark.binary
+
 NOW = ("--now", "2027-01-01", "--tz", "UTC")
 SCHEMA = Path(__file__).parent.parent / "lint" / "sarif-2.1.0.schema.json"
 BAD_JOB = '[jobs.a]\nschedule = "0 9 * * MNO"\nrun = "x"\noverlab = "skip"\n'
@@ -178,9 +180,13 @@ def test_a_file_that_cannot_be_read_is_a_finding_and_exit_2(chronex: Chronex, fo
     assert done.out.endswith("b.crontab:2:1: W140 byte 0xff is not UTF-8; save the file as UTF-8\n")
 
 
-def test_files_of_no_known_kind_are_silent(chronex: Chronex, folder: Path) -> None:
+def test_a_file_of_no_known_kind_has_no_findings_but_a_word_on_how_to_name_its_kind(
+    chronex: Chronex, folder: Path
+) -> None:
     done = chronex("lint", str(folder / "notes.txt"), *NOW)
     assert (done.out, done.code) == ("", 0)
+    assert "notes.txt has no name that lint knows; --as {chronex,crontab," in done.err
+    assert chronex("lint", str(folder / "notes.txt"), "--as", "crontab", *NOW).code == 1
 
 
 # -- forms ------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from chronex.engine.retries import retry_at
-from chronex.model.policies import RetryPolicy
+from chronex.model.policies import FailureStrategy, RetryPolicy
+from chronex.model.records import Job, Task
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,19 @@ def test_jitter_stays_within_its_share() -> None:
     pauses = [retry_at(policy, 1, 0, chance) for _ in range(500)]
     assert all(pause is not None and 9_000 <= pause <= 11_000 for pause in pauses)
     assert len(set(pauses)) > 400
+
+
+RETRYING = FailureStrategy.RETRY_ON_FAILURE
+WHICH = [
+    ("the job's", Job(id="j", schedule="@daily", retry=RetryPolicy(max=2)), Task(name="t"), 2),
+    ("its own", Job(id="j", schedule="@daily", retry=RetryPolicy(max=2)), Task(name="t", retry=RetryPolicy(max=5)), 5),
+    ("none", Job(id="j", schedule="@daily"), Task(name="t"), 0),
+    ("none, to be retried", Job(id="j", schedule="@daily", failure=RETRYING), Task(name="t"), 3),
+    ("none, this one to be retried", Job(id="j", schedule="@daily"), Task(name="t", on_failure=RETRYING), 3),
+    ("its own, to be retried", Job(id="j", schedule="@daily", failure=RETRYING), Task(name="t", retry=RetryPolicy(max=1)), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("job", "task", "most"), [case[1:] for case in WHICH], ids=[case[0] for case in WHICH])
+def test_which_policy_holds(job: Job, task: Task, most: int) -> None:
+    assert job.retry_for(task).max == most

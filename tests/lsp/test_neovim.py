@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import program
 from tests.lint.golden import NOW, ZONE
 
 ROOT = Path(__file__).parent.parent.parent
@@ -18,28 +18,21 @@ PROBE = Path(__file__).parent / "probe.lua"
 TEXT = (
     '[jobs.nightly]\nschedule = "17 4 * * MNO"\nrun = "x" # 😀\n\n[jobs.hourly]\nschedule = "7 * * * *"\nrun = "x"\n'
 )
-AS_MODULE = [sys.executable, "-m", "chronex"]
-# The release's build sets this; a binary that is built must serve editors too.
-BINARY = os.environ.get("CHRONEX_BINARY")
 
-pytestmark = pytest.mark.skipif(shutil.which("nvim") is None, reason="nvim is not installed")
+pytestmark = [
+    pytest.mark.binary,
+    pytest.mark.skipif(shutil.which("nvim") is None, reason="nvim is not installed"),
+]
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(AS_MODULE, id="module"),
-        pytest.param([BINARY or ""], id="binary", marks=pytest.mark.skipif(not BINARY, reason="no CHRONEX_BINARY")),
-    ],
-)
-def test_neovim_gets_findings_hover_hints_and_applies_a_fix(program: list[str], tmp_path: Path) -> None:
+def test_neovim_gets_findings_hover_hints_and_applies_a_fix(tmp_path: Path) -> None:
     job_file, result = tmp_path / "chronex.toml", tmp_path / "result.json"
     job_file.write_text(TEXT)
     environment = {
         **os.environ,
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'store'}",
         "XDG_STATE_HOME": str(tmp_path),
-        "CHRONEX_LSP": json.dumps([*program, "lsp", "--tz", ZONE, "--now", NOW]),
+        "CHRONEX_LSP": json.dumps([*program(), "lsp", "--tz", ZONE, "--now", NOW]),
         "CHRONEX_FILE": str(job_file),
         "CHRONEX_RESULT": str(result),
     }

@@ -74,7 +74,8 @@ def plan_steps(reading: Reading, wanted: Iterable[Job], now_ms: int, way: Way) -
 
 def _step(reading: Reading, old: Job | None, new: Job, now_ms: int, way: Way) -> Step:
     if old is None:
-        return Step(Change.NEW, None, _new(reading, new, now_ms))
+        job = _new(reading, new, now_ms)
+        return Step(Change.NEW, None, job, revived=_revived(reading, job, now_ms))
     if new.written and old.written == new.written:
         new = replace(new, schedule=old.schedule)  # `@once +20m` counts from when it was first applied
     if definition(old) == definition(new):
@@ -83,7 +84,9 @@ def _step(reading: Reading, old: Job | None, new: Job, now_ms: int, way: Way) ->
     job = replace(new, **kept, version=last_version(reading, old.id, old.version) + 1, updated_ms=now_ms)
     is_moved = has_other_instants(old, job)
     if way.policy is Policy.GRACEFUL and old.enabled:
-        return _graceful(old, job, now_ms) if is_moved else _looked(Step(Change.OVERRIDDEN, old, job), now_ms)
+        return (
+            _graceful(reading, old, job, now_ms) if is_moved else _looked(Step(Change.OVERRIDDEN, old, job), now_ms)
+        )
     return _at_once(reading, old, job, now_ms, way, is_moved=is_moved)
 
 
@@ -118,8 +121,8 @@ def _at_once(reading: Reading, old: Job, job: Job, now_ms: int, way: Way, *, is_
             continue
         waits = _under(job, one, is_moved=is_moved)
         (withdrawn if waits is None else rewritten).append(waits or one)
-    revived = [one for one in newest if _is_revived(job, one, now_ms)] if is_moved else []
-    step = Step(Change.OVERRIDDEN, old, job, tuple(rewritten), tuple(withdrawn), (), tuple(revived), passed)
+    revived = _revived(reading, job, now_ms) if is_moved else ()
+    step = Step(Change.OVERRIDDEN, old, job, tuple(rewritten), tuple(withdrawn), (), revived, passed)
     return _looked(step, now_ms)
 
 
@@ -145,24 +148,35 @@ def _is_instant(job: Job, nominal_ms: int) -> bool:
         return False
 
 
-def _is_revived(job: Job, one: Occurrence, now_ms: int) -> bool:
-    was_withdrawn = one.state is OccurrenceState.CANCELED and one.reason.startswith(reasons.REPLACED)
-    return was_withdrawn and one.nominal_ms > now_ms and _is_instant(job, one.nominal_ms)
+def _revived(reading: Reading, job: Job, now_ms: int, also_ms: int | None = None) -> tuple[Occurrence, ...]:
+    """What an earlier edit, or the removal of the job, withdrew from the future and is wanted again."""
+    newest = reading.occurrences(job.id, limit=_MOST_WAITING)
+    return tuple(
+        one
+        for one in newest
+        if one.state is OccurrenceState.CANCELED
+        and one.nominal_ms > now_ms
+        and one.reason.startswith((reasons.REPLACED, reasons.JOB_REMOVED))
+        and (one.nominal_ms == also_ms or _is_instant(job, one.nominal_ms))
+    )
 
 
-def _graceful(old: Job, job: Job, now_ms: int) -> Step:
+def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> Step:
     """The next occurrence of the old schedule happens and its period ends; from there on the new one counts."""
     passed, cursor = _passed(old, now_ms), old.cursor_ms or now_ms
     added: tuple[Occurrence, ...] = ()
+    first = _next(old, now_ms) if cursor <= now_ms else None
     if cursor <= now_ms:
-        first = _next(old, now_ms)
         if first is None:
             cursor = now_ms
         else:
             second = _next(old, first)
             cursor = first if second is None else second - 1
             added = (_last_of(old, first, now_ms),)
-    return _looked(Step(Change.OVERRIDDEN, old, replace(job, cursor_ms=cursor), added=added, passed=passed), now_ms)
+    is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
+    job = replace(job, cursor_ms=cursor, anchor_ms=cursor if is_new_text else job.anchor_ms)
+    revived = _revived(reading, job, now_ms, first)
+    return _looked(Step(Change.OVERRIDDEN, old, job, added=added, revived=revived, passed=passed), now_ms)
 
 
 def _last_of(old: Job, nominal_ms: int, now_ms: int) -> Occurrence:
@@ -194,7 +208,10 @@ def _passed(old: Job, now_ms: int) -> tuple[int, int] | None:
     first = _next(old, old.cursor_ms)
     if first is None or first > now_ms:
         return None
-    return first, schedule_of(old).previous(now_ms + 1) or first
+    try:
+        return first, schedule_of(old).previous(now_ms + 1) or first
+    except CustomScheduleError:
+        return first, first
 
 
 def _next(job: Job, after_ms: int) -> int | None:

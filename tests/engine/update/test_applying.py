@@ -128,6 +128,15 @@ def test_an_edit_and_its_undoing_leave_the_occurrence_that_was_withdrawn_to_run(
     assert [launch.occurrence.nominal_ms for launch in world.tick(nominal)] == [nominal]
 
 
+def test_removing_a_job_and_bringing_it_back_leaves_what_was_withdrawn_to_run() -> None:
+    world = World(EARLY, spread=BEFORE)
+    nominal = planned(world)
+    apply_jobs(world.store, [], nominal - 2 * HOUR + 1)
+    assert world.occurrence(nominal).state is OccurrenceState.CANCELED
+    apply_jobs(world.store, [world.job], nominal - 2 * HOUR + 2)
+    assert [launch.occurrence.nominal_ms for launch in world.tick(nominal)] == [nominal]
+
+
 def test_what_waits_and_is_still_wanted_gets_the_new_definition_and_its_new_place() -> None:
     world = World(EARLY, spread=BEFORE)
     nominal = planned(world)
