@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -45,12 +46,27 @@ def notes() -> list[str]:
 def run(size: Size = FULL) -> Iterator[Row]:
     count, callables, seconds = (10_000, 1_000, 6) if size is FULL else (40, 20, 1)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
+        yield Row(
+            TOPIC, "one sync of this disk", _sync_ms(Path(place)), " ms", remark="every lag has two or three in it"
+        )
         yield from due_at_once(Path(place), count)
         lags = asyncio.run(callable_lags(Path(place) / "callables", callables))
         what = f"{callables:,} callables due in one second: p99 lag"
         yield Row(TOPIC, what, _percentile(lags, 0.99), " ms", at_most=25, remark=f"median {median(lags):.3g} ms")
         lone = asyncio.run(command_lags(Path(place) / "commands", seconds))
         yield Row(TOPIC, "a lone command: lag", median(lone), " ms", at_most=10, remark=f"worst {max(lone):.3g} ms")
+
+
+def _sync_ms(place: Path) -> float:
+    """What a durable commit waits for at least; the figures below are worth what this one is."""
+    times = []
+    with (place / "sync").open("wb", buffering=0) as file:
+        for _ in range(50):
+            file.write(b"x" * 4096)
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append((time.perf_counter() - began) * 1000)
+    return median(times)
 
 
 def _percentile(values: list[float], share: float) -> float:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -16,7 +16,6 @@ from textual.screen import Screen
 
 from chronex.engine.clock import Clock
 from chronex.timing.zones import Zone
-from chronex_tui.acting import Acting
 from chronex_tui.actions import ACTIONS, BY_ID, Context, action_for, check_keys, is_available, shell_command
 from chronex_tui.asking import Questions, run_name
 from chronex_tui.live import Live, Source
@@ -26,12 +25,16 @@ from chronex_tui.model.glyphs import Glyphs
 from chronex_tui.model.snapshot import RunKey, Snapshot
 from chronex_tui.model.timeline import Window
 from chronex_tui.model.wording import HOUR
-from chronex_tui.palette import ActionProvider
 from chronex_tui.screens.board import Board
 from chronex_tui.state import State
 from chronex_tui.style import CSS
 from chronex_tui.themes import NAMES, Book, textual_theme
 from chronex_tui.widgets.table import Table
+
+if TYPE_CHECKING:
+    from textual.command import Provider
+
+    from chronex_tui.acting import Acting
 
 TICK_S = 1.0
 Explain = Callable[[str, str, str, int], list[str]]
@@ -52,6 +55,13 @@ class Wishes:
     theme: str = "dark"
 
 
+def _palette() -> type[Provider]:
+    """Loaded when it is opened."""
+    from chronex_tui.palette import ActionProvider
+
+    return ActionProvider
+
+
 class Engine(Protocol):
     """The engine of the same process, where there is one."""
 
@@ -65,7 +75,7 @@ class ChronexApp(App[int]):
     CSS = CSS
     TITLE = "chronex"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = {ActionProvider}  # noqa: RUF012  Textual's own name and shape for it
+    COMMANDS = {_palette}  # noqa: RUF012  Textual's own name and shape for it
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"press({key!r})", show=False) for key in dict.fromkeys(action.key for action in ACTIONS)),
         Binding("ctrl+c", "quit", show=False, priority=True),
@@ -95,7 +105,8 @@ class ChronexApp(App[int]):
         self.state.clock_zone, self.state.clock_since_ms = wishes.zone, wishes.since_ms
         self.live = Live(source, clock, self._post)
         self.ask = Questions(self)
-        self.doers = (Looking(self), Acting(self))
+        self.looking = Looking(self)
+        self._acting: Acting | None = None
         self.arrivals = 0
         self.last_action = ""
         self.is_zoomed = False
@@ -164,7 +175,7 @@ class ChronexApp(App[int]):
     def on_table_moved(self, message: Table.Moved) -> None:
         identity = message.identity
         if isinstance(identity, RunKey):
-            self.state.run, self.state.job = identity, identity.job
+            self.state.run, self.state.job, self.state.run_index = identity, identity.job, message.table.index
         elif isinstance(identity, str):
             self.state.job = identity
         self.last_action = ""
@@ -181,7 +192,7 @@ class ChronexApp(App[int]):
         state = self.state
         row = state.row(state.job)
         on_runs = state.screen == "runs"
-        item = next((item for item in state.runs if item.key == state.run), None) if on_runs and state.run else None
+        item = state.run_item() if on_runs else None
         going = state.snapshot.live
         living = next((one for one in going if (one.key == state.run if on_runs else one.key.job == state.job)), None)
         return Context(
@@ -210,8 +221,17 @@ class ChronexApp(App[int]):
             return
         self.last_action = action_id if action.shell else self.last_action
         name = action_id.replace("-", "_")
-        next(getattr(doer, name) for doer in self.doers if hasattr(doer, name))()
+        getattr(self.looking if hasattr(self.looking, name) else self.acting, name)()
         self.board.refresh_bars()
+
+    @property
+    def acting(self) -> Acting:
+        """Loaded with the first act: most sessions only look."""
+        if self._acting is None:
+            from chronex_tui.acting import Acting
+
+            self._acting = Acting(self)
+        return self._acting
 
     def current_command(self) -> str:
         """The shell's way to do what was done last, or what enter would do."""
@@ -221,6 +241,8 @@ class ChronexApp(App[int]):
             return shell_command(BY_ID[self.last_action], context, row.job.schedule if row else "")
         if context.job and self.state.screen == "jobs":
             return f"chronex show {context.job}"
+        if context.screen in ("clock", "density"):
+            return f"chronex tui --screen {context.screen}"
         return f"chronex history {context.job}" if context.job else ""
 
     async def action_quit(self) -> None:

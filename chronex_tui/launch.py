@@ -15,6 +15,8 @@ from chronex_tui.model.glyphs import Glyphs
 from chronex_tui.terminal import is_terminal
 
 if TYPE_CHECKING:
+    from rich.segment import Segment
+
     from chronex_tui.app import ChronexApp, Engine, Explain, Wishes
     from chronex_tui.live import Source
 
@@ -101,11 +103,18 @@ async def settle(app: ChronexApp) -> None:
         seen = app.arrivals
 
 
+def frame_lines(app: ChronexApp) -> list[list[Segment]]:
+    """What is on the screen, line by line, dialogs over what lies below them."""
+    from textual._compositor import LayoutUpdate
+
+    # The one place that reaches into Textual: it has no public way to the cells of a frame.
+    update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    assert isinstance(update, LayoutUpdate)
+    return [[segment for strip in line for segment in strip] for line in update.strips]
+
+
 def frame_text(app: ChronexApp) -> str:
-    """What is on the screen, as text."""
-    # The one place that reaches into Textual: it has no public way to the text of a frame.
-    strips = app.screen._compositor.render_strips()
-    return "\n".join(strip.text.rstrip() for strip in strips)
+    return "\n".join("".join(segment.text for segment in line).rstrip() for line in frame_lines(app))
 
 
 def save(app: ChronexApp, file: Path) -> None:

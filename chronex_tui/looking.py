@@ -8,7 +8,6 @@ from chronex_tui.model.clockday import POLICIES
 from chronex_tui.model.timeline import Window
 from chronex_tui.screens.confirm import confirm
 from chronex_tui.themes import NAMES
-from chronex_tui.views.clock import ClockView
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -151,9 +150,7 @@ class Looking:
     def _change(self, by: int) -> None:
         last = max(len(self.state.clock_days) - 1, 0)
         self.state.clock_index = max(0, min(self.state.clock_index + by, last))
-        view = self.app.board.view
-        if isinstance(view, ClockView):
-            view.see_selected()
+        self.app.board.view.see_selected()
 
     def change_before(self) -> None:
         self._change(-1)

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.describe import describe
 from chronex.expr.diagnostics import Diagnostic
+from chronex.expr.faults import quote
 from chronex.expr.meaning import Cron, Meaning
 from chronex.lint.findings import INFO, Place
 from chronex.lint.hosts import CRONTAB, SYSTEMD, Host, as_read_by, needs_both_days, policy_for
@@ -23,7 +24,8 @@ from chronex.timing.occurrences import LAST_MS, Occurrences
 from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
-_MOST_SKIPPED = 5_000
+_DAY = 86_400
+_MOST_DAYS = 10_000
 _RANDOM = re.compile(r"(?:^|[\s,])[0-9]*~[0-9]*")
 
 
@@ -102,7 +104,8 @@ def _in_words_of(host: Host, d: Diagnostic) -> Diagnostic:
     """The finding without what only Chronex offers."""
     message = d.message.replace("expected 5 or 6 fields", "expected 5 fields")
     message = message.replace("; use a fixed value and {stagger:…}", "; use a fixed value")
-    message = message.replace("; the forms are FRIL and MON#2", "")
+    if "FRIL" in message or "15W" in message:
+        return d._replace(message=f"{quote(d.value)} is not a value here", fix=None)
     message = message.replace("; a seventh field for years is not supported, use {from:…, until:…}", "")
     if d.code == "W105" and d.fix == "L":
         return d._replace(message=message.replace("; L is the last day of each month", ""), fix=None)
@@ -145,8 +148,7 @@ class CronSchedule(NamedTuple):
         limit = min(count, self.meaning.options.max or count)
         if not self.both_days:
             return list(islice(self._timing(self.meaning).between(after_ms + 1, LAST_MS, after_ms), limit))
-        by_day = self._timing(self._with_star("day_of_week")).between(after_ms + 1, LAST_MS)
-        return list(islice((ms for ms in islice(by_day, _MOST_SKIPPED) if self._weekday_matches(ms)), limit))
+        return list(islice(self._on_both_days(after_ms + 1), limit))
 
     def clock_note(self, after_ms: int) -> str:
         change = self.zone.next_change(after_ms // 1000)
@@ -164,11 +166,22 @@ class CronSchedule(NamedTuple):
         star = getattr(body, field)._replace(text="*", is_star=True)
         return self.meaning._replace(body=body._replace(**{field: star}))
 
-    def _weekday_matches(self, ms: int) -> bool:
+    def _on_both_days(self, bound: int) -> Iterator[int]:
+        """The runs on days of the month that are days of the week too; other days are passed over as a whole."""
         body = self.meaning.body
         assert isinstance(body, Cron)
-        second = ms // 1000 + self.zone.offset_at(ms // 1000)
-        return bool(body.day_of_week.values >> (second // 86_400 + 4) % 7 & 1)
+        timing = self._timing(self._with_star("day_of_week"))
+        passed_over = 0
+        while passed_over < _MOST_DAYS and (found := timing.nearest(bound, 1)) is not None:
+            wall = found // 1000 + self.zone.offset_at(found // 1000)
+            if body.day_of_week.values >> (wall // _DAY + 4) % 7 & 1:
+                yield found
+                bound, passed_over = found + 1, 0
+            else:
+                # The next midnight; on the day of a clock change the earlier of two guesses, which costs a step.
+                offset = max(self.zone.offset_at(found // 1000), self.zone.offset_at(found // 1000 + _DAY))
+                bound = max((wall // _DAY + 1) * _DAY - offset, found // 1000 + 1) * 1000
+                passed_over += 1
 
     def _words_of_both(self) -> str:
         body = self.meaning.body

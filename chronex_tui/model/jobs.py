@@ -21,7 +21,7 @@ COLUMNS = (
     Column("next", "NEXT", 16, share=1, rank=1, most=24),
     Column("last", "LAST", 17, share=2, rank=2, most=30),
     Column("retry", "RETRY", 7, rank=4, most=10),
-    Column("zone", "ZONE", 12, share=1, rank=9, most=20),
+    Column("zone", "ZONE", 16, share=2, rank=9, most=24),
 )
 _RANK = {
     situation: rank
@@ -81,6 +81,9 @@ class JobsTable(Columned):
 
     def identity(self, index: int) -> str:
         return self.rows[index].job.id
+
+    def index_of(self, identity: object) -> int | None:
+        return next((index for index, row in enumerate(self.rows) if row.job.id == identity), None)
 
     def cells(self, index: int) -> dict[str, Line]:
         row, look = self.rows[index], self.look

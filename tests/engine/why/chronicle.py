@@ -145,13 +145,8 @@ class Chronicle(Simulation):
         if waiting >= 100:
             return Cause.QUEUE_FULL
         if window is not None:
-            return Cause.WINDOW_EXCEEDED
-        return Cause.PAUSED if self._paused_before_its_turn(job.id, instant, at) else Cause.QUEUED
-
-    def _paused_before_its_turn(self, job: str, instant: int, at: int) -> bool:
-        """Queues are served in order: its turn came before that of the next one that was started."""
-        turn = min((p.started for p in self._of_job(job) if _nominal(p) > instant), default=self.now)
-        return any(at < end and begin < turn for begin, end in self.pauses.get(job, []))
+            return Cause.QUEUED if self._turn(job.id, instant, at) >= self.now else Cause.WINDOW_EXCEEDED
+        return Cause.QUEUED
 
     def _waiting(self, job: Job, instant: int, at: int, due: dict[int, int], known: dict[int, Cause]) -> int:
         """Earlier ones that were to start by then, were not turned away, and began later or never."""
@@ -302,9 +297,10 @@ def a_month(seed: int, places: int = 50, orphans: bool = False) -> tuple[Chronic
         at = START + week * 7 * DAY
         world.go_down(at + random.randrange(DAY), random.choice([MINUTE, 3 * HOUR, 12 * HOUR]))
         world.sleep(at + 2 * DAY + random.randrange(DAY), random.choice([5 * MINUTE, 8 * HOUR]))
-        world.pause(
-            random.choice(jobs[:5]).id, at + 4 * DAY + random.randrange(DAY), random.randrange(HOUR, 9 * HOUR)
-        )
+        begin, length = at + 4 * DAY + random.randrange(DAY), random.randrange(HOUR, 9 * HOUR)
+        if places > 10:  # those that wait in a queue are turned away one by one when their turn falls into a pause
+            pausable = [job.id for job in jobs[:5] if job.overlap in (OverlapPolicy.SKIP, OverlapPolicy.ALLOW)]
+            world.pause(random.choice(pausable), begin, length)
         if week == 1:
             world.edit(at + 5 * DAY + 12 * HOUR, replace(jobs[-1], schedule="41 * * * *"))
     world.run_until(START + MONTH)

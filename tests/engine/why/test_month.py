@@ -11,7 +11,7 @@ from chronex.engine.ports import ReadTransaction
 from chronex.engine.reasons import Cause
 from chronex.engine.why import Answer, why
 from chronex.model.ids import occurrence_id
-from tests.engine.simulation import MINUTE, START, hourly
+from tests.engine.simulation import HOUR, MINUTE, START, hourly
 from tests.engine.why.chronicle import Chronicle, a_month
 
 MISSED = {Cause.DOWN, Cause.SUPERSEDED, Cause.FOLDED, Cause.TOO_OLD}
@@ -54,7 +54,8 @@ def check_names(world: Chronicle, instant: int, answer: Answer) -> None:
         assert outage is not None
         told = answer.names["outage"]
         assert told["until_ms"] == outage[1]
-        assert told["from_ms"] is None or outage[0] - 10 * MINUTE <= told["from_ms"] <= outage[0]
+        # The last sign of life: in this world without heartbeats, the last event before it.
+        assert told["from_ms"] is None or outage[0] - 2 * HOUR <= told["from_ms"] <= outage[0]
     if answer.cause is Cause.OVERLAP:
         assert answer.names["other"] in {occurrence_id(answer.job, nominal) for nominal in world.running_at(answer)}
     if answer.cause is Cause.PAUSED:
@@ -75,7 +76,8 @@ def check_edited(world: Chronicle) -> None:
     for instants, version in ((old.instants(START, at), 1), (new.instants(at, world.now - 1), 2)):
         told = answers(world, "edited", instants)
         assert all(answer.occurrence for answer in told.values())
-        assert {answer.names["version"] for answer in told.values()} == {version}
+        # One that still waited for a place when the edit came is done by the new version.
+        assert {answer.names["version"] for answer in told.values()} - {2} == {version} - {2}
 
 
 def test_every_instant_of_a_month_is_explained_as_the_world_knows_it() -> None:
