@@ -220,7 +220,8 @@ class Live:
         try:
             self._store = self.source.open()
         except (ChronexError, OSError) as error:
-            self._tell(str(error))
+            is_new = not self.source.path.exists() and not self._last.rows
+            self._tell("no store yet: chronex apply or chronex run makes one" if is_new else str(error))
             return None
         self._board.forget()
         return self._store

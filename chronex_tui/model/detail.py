@@ -78,10 +78,11 @@ def _headline(row: Row, look: Look, *, daemon_lives: bool) -> Line:
         case Situation.RETRYING if row.retry is not None:
             retry = row.retry
             of = f" of {retry.most}" if retry.most else ""
-            left = max(retry.at_ms - look.now_ms, 0)
+            left = retry.at_ms - look.now_ms
+            when = f"in {countdown(left)}" if left > 0 else "is due"
             return (
-                (f"retrying: attempt {retry.attempt}{of} in {countdown(left)}", style),
-                (f"  at {exact_clock(retry.at_ms, zone)}", "dim"),
+                (f"retrying: attempt {retry.attempt}{of} {when}", style),
+                (f"  {'at' if left > 0 else 'since'} {exact_clock(retry.at_ms, zone)}", "dim"),
             )
         case Situation.PAUSED:
             by = f" by {shown(row.job.paused_by)}" if row.job.paused_by else ""

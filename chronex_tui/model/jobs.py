@@ -135,7 +135,7 @@ def _upcoming(row: Row, look: Look, *, daemon_lives: bool) -> Line:
     if at <= now:
         return (("due now" if daemon_lives else f"was due {when}", "" if daemon_lives else "retry"),)
     if not daemon_lives:
-        return ((f"would run {when}", "dim"),)
+        return ((f"would run {when}" if " " not in when else f"would: {when}", "dim"),)
     if clock_note(row.job, row.next.nominal_ms):
         return ((f"{when} {look.glyphs.clock}", "clock"),)
     if at - now < DAY:

@@ -26,7 +26,7 @@ def top_line(snapshot: Snapshot, look: Look, screen: str, cells: int, *, is_read
     right: list[Span] = [*daemon_words(snapshot, look, is_long=cells >= 110), (gap, ""), (time, "")]
     if is_read_only and cells >= 90:
         right.insert(0, ("read-only  ", "dim"))
-    if cells < 60:
+    if cells < 72:
         right = [*daemon_words(snapshot, look, is_long=False)[:1], (" ", "")]
     return spread(tuple(tabs), tuple(right), cells, look.glyphs.ellipsis)
 
@@ -45,7 +45,8 @@ def counts_line(
     """What runs, what failed, what waits; then the filter and how much of all it shows."""
     total = len(snapshot.rows)
     if snapshot.trouble:
-        return fit_line(((f" {shown(snapshot.trouble)}", "failed"),), cells, look.glyphs.ellipsis)
+        style = "failed" if snapshot.rows else "dim"  # before there is anything to lose, it is no trouble yet
+        return fit_line(((f" {shown(snapshot.trouble)}", style),), cells, look.glyphs.ellipsis)
     right: list[Span] = [(f"frozen {frozen}   ", "retry")] if frozen else []
     if problem:
         right.append((f"{shown(problem)}   ", "failed"))

@@ -85,9 +85,9 @@ async def test_it_lives_through_every_size_and_back(world: Path) -> None:
     async with driven(app_on(world), (200, 60)) as driver:
         await driver.press("1")
         wide = driver.frame()
-        for key in ("1", "2", "3", "4", "5"):
+        for key, sizes in (("1", ((40, 12), (20, 6), (61, 17))), *((key, ((40, 12),)) for key in "2345")):
             await driver.press(key)
-            for size in ((40, 12), (20, 6), (61, 17), (200, 60)):
+            for size in (*sizes, (200, 60)):
                 await driver.pilot.resize_terminal(*size)
                 await driver.pilot.pause()
                 frame = driver.frame()
