@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -61,7 +62,18 @@ def run_headless(
         if beside is not None:
             return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
+    _let_go_of_a_broken_log()
     return 0
+
+
+def _let_go_of_a_broken_log() -> None:
+    """Nobody reads our standard error any more; Python would end with 120 because its last line cannot be said."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 async def _run(
