@@ -65,7 +65,7 @@ def test_a_daemon_that_was_stopped_for_eight_hours_catches_up_once(machine: Mach
     clock.set(8 * HOUR)
     os.kill(daemon.pid, signal.SIGCONT)
     until(lambda: "SchedulerStalled" in names(machine), 35)
-    until(lambda: any(one.job == "hourly" and one.started_ms for one in seen(machine)[1]), 20)
+    until(lambda: any(one.job == "hourly" and one.state == "completed" for one in seen(machine)[1]), 20)
     daemon.send_signal(signal.SIGTERM)
     assert daemon.wait(timeout=20) == 0
     hourly = [one for one in seen(machine)[1] if one.job == "hourly"]
