@@ -30,7 +30,8 @@ LIFECYCLE = frozenset(
 OF_TASKS = frozenset(
     {"TaskRunStarted", "TaskRunCompleted", "TaskRunFailed", "TaskRetryStarted", "TaskRetryPreempted"}
 )
-_LONGEST_WAIT_S = 30.0
+# A store that waits in a thread keeps the program from ending for as long as that thread waits.
+_LONGEST_WAIT_S = 1.0
 
 
 class Announcer:
