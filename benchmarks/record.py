@@ -1,7 +1,7 @@
 """The figures of the last recorded run, and the documents that show them.
 
-`python -m benchmarks --record` replaces the topics that it measured in figures.json and writes docs/figures.md and the
-table of the README anew; a test holds that all three agree.
+`python -m benchmarks --record` replaces the topics that it measured in figures.json, and writes docs/figures.md and
+the table of the README anew; a test holds that all three agree.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def page(figures: dict[str, Any]) -> str:
 
 def _page(figures: dict[str, Any]) -> Iterator[str]:
     yield from ("# Figures", "")
-    yield f"The last recorded `make bench`, on two cores with Python {figures['python']}. A ratio (×) is taken beside its"
-    yield "peer in the same run; absolute figures move with the machine, and by 40 % between runs of one."
+    yield f"The last recorded `make bench`, on two cores with Python {figures['python']}. A ratio (×) is taken beside"
+    yield "its peer in the same run; absolute figures move with the machine, and by 40 % between runs of one."
     topic = ""
     for row in figures["rows"]:
         if row["topic"] != topic:
