@@ -69,6 +69,7 @@ class State:
     _named: dict[str, Row] = field(default_factory=dict)
     _named_of: object = None
     _merged: list[RunItem] = field(default_factory=list)
+    _merged_names: list[str] = field(default_factory=list)
     _merged_of: object = None
     run_index: int = 0
 
@@ -121,19 +122,24 @@ class State:
         return self._runs
 
     def _filtered_runs(self) -> list[RunItem]:
-        found: Sequence[RunItem] = self.history.dead if self.only_dead else self._all_runs()
-        if self.run_job:
-            found = [item for item in found if item.key.job == self.run_job]
+        if self.only_dead or self.run_job:
+            found: Sequence[RunItem] = self.history.dead if self.only_dead else self._all_runs()
+            found = [item for item in found if not self.run_job or item.key.job == self.run_job]
+            return self.filter.runs(found, self.snapshot.rows, self.now_ms)
+        found = self._all_runs()
         if not self.filter.text:
             return list(found)
-        jobs = None if self.filter.has_states else {row.job.id for row in self.rows}
-        return self.filter.runs(found, self.snapshot.rows, self.now_ms, jobs)
+        if self.filter.has_states:
+            return self.filter.runs(found, self.snapshot.rows, self.now_ms)
+        taken = {row.job.id for row in self.rows}
+        return [item for item, name in zip(found, self._merged_names, strict=True) if name in taken]
 
     def _all_runs(self) -> list[RunItem]:
-        """Live ones and the past, put together once for each of either."""
+        """Live ones and the past, put together once for each of either; the names of their jobs beside them."""
         key = (id(self.snapshot.live), id(self.history))
         if self._merged_of != key:
             self._merged = merged(self.snapshot.live, self.history.items, self.history.dead)
+            self._merged_names = [item.key.job for item in self._merged]
             self._merged_of = key
         return self._merged
 
