@@ -40,13 +40,23 @@ class Book:
         self.name, self.ellipsis, self.is_ascii = name, ellipsis, ellipsis.isascii()
         self.styles = _mono() if name == "mono" else _ansi() if name == "ansi" else _coloured(PALETTES[name])
         self.blank = Style()
+        self._worn: dict[tuple[Style, str, str], Style] = {}
 
     def become(self, name: str) -> None:
         """Another theme for everyone who holds this book."""
         self.name, self.styles = name, Book(name).styles
+        self._worn.clear()
 
     def style(self, name: str) -> Style:
         return self.styles.get(name, self.blank)
+
+    def on(self, ground: Style, name: str, over: str = "") -> Style:
+        """A style on its ground, under that of a selected row; put together once, for every cell that wears it."""
+        key = (ground, name, over)
+        found = self._worn.get(key)
+        if found is None:
+            found = self._worn[key] = ground + self.style(name) + (self.style(over) if over else self.blank)
+        return found
 
 
 def _coloured(palette: Mapping[str, object]) -> dict[str, Style]:

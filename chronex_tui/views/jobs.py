@@ -75,7 +75,7 @@ class JobsView(View):
 
     def selection_changed(self) -> None:
         self._title()
-        for name in ("#detail", "#side-log", "#side-timeline"):
+        for name in ("#detail", "#side-log"):
             panel = self.query_one(name, Panel)
             if panel.display:
                 panel.redraw()
