@@ -21,7 +21,6 @@ from tests.test_readme import CONSOLE, ENVIRONMENT, ROOT, executed
 
 DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("specs/*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
 WITH_CONSOLE = [path for path in sorted(ROOT.glob("docs/*.md")) if "```console" in path.read_text()]
-PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "store")])
 SHELL = re.compile(r"```(?:sh|bash)\n(.*?)```", re.DOTALL)
 COMMANDS = {command.name: command for command in program().commands}
 
@@ -49,7 +48,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_every_program_prints_what_its_comments_say(text: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, env={**ENVIRONMENT, "PYTHONPATH": PYTHONPATH},
+        [sys.executable, "-c", text], capture_output=True, text=True, env=ENVIRONMENT,
         timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

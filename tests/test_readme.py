@@ -21,6 +21,7 @@ ENVIRONMENT = {
     "TZ": "UTC",
     "LC_ALL": "C.UTF-8",
     "HOME": "/nowhere",
+    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "store")]),  # this tree, whichever is installed
 }
 
 
@@ -43,7 +44,7 @@ def executed(block: str, directory: Path) -> str:
 def test_every_console_block_shows_what_its_commands_print(tmp_path: Path) -> None:
     text = README.read_text()
     blocks = CONSOLE.findall(text)
-    assert len(blocks) >= 6
+    assert len(blocks) >= 5
     fresh = CONSOLE.sub(lambda match: f"```console\n{executed(match[1], tmp_path)}```", text)
     if os.environ.get("CHRONEX_UPDATE_README"):
         README.write_text(fresh)
@@ -62,10 +63,23 @@ def test_every_program_prints_what_its_comments_say(program: str) -> None:
         assert not comment or comment.startswith(shown), (shown, comment)
 
 
-@pytest.mark.parametrize("line", re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL)[0].splitlines())
+SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize("line", SHELL.findall(README.read_text())[0].splitlines())
 def test_the_two_commands_are_targets_of_the_makefile(line: str) -> None:
     target = line.split()[1]
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_every_other_command_runs_in_its_order(tmp_path: Path) -> None:
+    """What runs until it is stopped is stopped after a few seconds, as a reader would."""
+    run("chronex init && chronex apply && chronex trigger hello && chronex run --headless --once", tmp_path)
+    lines = [line for block in SHELL.findall(README.read_text())[1:] for line in block.splitlines()]
+    assert len(lines) >= 15
+    for line in lines:
+        command = line.partition("  #")[0].strip()
+        run(f"{command} --headless --for 3s" if command == "chronex run" else command, tmp_path)
 
 
 def test_the_links_of_the_readme_lead_somewhere() -> None:

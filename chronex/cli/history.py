@@ -175,4 +175,6 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "log": attempt.log_path or None,
         "log_bytes": attempt.log_bytes,
         "log_dropped": attempt.log_dropped,
+        "leftovers": attempt.leftovers,
+        "errno": attempt.errno,
     }

@@ -6,14 +6,14 @@ import difflib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
 from chronex.cli.expressions import choose
-from chronex.cli.lint_sources import Source, is_there, read_sources
+from chronex.cli.lint_sources import Source, read_sources
 from chronex.cli.lint_text import as_text, list_rules
 from chronex.cli.terminal import err, inert, out
 from chronex.expr.parser import DIALECTS
@@ -54,18 +54,28 @@ def run_lint(options: LintOptions) -> int:
     reference = read_instant(options.now, choice.zone, "--now")
     assume = assumptions(choice.zone.name, choice.source, reference)
     items: list[Item] = []
-    changed = 0
+    changed, printed = 0, False
     for source in read_sources(options.targets, options.as_kind, options.stdin_filename, options.dialect):
         if isinstance(source, Document) and (options.fix or options.diff):
             changed += _fix(source, assume, options, items)
+            printed = printed or (options.fix and _is_answer(source, options))
         else:
             items.extend(_findings(source, assume, options))
-    show = err if options.fix and _prints_text(options) else out
     if not options.diff:
-        lines = as_text(items) if options.form == "text" else WRITERS[options.form](Output(items, reference))
-        for line in lines:
-            show(line)
+        _show(options.form, Output(items, reference), err if printed else out)
     return _exit_code(items, changed, options)
+
+
+def _show(form: str, output: Output, show: Callable[[str], None]) -> None:
+    """JSON and SARIF go to programs as they are; whatever a person may look at has no control characters."""
+    if form == "text":
+        for line in as_text(output.items):
+            show(line)
+        return
+    is_for_programs = form in ("json", "sarif") and not sys.stdout.isatty()
+    for text in WRITERS[form](output):
+        for line in [text] if is_for_programs else text.split("\n"):
+            show(line if is_for_programs else inert(line))
 
 
 def _check(options: LintOptions) -> None:
@@ -129,9 +139,9 @@ def _exit_code(items: list[Item], changed: int, options: LintOptions) -> int:
 # -- fixes ------------------------------------------------------------------------------------------------
 
 
-def _prints_text(options: LintOptions) -> bool:
+def _is_answer(document: Document, options: LintOptions) -> bool:
     """Is the fixed text itself the answer? Then the findings that are left go to standard error."""
-    return bool(options.targets) and ("-" in options.targets or not any(map(is_there, options.targets)))
+    return document.path.startswith("<") or ("-" in options.targets and document.path == options.stdin_filename)
 
 
 def _fix(document: Document, assume: Assumptions, options: LintOptions, items: list[Item]) -> bool:
@@ -141,7 +151,7 @@ def _fix(document: Document, assume: Assumptions, options: LintOptions, items: l
         _show_diff(document, better)
         items.extend(item for item in _findings(document, assume, options) if item[1].code == UNREADABLE)
         return better.text != document.text
-    if _prints_text(options):
+    if _is_answer(document, options):
         _print_text(better)
     elif better.text != document.text:
         _write(better)

@@ -250,6 +250,8 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "cadence": job.cadence.value,
         "execution_timeout_ms": job.execution_timeout_ms,
         "grace_ms": job.grace_ms,
+        "leftovers": job.leftovers.value,
+        "log_limit": job.log_limit,
         "spread": None if job.spread is None else _plain(job.spread),
         "dst": None if job.dst is None else _plain(job.dst),
         "on_start": _work_json(job.on_start),

@@ -15,6 +15,7 @@ from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.ports import Store, UpdateFn
 from chronex.engine.staging import task_state
+from chronex.engine.testing import fail_point
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
 from chronex.model.ids import occurrence_id, run_id
@@ -37,6 +38,16 @@ from chronex.run.hooks import run_hook
 Tell = Callable[[str, dict[str, Any]], None]
 
 
+def heard_or_not(tell: Tell) -> Tell:
+    """Telling never stops work: whoever listened at the other end of a pipe may have gone, or the disk be full."""
+
+    def told(what: str, data: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the stream was closed
+            tell(what, data)
+
+    return told
+
+
 class Attempts:
     """Carries out the engine's orders. `unrecorded` is called when an end could not be written down."""
 
@@ -55,6 +66,7 @@ class Attempts:
         self.surroundings, self.clock = surroundings, surroundings.clock
         self._unrecorded = unrecorded
         self._cancellations: dict[str, Cancellation] = {}
+        self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
@@ -72,7 +84,7 @@ class Attempts:
         """Watch what a dead node left running."""
         for attempt in orphans:
             # Ready to be canceled before its task has had a turn: the next tick may order that at once.
-            self._spawn(self._watch_orphan(attempt, self._hooks(attempt)))
+            self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
 
     def stop(self) -> None:
         """Ask all that runs to end; orders that come from now on are not carried out."""
@@ -118,7 +130,8 @@ class Attempts:
         attempt = launch.attempt
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
         request = self._request(launch.job, launch.task, launch.occurrence, attempt, key)
-        hooks = self._hooks(attempt)
+        hooks = self._hooks(attempt, request.log_limit)
+        self._end_by(launch.occurrence.deadline_ms, attempt)
         if launch.occurrence.id in self._starting:
             await asyncio.wait([self._starting[launch.occurrence.id]])
         work = launch.task.run
@@ -135,13 +148,14 @@ class Attempts:
         """The attempt with the scheduler's own settings where the job has none."""
         request = AttemptRequest.of(job, task, occurrence, attempt, key)
         grace = self.settings.grace_ms if job.grace_ms is None else job.grace_ms
-        limit, own = self.settings.logs.max_bytes, self.surroundings.environment
+        limit, own = job.log_limit or self.settings.logs.max_bytes, self.surroundings.environment
         return dataclasses.replace(request, grace_ms=grace, log_limit=limit, extra_environment=own)
 
     async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
         request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         assert attempt.process is not None, "only a known process is adopted"
         self.tell("attempt adopted", names(attempt))
+        fail_point("adopted")
         started = attempt.started_ms or attempt.created_ms
         result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)
         await self._ended(attempt, result, hooks.cancellation)
@@ -151,7 +165,10 @@ class Attempts:
         job, occurrence = reading.job(attempt.job), reading.occurrence(attempt.job, attempt.nominal_ms)
         task = job.task(attempt.task) if job is not None else None
         if job is not None and occurrence is not None and task is not None:
-            return self._request(job, task, occurrence, attempt)
+            request = self._request(job, task, occurrence, attempt)
+            self._end_by(occurrence.deadline_ms, attempt)
+            # Its log goes on as it began, whatever the settings say now.
+            return dataclasses.replace(request, log_limit=attempt.log_limit or request.log_limit)
         return AttemptRequest(
             attempt_id=attempt.id,
             number=attempt.number,
@@ -161,9 +178,16 @@ class Attempts:
             nominal_ms=attempt.nominal_ms,
         )
 
-    def _hooks(self, attempt: Attempt) -> Hooks:
+    def _end_by(self, deadline_ms: int | None, attempt: Attempt) -> None:
+        """The execution timeout of its occurrence, to the moment; the reaper is for those who cannot keep it."""
+        cancellation = self._cancellations[attempt.id]
+        if deadline_ms is not None:
+            left_s = max(0, deadline_ms - self.clock.wall_ms()) / 1000
+            end = asyncio.get_running_loop().call_later(left_s, cancellation.request, reasons.EXECUTION_TIMEOUT)
+            self._deadlines[attempt.id] = end
+
+    def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
         async def record(started: Started) -> None:
-            limit = self.settings.logs.max_bytes
             update = self.engine.started(attempt, started.process, started.log_name, started.started_ms, limit)
             if started.process is None:
                 # A function of this process has nothing that a successor could look for: the claim says all there
@@ -186,6 +210,8 @@ class Attempts:
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)
+        if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
+            deadline.cancel()
         end = end_of(result, cancellation.reason)
         told = {**names(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
         self.tell("attempt ended", told)
@@ -197,6 +223,7 @@ class Attempts:
             self.tell("the end could not be recorded", {**names(attempt), "error": str(error)})
             self._unrecorded()
             return
+        fail_point("end recorded")
         self.carry_out(order for order in orders if isinstance(order, RunHook) or not self._stopping)
 
 

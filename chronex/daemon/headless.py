@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -61,22 +62,39 @@ def run_headless(
         if beside is not None:
             return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
+    _let_go_of_a_broken_log()
     return 0
+
+
+# One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.
+_SAME_WISH_MS = 100
+
+
+def _let_go_of_a_broken_log() -> None:
+    """Nobody reads our standard error any more; Python would end with 120 because its last line cannot be said."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 async def _run(
     daemon: Daemon, settings: SchedulerSettings, file: Reread | None, *, once: bool, seconds: float | None
 ) -> None:
     loop = asyncio.get_running_loop()
-    asked = 0
+    asked_ms: int | None = None
 
     def stop() -> None:
-        nonlocal asked
-        asked += 1
-        if asked > 1:
+        nonlocal asked_ms
+        now = daemon.clock.monotonic_ms()
+        if asked_ms is None:
+            asked_ms = now
+            daemon.stop()
+        elif now - asked_ms > _SAME_WISH_MS:
             # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
             os._exit(1)
-        daemon.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)

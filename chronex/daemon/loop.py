@@ -8,14 +8,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.daemon.attempts import Attempts, Tell
+from chronex.daemon.attempts import Attempts, Tell, heard_or_not
 from chronex.daemon.chores import Chore, Chores
-from chronex.daemon.waking import Wakefulness
+from chronex.daemon.waking import Wakefulness, woken_by_the_clock
 from chronex.engine import journal
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Store, Transaction, UpdateFn
+from chronex.engine.rewind import rewind
+from chronex.engine.testing import fail_point
 from chronex.engine.tick import Engine
 from chronex.errors import StoreError
 from chronex.model.records import Event, Node
@@ -41,6 +43,7 @@ class Daemon:
         chores: Iterable[Chore] = (),
         calls: Calls | None = None,
     ) -> None:
+        tell = heard_or_not(tell)
         self.store, self.engine, self.node, self.tell = store, engine, node, tell
         self.clock = surroundings.clock
         self.attempts = Attempts(store, engine, surroundings, settings, tell, self.stop, calls)
@@ -50,13 +53,17 @@ class Daemon:
             Chore("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
         )
         self.chores = Chores((*own, *chores), self.clock, self.journal)
+        self.zone = settings.timezone
         self._stopping = asyncio.Event()
+        self._stirred = asyncio.Event()  # something other than the store ends the sleep
 
     def stop(self) -> None:
         """No new claim from now on; running work is asked to end."""
         self._stopping.set()
+        self._stirred.set()
         self.engine.stopping = True
         self.attempts.stop()
+        fail_point("stop asked")
 
     def drain(self) -> None:
         """No new claim from now on; running work may take its time."""
@@ -68,19 +75,23 @@ class Daemon:
         wakefulness = Wakefulness(self.clock)
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
+        fail_point("node registered")
         self._take_over()
-        while not self._stopping.is_set():
-            self._notice(wakefulness)
-            seen = self.store.wait(-1, 0)
-            tick = self.engine.tick(self.clock.wall_ms(), wakefulness.since_ms)
-            self.attempts.carry_out(tick.orders)
-            if tick.has_more:
-                await asyncio.sleep(0)
-                continue
-            if once:
-                break
-            self.chores.start_due()
-            await self._sleep(tick.next_ms, seen)
+        with woken_by_the_clock(self._stirred.set):
+            while not self._stopping.is_set():
+                self._stirred.clear()
+                self._notice(wakefulness)
+                seen = self.store.wait(-1, 0)
+                tick = self.engine.tick(self.clock.wall_ms(), wakefulness.since_ms)
+                fail_point("tick decided")
+                self.attempts.carry_out(tick.orders)
+                if tick.has_more:
+                    await asyncio.sleep(0)
+                    continue
+                if once:
+                    break
+                self.chores.start_due()
+                await self._sleep(tick.next_ms, seen)
         await self._finish()
 
     def journal(self, name: str, data: dict[str, Any]) -> None:
@@ -98,6 +109,7 @@ class Daemon:
 
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())
+        fail_point("taken over")
         self.attempts.adopt(adopted)
         self.attempts.carry_out(orders)
 
@@ -105,16 +117,19 @@ class Daemon:
         jump = wakefulness.look()
         if jump is None:
             return
-        name = "MachineSlept" if jump.slept_ms > 0 else "ClockStepped"
-        self.journal(name, {"by_ms": jump.by_ms, "slept_ms": jump.slept_ms})
+        told = {"told": jump.told(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
+        if jump.by_ms < 0:
+            told["jobs"] = rewind(self.store, jump.at_ms)
+        self.journal(jump.name, told)
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.chores.seconds_until_next(at_most=LONGEST_SLEEP_S)
         if next_ms is not None:
             pause = min(pause, max(next_ms - self.clock.wall_ms(), 0) / 1000)
         change = asyncio.ensure_future(self.store.wait_async(seen, pause))
-        stop = asyncio.ensure_future(self._stopping.wait())
-        _, pending = await asyncio.wait({change, stop}, timeout=pause + 0.001, return_when=asyncio.FIRST_COMPLETED)
+        stirred = asyncio.ensure_future(self._stirred.wait())
+        both = {change, stirred}
+        _, pending = await asyncio.wait(both, timeout=pause + 0.001, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
 
@@ -125,6 +140,7 @@ class Daemon:
             await self.attempts.finish()
         self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.attempts.finish()
+        fail_point("node leaving")
         self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), essential=True)
         self.journal("SchedulerStopped", {"node": self.node.id})
 

@@ -2,20 +2,77 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from chronex.engine.clock import Clock
+from chronex.engine.clock import Clock, StepAlarm
 
 # A look that comes this much later by the wall than by the clock that only counts waking time was slept through.
 TOLERANCE_MS = 2_000
+# No sleep of the loop is half as long; who looks this late was not there to see what fell due.
+LONGEST_BETWEEN_LOOKS_MS = 90_000
+_DAY_MS = 86_400_000
 
 
 class Jump(NamedTuple):
-    """The wall moved by `by_ms` more than time did, while `slept_ms` of it were spent asleep."""
+    """The wall moved by `by_ms` more than time did, while `slept_ms` of it were spent asleep.
+
+    For `stalled_ms` the machine was awake and this process was not: stopped, frozen, or starved.
+    """
 
     at_ms: int
     by_ms: int
     slept_ms: int
+    stalled_ms: int = 0
+
+    @property
+    def name(self) -> str:
+        if self.slept_ms > TOLERANCE_MS:
+            return "MachineSlept"
+        return "SchedulerStalled" if self.stalled_ms else "ClockStepped"
+
+    def told(self, zone: str) -> str:
+        """ "asleep 23:10–07:42", in the scheduler's zone; with dates where it was longer than a day."""
+        asleep = self.slept_ms > TOLERANCE_MS
+        before = self.at_ms - (self.slept_ms if asleep else self.stalled_ms or self.by_ms)
+        form = "%H:%M" if abs(self.at_ms - before) < _DAY_MS else "%Y-%m-%d %H:%M"
+        start, end = (datetime.fromtimestamp(ms / 1000, _zone(zone)).strftime(form) for ms in (before, self.at_ms))
+        if asleep or self.stalled_ms:
+            return f"{'asleep' if asleep else 'stopped'} {start}–{end}"
+        return f"the clock was set {'forwards' if self.by_ms > 0 else 'back'} from {start} to {end}"
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+@contextmanager
+def woken_by_the_clock(wake: Callable[[], None]) -> Iterator[None]:
+    """Call `wake` as soon as somebody sets the clock, where the system can tell."""
+    try:
+        alarm = StepAlarm()
+    except OSError:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def rung() -> None:
+        alarm.again()
+        wake()
+
+    loop.add_reader(alarm.fileno(), rung)
+    try:
+        yield
+    finally:
+        loop.remove_reader(alarm.fileno())
+        alarm.close()
 
 
 class Wakefulness:
@@ -29,12 +86,14 @@ class Wakefulness:
     def look(self) -> Jump | None:
         """Compare the three hands; a step forwards or a sleep begins a new waking time."""
         wall, awake, boot = self._clock.wall_ms(), self._clock.monotonic_ms(), self._clock.boottime_ms()
-        by, slept = (wall - self._wall) - (awake - self._awake), (boot - self._boot) - (awake - self._awake)
+        passed = awake - self._awake
+        by, slept = (wall - self._wall) - passed, (boot - self._boot) - passed
+        stalled = passed if passed > LONGEST_BETWEEN_LOOKS_MS else 0
         self._wall, self._awake, self._boot = wall, awake, boot
-        if abs(by) <= TOLERANCE_MS and slept <= TOLERANCE_MS:
+        if abs(by) <= TOLERANCE_MS and slept <= TOLERANCE_MS and not stalled:
             return None
-        if by > 0:
+        if by > TOLERANCE_MS or slept > TOLERANCE_MS or (stalled and by >= -TOLERANCE_MS):
             self.since_ms = wall
         else:
             self.since_ms = min(self.since_ms, wall)
-        return Jump(wall, by, slept)
+        return Jump(wall, by, slept, stalled)

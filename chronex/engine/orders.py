@@ -47,5 +47,7 @@ class AttemptEnd(NamedTuple):
     error: str = ""
     log_bytes: int = 0
     log_dropped: int = 0
+    leftovers: int = 0  # processes of the attempt that live on
+    errno: int | None = None  # what the system said where it would not start the command
     retryable: bool = True
     task_state: dict[str, str | None] | None = None  # a name with None is removed

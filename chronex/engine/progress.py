@@ -201,6 +201,8 @@ class Progress:
             return False
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
             return False
+        if any(self._is_owed(run) for run in runs):
+            return False
         reason = f"{reasons.PREEMPTED}: {newcomer.id}"
         for run in runs:
             if run.state is RunState.RETRY:
@@ -208,6 +210,13 @@ class Progress:
             self._cancel_run(run, reason)
         self._finish(waiting, OccurrenceState.FAILED, reason)
         return True
+
+    def _is_owed(self, run: Run) -> bool:
+        """Its last attempt died with the scheduler: it waits for its turn, not for better luck."""
+        if run.state is not RunState.RETRY:
+            return False
+        last = self.ledger.attempt(run.job, run.nominal_ms, run.task, run.attempts)
+        return last is not None and last.state is AttemptState.CRASHED
 
     def _cancel_run(self, run: Run, reason: str) -> None:
         if run.state is RunState.RETRY:
@@ -229,6 +238,8 @@ class Progress:
             error=end.error,
             log_bytes=end.log_bytes,
             log_dropped=end.log_dropped,
+            leftovers=end.leftovers,
+            errno=end.errno,
             finished_ms=self.ledger.now_ms,
         )
         occurrence = self.ledger.occurrence(attempt.job, attempt.nominal_ms)
@@ -266,12 +277,17 @@ class Progress:
         self.tell("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
 
     def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
-        """An attempt that died with its scheduler is owed another one at once; one that failed has its policy."""
+        """An attempt that died with its scheduler is owed another one at once; one that failed has its policy.
+
+        One that never began cannot have taken the scheduler down, so it counts for nothing.
+        """
         earlier = self.ledger.attempts(run.job, run.nominal_ms, run.task)
-        crashes = sum(1 for one in earlier if one.state is AttemptState.CRASHED)
-        if attempt.state is AttemptState.CRASHED and crashes <= _MOST_CRASHES:
+        crashed = [one for one in earlier if one.state is AttemptState.CRASHED]
+        crashes = sum(1 for one in crashed if one.started_ms is not None)
+        unstarted = len(crashed) - crashes
+        if attempt.state is AttemptState.CRASHED and (attempt.started_ms is None or crashes <= _MOST_CRASHES):
             return self.ledger.now_ms
-        counted = run.attempts - min(crashes, _MOST_CRASHES)
+        counted = run.attempts - unstarted - min(crashes, _MOST_CRASHES)
         return retry_at(job.retry_for(task), counted, self.ledger.now_ms, self.chance)
 
     def _settle(self, job: Job, occurrence: Occurrence) -> None:

@@ -23,7 +23,8 @@ def take_over(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) 
     """End or adopt every running attempt whose node is dead; cancel those past their occurrence's deadline.
 
     A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
-    the caller to watch. One that is gone, or was never seen to start, has crashed.
+    the caller to watch. One that is gone has crashed. One without a recorded start never ran: nothing starts
+    before its start is on record.
     """
     dead = _dead_nodes(ledger, progress, node, is_alive)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
@@ -84,6 +85,9 @@ def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
     occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
     if occurrence is not None and occurrence.cancel_reason:
         progress.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
+        return
+    if attempt.started_ms is None:
+        progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reasons.NEVER_STARTED))
         return
     job = progress.version_of(occurrence) if occurrence is not None else None
     retryable = job is None or job.on_crash is CrashPolicy.RETRY

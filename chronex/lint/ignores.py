@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from chronex.expr.diagnostics import WARNING
+from chronex.expr.faults import quote
 from chronex.lint.comments import comment_test
 from chronex.lint.document import Document
 from chronex.lint.findings import INFO, Edit, Finding, Fix
@@ -51,7 +52,7 @@ def without_ignored(document: Document, findings: Iterable[Finding]) -> list[Fin
 def _about(ignores: list[Ignore], used: set[Ignore]) -> Iterator[Finding]:
     for ignore in ignores:
         if ignore not in used:
-            what = f"[{', '.join(ignore.codes)}]" if ignore.codes else ""
+            what = f"[{quote(', '.join(ignore.codes))[1:-1]}]" if ignore.codes else ""
             message = f"nothing is found here that ignore{what} could silence: remove it"
             fix = Fix("remove the comment", (ignore.removal,))
             yield Finding("W142", WARNING, message, ignore.start, ignore.end, fix)

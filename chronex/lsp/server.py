@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from lsprotocol import types as lsp
@@ -143,10 +144,12 @@ class ChronexServer(LanguageServer):
             self.shows_hints = shows
 
     async def refresh_hints(self) -> None:
+        """Once a minute, as long as the client has answered the last time; its answer itself says nothing."""
+        asked: Future[None] | None = None
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
-            if self.workspace.text_documents and self.shows_hints:
-                await self.workspace_inlay_hint_refresh_async(None)
+            if self.workspace.text_documents and self.shows_hints and (asked is None or asked.done()):
+                asked = self.workspace_inlay_hint_refresh(None)
 
 
 def _as_dict(given: Any) -> dict[str, Any]:
@@ -201,6 +204,9 @@ def _add_lifecycle(server: ChronexServer) -> None:
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def configured(params: lsp.DidChangeConfigurationParams) -> None:
         server.settle(params.settings)
+        workspace = server.client_capabilities.workspace
+        if server.is_asked and workspace and workspace.diagnostics and workspace.diagnostics.refresh_support:
+            server.workspace_diagnostic_refresh(None)  # the answers that it has are no longer true
         for uri in list(server.workspace.text_documents):
             server.publish_soon(uri)
 

@@ -42,6 +42,16 @@ class CrashPolicy(StrEnum):
     FAIL = "fail"
 
 
+class LeftoverPolicy(StrEnum):
+    """A command has ended by itself and others of its group or session live on.
+
+    After a timeout or a cancellation they are always killed.
+    """
+
+    KEEP = "keep"
+    KILL = "kill"
+
+
 class TaskMode(StrEnum):
     SEQUENTIAL = "sequential"
     PARALLEL = "parallel"

@@ -17,6 +17,7 @@ from chronex.model.policies import (
     CrashPolicy,
     DstPolicy,
     FailureStrategy,
+    LeftoverPolicy,
     NotifyPolicy,
     OverlapPolicy,
     RecoveryPolicy,
@@ -101,6 +102,8 @@ class Job(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     execution_timeout_ms: int | None = None
     task_timeout_ms: int | None = None
     grace_ms: int | None = None
+    leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
+    log_limit: int | None = None
     on_start: Work | None = None
     on_complete: Work | None = None
     notify: NotifyPolicy | None = None
@@ -272,6 +275,8 @@ class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     log_limit: int = 0  # of its log in bytes: where the head ends while it is written; 0 where it was not told
     log_bytes: int = 0
     log_dropped: int = 0
+    leftovers: int = 0
+    errno: int | None = None
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None

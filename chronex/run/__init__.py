@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from chronex.model import LeftoverPolicy
 from chronex.run.adopt import adopt_attempt
 from chronex.run.callables import Calls, run_callable
 from chronex.run.context import TaskContext
 from chronex.run.identity import boot_id, identity_of, is_alive, signal_group
 from chronex.run.logfile import BoundedLog, LogDirectory, LogSummary
-from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, Reason
+from chronex.run.request import AttemptRequest, AttemptResult, Reason
 from chronex.run.stopping import Cancellation
 from chronex.run.supervise import run_attempt
 from chronex.run.surroundings import Hooks, Started, Surroundings

@@ -8,20 +8,11 @@ from enum import StrEnum
 
 from chronex.engine.orders import AttemptEnd
 from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Task
+from chronex.model.policies import LeftoverPolicy
 from chronex.model.records import Call, Command
 from chronex.run.logfile import DEFAULT_LIMIT, LogSummary
 
 DEFAULT_GRACE_MS = 30_000
-
-
-class LeftoverPolicy(StrEnum):
-    """The main process has ended by itself and others of its group or session live on.
-
-    After a timeout or a cancellation they are always killed.
-    """
-
-    KEEP = "keep"
-    KILL = "kill"
 
 
 class Reason(StrEnum):
@@ -95,6 +86,8 @@ class AttemptRequest:
             grace_ms=DEFAULT_GRACE_MS if job.grace_ms is None else job.grace_ms,
             success_codes=task.success_codes,
             retry_codes=task.retry_codes,
+            leftovers=job.leftovers,
+            log_limit=DEFAULT_LIMIT if job.log_limit is None else job.log_limit,
         )
 
 
@@ -132,6 +125,8 @@ class AttemptResult:
             error=self.error,
             log_bytes=self.log.size,
             log_dropped=self.log.dropped,
+            leftovers=len(self.leftovers) - self.leftovers_killed,
+            errno=self.errno,
             retryable=self.retryable,
             task_state=dict(self.state_changes) or None,
         )

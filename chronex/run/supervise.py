@@ -9,7 +9,8 @@ from functools import partial
 from typing import NamedTuple
 
 from chronex.engine.clock import Clock
-from chronex.model import AttemptState, ProcessIdentity
+from chronex.engine.testing import fail_point
+from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.capture import Capture, open_pipe
 from chronex.run.environment import Variables, child_environment
 from chronex.run.exits import Verdict, canceled, judge, timed_out
@@ -19,7 +20,7 @@ from chronex.run.launch import prepare, refused_at_the_gate, start
 from chronex.run.leftovers import find_leftovers, kill_leftovers
 from chronex.run.logfile import BoundedLog, LogSummary
 from chronex.run.process import Child, SupervisedProcess
-from chronex.run.request import AttemptRequest, AttemptResult, LeftoverPolicy, NotStarted, Reason
+from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason
 from chronex.run.stopping import Stopper
 from chronex.run.surroundings import Hooks, Started, Surroundings
 
@@ -64,6 +65,7 @@ def _begin(request: AttemptRequest, surroundings: Surroundings) -> Supervision |
     invocation = prepare(request.command, request.directory, environment.variables)
     if isinstance(invocation, NotStarted):
         return invocation
+    fail_point("before spawn")
     started = _start(invocation, environment.variables, surroundings.gate)
     if isinstance(started, NotStarted):
         return started
@@ -94,6 +96,7 @@ def _start(invocation: Invocation, variables: Variables, gate: Gate) -> _Begun |
         latch.close()
         return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
     pid = start(invocation, variables, theirs, gate, latch.theirs)
+    fail_point("spawned")
     os.close(theirs)
     latch.started()
     identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid)
@@ -151,9 +154,12 @@ class Supervision:
             self.watch(hooks)
             if report:
                 started = Started(self.process.identity, self.started_ms, f"{self.request.attempt_id}.log")
+                fail_point("identified")
                 await hooks.started(started)
+                fail_point("start recorded")
             if self.latch is not None:
                 self.latch.open()
+                fail_point("gate opened")
             return await self.finish()
         except BaseException:
             self.process.signal_group(signal.SIGKILL)
@@ -187,6 +193,7 @@ class Supervision:
     async def finish(self) -> AttemptResult:
         """Wait for the main process, then for the rest of its output, then look at what it left behind."""
         status = await self.exited
+        fail_point("process ended")
         stop = self.stopper.verdict
         finished_ms, duration_ms = self.clock.wall_ms(), self.before_ms + self.clock.monotonic_ms() - self.began
         if not self.capture.ended.done():
@@ -245,5 +252,8 @@ class Supervision:
 async def finish_log(log: BoundedLog) -> LogSummary:
     """Putting a long log in order is work for a thread."""
     if log.must_be_put_in_order:
-        return await asyncio.get_running_loop().run_in_executor(None, log.finish)
-    return log.finish()
+        summary = await asyncio.get_running_loop().run_in_executor(None, log.finish)
+    else:
+        summary = log.finish()
+    fail_point("log finished")
+    return summary

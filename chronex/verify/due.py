@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from chronex.engine.custom import CUSTOM
 from chronex.engine.schedule import RandomInterval, options_of, schedule_of
 from chronex.errors import ChronexError
 from chronex.model.policies import Cadence, DstPolicy, SpreadPolicy
@@ -91,7 +92,9 @@ def due_instants(job: str, told: dict[str, Any], cursor_ms: int | None, since_ms
     Random intervals and those that count from the end of a run depend on more than their text, and a schedule of the
     user's own is not known here.
     """
-    if "schedule" not in told or told.get("cadence") == Cadence.FIXED_DELAY or told.get("enabled") is False:
+    if "schedule" not in told or told.get("dialect") == CUSTOM:
+        return None
+    if told.get("cadence") == Cadence.FIXED_DELAY or told.get("enabled") is False:
         return None
     try:
         definition = _definition(job, told)

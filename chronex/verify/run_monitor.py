@@ -6,6 +6,9 @@ from chronex.verify.runs import JobTrace, OccurrenceTrace, RunTrace
 from chronex.verify.verdicts import Line
 from chronex.verify.world import World
 
+# How an interrupted run may end without having been seen to: it died, or was to be canceled anyway.
+_KNOWN_WITHOUT_IT = ("crashed", "canceled")
+
 
 class RunMonitor:
     """RS_x, REs_x and REf_x, and what lies between them."""
@@ -80,7 +83,7 @@ class RunMonitor:
         if run is None or not run.is_open or event.attempt != run.attempt:
             self._end_without_start(run, line)
             return
-        if run.interrupted is not None and event.data.get("state") != "crashed":
+        if run.interrupted is not None and event.data.get("state") not in _KNOWN_WITHOUT_IT:
             message = "an end was told for a run that a crash had interrupted"
             self.world.dockets["S5b"].violate(message, run.start, run.interrupted, line)
         run.is_open, run.end = False, line
@@ -135,7 +138,8 @@ class RunMonitor:
         if run is not None:
             run.retry = None
 
-    def dead_lettered(self, line: Line) -> None:
+    def given_up(self, line: Line) -> None:
+        """For a reason that was told: no start is owed any more."""
         run = self.world.run(line)
         if run is not None:
             run.interrupted = run.retry = None

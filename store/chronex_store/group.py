@@ -139,8 +139,8 @@ class GroupCommit:
                     batch.append(self._queue.popleft())
             return batch
 
-        self._gather()
         try:
+            self._gather()  # inside: whoever is interrupted here must not keep the lead
             self._commit(take)
         except Exception as error:
             fail_all(take(), error)

@@ -14,6 +14,7 @@ import lmdb
 
 from chronex.engine.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.ports import T, UpdateFn, ViewFn
+from chronex.engine.testing import fail_point
 from chronex.errors import (
     StoreClosedError,
     StoreError,
@@ -275,8 +276,10 @@ class LmdbStore:
         env, txn = self._begin_write()
         try:
             try:
+                fail_point("update begun")
                 batch = take()
                 wrote = run_batch(txn, batch, _is_low(env, txn))
+                fail_point("update written")
             except BaseException:
                 txn.abort()
                 raise
@@ -286,6 +289,7 @@ class LmdbStore:
                 return
             number = txn.id()
             failure = _try_commit(txn, batch)
+            fail_point("update committed")
         finally:
             self._leave()
         if failure is None:

@@ -10,6 +10,7 @@ from chronex.engine import keys
 from chronex.engine.journal import head
 from chronex.engine.ledger import Ledger
 from chronex.engine.ports import SCAN_LIMIT, Store, Transaction
+from chronex.engine.testing import fail_point
 from chronex.model.records import Event, Idempotency, Occurrence, Run
 from chronex.model.states import RunState, is_final
 from chronex_store.leftovers import forgotten_logs, old_nodes, old_versions
@@ -80,6 +81,7 @@ def _job_steps(store: Store, job: str, policy: RetentionPolicy, now_ms: int, ste
             lambda tx, at=cursor: _trim_step(Ledger(tx, now_ms), job, at, kept, oldest_ms, step),  # type: ignore[misc]
             essential=True,
         )
+        fail_point("history trimmed")
         yield report
         if reached is None:
             return

@@ -189,6 +189,13 @@ def test_a_file_of_no_known_kind_has_no_findings_but_a_word_on_how_to_name_its_k
     assert chronex("lint", str(folder / "notes.txt"), "--as", "crontab", *NOW).code == 1
 
 
+def test_fix_writes_files_and_prints_expressions_when_both_are_given(chronex: Chronex, folder: Path) -> None:
+    path = folder / "chronex.toml"
+    done = chronex("lint", "@wekly", "-", str(path), "--fix", *NOW, stdin="@dialy\n")
+    assert (done.out, done.err, done.code) == ("@weekly\n@daily\n", "", 0)
+    assert path.read_text() == GOOD_JOB
+
+
 # -- forms ------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +212,16 @@ def test_json_has_every_documented_key(chronex: Chronex) -> None:
     }
     row = json.loads(chronex("lint", "*/7 4 * * *", "--format", "json", *NOW).out)[0]
     assert row["next"] == ["2027-01-01T04:00:00+00:00", "2027-01-01T04:07:00+00:00", "2027-01-01T04:14:00+00:00"]
+
+
+@pytest.mark.parametrize("form", ["text", "gcc", "github"])
+def test_no_control_character_of_a_file_or_its_name_is_shown(chronex: Chronex, tmp_path: Path, form: str) -> None:
+    path = tmp_path / "\x1b[2J\u202e" / "crontab"
+    path.parent.mkdir()
+    path.write_text("# chronex: ignore[\x1b[31m]\n@\x1b]0;x\x07 /a\n99 \x9b \u202e * * /b\n")
+    done = chronex("lint", str(path), "--format", form, "--min-severity", "info", *NOW)
+    assert done.code == 1
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", done.out + done.err)
 
 
 def test_github_annotations_are_escaped(chronex: Chronex) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.daemon.test_headless import Machine, until, until_told
+from tests.daemon.machine import Machine, until, until_told
 
 JOBS = """
 [jobs.quick]

@@ -2,89 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import select
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-from tests.verify.assertion import assert_verified
-
-EVERY_SECOND = 'schedule = "* * * * * *"\n'
-
-
-class Machine:
-    """A directory with a job file and a store, and the daemons started in it."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.daemons: list[subprocess.Popen[str]] = []
-        self.env = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-            "CHRONEX_STORE": str(directory / "store"),
-            "TZ": "UTC",
-        }
-
-    def write(self, text: str) -> None:
-        (self.directory / "chronex.toml").write_text(text)
-
-    def chronex(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "chronex", *arguments],
-            cwd=self.directory, env=self.env, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-
-    def start(self) -> subprocess.Popen[str]:
-        daemon = subprocess.Popen(
-            [sys.executable, "-m", "chronex", "run", "--headless"],
-            cwd=self.directory, env=self.env, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.daemons.append(daemon)
-        return daemon
-
-    def history(self) -> list[dict[str, Any]]:
-        done = self.chronex("history", "-n", "1000", "--format", "json")
-        assert done.returncode == 0, done.stderr
-        rows: list[dict[str, Any]] = json.loads(done.stdout)
-        return rows
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    found = Machine(tmp_path)
-    yield found
-    for daemon in found.daemons:
-        if daemon.poll() is None:
-            daemon.kill()
-        daemon.communicate()
-    if (tmp_path / "store").exists():
-        assert_verified(tmp_path / "store")
-
-
-def until_told(daemon: subprocess.Popen[str], text: str) -> None:
-    """Read the daemon's log until it tells `text`."""
-    assert daemon.stderr is not None
-    end, told = time.monotonic() + 15.0, ""
-    while text not in told:
-        ready, _, _ = select.select([daemon.stderr], [], [], max(end - time.monotonic(), 0))
-        chunk = os.read(daemon.stderr.fileno(), 65536) if ready else b""
-        assert chunk, f"the daemon never told {text!r}, but: {told}"
-        told += chunk.decode()
-
-
-def until(condition: Any, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
+from tests.daemon.machine import EVERY_SECOND, Machine, until, until_told
 
 
 def test_every_instant_ends_in_one_recorded_fate(machine: Machine) -> None:
@@ -128,7 +49,7 @@ def test_the_grace_period_of_the_file_is_kept(machine: Machine) -> None:
 def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: Machine) -> None:
     release, runs = machine.directory / "release", machine.directory / "runs"
     loop = f"touch '{runs}'; while [ ! -e '{release}' ]; do sleep 0.05; done"
-    machine.write(f'[jobs.slow]\n{EVERY_SECOND}run = "{loop}"\n')
+    machine.write(f'[jobs.slow]\nschedule = "@every 1s {{max:1}}"\nrun = "{loop}"\n')
     first = machine.start()
     until(runs.exists)
     first.kill()

@@ -11,7 +11,7 @@ import pytest
 
 from chronex.engine.ledger import Reading
 from chronex_store import LmdbStore
-from tests.daemon.test_headless import Machine, until, until_told
+from tests.daemon.machine import Machine, until, until_told
 
 QUIET = '[jobs.{}]\nschedule = "0 0 1 1 *"\nrun = ["true"]\n'
 

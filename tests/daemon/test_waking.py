@@ -41,7 +41,7 @@ def test_a_sleep_begins_a_new_waking_time() -> None:
     hands = Hands()
     wakefulness = Wakefulness(hands)
     hands.wall, hands.boot = hands.wall + 8 * HOUR, hands.boot + 8 * HOUR
-    assert wakefulness.look() == (hands.wall, 8 * HOUR, 8 * HOUR)
+    assert wakefulness.look() == (hands.wall, 8 * HOUR, 8 * HOUR, 0)
     assert wakefulness.since_ms == hands.wall
 
 
@@ -64,3 +64,14 @@ def test_a_clock_set_back_makes_nothing_look_missed(step: int) -> None:
     assert wakefulness.look() is not None
     assert wakefulness.since_ms <= hands.wall
     assert wakefulness.look() is None
+
+
+@pytest.mark.parametrize("pause", [91_000, HOUR])
+def test_a_process_that_was_stopped_has_seen_nothing(pause: int) -> None:
+    hands = Hands()
+    wakefulness = Wakefulness(hands)
+    hands.pass_time(pause)
+    jump = wakefulness.look()
+    assert jump is not None
+    assert (jump.name, jump.by_ms, jump.stalled_ms) == ("SchedulerStalled", 0, pause)
+    assert wakefulness.since_ms == hands.wall

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.daemon.test_headless import Machine
+from tests.daemon.machine import Machine
 
 
 @pytest.fixture

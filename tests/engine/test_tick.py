@@ -12,7 +12,7 @@ from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
 from chronex.engine.tick import Engine
 from chronex.engine.update import Change, apply_jobs
-from chronex.model.policies import Cadence, FailureStrategy, OverlapPolicy, RetryPolicy, TaskMode
+from chronex.model.policies import Cadence, CrashPolicy, FailureStrategy, OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.records import Job, Node, Occurrence, ProcessIdentity, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex_store import MemoryStore
@@ -247,16 +247,33 @@ def test_a_successor_takes_up_what_a_dead_node_left() -> None:
 def test_an_attempt_that_died_with_its_node_is_tried_again_but_not_for_ever() -> None:
     world = World("0 0 1 1 *")
     new_year = START + 365 * 24 * 60 * MINUTE
+    orders = world.tick(new_year)
+    launches, engine = 1, world.engine
+    for number in range(1, 8):
+        for launch in orders:
+            world.store.update(engine.started(launch.attempt, ProcessIdentity(90, "boot", number), "", new_year))
+        dead = Node(id=f"node-{number}", process=ProcessIdentity(number, "boot", 1))
+        world.store.update(lambda tx, node=dead: Ledger(tx, new_year).put(node))  # type: ignore[misc]
+        engine = Engine(world.store, f"node-{number + 1}", 10, Random(1))
+        engine.take_over(lambda identity: False, new_year + number)
+        orders = [one for one in engine.tick(new_year + number, new_year).orders if isinstance(one, Launch)]
+        launches += len(orders)
+    assert launches == 4
+    assert world.run(new_year).state is RunState.DLQ
+
+
+def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> None:
+    world = World("0 0 1 1 *", on_crash=CrashPolicy.FAIL)
+    new_year = START + 365 * 24 * 60 * MINUTE
     world.tick(new_year)
-    launches = 1
     for number in range(1, 8):
         dead = Node(id=f"node-{number}", process=ProcessIdentity(number, "boot", 1))
         world.store.update(lambda tx, node=dead: Ledger(tx, new_year).put(node))  # type: ignore[misc]
         heir = Engine(world.store, f"node-{number + 1}", 10, Random(1))
         heir.take_over(lambda identity: False, new_year + number)
-        launches += len(heir.tick(new_year + number, new_year).orders)
-    assert launches == 4
-    assert world.run(new_year).state is RunState.DLQ
+        (again,) = heir.tick(new_year + number, new_year).orders
+        assert isinstance(again, Launch)
+        assert again.attempt.number == number + 1
 
 
 def test_applying_the_same_jobs_again_changes_nothing() -> None:

@@ -79,6 +79,12 @@ def test_a_fix_that_changes_a_working_schedule_is_left_to_people() -> None:
     assert fixed(document, assume()).text == text
 
 
+def test_an_alias_is_not_put_in_quotes_where_something_else_is_wrong() -> None:
+    text = "x: &n '17 4 * * *'\non:\n  schedule:\n    - cron: *n\n    - cron: * * * * *\nbroken: [\n"
+    better = fixed(open_document(".github/workflows/a.yml", text), assume()).text
+    assert better == text.replace("* * * * *\nb", '"* * * * *"\nb')
+
+
 def test_a_byte_order_mark_is_kept_apart() -> None:
     document = open_document("a.crontab", "\ufeff@wekly /b\n")
     assert document.has_mark

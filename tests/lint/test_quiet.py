@@ -34,6 +34,7 @@ UNRELATED = {
     "templated.crontab": "{{ minute }} {{ hour }} * * * /a\n${M} ${H} * * * /b\n@MINUTE@ 5 * * * /c\n",
     "templated.timer": "[Timer]\nOnCalendar=${WHEN}\nOnCalendar={{ when }}\n",
     "k8s-env.yaml": "kind: CronJob\nspec:\n  schedule: ${SCHEDULE}\n  timeZone: $(ZONE)\n",
+    ".github/workflows/alias.yml": "x: &n '17 4 * * *'\non:\n  schedule:\n    - cron: *n\n",
     "cron.d/.placeholder": "# DO NOT EDIT OR REMOVE\nnot a crontab\n",
     "cron.d/README": "This is not a crontab.\n",
     "a.service": "[Timer]\nOnCalendar=nonsense\n",

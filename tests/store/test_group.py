@@ -10,7 +10,7 @@ import pytest
 
 from chronex.engine.ports import Transaction
 from chronex.errors import StoreError, StoreOutcomeUnknownError
-from chronex_store import LmdbStore
+from chronex_store import LmdbStore, group
 from chronex_store import lmdb_store as module
 from chronex_store.batch import hold_job_control, release_job_control, run_batch
 
@@ -144,3 +144,25 @@ def test_job_control_signals_wait_in_the_main_thread() -> None:
     finally:
         release_job_control()
     assert signal.SIGTSTP not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_nobody_who_is_interrupted_keeps_the_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while it waits for company: the next update must find a leader, and closing must end."""
+
+    def commit(take: group.Take) -> None:
+        for update in take():
+            update.result = update.fn(None)
+            update.done = True
+
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    queue = group.GroupCommit(commit)
+    queue._crowd = 8  # the last commit served many, so this one waits for them
+    monkeypatch.setattr(time, "sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        queue.run(group.Update(lambda _tx: 1, False))
+    monkeypatch.undo()
+    assert not queue._leading
+    assert queue.run(group.Update(lambda _tx: 2, False)) == 2
+    queue.close()

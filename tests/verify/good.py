@@ -203,7 +203,17 @@ REVIVED = f"""
 10:10:05 OccurrenceCompleted a@10:10
 """
 
+# After the crash another run turns out to have done it, under the same idempotency key.
+DONE_BY_ANOTHER = "\n".join(
+    [
+        *CRASH_AND_RESTART.strip().splitlines()[:8],
+        "10:15:00 TaskRunSkipped a@10:10/main",
+        "10:15:00 OccurrenceCompleted a@10:10",
+    ]
+)
+
 GOOD = {
+    "done by another": DONE_BY_ANOTHER,
     "overridden": OVERRIDDEN,
     "revived": REVIVED,
     "normal": NORMAL,

@@ -8,14 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from chronex.cli.arguments import UsageError, choose_zone
+from chronex.cli.arguments import UsageError, choose_zone, read_instant
 from chronex.cli.imports.imported import Import
 from chronex.cli.imports.proving import prove
 from chronex.cli.imports.report import as_json, as_text
 from chronex.cli.imports.writing import job_file
 from chronex.cli.init import write_file
 from chronex.cli.terminal import err, inert, out
-from chronex.engine.clock import wall_ms
 from chronex.timing.zones import Zone
 
 _MOST_BYTES = 1 << 20
@@ -23,14 +22,22 @@ _SYSTEM_CRONTABS = ("/etc/crontab", "/etc/cron.d/")
 
 
 def run_import(
-    source: str, paths: list[str], tz: str | None, output: str, *, check: bool, force: bool, form: str
+    source: str,
+    paths: list[str],
+    tz: str | None,
+    output: str,
+    *,
+    now: str | None,
+    check: bool,
+    force: bool,
+    form: str,
 ) -> int:
     """0: everything is carried over and proven the same; 1: something differs or is lost, and was told."""
     zone = choose_zone(tz).zone
     found = _read(source, paths, zone)
     if not found.jobs and not found.lost:
         raise UsageError(f"nothing to import: no {source} schedule was found")
-    found, proven = prove(found, wall_ms() // 1000)
+    found, proven = prove(found, read_instant(now, zone, "--now") // 1000)
     to_stdout = output == "-"
     if not check:
         _write(job_file(found), output, force)

@@ -19,6 +19,9 @@ def import_schedules(
     check: Annotated[bool, typer.Option("--check", help="Write nothing, tell what would differ.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
     tz: Zone = None,
+    now: Annotated[
+        str | None, typer.Option(help="Count the five years from this ISO 8601 time.", metavar="TIME")
+    ] = None,
     form: Form = "text",
 ) -> None:
     """Carry schedules over, and prove it: every instant of the next five years that differs is listed with its
@@ -31,4 +34,4 @@ def import_schedules(
 
     choose("--format", form, ("text", "json"))
     choose("SOURCE", source, ("crontab", "systemd", "k8s"))
-    raise typer.Exit(run_import(source, paths or [], tz, output, check=check, force=force, form=form))
+    raise typer.Exit(run_import(source, paths or [], tz, output, now=now, check=check, force=force, form=form))

@@ -173,6 +173,8 @@ def _claim_key(ledger: Ledger, wanted: Occurrence, key: str, ttl_ms: int | None)
         return ""
     if len(key.encode()) > _MOST_KEY:
         raise NotPossibleError(f"an idempotency key has at most {_MOST_KEY} bytes")
+    # A room of their own: the same text as the key of a task must not keep that task from running.
+    key = f"trigger:{wanted.job}:{key}"
     held = ledger.idempotency(key, ledger.now_ms)
     if held is not None and not _never_ran(ledger, held):
         return held.holder or "somebody"

@@ -14,7 +14,7 @@ from chronex.lint.yaml_nodes import Mapping, Scalar, YamlProblem, read_yaml
 from chronex.lint.zones import zone_findings
 
 _UNQUOTED_STAR = re.compile(
-    r"^[ \t]*(?:-[ \t]+)?(?:cron|schedule):[ \t]+(\*[^#\n\r]*?)[ \t]*(?:#.*)?\r?$", re.MULTILINE
+    r"^[ \t]*(?:-[ \t]+)?(?:cron|schedule):[ \t]+(\*(?:[/, \t][^#\n\r]*?)?)[ \t]*(?:#.*)?\r?$", re.MULTILINE
 )
 
 

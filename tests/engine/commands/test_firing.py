@@ -13,7 +13,7 @@ from chronex.engine.update import apply_jobs
 from chronex.errors import NotPossibleError, UnknownJobError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
-from tests.engine.commands.world import BOB, FIRST, MINUTE, START, TWO, World
+from tests.engine.commands.world import BOB, FIRST, MINUTE, ONE, START, TWO, World
 
 
 def test_a_trigger_is_due_at_once_and_the_next_tick_starts_it_with_its_parameters() -> None:
@@ -89,6 +89,12 @@ def test_a_live_key_answers_skipped_and_an_expired_one_does_not() -> None:
     assert [one.answer for one in (first, second, third)] == [Answer.PENDING, Answer.SKIPPED, Answer.PENDING]
     assert second.reason == f"{reasons.IDEMPOTENT}: {first.occurrence.id}"
     assert second.occurrence.state is OccurrenceState.SKIPPED
+
+
+def test_the_key_of_a_trigger_is_not_the_key_of_a_task_with_the_same_text() -> None:
+    world = World(tasks=(replace(ONE, idempotency_key="k", idempotency_ttl_ms=MINUTE),))
+    world.ask(trigger, "job", at=START + 10, idempotency_key="k")
+    assert len(world.tick(START + 11)) == 1
 
 
 def test_a_holder_that_never_ran_gives_its_key_back() -> None:

@@ -16,6 +16,7 @@ from chronex.model.records import Job, Occurrence, Run
 from chronex.model.states import OccurrenceState, is_final
 from tests.engine.simulated.expected import AfterEnd, Chain, Expected
 from tests.engine.simulated.world import Process, World
+from tests.verify.assertion import broken
 
 MANY = 10_000_000
 
@@ -51,6 +52,7 @@ class History:
 def check(world: World) -> list[Finding]:
     history = History(world)
     found = [Finding("transitions", text) for text in world.rows.findings]
+    found += [Finding("formal model", f"{result.property}: {result.findings[0]}") for result in broken(world.rows)]
     for rule in RULES:
         found += [Finding(rule.__name__.strip("_"), text) for text in rule(history)]
     for job, expected in world.drawn:

@@ -1,0 +1,58 @@
+"""Fail-points: the places where a test can kill this process, to see what the next one finds.
+
+Off unless the environment names one. `CHRONEX_FAIL_POINT="start recorded:3"` kills at the third passing, as by
+kill -9: nothing is flushed, closed or said. Every place is in this table, and a test holds table and code together.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+VARIABLE = "CHRONEX_FAIL_POINT"
+
+POINTS: dict[str, str] = {
+    "update begun": "a write transaction is open, and nothing is in it",
+    "update written": "everything is in the transaction, and it is not committed",
+    "update committed": "it is on disk, and nobody has been told",
+    "node registered": "the daemon is on record, and has taken up nothing",
+    "taken over": "what dead nodes left is recorded as ours, and nobody watches it",
+    "adopted": "an orphan is about to be watched",
+    "tick decided": "what is due is claimed, and nothing is started",
+    "before spawn": "an attempt's turn has come",
+    "spawned": "the child waits at its gate, and nobody knows which process it is",
+    "identified": "the child is known, and not on record",
+    "start recorded": "the child is on record, and its gate is shut",
+    "gate opened": "the command runs",
+    "process ended": "the command has ended, and its exit code is known here alone",
+    "log finished": "the log is in order, and the end is not on record",
+    "end recorded": "the end is on record, and what follows from it is not started",
+    "history trimmed": "one step of retention is done",
+    "stop asked": "no more is claimed, and running work has been asked to end",
+    "node leaving": "all has ended, and the daemon has not said goodbye",
+}
+
+
+def _pass(_point: str) -> None:
+    return
+
+
+def armed(wanted: str) -> Callable[[str], None]:
+    """What to do at every point when `wanted` is "point" or "point:n": count, and die at the n-th."""
+    name, _, number = wanted.partition(":")
+    if name not in POINTS:
+        raise SystemExit(f"{VARIABLE}: there is no fail-point {name!r}")
+    left = int(number or 1)
+
+    def reach(point: str) -> None:
+        nonlocal left
+        if point == name:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return reach
+
+
+fail_point: Callable[[str], None] = armed(os.environ[VARIABLE]) if VARIABLE in os.environ else _pass

@@ -1,0 +1,46 @@
+"""A machine for each test; whatever it did, its journal must hold the formal model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex_store import MemoryStore
+from tests.daemon.machine import Machine
+from tests.verify.assertion import assert_verified
+
+
+@pytest.fixture(autouse=True)
+def journals_are_verified(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Those of embedded engines; the machine's are below."""
+    stores: list[MemoryStore | Path] = []
+    real = EmbeddedEngine.__init__
+
+    def noted(self: EmbeddedEngine, store: Any, **options: Any) -> None:
+        if isinstance(store, MemoryStore | Path):
+            stores.append(store)
+        real(self, store, **options)
+
+    monkeypatch.setattr(EmbeddedEngine, "__init__", noted)
+    yield
+    for store in stores:
+        if isinstance(store, MemoryStore) or store.is_dir():
+            assert_verified(store)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    found = Machine(tmp_path)
+    yield found
+    for daemon in found.daemons:
+        if daemon.poll() is None:
+            daemon.kill()
+        daemon.wait()
+        if daemon.stderr is not None:
+            daemon.stderr.close()
+    if (tmp_path / "store").exists():
+        assert_verified(tmp_path / "store")

@@ -1,0 +1,90 @@
+"""Signals at the real daemon: asked to stop, asked twice, stopped and continued, and with nobody to talk to."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from chronex.engine import journal
+from chronex.model.records import Event
+from chronex_store import LmdbStore
+from tests.daemon.machine import EVERY_SECOND, Machine, until, until_told
+
+QUICK = f'[jobs.quick]\n{EVERY_SECOND}run = ["true"]\n'
+SLOW = f'[jobs.slow]\n{EVERY_SECOND}run = "touch runs; exec sleep 60"\n'
+
+
+def events(machine: Machine) -> list[Event]:
+    with LmdbStore.open(machine.directory / "store", create=False) as store:
+        return [event for _, event in store.view(lambda tx: journal.tail(tx, limit=10_000))]
+
+
+def started(machine: Machine) -> int:
+    return sum(1 for event in events(machine) if event.name == "OccurrenceStarted")
+
+
+def test_after_term_nothing_is_claimed_and_everything_is_recorded(machine: Machine) -> None:
+    machine.write(QUICK + SLOW)
+    daemon = machine.start()
+    until((machine.directory / "runs").exists)
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=20) == 0
+    told = [event.name for event in events(machine)]
+    asked = told.index("SchedulerStopRequested")
+    assert "OccurrenceStarted" not in told[asked:]
+    assert "TaskRunStarted" not in told[asked:]
+    assert told[-1] == "SchedulerStopped"
+    assert {row["state"] for row in machine.history()} <= {"completed", "canceled", "skipped", "missed"}
+
+
+def test_a_second_signal_ends_it_at_once_and_the_next_daemon_takes_up(machine: Machine) -> None:
+    stubborn = "trap '' TERM INT; touch runs; while [ ! -e release ]; do sleep 0.05; done"
+    machine.write(
+        f'[scheduler]\ngrace_period = "60s"\n[jobs.stubborn]\nschedule = "@every 1s {{max:1}}"\nrun = "{stubborn}"\n'
+    )
+    for first, second, begun in (
+        (signal.SIGTERM, signal.SIGINT, "attempt started"),
+        (signal.SIGINT, signal.SIGINT, "attempt adopted"),
+    ):
+        daemon = machine.start()
+        until_told(daemon, begun)
+        until((machine.directory / "runs").exists)
+        daemon.send_signal(first)
+        time.sleep(0.3)
+        assert daemon.poll() is None, "it waits for its command"
+        asked = time.monotonic()
+        daemon.send_signal(second)
+        assert daemon.wait(timeout=20) == 1
+        assert time.monotonic() - asked < 15
+    heir = machine.start()
+    until_told(heir, "attempt adopted")
+    (machine.directory / "release").touch()
+    until_told(heir, "attempt=2")
+    heir.send_signal(signal.SIGTERM)
+    assert heir.wait(timeout=20) == 0
+
+
+def test_stopping_continuing_and_stray_signals_harm_nothing(machine: Machine) -> None:
+    machine.write(QUICK)
+    assert machine.chronex("apply").returncode == 0
+    daemon = machine.start(quiet=True)
+    until(lambda: started(machine) >= 1)
+    for number in (signal.SIGPIPE, signal.SIGTSTP, signal.SIGCONT, signal.SIGSTOP, signal.SIGCONT):
+        daemon.send_signal(number)
+    before = started(machine)
+    until(lambda: started(machine) >= before + 2, 20)
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=20) == 0
+
+
+def test_a_daemon_whose_listener_has_gone_goes_on(machine: Machine) -> None:
+    """`chronex run --headless 2>&1 | head`: the pipe of its log is broken, its jobs are not."""
+    machine.write(QUICK)
+    daemon = machine.start()
+    until_told(daemon, "attempt ended")
+    assert daemon.stderr is not None
+    daemon.stderr.close()
+    before = started(machine)
+    until(lambda: started(machine) >= before + 2, 20)
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=20) == 0

@@ -1,0 +1,135 @@
+"""A machine whose daemon is killed, the commands that witness it, and what must be true afterwards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+from chronex.engine.ledger import Reading
+from chronex.model.records import Attempt, Occurrence
+from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
+from chronex_store import LmdbStore
+from tests.daemon.machine import EVERY_SECOND, Machine
+
+SECOND = 1000
+# Each command writes its own line in one go when it begins; a line is one start that really happened.
+WITNESS = 'echo \\"$CHRONEX_ATTEMPT $$\\" >> witness'
+
+WORKLOADS: dict[str, str] = {
+    "tick": f'[jobs.plain]\n{EVERY_SECOND}run = "{WITNESS}"\n',
+    "retry": f'[jobs.failing]\n{EVERY_SECOND}overlap = "queue"\nretry = {{ max = 2, interval = "100ms" }}\n'
+    f'run = "{WITNESS}; exit 3"\n',
+    "overlap": f'[jobs.slow]\n{EVERY_SECOND}overlap = "queue_one"\nrun = "{WITNESS}; sleep 1.3"\n',
+    "cancel": f'[jobs.endless]\n{EVERY_SECOND}overlap = "cancel_running"\nrun = "{WITNESS}; exec sleep 60"\n',
+    "steps": f'[jobs.two]\n{EVERY_SECOND}overlap = "queue"\n[[jobs.two.tasks]]\nname = "one"\nrun = "{WITNESS}"\n'
+    f'[[jobs.two.tasks]]\nname = "two"\nrun = "{WITNESS}"\n',
+    "flood": f'[jobs.loud]\n{EVERY_SECOND}overlap = "queue"\nlog_limit = "64KiB"\n'
+    f'run = "{WITNESS}; head -c 300000 /dev/zero"\n',
+    "once": f'[jobs.careful]\n{EVERY_SECOND}on_crash = "fail"\nrun = "{WITNESS}"\n',
+}
+
+
+class Scene:
+    """One store, killed daemons, and at last one that may end in good order."""
+
+    def __init__(self, machine: Machine, *workloads: str) -> None:
+        self.machine = machine
+        machine.write('[scheduler]\ngrace_period = "1s"\n' + "".join(WORKLOADS[name] for name in workloads))
+        done = machine.chronex("apply")
+        assert done.returncode == 0, done.stderr
+
+    @property
+    def store(self) -> Path:
+        return self.machine.directory / "store"
+
+    def killed(self, point: str, seconds: float = 20.0, *arguments: str) -> bool:
+        """Run a daemon that dies at `point`; False where it never came there and ended by itself."""
+        daemon = self.machine.start(*arguments, quiet=True, fail_at=point)
+        try:
+            daemon.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+            return False
+        assert daemon.returncode in (0, -9), f"the daemon ended with {daemon.returncode}"
+        return daemon.returncode == -9
+
+    def settle(self, seconds: str = "1500ms") -> None:
+        """A daemon that may live takes everything up and stops in good order."""
+        done = self.machine.chronex("run", "--headless", "--for", seconds)
+        assert done.returncode == 0, done.stderr
+
+    def check(self) -> list[Occurrence]:
+        """What was promised: every instant one fate, every start on record first and once, nothing left behind."""
+        with LmdbStore.open(self.store, create=False) as store:
+            occurrences, attempts = store.view(lambda tx: _everything(Reading(tx)))
+            waiting = store.view(lambda tx: _waiting(Reading(tx), occurrences))
+        _assert_every_instant_is_decided_once(occurrences)
+        unsettled = [one for one in occurrences if not is_final(one.state) and one.id not in waiting]
+        assert not unsettled, f"without a fate: {unsettled}"
+        by_id = {attempt.id: attempt for attempt in attempts}
+        starts = self._starts()
+        for attempt_id, times in Counter(attempt for attempt, _ in starts).items():
+            assert times == 1, f"{attempt_id} was started {times} times"
+        for attempt_id, pid in starts:
+            attempt = by_id[attempt_id]
+            assert attempt.process is not None, f"{attempt_id} ran without a record"
+            assert attempt.process.pid == pid, f"{attempt_id} ran as {pid}, not as {attempt.process.pid}"
+        seen = {attempt for attempt, _ in starts}
+        for attempt in attempts:
+            assert attempt.state is not AttemptState.SUCCESS or attempt.id in seen, f"{attempt.id} never ran"
+            assert attempt.started_ms is not None or attempt.id not in seen
+        done = self.machine.chronex("doctor")
+        assert done.returncode == 0, done.stdout
+        self._assert_nobody_is_left()
+        return occurrences
+
+    def _starts(self) -> list[tuple[str, int]]:
+        path = self.machine.directory / "witness"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(line.split()[0], int(line.split()[1])) for line in lines]
+
+    def _assert_nobody_is_left(self) -> None:
+        end = time.monotonic() + 5
+        while left := self._processes():
+            assert time.monotonic() < end, f"processes were left behind: {left}"
+            time.sleep(0.05)
+
+    def _processes(self) -> list[str]:
+        """Whoever has this store in its environment: a daemon, a command, or a gate that nobody opened."""
+        found = []
+        mark = f"CHRONEX_STORE={self.store}".encode()
+        for name in os.listdir("/proc"):
+            try:
+                if name.isdigit() and mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
+                    found.append(Path(f"/proc/{name}/cmdline").read_bytes().decode(errors="replace"))
+            except OSError:
+                continue
+        return found
+
+
+def _everything(reading: Reading) -> tuple[list[Occurrence], list[Attempt]]:
+    occurrences = [one for job in reading.jobs() for one in reading.occurrences(job.id, limit=100_000)]
+    attempts = [one for found in occurrences for one in reading.attempts(found.job, found.nominal_ms)]
+    return sorted(occurrences, key=lambda one: (one.job, one.nominal_ms)), attempts
+
+
+def _waiting(reading: Reading, occurrences: list[Occurrence]) -> set[str]:
+    """What the last daemon left to the next on purpose: in its queue, or with a try that is due, and nothing running."""
+    found = {one.id for one in occurrences if one.state is OccurrenceState.QUEUED}
+    for one in occurrences:
+        runs = reading.runs(one.job, one.nominal_ms)
+        active = any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs)
+        if not active and any(run.next_attempt_ms is not None for run in runs):
+            found.add(one.id)
+    return found
+
+
+def _assert_every_instant_is_decided_once(occurrences: list[Occurrence]) -> None:
+    assert occurrences, "nothing ever happened"
+    for job in {one.job for one in occurrences}:
+        instants = [one.nominal_ms for one in occurrences if one.job == job]
+        assert instants == list(range(instants[0], instants[-1] + 1, SECOND)), f"{job} lost or doubled an instant"

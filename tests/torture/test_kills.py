@@ -1,0 +1,157 @@
+"""kill -9 of the real daemon, at every fail-point and in the middle of its recovery."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from chronex.engine.testing import POINTS
+from tests.daemon.machine import EVERY_SECOND, Machine, until
+from tests.torture.crime_scene import WITNESS, WORKLOADS, Scene
+
+# These come only where there is something to take up, to trim, or to stop; they have tests of their own below.
+ELSEWHERE = {"adopted", "history trimmed", "stop asked", "node leaving"}
+ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE]
+# One workload for each, so that every commit kills at every point; torture takes all of them with each other.
+QUICK = {
+    "update begun": "steps:9",
+    "update written": "retry:9",
+    "update committed": "retry:8",
+    "node registered": "tick:1",
+    "taken over": "tick:1",
+    "tick decided": "overlap:3",
+    "before spawn": "steps:2",
+    "spawned": "once:1",
+    "identified": "once:2",
+    "start recorded": "once:1",
+    "gate opened": "overlap:2",
+    "process ended": "retry:2",
+    "log finished": "flood:1",
+    "end recorded": "steps:1",
+}
+
+
+@pytest.mark.parametrize("point", ON_THE_WAY)
+def test_a_daemon_killed_at_any_point_loses_and_doubles_nothing(machine: Machine, point: str) -> None:
+    workload, number = QUICK[point].split(":")
+    scene = Scene(machine, workload)
+    assert scene.killed(f"{point}:{number}"), "the daemon never came there"
+    scene.settle()
+    scene.check()
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("round_", range(20))
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("point", ON_THE_WAY)
+def test_every_point_with_every_workload(machine: Machine, point: str, workload: str, round_: int) -> None:
+    scene = Scene(machine, workload)
+    scene.killed(f"{point}:{1 + round_}", 20.0, "--for", "6s")
+    scene.settle()
+    scene.check()
+
+
+def test_a_command_that_was_not_recorded_has_not_run(machine: Machine) -> None:
+    """With `on_crash = "fail"` a repeated command would be the worst there is; one that never ran is tried again."""
+    scene = Scene(machine, "once")
+    assert scene.killed("identified")
+    assert not (machine.directory / "witness").exists()
+    scene.settle()
+    occurrences = scene.check()
+    assert occurrences[0].state == "completed", occurrences[0].reason
+
+
+def test_a_command_that_may_have_run_is_not_repeated_where_the_job_forbids_it(machine: Machine) -> None:
+    scene = Scene(machine, "once")
+    assert scene.killed("process ended")
+    scene.settle()
+    occurrences = scene.check()
+    assert (occurrences[0].state, occurrences[0].reason) == ("failed", "main: the scheduler died while it ran")
+
+
+def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:
+    """Three deep: the recovery, the recovery of that, and the recovery of that."""
+    scene = Scene(machine, "overlap", "steps")
+    assert scene.killed("gate opened:2")
+    for point in ("node registered", "taken over", "tick decided"):
+        assert scene.killed(point)
+    scene.settle("3s")
+    scene.check()
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(160))
+def test_random_kills_during_recovery(machine: Machine, seed: int) -> None:
+    chance = random.Random(seed)
+    scene = Scene(machine, *chance.sample(list(WORKLOADS), 3))
+    scene.killed(f"{chance.choice(ON_THE_WAY)}:{chance.randrange(1, 9)}", 20.0, "--for", "5s")
+    for _ in range(3):
+        scene.killed(f"{chance.choice(ON_THE_WAY)}:{chance.randrange(1, 6)}", 20.0, "--for", "3s")
+    scene.settle("3s")
+    scene.check()
+
+
+def test_killed_while_it_adopts(machine: Machine) -> None:
+    """The orphan lives through two daemons, is adopted by the third, and its run is tried once more."""
+    release = machine.directory / "release"
+    machine.write(
+        f'[scheduler]\ngrace_period = "1s"\n[jobs.slow]\n{EVERY_SECOND}overlap = "queue_one"\n'
+        f'run = "{WITNESS}; while [ ! -e release ]; do sleep 0.05; done"\n'
+    )
+    first = machine.start()
+    until((machine.directory / "witness").exists)
+    first.kill()
+    first.wait()
+    for _ in range(2):
+        second = machine.start(fail_at="adopted")
+        assert second.wait(timeout=20) == -9
+    assert len((machine.directory / "witness").read_text().splitlines()) == 1, "nothing runs beside the orphan"
+    release.touch()
+    done = machine.chronex("run", "--headless", "--for", "2s")
+    assert done.returncode == 0, done.stderr
+    assert len((machine.directory / "witness").read_text().splitlines()) >= 2
+
+
+@pytest.mark.parametrize("point", ["stop asked", "node leaving"])
+def test_killed_while_it_stops(machine: Machine, point: str) -> None:
+    scene = Scene(machine, "cancel")
+    assert scene.killed(point, 20.0, "--for", "1500ms")
+    scene.settle()
+    scene.check()
+
+
+def kill_at_random(machine: Machine, seed: int, kills: int, jobs: int) -> None:
+    chance = random.Random(seed)
+    kinds = list(WORKLOADS.values())
+    machine.write('[scheduler]\ngrace_period = "1s"\n')
+    text = machine.directory / "chronex.toml"
+    for number in range(jobs):
+        kind = kinds[number % len(kinds)]
+        name = kind.split("]")[0].removeprefix("[jobs.")
+        text.write_text(text.read_text() + kind.replace(f"jobs.{name}", f"jobs.{name}{number}"))
+    for _ in range(kills):
+        daemon = machine.start(quiet=True)
+        time.sleep(chance.uniform(0.3, 2.5))  # the point is that nobody knows when
+        daemon.kill()
+        daemon.wait()
+    scene = Scene.__new__(Scene)
+    scene.machine = machine
+    scene.settle("3s")
+    scene.check()
+
+
+def test_killed_at_random_times(machine: Machine) -> None:
+    kill_at_random(machine, seed=1, kills=3, jobs=7)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(40))
+def test_killed_at_random_times_while_fifty_jobs_run_every_second(machine: Machine, seed: int) -> None:
+    kill_at_random(machine, seed, kills=8, jobs=50)
+
+
+def test_the_quick_table_has_every_point(tmp_path: Path) -> None:
+    assert list(QUICK) == ON_THE_WAY

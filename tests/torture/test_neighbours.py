@@ -1,0 +1,108 @@
+"""Other processes beside the daemon: rivals for its lock, readers that stop, and retention that is cut short."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from chronex.engine.clock import wall_ms
+from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.testing import VARIABLE
+from chronex.engine.tick import Engine
+from chronex.engine.update import apply_jobs
+from chronex.model.records import Job, Node, ProcessIdentity
+from chronex_store import LmdbStore
+from tests.daemon.machine import EVERY_SECOND, Machine, until
+from tests.daemon.test_signals import started
+
+QUICK = f'[jobs.quick]\n{EVERY_SECOND}run = ["true"]\n'
+
+
+@pytest.mark.parametrize("round_", [0, *(pytest.param(n, marks=pytest.mark.torture) for n in range(1, 100))])
+def test_of_daemons_started_at_once_one_works_and_the_others_say_so(machine: Machine, round_: int) -> None:
+    machine.write(QUICK)
+    rivals = [machine.start("--for", "4s") for _ in range(3)]
+    told = [rival.communicate(timeout=60)[1] for rival in rivals]
+    codes = Counter(rival.returncode for rival in rivals)
+    assert codes == {0: 1, 75: 2}, told
+    for rival, text in zip(rivals, told, strict=True):
+        if rival.returncode == 75:
+            assert text.startswith("chronex: another daemon"), text
+            assert text.count("\n") == 1
+
+
+TRIM = """
+import sys
+from pathlib import Path
+from chronex_store import LmdbStore
+from chronex_store.retention import RetentionPolicy, trim
+with LmdbStore.open(Path(sys.argv[1])) as store:
+    trim(store, RetentionPolicy(max_count=20, max_age_ms=None), int(sys.argv[2]), step=10)
+"""
+
+
+@pytest.mark.parametrize("passing", [1, 2, 5, 100])
+def test_retention_that_is_killed_is_finished_by_the_next(tmp_path: Path, passing: int) -> None:
+    place, now = tmp_path / "store", wall_ms()
+    with LmdbStore.open(place) as store:
+        apply_jobs(store, [Job(id="job", schedule="* * * * * *")], now - 120_000)
+        node = Node(id="node", process=ProcessIdentity(1, "boot", 1))
+        store.update(lambda tx: Ledger(tx, now).put(node))
+        engine = Engine(store, "node", 10)
+        for at in range(now - 120_000, now, 1000):
+            engine.tick(at, now - 120_000)
+        before = [one.nominal_ms for one in store.view(lambda tx: Reading(tx).occurrences("job"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-c", TRIM, str(place), str(now)]
+    killed = subprocess.run(command, env={**environment, VARIABLE: f"history trimmed:{passing}"}, check=False)
+    assert killed.returncode in (0, -signal.SIGKILL)
+    subprocess.run(command, env=environment, check=True)
+    with LmdbStore.open(place, create=False) as store:
+        after = [one.nominal_ms for one in store.view(lambda tx: Reading(tx).occurrences("job"))]
+    assert after == before[:20], "the newest stay, and nothing else is touched"
+
+
+READER = """
+import os, signal, sys
+from pathlib import Path
+from chronex_store import LmdbStore
+with LmdbStore.open(Path(sys.argv[1]), create=False) as store:
+    store.view(lambda tx: os.kill(os.getpid(), signal.SIGSTOP))
+"""
+
+
+def test_a_reader_that_is_stopped_in_the_middle_holds_up_nobody(machine: Machine) -> None:
+    machine.write(QUICK)
+    assert machine.chronex("apply").returncode == 0
+    daemon = machine.start(quiet=True)
+    until(lambda: started(machine) >= 1)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    reader = subprocess.Popen([sys.executable, "-c", READER, str(machine.directory / "store")], env=environment)
+    os.waitid(os.P_PID, reader.pid, os.WSTOPPED)
+    before = started(machine)
+    until(lambda: started(machine) >= before + 2, 20)
+    reader.kill()
+    reader.wait()
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=20) == 0
+
+
+@pytest.mark.torture
+def test_a_lone_command_starts_soon_after_its_instant(machine: Machine) -> None:
+    """On an idle machine p50 under 20 ms and p99 under 100 ms, over 120 starts."""
+    machine.write(QUICK)
+    assert machine.chronex("run", "--headless", "--for", "125s").returncode == 0
+    with LmdbStore.open(machine.directory / "store", create=False) as store:
+        found = store.view(lambda tx: Reading(tx).occurrences("quick"))
+        tried = store.view(lambda tx: [a for o in found for a in Reading(tx).attempts(o.job, o.nominal_ms)])
+    lags = sorted(a.started_ms - a.nominal_ms for a in tried if a.started_ms is not None)
+    assert len(lags) >= 120
+    assert statistics.median(lags) < 20
+    assert lags[int(len(lags) * 0.99)] < 100
