@@ -55,7 +55,9 @@ class Book:
         key = (ground, name, over)
         found = self._worn.get(key)
         if found is None:
-            found = self._worn[key] = ground + self.style(name) + (self.style(over) if over else self.blank)
+            # Reversed, a coloured word would become a coloured patch: there the selected row has one look.
+            inner = self.blank if over and self.style(over).reverse else self.style(name)
+            found = self._worn[key] = ground + inner + (self.style(over) if over else self.blank)
         return found
 
 
@@ -119,6 +121,8 @@ def _mono() -> dict[str, Style]:
 
 def textual_theme(name: str) -> Theme:
     """The same for borders, inputs and the palette."""
+    if name == "ansi":
+        return _ansi_theme()
     palette = PALETTES.get(name, _DARK)
     colour = {key: str(value) for key, value in palette.items() if isinstance(value, str)}
     return Theme(
@@ -146,5 +150,44 @@ def textual_theme(name: str) -> Theme:
             "scrollbar-hover": colour["focus"],
             "scrollbar-active": colour["focus"],
             "scrollbar-corner-color": colour["bg"],
+        },
+    )
+
+
+def _ansi_theme() -> Theme:
+    """Only the terminal's own colours, on its own background, whatever that is."""
+    own = "ansi_default"
+    return Theme(
+        name="chronex-ansi",
+        ansi=True,
+        primary="ansi_cyan",
+        secondary="ansi_cyan",
+        warning="ansi_yellow",
+        error="ansi_red",
+        success="ansi_green",
+        accent="ansi_cyan",
+        foreground=own,
+        background=own,
+        surface=own,
+        panel=own,
+        boost=own,
+        variables={
+            "ansi-background": "ansi_black",
+            "ansi-foreground": "ansi_white",
+            "block-cursor-foreground": "ansi_black",
+            "block-cursor-background": "ansi_white",
+            "input-cursor-background": "ansi_white",
+            "input-cursor-foreground": "ansi_black",
+            "line": "ansi_bright_black",
+            "line-focus": "ansi_cyan",
+            "quiet": own,
+            "border": "ansi_bright_black",
+            "border-blurred": "ansi_bright_black",
+            "input-selection-background": "ansi_cyan",
+            "scrollbar": "ansi_bright_black",
+            "scrollbar-background": own,
+            "scrollbar-hover": "ansi_cyan",
+            "scrollbar-active": "ansi_cyan",
+            "scrollbar-corner-color": own,
         },
     )

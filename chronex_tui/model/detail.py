@@ -213,7 +213,7 @@ def _past(detail: Detail, look: Look, cells: int) -> Iterator[Line]:
     if not detail.outcomes:
         yield (("last   ", "label"), ("never ran", "dim"))
         return
-    shown_ones = detail.outcomes[: max(min(40, cells - 24), 8)]
+    shown_ones = detail.outcomes[: max(min(40, cells - 30), 8)]
     yield (
         ("last   ", "label"),
         *((sign(outcome.state, look.glyphs), STYLES[outcome.state]) for outcome in reversed(shown_ones)),
