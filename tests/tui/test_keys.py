@@ -197,6 +197,15 @@ async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path)
         assert driver.app.state.job == "rotate-logs"
 
 
+async def test_what_is_selected_goes_along_from_screen_to_screen(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="rotate-logs"))) as driver:
+        await driver.press("3")
+        assert driver.app.state.job == "rotate-logs"
+        await driver.press("down", "1")
+        assert driver.app.state.job == "warm-cache"
+        assert "╭─ warm-cache" in driver.frame()
+
+
 async def test_states_are_chosen_from_a_list_with_counts(world: Path) -> None:
     async with driven(app_on(world)) as driver:
         frame = await driver.press("f")
