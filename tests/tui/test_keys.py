@@ -269,6 +269,18 @@ async def test_explain_says_what_the_shell_says(world: Path) -> None:
         assert "clock changes of Europe/Berlin" in frame
 
 
+async def test_why_tells_the_chain_of_a_run_and_of_a_job(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="sync-s3"))) as driver:
+        frame = await driver.press("w")
+        assert "Why: sync-s3" in frame
+        assert "Sun 15 Nov 14:55 CET" in frame or "Sun 15 Nov 13:55 UTC" in frame
+        await driver.press("escape", "2")
+        await driver.press("j", "j")
+        frame = await driver.press("w")
+        assert "Why: sync-s3" in frame
+        assert "exit code 2" in frame
+
+
 async def test_help_lists_every_key_of_the_screen_with_its_command(world: Path) -> None:
     async with driven(app_on(world, Wishes(job="vacuum")), (120, 140)) as driver:
         frame = await driver.press("question_mark")
