@@ -163,7 +163,7 @@ class ChronexApp(App[int]):
     # -- what arrives -------------------------------------------------------------------------------------------
 
     def on_arrived(self, message: Arrived) -> None:
-        if not self.board.is_attached:
+        if not self.screen_stack or not self.board.is_attached:
             return  # it came in while everything was taken down
         self.arrivals += 1
         if self.state.frozen_ms is not None and isinstance(message.value, Snapshot):

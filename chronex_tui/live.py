@@ -253,10 +253,28 @@ class Live:
 
     def _read_board(self) -> None:
         now = self.clock.wall_ms()
+        if self._view(self._board.is_lost) and not self._read_all(now):
+            return
         found = self._view(lambda reading: self._board.read(reading, now))
         if found is not None:
             self._last = found
             self._send(found)
+
+    def _read_all(self, now_ms: int) -> bool:
+        """Every job, a page in each transaction; False when the store was lost on the way."""
+        self._view(self._board.begin)
+        name: str | None = None
+        while True:
+            page = self._view(self._page(name, now_ms))
+            if page is None or self._stop.is_set():
+                self._board.forget()
+                return False
+            if page[0] is None:
+                return True
+            name = page[0]
+
+    def _page(self, after: str | None, now_ms: int) -> Callable[[Reading], tuple[str | None]]:
+        return lambda reading: (self._board.read_page(reading, after, now_ms),)
 
     def _read_history(self) -> None:
         found = self._view(self._history.read_new)

@@ -36,6 +36,7 @@ class DueInstants:
         options = options_of(job)
         spread = job.spread.duration_ms if job.spread is not None else 0
         self._moved_ms = (options.jitter or 0) + (options.stagger or 0) + spread
+        self._has_max = options.max is not None
         # Earlier ones may be of the version before.
         self._from_ms = since_ms + spread if cursor_ms is None else cursor_ms
         self._has_begun = cursor_ms is not None
@@ -81,7 +82,9 @@ class DueInstants:
             self.last_told = line
 
     def waiting_since(self, now_ms: int) -> int | None:
-        """The first instant that is due and has not been told."""
+        """The first instant that is due and has not been told; of a job that ends with its `max`, nobody can say."""
+        if self._has_max:
+            return None
         waiting = [*list(self._pending)[:1], *([] if self._expected is None else [self._expected])]
         first = min(waiting, default=None)
         return first if first is not None and first + self._moved_ms < now_ms else None

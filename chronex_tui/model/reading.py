@@ -16,6 +16,7 @@ from chronex.timing.clock_effects import effect_of
 from chronex_tui.model.snapshot import Detail, Firing, History, RunItem, RunKey, Snapshot
 
 PAGE = 500
+JOBS_PAGE = 1000  # a transaction that stays below 50 ms
 MOST_LIVE = 2000
 MOST_RUNS = 100_000
 _MOST_EVENTS = 2000
@@ -32,17 +33,33 @@ class BoardReader:
     rows: dict[str, Row] = field(default_factory=dict)
     seen: int = -1
     active: set[str] = field(default_factory=set)
+    _fresh: dict[str, Row] = field(default_factory=dict)
+
+    def is_lost(self, reading: Reading) -> bool:
+        """Does the journal no longer tell what has changed? Then everything is read again, page by page."""
+        head = journal.head(reading.tx)
+        return not 0 <= self.seen <= head <= self.seen + _MOST_EVENTS
+
+    def begin(self, reading: Reading) -> None:
+        """What changes from here on is told by the journal."""
+        self.seen, self._fresh = journal.head(reading.tx), {}
+
+    def read_page(self, reading: Reading, after: str | None, now_ms: int) -> str | None:
+        """The rows of the next jobs by name; the last name, or None when there are no more."""
+        jobs = reading.jobs(after, JOBS_PAGE)
+        self._fresh |= {row.job.id: row for row in rows_of(reading, now_ms, jobs)}
+        if len(jobs) == JOBS_PAGE:
+            return jobs[-1].id
+        self.rows = self._fresh
+        return None
 
     def read(self, reading: Reading, now_ms: int) -> Snapshot:
-        """The snapshot of this moment, from the changed jobs alone where the journal tells which they are."""
+        """The snapshot of this moment, from the rows that stand and the jobs that have changed since."""
         head = journal.head(reading.tx)
-        names = None if self.seen < 0 else self._changed(reading, head)
+        names = {event.job for _, event in journal.tail(reading.tx, self.seen, _MOST_EVENTS) if event.job}
         live = live_items(reading)
         active = {item.key.job for item in live}
-        if names is None:
-            self.rows = {row.job.id: row for row in rows_of(reading, now_ms)}
-        else:
-            self._refresh(reading, names | active | self.active, now_ms)
+        self._refresh(reading, names | active | self.active, now_ms)
         self.seen, self.active = head, active
         rows = tuple(self.rows.values())
         summary = summary_of(reading, rows, self.is_alive)
@@ -51,11 +68,6 @@ class BoardReader:
     def forget(self) -> None:
         """Read everything again the next time."""
         self.seen = -1
-
-    def _changed(self, reading: Reading, head: int) -> set[str] | None:
-        if head < self.seen or head - self.seen > _MOST_EVENTS:
-            return None
-        return {event.job for _, event in journal.tail(reading.tx, self.seen, _MOST_EVENTS) if event.job}
 
     def _refresh(self, reading: Reading, names: Iterable[str], now_ms: int) -> None:
         found = {name: reading.job(name) for name in names}

@@ -15,8 +15,9 @@ from chronex.model.states import OccurrenceState
 from chronex_store import LmdbStore
 from chronex_tui.actions import ACTIONS, Action, KeyClashError, check_keys
 from chronex_tui.app import Wishes
+from chronex_tui.model.snapshot import RunKey
 from tests.tui.driving import app_on, driven
-from tests.tui.world import NOW
+from tests.tui.world import MINUTE, NOW
 
 
 def read_job(path: Path, name: str) -> Job:
@@ -371,3 +372,39 @@ def test_every_action_has_someone_who_does_it(action: Action) -> None:
     name = action.id.replace("-", "_")
     assert hasattr(Looking, name) or hasattr(Acting, name)
     assert action.sentence.endswith(".")
+
+
+# -- where it begins ------------------------------------------------------------------------------------------------
+
+
+async def test_a_deep_link_opens_the_log_of_a_job(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="backup-db", log=True))) as driver:
+        await driver.until(lambda frame: "backup-db  main, try 2" in frame)
+
+
+async def test_a_deep_link_selects_a_run(world: Path) -> None:
+    key = RunKey("backup-db", NOW - 12 * MINUTE)
+    async with driven(app_on(world, Wishes(screen="runs", run=key))) as driver:
+        assert driver.app.state.run == key
+        assert "↻ main  retrying" in driver.frame()
+
+
+async def test_a_deep_link_to_a_clock_change(world: Path) -> None:
+    since = 1_835_000_000_000  # in February 2028
+    async with driven(app_on(world, Wishes(screen="clock", zone="Asia/Tehran", since_ms=since))) as driver:
+        assert "Asia/Tehran never changes its clock" in driver.frame()
+    async with driven(app_on(world, Wishes(screen="clock", zone="America/New_York", since_ms=since))) as driver:
+        assert "Sun 12 Mar 2028  America/New_York" in driver.frame()
+
+
+async def test_a_job_that_is_not_there_is_told(world: Path) -> None:
+    app = app_on(world, Wishes(job="bakcup"))
+    async with driven(app) as driver:
+        await driver.pilot.pause()
+        assert any("there is no job bakcup" in str(note.message) for note in app._notifications)
+
+
+async def test_the_mouse_selects_a_row(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        await driver.pilot.click("#jobs", offset=(6, 4))
+        assert driver.app.state.job == "sync-s3"
