@@ -6,7 +6,7 @@ LOCK   := packaging/requirements-dev.txt
 TOUR   := build/tour
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench torture binary clean
+.PHONY: help setup run test check format bench torture screenshots binary clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ binary: setup  ## build dist/chronex (one file) and dist/chronex-dir (starts fas
 	@CHRONEX_BINARY=dist/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli tests/lsp
 	@CHRONEX_BINARY=dist/chronex-dir/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli tests/lsp
 	@$(BIN)/python packaging/figures.py
+
+screenshots: setup  ## take the pictures of the README anew
+	@$(BIN)/python -m tests.tui.shots
 
 format: setup  ## rewrite the source in the project's style
 	@$(BIN)/ruff check --quiet --fix .

@@ -134,7 +134,7 @@ class Acting:
         confirm(self.app, title, facts, command, lambda: self.carry_out(wish, jobs, "canceling"))
 
     def _told(self, item: RunItem) -> str:
-        job = self.state.jobs.get(item.key.job)
+        job = self.state.job_of(item.key.job)
         zone = self.state.look.zone_of(job) if job else self.state.look.board_zone
         spent = f", {took(item, self.state.now_ms)}" if item.started_ms else ""
         return f"{item.key.job}, scheduled for {full_stamp(item.key.nominal_ms, zone)}: {state_of(item)}{spent}"
@@ -142,9 +142,7 @@ class Acting:
     def replay(self) -> None:
         """On the Runs screen the run under the cursor; elsewhere one is chosen, or all dead letters of the job."""
         state = self.state
-        chosen = (
-            next((item for item in state.runs if item.key == state.run), None) if state.screen == "runs" else None
-        )
+        chosen = state.run_item() if state.screen == "runs" else None
         if chosen is not None:
             self._replay([chosen])
             return

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -13,7 +16,6 @@ from textual.screen import Screen
 
 from chronex.engine.clock import Clock
 from chronex.timing.zones import Zone
-from chronex_tui.acting import Acting
 from chronex_tui.actions import ACTIONS, BY_ID, Context, action_for, check_keys, is_available, shell_command
 from chronex_tui.asking import Questions, run_name
 from chronex_tui.live import Live, Source
@@ -23,12 +25,16 @@ from chronex_tui.model.glyphs import Glyphs
 from chronex_tui.model.snapshot import RunKey, Snapshot
 from chronex_tui.model.timeline import Window
 from chronex_tui.model.wording import HOUR
-from chronex_tui.palette import ActionProvider
 from chronex_tui.screens.board import Board
 from chronex_tui.state import State
 from chronex_tui.style import CSS
 from chronex_tui.themes import NAMES, Book, textual_theme
 from chronex_tui.widgets.table import Table
+
+if TYPE_CHECKING:
+    from textual.command import Provider
+
+    from chronex_tui.acting import Acting
 
 TICK_S = 1.0
 Explain = Callable[[str, str, str, int], list[str]]
@@ -49,26 +55,47 @@ class Wishes:
     theme: str = "dark"
 
 
+def _palette() -> type[Provider]:
+    """Loaded when it is opened."""
+    from chronex_tui.palette import ActionProvider
+
+    return ActionProvider
+
+
+class Engine(Protocol):
+    """The engine of the same process, where there is one."""
+
+    @property
+    def is_alive(self) -> bool: ...
+
+
 class ChronexApp(App[int]):
     """One store, followed live."""
 
     CSS = CSS
     TITLE = "chronex"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = {ActionProvider}  # noqa: RUF012  Textual's own name and shape for it
+    COMMANDS = {_palette}  # noqa: RUF012  Textual's own name and shape for it
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"press({key!r})", show=False) for key in dict.fromkeys(action.key for action in ACTIONS)),
         Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     def __init__(
-        self, source: Source, clock: Clock, home: Zone, glyphs: Glyphs, wishes: Wishes, explain: Explain | None = None
+        self,
+        source: Source,
+        clock: Clock,
+        home: Zone,
+        glyphs: Glyphs,
+        wishes: Wishes,
+        explain: Explain | None = None,
+        engine: Engine | None = None,
     ) -> None:
         check_keys()
         self.has_no_color = bool(os.environ.get("NO_COLOR"))
         plain = wishes.theme in ("mono", "ansi")
         super().__init__(ansi_color=True if plain else None)
-        self.clock, self.wishes, self.explain = clock, wishes, explain
+        self.clock, self.wishes, self.explain, self.engine = clock, wishes, explain, engine
         self.book = Book(wishes.theme, glyphs.ellipsis)
         now = clock.wall_ms()
         self.state = State(glyphs, home, now, is_read_only=wishes.is_read_only)
@@ -78,7 +105,8 @@ class ChronexApp(App[int]):
         self.state.clock_zone, self.state.clock_since_ms = wishes.zone, wishes.since_ms
         self.live = Live(source, clock, self._post)
         self.ask = Questions(self)
-        self.doers = (Looking(self), Acting(self))
+        self.looking = Looking(self)
+        self._acting: Acting | None = None
         self.arrivals = 0
         self.last_action = ""
         self.is_zoomed = False
@@ -100,6 +128,8 @@ class ChronexApp(App[int]):
         """Called by the board when it stands."""
         if self.has_no_color:
             os.environ["NO_COLOR"] = "1"  # Textual takes it away; pagers and editors started from here want it
+        if not self.is_headless:
+            self._leave_on_signals()
         await self.board.open_view(self.wishes.screen)
         self.live.start()
         self.board.set_interval(TICK_S, self._tick)
@@ -111,7 +141,17 @@ class ChronexApp(App[int]):
     def _post(self, value: object) -> None:
         self.post_message(Arrived(value))
 
+    def _leave_on_signals(self) -> None:
+        """TERM, and the terminal's own end, are asked for politely: the screen is restored, the engine is stopped."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread
+                loop.add_signal_handler(number, self.exit, 0)
+
     def _tick(self) -> None:
+        if self.engine is not None and not self.engine.is_alive:
+            self.exit(1)
+            return
         if self.state.frozen_ms is not None:
             self.board.refresh_bars()
             return
@@ -135,7 +175,7 @@ class ChronexApp(App[int]):
     def on_table_moved(self, message: Table.Moved) -> None:
         identity = message.identity
         if isinstance(identity, RunKey):
-            self.state.run, self.state.job = identity, identity.job
+            self.state.run, self.state.job, self.state.run_index = identity, identity.job, message.table.index
         elif isinstance(identity, str):
             self.state.job = identity
         self.last_action = ""
@@ -152,7 +192,7 @@ class ChronexApp(App[int]):
         state = self.state
         row = state.row(state.job)
         on_runs = state.screen == "runs"
-        item = next((item for item in state.runs if item.key == state.run), None) if on_runs and state.run else None
+        item = state.run_item() if on_runs else None
         going = state.snapshot.live
         living = next((one for one in going if (one.key == state.run if on_runs else one.key.job == state.job)), None)
         return Context(
@@ -181,8 +221,17 @@ class ChronexApp(App[int]):
             return
         self.last_action = action_id if action.shell else self.last_action
         name = action_id.replace("-", "_")
-        next(getattr(doer, name) for doer in self.doers if hasattr(doer, name))()
+        getattr(self.looking if hasattr(self.looking, name) else self.acting, name)()
         self.board.refresh_bars()
+
+    @property
+    def acting(self) -> Acting:
+        """Loaded with the first act: most sessions only look."""
+        if self._acting is None:
+            from chronex_tui.acting import Acting
+
+            self._acting = Acting(self)
+        return self._acting
 
     def current_command(self) -> str:
         """The shell's way to do what was done last, or what enter would do."""
@@ -192,10 +241,12 @@ class ChronexApp(App[int]):
             return shell_command(BY_ID[self.last_action], context, row.job.schedule if row else "")
         if context.job and self.state.screen == "jobs":
             return f"chronex show {context.job}"
+        if context.screen in ("clock", "density"):
+            return f"chronex tui --screen {context.screen}"
         return f"chronex history {context.job}" if context.job else ""
 
-    def action_quit(self) -> None:  # type: ignore[override]
-        self.exit(0)
+    async def action_quit(self) -> None:
+        self.do("quit")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """None of Textual's own: the palette lists what the registry has."""

@@ -1,12 +1,9 @@
-"""From the command line to the screen: is there a terminal, what can it show, and where does the picture go?"""
+"""From the command line to the screen: a session at a terminal, or one picture without any."""
 
 from __future__ import annotations
 
 import asyncio
-import locale
 import os
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +11,13 @@ from typing import TYPE_CHECKING
 from chronex.engine.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import ChronexError
 from chronex.timing.zones import Zone
-from chronex_tui.model.glyphs import ASCII, UNICODE, Glyphs
+from chronex_tui.model.glyphs import Glyphs
+from chronex_tui.terminal import is_terminal
 
 if TYPE_CHECKING:
-    from chronex_tui.app import ChronexApp, Explain, Wishes
+    from rich.segment import Segment
+
+    from chronex_tui.app import ChronexApp, Engine, Explain, Wishes
     from chronex_tui.live import Source
 
 # A picture is taken when nothing has arrived for a while, and at the latest after this long.
@@ -40,32 +40,6 @@ class Picture:
     file: Path | None = None
 
 
-def is_terminal(environ: Mapping[str, str]) -> bool:
-    """Can a full-screen program run here?"""
-    return sys.stdin.isatty() and sys.stdout.isatty() and environ.get("TERM", "") not in ("", "dumb")
-
-
-def choose_glyphs(environ: Mapping[str, str], *, ascii_only: bool) -> Glyphs:
-    """Signs beyond ASCII need a terminal and a locale that know them; the Linux console knows few."""
-    encoding = locale.getpreferredencoding(False).lower().replace("-", "")
-    if ascii_only or environ.get("TERM", "").startswith("linux") or encoding != "utf8":
-        return ASCII
-    return UNICODE
-
-
-def choose_theme(wanted: str | None, environ: Mapping[str, str]) -> str:
-    """What was asked for; else none under NO_COLOR, and the terminal's own colours where it has only sixteen."""
-    if wanted:
-        return wanted
-    if environ.get("NO_COLOR"):
-        return "mono"
-    term = environ.get("TERM", "")
-    rich_in_colour = environ.get("COLORTERM") in ("truecolor", "24bit") or "256" in term or "direct" in term
-    if term and not rich_in_colour and term.startswith(("linux", "vt", "ansi", "xterm", "screen", "rxvt")):
-        return "ansi"
-    return "dark"
-
-
 def run_dashboard(
     source: Source,
     home: Zone,
@@ -75,13 +49,14 @@ def run_dashboard(
     mouse: bool = True,
     explain: Explain | None = None,
     clock: Clock = SYSTEM_CLOCK,
+    engine: Engine | None = None,
 ) -> int:
-    """Until the user quits."""
+    """Until the user quits, or the engine beside it has died."""
     if not is_terminal(os.environ):
         raise NoTerminalError
     from chronex_tui.app import ChronexApp
 
-    app = ChronexApp(source, clock, home, glyphs, wishes, explain)
+    app = ChronexApp(source, clock, home, glyphs, wishes, explain, engine)
     app.run(mouse=mouse)
     return app.return_code or 0
 
@@ -128,11 +103,18 @@ async def settle(app: ChronexApp) -> None:
         seen = app.arrivals
 
 
+def frame_lines(app: ChronexApp) -> list[list[Segment]]:
+    """What is on the screen, line by line, dialogs over what lies below them."""
+    from textual._compositor import LayoutUpdate
+
+    # The one place that reaches into Textual: it has no public way to the cells of a frame.
+    update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    assert isinstance(update, LayoutUpdate)
+    return [[segment for strip in line for segment in strip] for line in update.strips]
+
+
 def frame_text(app: ChronexApp) -> str:
-    """What is on the screen, as text."""
-    # The one place that reaches into Textual: it has no public way to the text of a frame.
-    strips = app.screen._compositor.render_strips()
-    return "\n".join(strip.text.rstrip() for strip in strips)
+    return "\n".join("".join(segment.text for segment in line).rstrip() for line in frame_lines(app))
 
 
 def save(app: ChronexApp, file: Path) -> None:

@@ -16,7 +16,7 @@ from chronex.engine.clock import Clock
 from chronex.engine.ledger import Reading
 from chronex.engine.ports import Store
 from chronex.errors import ChronexError, StoreError
-from chronex.run import is_alive
+from chronex.model.records import ProcessIdentity
 from chronex_tui.model.reading import BoardReader, HistoryReader
 from chronex_tui.model.snapshot import Snapshot
 
@@ -27,6 +27,13 @@ LEAST_PAUSE_S = 0.2
 LOOK_AGAIN_S = 1.0
 # What changes without a trace (a pause that ends, retention) is found by reading everything again now and then.
 REREAD_EVERY_S = 60.0
+
+
+def _is_alive(process: ProcessIdentity) -> bool:
+    """Loaded with the first look, which is after the first paint."""
+    from chronex.run import is_alive
+
+    return is_alive(process)
 
 
 class Desk:
@@ -115,7 +122,7 @@ class Live:
     def __init__(self, source: Source, clock: Clock, post: Callable[[object], None]) -> None:
         self.source, self.clock, self._post = source, clock, post
         self.desk, self.figures = Desk("chronex-reader"), Desk("chronex-figures")
-        self._board = BoardReader(is_alive, str(source.path))
+        self._board = BoardReader(_is_alive, str(source.path))
         self._history = HistoryReader()
         self._store: Store | None = None
         self._stop = threading.Event()
@@ -205,7 +212,7 @@ class Live:
         summary = self._last.summary
         if summary is None:
             return False
-        return any(listed.is_alive and not is_alive(listed.node.process) for listed in summary.nodes)
+        return any(listed.is_alive and not _is_alive(listed.node.process) for listed in summary.nodes)
 
     def _open(self) -> Store | None:
         if self._store is not None:
@@ -213,7 +220,8 @@ class Live:
         try:
             self._store = self.source.open()
         except (ChronexError, OSError) as error:
-            self._tell(str(error))
+            is_new = not self.source.path.exists() and not self._last.rows
+            self._tell("no store yet: chronex apply or chronex run makes one" if is_new else str(error))
             return None
         self._board.forget()
         return self._store

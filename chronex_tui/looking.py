@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from chronex_tui.model.clockday import POLICIES
 from chronex_tui.model.timeline import Window
+from chronex_tui.screens.confirm import confirm
 from chronex_tui.themes import NAMES
-from chronex_tui.views.clock import ClockView
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -150,9 +150,7 @@ class Looking:
     def _change(self, by: int) -> None:
         last = max(len(self.state.clock_days) - 1, 0)
         self.state.clock_index = max(0, min(self.state.clock_index + by, last))
-        view = self.app.board.view
-        if isinstance(view, ClockView):
-            view.see_selected()
+        self.app.board.view.see_selected()
 
     def change_before(self) -> None:
         self._change(-1)
@@ -206,4 +204,14 @@ class Looking:
         self.app.board.refresh_bars()
 
     def quit(self) -> None:
-        self.app.exit(0)
+        """With an engine in the same process, leaving stops it: asked first where something runs."""
+        running = [item for item in self.state.snapshot.live if item.state == "running"]
+        if self.app.engine is None or not running:
+            self.app.exit(0)
+            return
+        names = ", ".join(item.key.job for item in running[:5])
+        facts = [
+            ("The engine runs in this window: leaving stops it.", "bold"),
+            (f"Still running: {names}. They are asked to end, and have their grace period.", "retry"),
+        ]
+        confirm(self.app, "Quit", facts, "", lambda: self.app.exit(0))

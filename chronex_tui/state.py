@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chronex.engine.overview import Row
@@ -60,11 +61,16 @@ class State:
     frozen_ms: int | None = None
     is_read_only: bool = False
     _rows: tuple[Row, ...] = ()
-    _rows_of: object = None
+    _rows_of: tuple[object, Filter] | None = None
     _runs: list[RunItem] = field(default_factory=list)
     _runs_of: object = None
-    _jobs: dict[str, Job] = field(default_factory=dict)
-    _jobs_of: object = None
+    _ordered: list[Row] = field(default_factory=list)
+    _ordered_of: object = None
+    _named: dict[str, Row] = field(default_factory=dict)
+    _named_of: object = None
+    _merged: list[RunItem] = field(default_factory=list)
+    _merged_of: object = None
+    run_index: int = 0
 
     @property
     def look(self) -> Look:
@@ -74,13 +80,16 @@ class State:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The jobs that pass the filter, in order."""
-        key = (id(self.snapshot), self.filter.text, self.sort, self.reverse)
-        if self._rows_of != key:
+        """The jobs that pass the filter, in order. A letter typed asks every job, but sorts none again."""
+        order_key = (id(self.snapshot), self.sort, self.reverse)
+        if self._ordered_of != order_key:
+            self._ordered, self._ordered_of = order(self.snapshot.rows, self.sort, reverse=self.reverse), order_key
+        if self._rows_of is None or self._rows_of[0] != order_key or self._rows_of[1].text != self.filter.text:
+            known = self._rows_of is not None and self._rows_of[0] == order_key
+            base = self._rows if known and self._rows_of and self.filter.narrows(self._rows_of[1]) else self._ordered
             now = self.now_ms
-            kept = [row for row in self.snapshot.rows if self.filter.takes_row(row, now)]
-            self._rows = tuple(order(kept, self.sort, reverse=self.reverse))
-            self._rows_of = key
+            self._rows = tuple(row for row in base if self.filter.takes_row(row, now))
+            self._rows_of = (order_key, self.filter)
         return self._rows
 
     def jobs_table(self) -> JobsTable:
@@ -89,14 +98,17 @@ class State:
         )
 
     def row(self, name: str | None) -> Row | None:
-        return next((row for row in self.snapshot.rows if row.job.id == name), None)
+        return self._by_name.get(name or "")
 
     @property
-    def jobs(self) -> dict[str, Job]:
-        if self._jobs_of is not self.snapshot:
-            self._jobs = {row.job.id: row.job for row in self.snapshot.rows}
-            self._jobs_of = self.snapshot
-        return self._jobs
+    def _by_name(self) -> dict[str, Row]:
+        if self._named_of is not self.snapshot:
+            self._named, self._named_of = {row.job.id: row for row in self.snapshot.rows}, self.snapshot
+        return self._named
+
+    def job_of(self, name: str) -> Job | None:
+        row = self._by_name.get(name)
+        return None if row is None else row.job
 
     # -- runs -------------------------------------------------------------------------------------------------
 
@@ -109,16 +121,33 @@ class State:
         return self._runs
 
     def _filtered_runs(self) -> list[RunItem]:
-        if self.only_dead:
-            found = list(self.history.dead)
-        else:
-            found = merged(self.snapshot.live, self.history.items, self.history.dead)
+        found: Sequence[RunItem] = self.history.dead if self.only_dead else self._all_runs()
         if self.run_job:
             found = [item for item in found if item.key.job == self.run_job]
-        return self.filter.runs(found, self.snapshot.rows, self.now_ms)
+        if not self.filter.text:
+            return list(found)
+        jobs = None if self.filter.has_states else {row.job.id for row in self.rows}
+        return self.filter.runs(found, self.snapshot.rows, self.now_ms, jobs)
+
+    def _all_runs(self) -> list[RunItem]:
+        """Live ones and the past, put together once for each of either."""
+        key = (id(self.snapshot.live), id(self.history))
+        if self._merged_of != key:
+            self._merged = merged(self.snapshot.live, self.history.items, self.history.dead)
+            self._merged_of = key
+        return self._merged
+
+    def run_item(self) -> RunItem | None:
+        """The selected run in the list; `run_index` is where it was last."""
+        runs = self.runs
+        if self.run is None or not runs:
+            return None
+        if self.run_index < len(runs) and runs[self.run_index].key == self.run:
+            return runs[self.run_index]
+        return next((item for item in runs if item.key == self.run), None)
 
     def runs_table(self) -> RunsTable:
-        return RunsTable(self.runs, self.look, self.jobs)
+        return RunsTable(self.runs, self.look, self.job_of)
 
     # -- looking ----------------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ Container { background: $background; }
 #heat-cell { height: 1fr; }
 .-zoomed { height: 1fr; width: 1fr; }
 
-Modal { align: center middle; }
+Modal { align: center middle; background: $background 70%; }
 #dialog { width: 76; max-width: 96%; height: auto; max-height: 92%; border: round $line-focus;
           background: $background; border-title-color: $foreground; border-title-style: bold;
           border-subtitle-color: $quiet; padding: 0 1; }

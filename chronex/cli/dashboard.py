@@ -16,7 +16,7 @@ from chronex.cli.terminal import err, inert, out
 from chronex.timing.zones import Zone, load_zone
 
 if TYPE_CHECKING:
-    from chronex_tui.app import Wishes
+    from chronex_tui.app import Engine, Wishes
     from chronex_tui.launch import Picture
     from chronex_tui.live import Source
     from chronex_tui.model.snapshot import RunKey
@@ -54,9 +54,33 @@ def run_tui(asked: Asked) -> int:
     return show(asked, StoreAt(store_path(asked.store, os.environ)))
 
 
-def show(asked: Asked, source: Source) -> int:
+def is_wanted() -> bool:
+    """Is there a terminal that a full-screen program can have?"""
+    from chronex_tui.terminal import is_terminal
+
+    return is_terminal(os.environ)
+
+
+def run_with_dashboard(config: str | None, store: str | None) -> int:
+    """`chronex run` at a terminal: the engine on a thread, the dashboard before it, and both end together."""
+    from chronex.cli.jobs import run_daemon
+    from chronex.daemon.beside import EngineThread
+    from chronex_store import LmdbStore
+    from chronex_tui.live import SharedStore
+
+    def beside(opened: LmdbStore, engine: EngineThread) -> int:
+        code = show(Asked(), SharedStore(opened, store_path(store, os.environ)), engine)
+        if engine.is_alive:
+            err("chronex: stopping; what runs has its grace period to end, Ctrl+C leaves at once")
+        return code
+
+    return run_daemon(config, store, once=False, duration=None, log_format="text", beside=beside)
+
+
+def show(asked: Asked, source: Source, engine: Engine | None = None) -> int:
     """The dashboard on this store: as a session, or as one picture."""
-    from chronex_tui.launch import NoTerminalError, choose_glyphs, choose_theme, run_dashboard, take_picture
+    from chronex_tui.launch import NoTerminalError, run_dashboard, take_picture
+    from chronex_tui.terminal import choose_glyphs, choose_theme
 
     choose("--screen", asked.screen, SCREENS)
     if asked.theme is not None:
@@ -74,7 +98,9 @@ def show(asked: Asked, source: Source) -> int:
             out(text)
         return 0
     try:
-        return run_dashboard(source, zone.zone, wishes, glyphs, mouse=asked.mouse, explain=explain_lines)
+        return run_dashboard(
+            source, zone.zone, wishes, glyphs, mouse=asked.mouse, explain=explain_lines, engine=engine
+        )
     except NoTerminalError as error:
         err(f"chronex: {error}")
         return 2

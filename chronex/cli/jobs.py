@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -22,6 +22,9 @@ from chronex.errors import StoreInUseError
 from chronex.expr.durations import parse_duration
 from chronex.model.records import Job, Task
 from chronex.timing import read
+
+if TYPE_CHECKING:
+    from chronex.daemon.headless import Beside
 
 IN_USE = 75
 _MOST_BYTES = 1 << 20
@@ -81,7 +84,15 @@ def warn(found: JobFile) -> None:
         err(inert(str(warning)))
 
 
-def run_daemon(config: str | None, store: str | None, *, once: bool, duration: str | None, log_format: str) -> int:
+def run_daemon(
+    config: str | None,
+    store: str | None,
+    *,
+    once: bool,
+    duration: str | None,
+    log_format: str,
+    beside: Beside | None = None,
+) -> int:
     """Apply the job file where there is one, and run until stopped; 75 when another daemon holds the store."""
     from chronex.daemon.headless import run_headless
     from chronex.daemon.reloading import Reread
@@ -94,10 +105,9 @@ def run_daemon(config: str | None, store: str | None, *, once: bool, duration: s
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
     file = Reread(path.absolute(), lambda: load(path)) if found is not None else None
+    place, tell = store_path(store, os.environ), _teller(log_format) if beside is None else _say_nothing
     try:
-        return run_headless(
-            store_path(store, os.environ), jobs, settings, _teller(log_format), once=once, seconds=seconds, file=file
-        )
+        return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, beside=beside)
     except StoreInUseError as error:
         err(f"chronex: {error}")
         return IN_USE
@@ -110,6 +120,10 @@ def _seconds(duration: str | None) -> float | None:
     if ms is None:
         raise UsageError(f"--for: {duration!r} is not a duration; write 90s or 10m")
     return ms / 1000
+
+
+def _say_nothing(_what: str, _data: dict[str, Any]) -> None:
+    """The screen belongs to the dashboard; the journal has it all."""
 
 
 def _teller(log_format: str) -> Callable[[str, dict[str, Any]], None]:

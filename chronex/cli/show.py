@@ -254,6 +254,8 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "log_limit": job.log_limit,
         "spread": None if job.spread is None else _plain(job.spread),
         "dst": None if job.dst is None else _plain(job.dst),
+        "notify": None if job.notify is None else _plain(job.notify),
+        "expect_within_ms": job.expect_within_ms,
         "on_start": _work_json(job.on_start),
         "on_complete": _work_json(job.on_complete),
     }

@@ -6,10 +6,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from chronex.daemon.attempts import Tell
+from chronex.daemon.beside import EngineThread, run_beside
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
 from chronex.daemon.notify import Notifier
@@ -26,6 +27,8 @@ from chronex.run import LogDirectory, Surroundings
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 
+Beside = Callable[[LmdbStore, EngineThread], int]
+
 
 def run_headless(
     store_path: Path,
@@ -36,8 +39,12 @@ def run_headless(
     once: bool,
     seconds: float | None,
     file: Reread | None = None,
+    beside: Beside | None = None,
 ) -> int:
-    """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again."""
+    """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
+
+    With something `beside` it, the engine has a thread of its own, and ends when that has ended.
+    """
     if not store_path.exists():
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
@@ -52,9 +59,15 @@ def run_headless(
         daemon.chores.add(room_chore(store, daemon.journal))
         daemon.chores.add(Notifier(store, surroundings).chore())
         daemon.chores.add(Upkeep(store, logs, settings, daemon.clock).chore())
+        if beside is not None:
+            return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
     _let_go_of_a_broken_log()
     return 0
+
+
+# One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.
+_SAME_WISH_MS = 100
 
 
 def _let_go_of_a_broken_log() -> None:
@@ -71,15 +84,17 @@ async def _run(
     daemon: Daemon, settings: SchedulerSettings, file: Reread | None, *, once: bool, seconds: float | None
 ) -> None:
     loop = asyncio.get_running_loop()
-    asked = 0
+    asked_ms: int | None = None
 
     def stop() -> None:
-        nonlocal asked
-        asked += 1
-        if asked > 1:
+        nonlocal asked_ms
+        now = daemon.clock.monotonic_ms()
+        if asked_ms is None:
+            asked_ms = now
+            daemon.stop()
+        elif now - asked_ms > _SAME_WISH_MS:
             # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
             os._exit(1)
-        daemon.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)

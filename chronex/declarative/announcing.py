@@ -30,7 +30,8 @@ LIFECYCLE = frozenset(
 OF_TASKS = frozenset(
     {"TaskRunStarted", "TaskRunCompleted", "TaskRunFailed", "TaskRetryStarted", "TaskRetryPreempted"}
 )
-_LONGEST_WAIT_S = 30.0
+# A store that waits in a thread keeps the program from ending for as long as that thread waits.
+_LONGEST_WAIT_S = 1.0
 
 
 class Announcer:
@@ -39,10 +40,11 @@ class Announcer:
     def __init__(self, store: Store, scheduler: str, names: Mapping[str, str], listener: Listener) -> None:
         self._store, self._scheduler, self._names, self._listener = store, scheduler, names, listener
         self._position = store.view(journal.head)
+        self._is_closing = False
         self._following = asyncio.get_running_loop().create_task(self._follow(), name="chronex events")
 
     async def _follow(self) -> None:
-        while True:
+        while not self._is_closing:
             seen = self._store.wait(-1, 0)
             self.announce()
             await self._store.wait_async(seen, _LONGEST_WAIT_S)
@@ -67,7 +69,9 @@ class Announcer:
             asyncio.get_running_loop().call_exception_handler(told)
 
     async def close(self) -> None:
-        """The rest, and no more."""
+        """The rest, and no more. A cancellation alone may be lost: asyncio.wait_for of Python 3.11 swallows one that
+        comes together with what it waits for."""
+        self._is_closing = True
         self._following.cancel()
         await asyncio.wait([self._following])
         self.announce()

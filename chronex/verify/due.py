@@ -36,8 +36,10 @@ class DueInstants:
         options = options_of(job)
         spread = job.spread.duration_ms if job.spread is not None else 0
         self._moved_ms = (options.jitter or 0) + (options.stagger or 0) + spread
+        self._has_max = options.max is not None
         # Earlier ones may be of the version before.
         self._from_ms = since_ms + spread if cursor_ms is None else cursor_ms
+        self._has_begun = cursor_ms is not None
         self._expected = None if cursor_ms is None else self._schedule.next(cursor_ms)
         self._pending: dict[int, None] = {}
         self.last_told: Line | None = None
@@ -51,10 +53,10 @@ class DueInstants:
             return Answer.UNKNOWN, nominal_ms
         elif self._schedule.next(nominal_ms - 1) != nominal_ms:
             return Answer.NOT_DUE, nominal_ms
-        elif self._expected is None:
-            self._expected = self._schedule.next(nominal_ms)
+        elif not self._has_begun:
+            self._has_begun, self._expected = True, self._schedule.next(nominal_ms)
             answer, instant = Answer.DUE, nominal_ms
-        elif nominal_ms > self._expected:
+        elif self._expected is not None and nominal_ms > self._expected:
             answer, instant = self._leave_behind(nominal_ms)
         else:
             self._pending.pop(nominal_ms, None)  # whether it is told twice is another question
@@ -80,7 +82,9 @@ class DueInstants:
             self.last_told = line
 
     def waiting_since(self, now_ms: int) -> int | None:
-        """The first instant that is due and has not been told."""
+        """The first instant that is due and has not been told; of a job that ends with its `max`, nobody can say."""
+        if self._has_max:
+            return None
         waiting = [*list(self._pending)[:1], *([] if self._expected is None else [self._expected])]
         first = min(waiting, default=None)
         return first if first is not None and first + self._moved_ms < now_ms else None

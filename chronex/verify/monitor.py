@@ -55,7 +55,8 @@ class Monitor:
             "TaskRunAdopted": runs.run_adopted,
             "TaskRetryScheduled": runs.retry_scheduled,
             "TaskRetryPreempted": runs.retry_preempted,
-            "TaskDeadLettered": runs.dead_lettered,
+            "TaskDeadLettered": runs.given_up,
+            "TaskRunSkipped": runs.given_up,
         }
 
     def feed(self, line: Line) -> None:

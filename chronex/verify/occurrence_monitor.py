@@ -141,6 +141,8 @@ class OccurrenceMonitor:
         event = line[1]
         job = self.world.job(event.job)
         nominal = event.nominal_ms or 0
+        if job.last_start is not None and event.at_ms < job.last_start[1].at_ms:
+            job.last_start = None  # the clock was set back; with a fixed delay the next instant counts from here
         occurrence = job.open.pop(nominal, None)
         if occurrence is None:
             self._end_unstarted(job, nominal, line)

@@ -138,7 +138,8 @@ class RunMonitor:
         if run is not None:
             run.retry = None
 
-    def dead_lettered(self, line: Line) -> None:
+    def given_up(self, line: Line) -> None:
+        """For a reason that was told: no start is owed any more."""
         run = self.world.run(line)
         if run is not None:
             run.interrupted = run.retry = None

@@ -11,10 +11,12 @@ Line = tuple[Span, ...]
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 # Selectors and joiners change how wide their neighbours are drawn, and terminals do not agree how.
 _DROPPED = range(0xFE00, 0xFE10)
-# Drawn one or two cells wide, depending on the terminal's edition of Unicode: flags, skin tones, newer symbols.
+# Drawn with one width or another, depending on the terminal and its edition of Unicode: flags, skin tones, newer
+# symbols, and the inner parts of Korean syllables that are written apart.
 _CONTESTED = (
     range(0x1F1E6, 0x1F200), range(0x1F3FB, 0x1F400), range(0x2630, 0x2638), range(0x268A, 0x2690),
     range(0x4DC0, 0x4E00), range(0x1D300, 0x1D377), range(0x3164, 0x3165),
+    range(0x1160, 0x1200), range(0xD7B0, 0xD800), range(0xFFA0, 0xFFA1),
 )  # fmt: skip
 _WIDTHLESS = ("Mn", "Me", "Mc")
 

@@ -182,7 +182,7 @@ def _job_rows(one: Touched, look: Look, label: int, *, slim: bool, room: int, ce
     name = (fit(shown(one.job.id), label, look.glyphs.ellipsis) + " ", "")
     style = "clock" if one.effect.touches else "dim"
     sentence = one.effect.text
-    if not one.cells:
+    if not any(cell.runs for cell in one.cells) and not one.effect.touches:
         return [(name, (sentence, style))]
     marks = tuple(_job_marks(one, look.glyphs, slim=slim))
     if width(sentence) + 2 <= room:

@@ -78,10 +78,11 @@ def _headline(row: Row, look: Look, *, daemon_lives: bool) -> Line:
         case Situation.RETRYING if row.retry is not None:
             retry = row.retry
             of = f" of {retry.most}" if retry.most else ""
-            left = max(retry.at_ms - look.now_ms, 0)
+            left = retry.at_ms - look.now_ms
+            when = f"in {countdown(left)}" if left > 0 else "is due"
             return (
-                (f"retrying: attempt {retry.attempt}{of} in {countdown(left)}", style),
-                (f"  at {exact_clock(retry.at_ms, zone)}", "dim"),
+                (f"retrying: attempt {retry.attempt}{of} {when}", style),
+                (f"  {'at' if left > 0 else 'since'} {exact_clock(retry.at_ms, zone)}", "dim"),
             )
         case Situation.PAUSED:
             by = f" by {shown(row.job.paused_by)}" if row.job.paused_by else ""
@@ -116,7 +117,7 @@ def firing_lines(firing: Firing, look: Look, job: Job, cells: int) -> Iterator[L
 
 def _try(attempt: Attempt, look: Look, job: Job) -> str:
     at = attempt.started_ms or attempt.created_ms
-    return f"{sign(attempt.state, look.glyphs)}{clock(at, look.zone_of(job))}"
+    return f"{sign(attempt.state, look.glyphs)}{exact_clock(at, look.zone_of(job))}"
 
 
 # -- what it means ----------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ def _past(detail: Detail, look: Look, cells: int) -> Iterator[Line]:
         middle = sorted(times)[len(times) // 2]
         yield (
             ("took   ", "label"),
-            (sparks(list(reversed([o.duration_ms for o in shown_ones])), look.glyphs.sparks), "running"),
+            (sparks(list(reversed([o.duration_ms for o in shown_ones])), look.glyphs.sparks), "day"),
             (f"  p50 {duration(middle)}  max {duration(max(times))}", "dim"),
         )
 

@@ -31,12 +31,25 @@ class Filter:
     def takes_row(self, row: Row, now_ms: int) -> bool:
         return self.jobs.matches(row, now_ms)
 
-    def runs(self, items: Sequence[RunItem], rows: Sequence[Row], now_ms: int) -> list[RunItem]:
-        """Jobs are asked once each, runs only for their job and state."""
+    def narrows(self, before: Filter) -> bool:
+        """Letters were added to a plain word: whatever did not pass before does not pass now."""
+        last = self.text.rpartition(" ")[2]
+        is_plain = not any(sign in last for sign in ":<>") and not last.startswith("-")
+        return is_plain and self.text.startswith(before.text) and " " not in self.text[len(before.text) :]
+
+    @property
+    def has_states(self) -> bool:
+        return bool(self.wanted or self.unwanted)
+
+    def runs(
+        self, items: Sequence[RunItem], rows: Sequence[Row], now_ms: int, jobs: set[str] | None = None
+    ) -> list[RunItem]:
+        """Jobs are asked once each, runs only for their job and state. `jobs` pass, where that is known already."""
         found = list(items)
         if self.names.tests:
-            taken = {row.job.id for row in rows if self.names.matches(row, now_ms)}
-            found = [item for item in found if item.key.job in taken]
+            taken = jobs if jobs is not None else {row.job.id for row in rows if self.names.matches(row, now_ms)}
+            if len(taken) < len(rows):
+                found = [item for item in found if item.key.job in taken]
         if self.wanted:
             found = [item for item in found if not self.wanted.isdisjoint(_names(item))]
         if self.unwanted:

@@ -21,7 +21,7 @@ COLUMNS = (
     Column("next", "NEXT", 16, share=1, rank=1, most=24),
     Column("last", "LAST", 17, share=2, rank=2, most=30),
     Column("retry", "RETRY", 7, rank=4, most=10),
-    Column("zone", "ZONE", 12, share=1, rank=9, most=20),
+    Column("zone", "ZONE", 16, share=2, rank=9, most=24),
 )
 _RANK = {
     situation: rank
@@ -82,6 +82,9 @@ class JobsTable(Columned):
     def identity(self, index: int) -> str:
         return self.rows[index].job.id
 
+    def index_of(self, identity: object) -> int | None:
+        return next((index for index, row in enumerate(self.rows) if row.job.id == identity), None)
+
     def cells(self, index: int) -> dict[str, Line]:
         row, look = self.rows[index], self.look
         style = STYLES[row.situation]
@@ -132,7 +135,7 @@ def _upcoming(row: Row, look: Look, *, daemon_lives: bool) -> Line:
     if at <= now:
         return (("due now" if daemon_lives else f"was due {when}", "" if daemon_lives else "retry"),)
     if not daemon_lives:
-        return ((f"would run {when}", "dim"),)
+        return ((f"would run {when}" if " " not in when else f"would: {when}", "dim"),)
     if clock_note(row.job, row.next.nominal_ms):
         return ((f"{when} {look.glyphs.clock}", "clock"),)
     if at - now < DAY:

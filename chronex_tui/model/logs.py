@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chronex.engine.ledger import Reading
 from chronex.errors import LogDirectoryError
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState
-from chronex.run.logfile import DEFAULT_LIMIT
-from chronex.run.reading import LogReader
 from chronex_tui.model.cells import shown, width
+
+if TYPE_CHECKING:
+    from chronex.run.reading import LogReader
 
 _TAIL_BYTES = 64 * 1024
 _TAIL_LINES = 60
@@ -28,15 +30,27 @@ class Output:
     trouble: str = ""
 
 
+def _reader(place: Path) -> LogReader:
+    from chronex.run.reading import LogReader  # the runner is loaded with the first output that is looked at
+
+    return LogReader(place / "logs")
+
+
+def _limit(attempt: Attempt) -> int:
+    from chronex.run.logfile import DEFAULT_LIMIT
+
+    return attempt.log_limit or DEFAULT_LIMIT
+
+
 def read_output(reading: Reading, place: Path, attempt: Attempt, before: Output | None) -> Output:
     """Everything, or what came since `before`. A log that outgrew its limit is a ring, and is read whole."""
     now = reading.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number) or attempt
     is_over = now.state is not AttemptState.RUNNING
     if before is not None and before.is_over:
         return before
-    reader = LogReader(place / "logs")
+    reader = _reader(place)
     try:
-        limit = now.log_limit or DEFAULT_LIMIT
+        limit = _limit(now)
         if before is None or is_over or before.offset < 0:
             data = reader.whole(now.log_path, limit, is_over=is_over)
             return Output(now, lines_of(data), len(data) if len(data) < limit else -1, is_over)
@@ -57,12 +71,12 @@ def read_output(reading: Reading, place: Path, attempt: Attempt, before: Output 
 
 def read_tail(place: Path, attempt: Attempt) -> tuple[str, ...]:
     """The last lines, for a panel beside other things."""
-    reader = LogReader(place / "logs")
+    reader = _reader(place)
     try:
         if attempt.state is not AttemptState.RUNNING:
             data = reader.beyond(attempt.log_path, max(0, attempt.log_bytes - _TAIL_BYTES))
         else:
-            data = reader.whole(attempt.log_path, attempt.log_limit or DEFAULT_LIMIT, is_over=False)
+            data = reader.whole(attempt.log_path, _limit(attempt), is_over=False)
         return lines_of(data[-_TAIL_BYTES:])[-_TAIL_LINES:]
     except (LogDirectoryError, OSError) as problem:
         return (str(problem),)

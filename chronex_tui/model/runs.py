@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -42,7 +42,7 @@ def state_of(item: RunItem) -> str:
 class RunsTable(Columned):
     items: Sequence[RunItem]
     look: Look
-    jobs: dict[str, Job]
+    job_of: Callable[[str], Job | None]
     columns: tuple[Column, ...] = COLUMNS
     sorted_by: str = ""
 
@@ -52,10 +52,13 @@ class RunsTable(Columned):
     def identity(self, index: int) -> RunKey:
         return self.items[index].key
 
+    def index_of(self, identity: object) -> int | None:
+        return next((index for index, item in enumerate(self.items) if item.key == identity), None)
+
     def cells(self, index: int) -> dict[str, Line]:
         item, look = self.items[index], self.look
         state = state_of(item)
-        job = self.jobs.get(item.key.job)
+        job = self.job_of(item.key.job)
         zone = look.zone_of(job) if job is not None else look.board_zone
         style = STYLES[state]
         started = "" if item.started_ms is None else stamp(item.started_ms, look.now_ms, zone)

@@ -9,7 +9,7 @@ from chronex_tui.model.cells import Line, Span, fit_line, line_width, shown, spr
 from chronex_tui.model.glyphs import STYLES
 from chronex_tui.model.look import Look
 from chronex_tui.model.snapshot import Snapshot
-from chronex_tui.model.wording import abbreviation, away, elapsed, exact_clock
+from chronex_tui.model.wording import abbreviation, away, count, elapsed, exact_clock
 
 SCREENS = ("jobs", "runs", "timeline", "clock", "density")
 _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
@@ -22,10 +22,11 @@ def top_line(snapshot: Snapshot, look: Look, screen: str, cells: int, *, is_read
         tabs.append((text, "tab-here" if name == screen else "tab"))
     zone = look.board_zone
     time = f"{exact_clock(look.now_ms, zone)} {abbreviation(look.now_ms, zone)} "
-    right: list[Span] = [*daemon_words(snapshot, look, is_long=cells >= 110), ("  ", ""), (time, "")]
+    gap = "  " if cells >= 90 else " "
+    right: list[Span] = [*daemon_words(snapshot, look, is_long=cells >= 110), (gap, ""), (time, "")]
     if is_read_only and cells >= 90:
         right.insert(0, ("read-only  ", "dim"))
-    if cells < 60:
+    if cells < 72:
         right = [*daemon_words(snapshot, look, is_long=False)[:1], (" ", "")]
     return spread(tuple(tabs), tuple(right), cells, look.glyphs.ellipsis)
 
@@ -44,24 +45,32 @@ def counts_line(
     """What runs, what failed, what waits; then the filter and how much of all it shows."""
     total = len(snapshot.rows)
     if snapshot.trouble:
-        return fit_line(((f" {shown(snapshot.trouble)}", "failed"),), cells, look.glyphs.ellipsis)
-    left: list[Span] = [(" ", "")]
-    for situation in _COUNTED:
-        left += _count(snapshot.summary, situation, look, is_long=cells >= 70)
-    if snapshot.summary is not None and snapshot.summary.dead_letters and cells >= 90:
-        left.append((f"{snapshot.summary.dead_letters} in dead letters   ", "failed"))
+        style = "failed" if snapshot.rows else "dim"  # before there is anything to lose, it is no trouble yet
+        return fit_line(((f" {shown(snapshot.trouble)}", style),), cells, look.glyphs.ellipsis)
     right: list[Span] = [(f"frozen {frozen}   ", "retry")] if frozen else []
     if problem:
         right.append((f"{shown(problem)}   ", "failed"))
     elif filter_text:
         right.append((f"filter: {shown(filter_text)}   ", "key"))
     right.append((f"{matched:,} of {total:,} jobs " if filter_text else f"{total:,} jobs ", "dim"))
+    left = _counts(snapshot.summary, look, is_long=True)
+    if line_width((*left, *right)) > cells:
+        left = _counts(snapshot.summary, look, is_long=False)
     times = (f"times in {look.times_text} (T)   ", "dim")
     if line_width((*left, times, *right)) <= cells:
         right.insert(0, times)
-    while right and line_width((*left, *right)) > cells:
-        right.pop()
+    while len(right) > 1 and line_width((*left, *right)) > cells:
+        right.pop(0)
     return spread(tuple(left), tuple(right), cells, look.glyphs.ellipsis)
+
+
+def _counts(summary: Summary | None, look: Look, *, is_long: bool) -> list[Span]:
+    found: list[Span] = [(" ", "")]
+    for situation in _COUNTED:
+        found += _count(summary, situation, look, is_long=is_long)
+    if summary is not None and summary.dead_letters and is_long:
+        found.append((f"{count(summary.dead_letters, 'dead letter')}   ", "failed"))
+    return found
 
 
 def _count(summary: Summary | None, situation: Situation, look: Look, *, is_long: bool) -> list[Span]:

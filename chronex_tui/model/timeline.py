@@ -145,6 +145,8 @@ def _draw(mark: Mark, row: list[Span], taken: list[int], window: Window, look: L
         return
     end_ms = mark.end_ms if mark.end_ms is not None else look.now_ms
     end = max(_column(end_ms, window, room), start)
+    if mark.end_ms is not None and (end_ms - mark.start_ms) * room < window.end_ms - window.start_ms:
+        end = start  # shorter than a column: it does not become two by lying across their border
     style = STYLES[mark.state]
     for column in range(max(start, 0), min(end, room - 1) + 1):
         text, priority = _cell(mark, column, start, end, glyphs)
@@ -217,6 +219,9 @@ class LanesTable:
 
     def identity(self, index: int) -> str:
         return self.lanes[index].job
+
+    def index_of(self, identity: object) -> int | None:
+        return next((index for index, lane in enumerate(self.lanes) if lane.job == identity), None)
 
     def head(self, cells: int, mark: str = "") -> Line:
         return header(self.window, self.look, cells, label_width(self.lanes, cells))

@@ -161,7 +161,8 @@ class Board(Screen[None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.has_class("-shown"):
             self.state.set_filter(event.value)
-            self.update_all()
+            self.view.update_list()
+            self.refresh_bars()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self._close_filter()

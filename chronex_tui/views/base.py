@@ -32,6 +32,13 @@ class View(Container):
         """What has the focus when the screen opens."""
         raise NotImplementedError
 
+    def update_list(self) -> None:
+        """Other rows, as while a filter is typed; what is beside them may wait."""
+        self.update_all()
+
+    def see_selected(self) -> None:
+        """Bring what is selected into sight, where a view does not do so by itself."""
+
     def selection_changed(self) -> None:
         """The selected job or run is another one, or its detail has arrived."""
         self.update_all()

@@ -44,7 +44,7 @@ class JobsView(View):
         table = self.query_one("#jobs", Table)
         return table if table.display else self.query_one("#empty", Panel)
 
-    def update_all(self) -> None:
+    def update_list(self) -> None:
         table, empty = self.query_one("#jobs", Table), self.query_one("#empty", Panel)
         has_rows = bool(self.state.rows)
         if table.display != has_rows or empty.display == has_rows:
@@ -53,9 +53,14 @@ class JobsView(View):
             self.set_class(not has_rows and not self.state.snapshot.rows, "-bare")
             if had_focus:
                 self.main.focus()
+        if empty.display:
+            empty.redraw()
         if table.cursor is None:
             table.cursor = self.state.job
         table.show(self.state.jobs_table())
+
+    def update_all(self) -> None:
+        self.update_list()
         self._title()
         super().update_all()
 

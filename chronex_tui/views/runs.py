@@ -34,7 +34,7 @@ class RunsView(View):
         table = self.query_one("#runs", Table)
         return table if table.display else self.query_one("#no-runs", Panel)
 
-    def update_all(self) -> None:
+    def update_list(self) -> None:
         table, empty = self.query_one("#runs", Table), self.query_one("#no-runs", Panel)
         has_rows = bool(self.state.runs)
         if table.display != has_rows or empty.display == has_rows:
@@ -42,6 +42,8 @@ class RunsView(View):
             table.display, empty.display = has_rows, not has_rows
             if had_focus:
                 self.main.focus()
+        if empty.display:
+            empty.redraw()
         state = self.state
         kind = "Dead letters" if state.only_dead else "Runs"
         more = "" if state.history.is_whole else ", reading older ones"
@@ -50,6 +52,10 @@ class RunsView(View):
         if state.run is None or table.cursor is None:
             table.cursor = state.run
         table.show(state.runs_table())
+        state.run_index = table.index
+
+    def update_all(self) -> None:
+        self.update_list()
         super().update_all()
 
     def tick(self) -> None:
@@ -73,7 +79,7 @@ class RunsView(View):
         firing = self.state.firing
         if firing is None or firing.key != self.state.run:
             return ()
-        return firing_detail(firing, self.state.look, self.state.jobs.get(firing.key.job), width)
+        return firing_detail(firing, self.state.look, self.state.job_of(firing.key.job), width)
 
     def _log(self, width: int, height: int) -> Sequence[Line]:
         if not self.state.log:

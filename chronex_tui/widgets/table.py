@@ -25,6 +25,8 @@ class TableModel(Protocol):
 
     def identity(self, index: int) -> Hashable: ...
 
+    def index_of(self, identity: object) -> int | None: ...
+
     def head(self, cells: int, mark: str = "") -> Line: ...
 
     def line(self, index: int, cells: int, ellipsis: str) -> Line: ...
@@ -103,7 +105,8 @@ class Table(ScrollView, can_focus=True):
             for index in (here - distance, here + distance):
                 if 0 <= index <= last and model.identity(index) == identity:
                     return index
-        return next((index for index in range(last + 1) if model.identity(index) == identity), here)
+        found = model.index_of(identity)
+        return here if found is None else found
 
     # -- moving -------------------------------------------------------------------------------------------------
 

@@ -19,10 +19,13 @@ class Done:
 Chronex = Callable[..., Done]
 
 
+# Resolved now: tests change their directory.
+BINARY = os.path.abspath(os.environ["CHRONEX_BINARY"]) if os.environ.get("CHRONEX_BINARY") else ""
+
+
 def program() -> list[str]:
     """The program under test: the source, or the binary that CHRONEX_BINARY names (`make binary`)."""
-    binary = os.environ.get("CHRONEX_BINARY")
-    return [os.path.abspath(binary)] if binary else [sys.executable, "-m", "chronex"]
+    return [BINARY] if BINARY else [sys.executable, "-m", "chronex"]
 
 
 @pytest.fixture

@@ -379,11 +379,12 @@ async def test_a_cancelled_initialization_is_no_half_of_one() -> None:
 async def test_lmdb_by_default_in_a_directory(tmp_path: Path) -> None:
     world = World()
     for store in (str(tmp_path / "store"), tmp_path / "store"):
-        scheduler = chronex.Scheduler(store, clock=world.clock, timezone="UTC")
+        scheduler = chronex.Scheduler(store, on_event=world.told.append, clock=world.clock, timezone="UTC")
         await scheduler.initialize([world.task("a", "0 10 * * *")])
         while not scheduler.tasks["a"].last_success_at:
             await asyncio.sleep(0)
-        await scheduler.stop()
+        await asyncio.wait_for(scheduler.stop(), 30)
+        assert world.events()[-4:] == STOPPED
     assert world.runs == [("a", "10:00")]
     with LmdbStore.open(tmp_path / "store", create=False) as opened:
         assert_verified(opened)

@@ -19,6 +19,11 @@ def test_shown_text_is_inert_and_measured_as_the_terminal_draws_it(text: str) ->
     assert width(safe) == cell_len(safe)
 
 
+def test_every_character_there_is_has_the_width_it_is_drawn_with() -> None:
+    printable = (char for char in map(chr, range(0x20, 0x110000)) if char.isprintable())
+    assert [char for char in map(shown, printable) if width(char) != cell_len(char)] == []
+
+
 @given(ANY, st.integers(0, 30))
 def test_fitted_text_is_exactly_as_wide_as_asked(text: str, cells: int) -> None:
     assert width(fit(shown(text), cells)) == cells

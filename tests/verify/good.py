@@ -203,7 +203,51 @@ REVIVED = f"""
 10:10:05 OccurrenceCompleted a@10:10
 """
 
+# After the crash another run turns out to have done it, under the same idempotency key.
+DONE_BY_ANOTHER = "\n".join(
+    [
+        *CRASH_AND_RESTART.strip().splitlines()[:8],
+        "10:15:00 TaskRunSkipped a@10:10/main",
+        "10:15:00 OccurrenceCompleted a@10:10",
+    ]
+)
+
+# The last instant before `until` has come while earlier ones, and one that was skipped between them, wait in the queue.
+QUEUED_BEYOND_THE_LAST = """
+10:00:30 JobNew a schedule='*/10 * * * * {until:2027-01-04T10:40:00Z}' overlap=queue cursor_ms=10:00:30
+10:00:30 SchedulerStarted node=n1
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00 overlap=queue
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:20:00 OccurrenceQueued a@10:20
+10:30:00 OccurrenceSkipped a@10:30
+10:40:00 OccurrenceQueued a@10:40
+10:45:00 TaskRunCompleted a@10:10/main#1 state=success
+10:45:00 OccurrenceCompleted a@10:10
+10:45:00 OccurrenceStarted a@10:20 due_ms=10:20:00 overlap=queue
+10:45:00 TaskRunStarted a@10:20/main#1 node=n1
+10:46:00 TaskRunCompleted a@10:20/main#1 state=success
+10:46:00 OccurrenceCompleted a@10:20
+10:46:00 OccurrenceStarted a@10:40 due_ms=10:40:00 overlap=queue
+10:46:00 TaskRunStarted a@10:40/main#1 node=n1
+"""
+
+# The clock is set back by an hour while it runs: ten minutes after its end are before its start.
+DELAYED_AND_SET_BACK = """
+10:00:30 JobNew a schedule='@every 10m' cadence=fixed_delay anchor_ms=10:50:00 overlap=skip recovery=execute_last
+10:00:30 SchedulerStarted node=n1
+11:00:00 OccurrenceStarted a@11:00 due_ms=11:00:00
+11:00:00 TaskRunStarted a@11:00/main#1 node=n1
+10:02:00 ClockStepped by_ms=3600000
+10:05:00 TaskRunCompleted a@11:00/main#1 state=success
+10:05:00 OccurrenceCompleted a@11:00
+10:15:00 OccurrenceStarted a@10:15 due_ms=10:15:00
+10:15:00 TaskRunStarted a@10:15/main#1 node=n1
+"""
+
 GOOD = {
+    "queued beyond the last": QUEUED_BEYOND_THE_LAST,
+    "delayed and set back": DELAYED_AND_SET_BACK,
+    "done by another": DONE_BY_ANOTHER,
     "overridden": OVERRIDDEN,
     "revived": REVIVED,
     "normal": NORMAL,

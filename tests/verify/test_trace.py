@@ -121,6 +121,12 @@ def test_a_promise_that_is_not_kept_yet_is_open_and_breaks_nothing(name: str, te
     assert report.verdict is Verdict.OPEN
 
 
+def test_a_job_that_has_had_its_last_run_owes_nothing() -> None:
+    done = good.NORMAL.replace("* * * *' ", "* * * * {max:2}' ") + "10:45:00 ClockStepped by_ms=5\n"
+    assert verdict_of(verified(good.NORMAL + "10:45:00 ClockStepped by_ms=5\n"), "L2") == "open"
+    assert verdict_of(verified(done), "L2") == "holds"
+
+
 def test_lags_are_told_and_judge_nothing() -> None:
     late = good.NORMAL.replace("10:10:00 OccurrenceStarted a@10:10", "10:13:00 OccurrenceStarted a@10:10").replace(
         "10:10:0", "10:13:0"

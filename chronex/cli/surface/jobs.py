@@ -26,12 +26,14 @@ def init(
 def run(
     config: Config = None,
     store: StorePath = None,
-    headless: Annotated[bool, typer.Option("--headless", help="Without a dashboard (the only way so far).")] = False,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="Without the dashboard, as it is without a terminal.")
+    ] = False,
     once: Annotated[bool, typer.Option("--once", help="Run what is due now, wait for it, and stop.")] = False,
     duration: Annotated[str | None, typer.Option("--for", help="Stop after this long.", metavar="DURATION")] = None,
     log_format: Annotated[str, typer.Option(help="text or json.", metavar="FORMAT")] = "text",
 ) -> None:
-    """Apply the job file and run its jobs until stopped. Exit 75: another daemon holds the store.
+    """Apply the job file and run its jobs until stopped, with the dashboard. Exit 75: another daemon has the store.
 
     Example: chronex run --headless --for 1s
     """
@@ -39,6 +41,11 @@ def run(
     from chronex.cli.jobs import run_daemon
 
     choose("--log-format", log_format, ("text", "json"))
+    if not headless and not once and duration is None:
+        from chronex.cli.dashboard import is_wanted, run_with_dashboard
+
+        if is_wanted():
+            raise typer.Exit(run_with_dashboard(config, store))
     raise typer.Exit(run_daemon(config, store, once=once, duration=duration, log_format=log_format))
 
 

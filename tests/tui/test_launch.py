@@ -1,0 +1,201 @@
+"""`chronex tui` as a user starts it: pictures without a terminal, refusals in one sentence, and a real terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from chronex_tui.terminal import choose_theme
+from tests.tui.world import make_store
+
+COMMAND = [sys.executable, "-m", "chronex"]
+
+
+def environment(store: Path, **more: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(store.parent),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "CHRONEX_STORE": str(store),
+        "TZ": "Europe/Berlin",
+        "LANG": "C.UTF-8",
+    } | more  # fmt: skip
+
+
+def chronex(store: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], env=environment(store, **more), capture_output=True, text=True, timeout=60, check=False,
+        stdin=subprocess.DEVNULL, cwd=store.parent,
+    )  # fmt: skip
+
+
+def test_one_frame_as_text(world: Path) -> None:
+    done = chronex(world, "tui", "--print", "--size", "80x24", "--filter", "state:failed")
+    assert done.returncode == 0, done.stderr
+    assert "1 of 8 jobs" in done.stdout
+    assert "✖ sync-s3" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert len(done.stdout.splitlines()) <= 24
+
+
+def test_pictures_as_files(world: Path, tmp_path: Path) -> None:
+    svg, png = tmp_path / "board.svg", tmp_path / "board.png"
+    assert chronex(world, "tui", "--screenshot", str(svg), "--size", "80x24").returncode == 0
+    assert "etl-orders" in svg.read_text()
+    done = chronex(world, "tui", "--screenshot", str(png), "--size", "80x24", "--screen", "clock")
+    if "no monospaced" in done.stderr.lower():
+        assert done.returncode == 2
+    else:
+        assert png.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "chronex: The dashboard needs a terminal"),
+        (("--screen", "jbos"), "did you mean jobs?"),
+        (("--theme", "pink"), "--theme: 'pink' is not known"),
+        (("--print", "--size", "80"), "is not a size; write 120x40"),
+        (("--size", "80x24"), "use it with --print or --screenshot"),
+        (("--print", "--size", "9999x9999"), "out of range"),
+        (("--screenshot", "x.gif"), "must end in .svg or .png"),
+        (("--print", "--tz", "Europe/Berln"), "did you mean Europe/Berlin?"),
+        (("--print", "--date", "soon"), "is not a day; write 2027-03-28"),
+        (("--print", "--run", "nonsense"), "is not a run; write JOB@"),
+    ],
+)
+def test_what_is_not_understood_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = chronex(tmp_path / "store", "tui", *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("environ", "theme"),
+    [
+        ({"NO_COLOR": "1", "TERM": "xterm-256color"}, "mono"),
+        ({"TERM": "xterm-256color"}, "dark"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, "dark"),
+        ({"TERM": "linux"}, "ansi"),
+        ({"TERM": "xterm"}, "ansi"),
+        ({"TERM": "alacritty"}, "dark"),
+    ],
+)
+def test_the_theme_follows_the_terminal(environ: dict[str, str], theme: str) -> None:
+    assert choose_theme(None, environ) == theme
+    assert choose_theme("light", environ) == "light"
+
+
+class Terminal:
+    """A program at a terminal of its own."""
+
+    def __init__(self, store: Path, *arguments: str, **more: str) -> None:
+        self._master, slave = pty.openpty()
+        ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        env = environment(store, TERM="xterm-256color", **more)
+        self.process = subprocess.Popen(
+            [*COMMAND, *arguments], env=env, stdin=slave, stdout=slave, stderr=slave, cwd=store.parent,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(slave)
+        self.seen = b""
+
+    def until(self, text: str, seconds: float = 30.0) -> None:
+        end = time.monotonic() + seconds
+        while text.encode() not in self.seen:
+            assert time.monotonic() < end, f"never saw {text!r}, but {self.seen[-2000:]!r}"
+            ready, _, _ = select.select([self._master], [], [], 0.2)
+            if ready:
+                try:
+                    self.seen += os.read(self._master, 65536)
+                except OSError:
+                    assert text.encode() in self.seen, self.seen[-2000:]
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._master, keys)
+
+    def end(self) -> int:
+        """Read on, so that it is never stuck in a write, until it has gone."""
+        end = time.monotonic() + 30
+        while self.process.poll() is None:
+            assert time.monotonic() < end, self.seen[-2000:]
+            ready, _, _ = select.select([self._master], [], [], 0.1)
+            if ready:
+                try:
+                    self.seen += os.read(self._master, 65536)
+                except OSError:
+                    continue
+        return self.process.returncode
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._master)
+
+
+def test_a_session_at_a_terminal_ends_with_q_and_restores_the_screen(world: Path) -> None:
+    terminal = Terminal(world, "tui")
+    try:
+        terminal.until("etl-orders")
+        terminal.type(b"q")
+        assert terminal.end() == 0
+        assert b"\x1b[?1049l" in terminal.seen, "the screen before it is back"
+    finally:
+        terminal.close()
+
+
+def test_term_ends_it_in_good_order(world: Path) -> None:
+    terminal = Terminal(world, "tui")
+    try:
+        terminal.until("etl-orders")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.end() == 0
+        assert b"\x1b[?1049l" in terminal.seen
+    finally:
+        terminal.close()
+
+
+def test_run_is_engine_and_dashboard_and_both_end_together(tmp_path: Path) -> None:
+    (tmp_path / "chronex.toml").write_text(
+        '[scheduler]\ngrace_period = "200ms"\n[jobs.ticking]\nschedule = "* * * * * *"\nrun = ["sleep", "60"]\n'
+    )
+    store = tmp_path / "store"
+    terminal = Terminal(store, "run")
+    try:
+        terminal.until("ticking")
+        terminal.until("running")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+    told = chronex(store, "history", "-n", "50").stdout
+    assert "the scheduler was stopped" in told
+    again = chronex(store, "run", "--headless", "--for", "100ms")
+    assert again.returncode == 0, "the store was let go"
+
+
+def test_run_without_a_terminal_is_headless(tmp_path: Path) -> None:
+    (tmp_path / "chronex.toml").write_text('[jobs.a]\nschedule = "* * * * * *"\nrun = ["true"]\n')
+    done = chronex(tmp_path / "store", "run", "--for", "300ms")
+    assert done.returncode == 0
+    assert "SchedulerStarted" in done.stderr
+
+
+def test_a_dashboard_on_a_store_that_a_daemon_holds(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store")
+    done = chronex(store, "tui", "--print", "--size", "120x40")
+    assert "daemon up" in done.stdout

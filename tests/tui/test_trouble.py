@@ -1,0 +1,182 @@
+"""What goes wrong around a dashboard: hostile text, small windows, a daemon that dies, a store that goes away."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from rich.cells import cell_len
+
+from chronex.engine.journal import append
+from chronex.engine.ledger import Ledger
+from chronex.engine.ports import Transaction
+from chronex.model.records import Event, Occurrence, Record, Task
+from chronex.model.states import OccurrenceState
+from chronex_store import LmdbStore
+from chronex_tui.app import Wishes
+from tests.tui.driving import app_on, driven
+from tests.tui.world import JOBS, MINUTE, NOW, job, make_store, node
+
+HOSTILE = (
+    "\x1b[31mred\x1b[0m",
+    "\x1b]0;owned\x07title",
+    "\x1b]52;c;ZXZpbA==\x07",
+    "\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\",
+    "[bold red]markup[/bold red] [/] [@click=app.quit]x[/]",
+    "日本語のジョブ名 宽字符 한국어",
+    "שלום مرحبا \u202eevil\u202c",
+    "a\u0301\u0302\u0303 👩\u200d👩\u200d👧 🇩🇪 👍🏽",
+    "tab\tnew\nline\rback\x08\x00nul",
+    "x" * 500,
+)
+
+
+def write(path: Path, *records: Record) -> None:
+    def put(tx: Transaction) -> None:
+        ledger = Ledger(tx, NOW)
+        for record in records:
+            ledger.put(record)
+        append(tx, *(Event(name="Put", at_ms=NOW, job=getattr(record, "job", "") or record.id) for record in records))  # type: ignore[union-attr]
+
+    with LmdbStore.open(path) as store:
+        store.update(put)
+
+
+def hostile_world(path: Path) -> Path:
+    records: list[Record] = [node()]
+    for number, text in enumerate(HOSTILE):
+        records.append(
+            job(f"job-{number}", "*/5 * * * *", description=text, tags=(text[:50],), source=text, metadata={"note": text},
+                tasks=(Task(name="main", run=text),), paused=number % 3 == 0, paused_by=text)
+        )  # fmt: skip
+        records.append(
+            Occurrence(job=f"job-{number}", nominal_ms=NOW - MINUTE, due_ms=NOW - MINUTE, started_ms=NOW - MINUTE,
+                       finished_ms=NOW - 1000, state=OccurrenceState.FAILED, reason=f"main: {text}", triggered_by=text,
+                       manual=True)
+        )  # fmt: skip
+        records.append(replace(records[-2], counters=replace(JOBS[0].counters, failed=1, failures_in_a_row=1)))
+    write(path, *records)
+    return path
+
+
+async def test_hostile_text_is_shown_inert_and_columns_stay_aligned(tmp_path: Path) -> None:
+    path = hostile_world(tmp_path / "store")
+    async with driven(app_on(path), (120, 40)) as driver:
+        for key in ("1", "j", "j", "j", "2", "j", "j", "j", "3", "4", "5", "1", "a", "escape", "x", "escape"):
+            frame = await driver.press(key)
+            assert "\x1b" not in frame
+            assert "\u202e" not in frame
+            framed = [line for line in frame.splitlines() if line.startswith("│") and line.endswith("│")]
+            assert {cell_len(line) for line in framed} <= {120}, key
+
+
+async def test_the_driver_is_never_given_an_escape_from_data(tmp_path: Path) -> None:
+    path = hostile_world(tmp_path / "store")
+    async with driven(app_on(path), (120, 40)) as driver:
+        await driver.press("2", "enter", "escape")
+        svg = driver.app.export_screenshot()
+        assert "owned" in svg or "�]0;" in svg
+        assert "\x1b" not in svg
+
+
+async def test_it_lives_through_every_size_and_back(world: Path) -> None:
+    async with driven(app_on(world), (200, 60)) as driver:
+        await driver.press("1")
+        wide = driver.frame()
+        for key, sizes in (("1", ((40, 12), (20, 6), (61, 17))), *((key, ((40, 12),)) for key in "2345")):
+            await driver.press(key)
+            for size in (*sizes, (200, 60)):
+                await driver.pilot.resize_terminal(*size)
+                await driver.pilot.pause()
+                frame = driver.frame()
+                assert len(frame.splitlines()) <= size[1]
+                assert all(cell_len(line) <= size[0] for line in frame.splitlines())
+        await driver.press("1")
+        assert driver.frame() == wide
+
+
+async def test_a_daemon_that_dies_and_returns_is_told_without_a_key(tmp_path: Path) -> None:
+    path = make_store(tmp_path / "store")
+    async with driven(app_on(path)) as driver:
+        assert "daemon up" in driver.frame()
+        store = driver.app.live.store
+        assert store is not None
+        store.update(lambda tx: Ledger(tx, NOW).put(node(is_alive=False)))
+        frame = await driver.until(lambda frame: "daemon stopped" in frame)
+        assert "The daemon is stopped: nothing will start until it runs again." in frame
+        assert "would run" in frame
+        store.update(lambda tx: Ledger(tx, NOW).put(node()))
+        frame = await driver.until(lambda frame: "daemon up" in frame)
+        assert "would run" not in frame
+
+
+async def test_a_store_that_is_moved_away_and_comes_back(world: Path) -> None:
+    aside = world.with_name("aside")
+    async with driven(app_on(world)) as driver:
+        world.rename(aside)
+        frame = await driver.until(lambda frame: "etl-orders" in frame and "8 jobs" not in frame.splitlines()[1])
+        assert "etl-orders" in frame, "the last picture stays"
+        aside.rename(world)
+        await driver.until(lambda frame: "8 jobs" in frame.splitlines()[1])
+
+
+async def test_no_store_yet_is_a_place_to_begin(tmp_path: Path) -> None:
+    path = tmp_path / "nothing"
+    async with driven(app_on(path)) as driver:
+        frame = driver.frame()
+        assert "No jobs yet" in frame
+        assert "chronex init" in frame
+        assert not path.exists(), "looking made a store"
+        for key in ("2", "3", "4", "5", "n", "escape", "1"):
+            await driver.press(key)
+        make_store(path)
+        await driver.until(lambda frame: "etl-orders" in frame)
+
+
+async def test_an_empty_store_says_how_to_begin(tmp_path: Path) -> None:
+    LmdbStore.open(tmp_path / "store").close()
+    async with driven(app_on(tmp_path / "store"), (80, 24)) as driver:
+        frame = driver.frame()
+        assert "No jobs yet" in frame
+        assert "no jobs in it yet" in frame
+        assert "Nothing is changed by looking at this screen." in frame
+
+
+async def test_a_job_that_is_removed_leaves_and_a_new_one_comes(world: Path) -> None:
+    from chronex.engine.update import apply_jobs
+
+    async with driven(app_on(world)) as driver:
+        store = driver.app.live.store
+        assert store is not None
+        apply_jobs(store, [*(one for one in JOBS if one.id != "vacuum"), job("added", "0 5 * * *")], NOW)
+        frame = await driver.until(lambda frame: "added" in frame)
+        assert "vacuum " not in frame
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "colorblind", "ansi", "mono"])
+async def test_state_is_told_by_sign_and_word_in_every_theme(world: Path, theme: str) -> None:
+    async with driven(app_on(world, Wishes(theme=theme)), (80, 24)) as driver:
+        frame = driver.frame()
+        for sign in ("▶ 1 running", "↻ 1 retrying", "✖ 1 failed", "‖ 1 paused"):
+            assert sign in frame
+
+
+async def test_no_colour_means_no_colour(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with driven(app_on(world, Wishes(theme="mono")), (80, 24)) as driver:
+        styles = [seg.style for strip in driver.app.screen._compositor.render_strips() for seg in strip if seg.style]
+        colours = {str(style.color) for style in styles if style.color and not style.color.is_default}
+        grounds = {str(style.bgcolor) for style in styles if style.bgcolor and not style.bgcolor.is_default}
+        assert not colours
+        assert not grounds
+        assert any(style.reverse for style in styles), "the cursor is still to be seen"
+
+
+async def test_leaving_lets_go_of_the_store(world: Path) -> None:
+    async with driven(app_on(world)):
+        pass
+    with LmdbStore.open(world, create=False):
+        pass
+    shutil.rmtree(world)
