@@ -232,12 +232,10 @@ def test_a_read_only_file_system_is_a_typed_error(made: Path, monkeypatch: pytes
     def refuse(path: Path, *_: object) -> int:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
-    with (
-        monkeypatch.context() as patch,
-        pytest.raises(StoreRefusedError, match="read-only file system; a store must"),
-    ):
+    with monkeypatch.context() as patch:
         patch.setattr(places.os, "open", refuse)
-        places.open_private(made / "lock.mdb", os.O_RDWR)
+        with pytest.raises(StoreRefusedError, match="read-only file system; a store must"):
+            places.open_private(made / "lock.mdb", os.O_RDWR)
 
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
