@@ -233,7 +233,7 @@ def test_a_read_only_file_system_is_a_typed_error(made: Path, monkeypatch: pytes
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr(places.os, "open", refuse)
+        patch.setattr(os, "open", refuse)
         with pytest.raises(StoreRefusedError, match="read-only file system; a store must"):
             places.open_private(made / "lock.mdb", os.O_RDWR)
 
