@@ -200,6 +200,7 @@ class ChronexApp(App[int]):
             job=(state.run.job if on_runs and state.run else state.job or "") if row or item else "",
             run=run_name(state.run) if on_runs and state.run else "",
             live_run=run_name(living.key) if living else "",
+            zone=row.job.timezone if row else "UTC",
             is_read_only=state.is_read_only,
             is_live=living is not None,
             is_dead=bool(item and item.is_dead),

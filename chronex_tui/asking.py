@@ -14,6 +14,7 @@ from chronex_tui.messages import (
     LogRead,
     OutputRead,
     RunRead,
+    WhyRead,
 )
 from chronex_tui.model import figures
 from chronex_tui.model.clockday import POLICIES, clock_days
@@ -169,6 +170,11 @@ class Questions:
                 screen = shown_log(self.app)
                 if screen is not None:
                     screen.take(output)
+                return
+            case WhyRead():
+                from chronex_tui.screens.chain import show_why
+
+                show_why(self.app, value)
                 return
             case Done(text, is_refused, jobs):
                 for name in jobs:

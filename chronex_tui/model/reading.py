@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from chronex.engine import journal, keys
 from chronex.engine.details import upcoming_runs
 from chronex.engine.ledger import Reading, key_of
-from chronex.engine.overview import IsAlive, Row, outcome_of, rows_of, summary_of
+from chronex.engine.overview import IsAlive, NextRun, Row, outcome_of, rows_of, summary_of
 from chronex.engine.schedule import timing_of
+from chronex.errors import ChronexError
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
 from chronex.timing.clock_effects import effect_of
@@ -180,11 +181,18 @@ def detail_of(reading: Reading, name: str, now_ms: int) -> Detail | None:
     return Detail(
         row=row,
         outcomes=ended,
-        upcoming=tuple(upcoming_runs(reading, job, now_ms, _UPCOMING)),
+        upcoming=_upcoming(reading, row, now_ms),
         firing=_current(reading, recent),
         change=change,
         effect=None if change is None or timing is None else effect_of(timing, change),
     )
+
+
+def _upcoming(reading: Reading, row: Row, now_ms: int) -> tuple[NextRun, ...]:
+    try:
+        return tuple(upcoming_runs(reading, row.job, now_ms, _UPCOMING))
+    except ChronexError:  # a schedule of a program's own, which is not this one
+        return () if row.next is None else (row.next,)
 
 
 def _current(reading: Reading, recent: list[Occurrence]) -> Firing | None:

@@ -102,6 +102,7 @@ class Board(Screen[None]):
         for other, view in self.views.items():
             view.set_class(other == name, "-shown")
         self.state.screen = name
+        self.view.take_selection()
         self.view.update_all()
         self.view.main.focus()
         self.refresh_bars()

@@ -32,6 +32,9 @@ class View(Container):
         """What has the focus when the screen opens."""
         raise NotImplementedError
 
+    def take_selection(self) -> None:
+        """The view is opened: what was selected on another one is selected here, where it is listed."""
+
     def update_list(self) -> None:
         """Other rows, as while a filter is typed; what is beside them may wait."""
         self.update_all()

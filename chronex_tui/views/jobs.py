@@ -44,6 +44,10 @@ class JobsView(View):
         table = self.query_one("#jobs", Table)
         return table if table.display else self.query_one("#empty", Panel)
 
+    def take_selection(self) -> None:
+        if self.state.job is not None:
+            self.query_one("#jobs", Table).cursor = self.state.job
+
     def update_list(self) -> None:
         table, empty = self.query_one("#jobs", Table), self.query_one("#empty", Panel)
         has_rows = bool(self.state.rows)

@@ -197,6 +197,15 @@ async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path)
         assert driver.app.state.job == "rotate-logs"
 
 
+async def test_what_is_selected_goes_along_from_screen_to_screen(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="rotate-logs"))) as driver:
+        await driver.press("3")
+        assert driver.app.state.job == "rotate-logs"
+        await driver.press("down", "1")
+        assert driver.app.state.job == "warm-cache"
+        assert "╭─ warm-cache" in driver.frame()
+
+
 async def test_states_are_chosen_from_a_list_with_counts(world: Path) -> None:
     async with driven(app_on(world)) as driver:
         frame = await driver.press("f")
@@ -258,6 +267,18 @@ async def test_explain_says_what_the_shell_says(world: Path) -> None:
         assert "Explain backup-db" in frame
         assert "next 5 runs after" in frame
         assert "clock changes of Europe/Berlin" in frame
+
+
+async def test_why_tells_the_chain_of_a_run_and_of_a_job(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="sync-s3"))) as driver:
+        frame = await driver.press("w")
+        assert "Why: sync-s3" in frame
+        assert "Sun 15 Nov 14:55 CET" in frame or "Sun 15 Nov 13:55 UTC" in frame
+        await driver.press("escape", "2")
+        await driver.press("j", "j")
+        frame = await driver.press("w")
+        assert "Why: sync-s3" in frame
+        assert "exit code 2" in frame
 
 
 async def test_help_lists_every_key_of_the_screen_with_its_command(world: Path) -> None:
