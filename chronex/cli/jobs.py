@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from chronex.cli.arguments import UsageError, host_zone
 from chronex.cli.explain import iso_utc
-from chronex.cli.places import job_file_path, store_path
+from chronex.cli.places import JOB_FILE, is_named, job_file_path, store_path
 from chronex.cli.terminal import err, inert
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
@@ -36,7 +36,7 @@ def load(path: Path) -> JobFile:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {inert(str(path))}: {error.strerror}; chronex init writes a starter") from None
+        raise UsageError(f"cannot read {inert(str(path))}: {_unread(error)}") from None
     reader = read_triggers if path.suffix == ".json" else read_job_file
     found = reader(data, str(path), host_zone().zone.name)
     now = wall_ms()
@@ -45,6 +45,11 @@ def load(path: Path) -> JobFile:
         # Trigger definitions own what they brought, wherever they are applied from.
         jobs = tuple(replace(job, source=str(path.resolve())) for job in jobs)
     return dataclasses.replace(found, jobs=jobs)
+
+
+def _unread(error: OSError) -> str:
+    hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
+    return f"{(error.strerror or str(error)).lower()}; {hint}"
 
 
 def _absolute(job: Job, now_ms: int) -> Job:
@@ -71,8 +76,11 @@ def _in_place(task: Task, beside: Path) -> Task:
 
 
 def load_or_tell(config: str | None) -> JobFile | None:
+    path = job_file_path(config, os.environ)
+    if not is_named(config, os.environ) and not path.exists():
+        raise UsageError(f"no job file: neither ./{JOB_FILE} nor {path} is there; chronex init writes a starter")
     try:
-        return load(job_file_path(config, os.environ))
+        return load(path)
     except JobFileError as error:
         for problem in error.problems:
             err(inert(str(problem)))
@@ -100,8 +108,9 @@ def run_daemon(
 
     seconds = _seconds(duration)
     path = job_file_path(config, os.environ)
-    found = load_or_tell(config) if config is not None or path.exists() else None
-    if found is None and (config is not None or path.exists()):
+    is_wanted = is_named(config, os.environ) or path.exists()
+    found = load_or_tell(config) if is_wanted else None
+    if found is None and is_wanted:
         return 2
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
@@ -110,6 +119,8 @@ def run_daemon(
     try:
         with Outlet(sys.stderr, lambda count: line("log lines dropped", {"count": count})) as outlet:
             tell = _say_nothing if beside is not None else lambda what, data: outlet.say(line(what, data))
+            if found is None:
+                tell("no job file", {"looked_for": str(path), "so": "the jobs that the store has are run"})
             return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, beside=beside)
     except StoreInUseError as error:
         err(f"chronex: {error}")
