@@ -36,6 +36,7 @@ class Context:
     job: str = ""
     run: str = ""  # the selected occurrence, as commands name it
     live_run: str = ""  # the one that runs
+    zone: str = "UTC"  # of the selected job
     is_read_only: bool = False
     is_live: bool = False  # the selected job or run has something running or waiting for a retry
     is_dead: bool = False  # the selected run, or one of the job's, lies in the dead letters
@@ -84,7 +85,10 @@ ACTIONS: tuple[Action, ...] = (
            "chronex logs {job}", JOB_SCREENS, "job", rank=6),
     Action("explain", "x", "explain",
            "Explain the schedule: what it means, when it runs, what clock changes do to it.",
-           "chronex explain '{schedule}'", JOB_SCREENS, "job", rank=9),
+           "chronex explain '{schedule}' --tz {zone}", JOB_SCREENS, "job", rank=9),
+    Action("why", "w", "why",
+           "Tell the whole chain: why it ran, ran late, or did not run.",
+           "chronex why {job} {at}", JOB_SCREENS, "job", rank=8),
     Action("try_", "n", "try a schedule",
            "Try a schedule: its meaning, next runs and mistakes, as you type.", "chronex explain '…'", rank=12),
     Action("states", "f", "by state",
@@ -179,8 +183,10 @@ def shell_command(action: Action, context: Context, schedule: str = "") -> str:
         job=context.job,
         run=context.run or f"--job {context.job}",
         live_run=context.live_run,
+        at=context.run.partition("@")[2],
         pause="resume" if context.is_paused else "pause",
         schedule=quoted,
+        zone=context.zone,
         filter=context.filter.replace("'", "'\\''"),
     )
     return filled.rstrip()

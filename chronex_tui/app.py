@@ -163,7 +163,7 @@ class ChronexApp(App[int]):
     # -- what arrives -------------------------------------------------------------------------------------------
 
     def on_arrived(self, message: Arrived) -> None:
-        if not self.board.is_attached:
+        if not self.screen_stack or not self.board.is_attached:
             return  # it came in while everything was taken down
         self.arrivals += 1
         if self.state.frozen_ms is not None and isinstance(message.value, Snapshot):
@@ -180,7 +180,7 @@ class ChronexApp(App[int]):
             self.state.job = identity
         self.last_action = ""
         self.ask.selection()
-        self.board.refresh_bars()
+        self.board.refresh_keys()
 
     def on_table_opened(self, message: Table.Opened) -> None:
         self.do("open")
@@ -200,6 +200,7 @@ class ChronexApp(App[int]):
             job=(state.run.job if on_runs and state.run else state.job or "") if row or item else "",
             run=run_name(state.run) if on_runs and state.run else "",
             live_run=run_name(living.key) if living else "",
+            zone=row.job.timezone if row else "UTC",
             is_read_only=state.is_read_only,
             is_live=living is not None,
             is_dead=bool(item and item.is_dead),

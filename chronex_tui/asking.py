@@ -14,6 +14,7 @@ from chronex_tui.messages import (
     LogRead,
     OutputRead,
     RunRead,
+    WhyRead,
 )
 from chronex_tui.model import figures
 from chronex_tui.model.clockday import POLICIES, clock_days
@@ -39,6 +40,8 @@ class Questions:
         self.app, self.state, self.live = app, app.state, app.live
         self._definitions: object = None
         self._is_pending = False
+        self._log_is_wanted = app.wishes.log
+        self._wanted_job = app.wishes.job
 
     # -- asking -------------------------------------------------------------------------------------------
 
@@ -131,17 +134,22 @@ class Questions:
             case JobRead(name, detail):
                 if name == self.state.job:
                     self.state.detail = detail
-                    self.log(detail.firing if detail else None)
-                    self.app.board.view.selection_changed()
+                    self._selection_read(detail.firing if detail else None)
             case RunRead(firing):
                 self.state.firing = firing
-                self.log(firing)
-                self.app.board.view.selection_changed()
+                self._selection_read(firing)
             case LogRead(title, lines):
                 self.state.log_of, self.state.log = title, lines
-                self.app.board.view.selection_changed()
+                self.app.board.view.log_changed()
             case _:
                 self._take_figures(value)
+
+    def _selection_read(self, firing: Firing | None) -> None:
+        self.log(firing)
+        self.app.board.view.selection_changed()
+        if self._log_is_wanted and firing is not None:
+            self._log_is_wanted = False
+            self.app.do("log")
 
     def _take_figures(self, value: object) -> None:
         state = self.state
@@ -163,6 +171,11 @@ class Questions:
                 if screen is not None:
                     screen.take(output)
                 return
+            case WhyRead():
+                from chronex_tui.screens.chain import show_why
+
+                show_why(self.app, value)
+                return
             case Done(text, is_refused, jobs):
                 for name in jobs:
                     state.asked.pop(name, None)
@@ -173,6 +186,10 @@ class Questions:
         state = self.state
         state.snapshot = snapshot
         state.asked.clear()
+        if self._wanted_job and snapshot.rows:
+            if state.row(self._wanted_job) is None:
+                self.app.notify(f"there is no job {self._wanted_job}", severity="warning", markup=False)
+            self._wanted_job = ""
         self.app.board.update_all()
         self.selection()
         definitions = tuple((row.job.id, row.job.version) for row in snapshot.rows)

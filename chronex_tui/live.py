@@ -39,7 +39,8 @@ def _is_alive(process: ProcessIdentity) -> bool:
 class Desk:
     """A thread that does one piece of work after the other, of each kind only the newest."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, broken: Callable[[Exception], None]) -> None:
+        self._broken = broken
         self._waiting: dict[str, Work] = {}
         self._lock = threading.Condition()
         self._closed = self._is_busy = False
@@ -74,6 +75,8 @@ class Desk:
                 self._is_busy = True
             try:
                 work()
+            except Exception as error:  # a mistake of ours in one answer must not end all others
+                self._broken(error)
             finally:
                 self._is_busy = False
 
@@ -121,7 +124,8 @@ class Live:
 
     def __init__(self, source: Source, clock: Clock, post: Callable[[object], None]) -> None:
         self.source, self.clock, self._post = source, clock, post
-        self.desk, self.figures = Desk("chronex-reader"), Desk("chronex-figures")
+        self.desk = Desk("chronex-reader", self._broke)
+        self.figures = Desk("chronex-figures", self._broke)
         self._board = BoardReader(_is_alive, str(source.path))
         self._history = HistoryReader()
         self._store: Store | None = None
@@ -236,6 +240,12 @@ class Live:
         if store is not None:
             self.source.let_go(store)
 
+    def _broke(self, error: Exception) -> None:
+        if isinstance(error, ChronexError):
+            self._tell(str(error))
+        else:
+            self._tell(f"this should not have happened ({type(error).__name__}: {error})")
+
     def _tell(self, sentence: str) -> None:
         self._last = replace(self._last, trouble=sentence, is_there=bool(self._last.rows))
         self._send(self._last)
@@ -253,10 +263,28 @@ class Live:
 
     def _read_board(self) -> None:
         now = self.clock.wall_ms()
+        if self._view(self._board.is_lost) and not self._read_all(now):
+            return
         found = self._view(lambda reading: self._board.read(reading, now))
         if found is not None:
             self._last = found
             self._send(found)
+
+    def _read_all(self, now_ms: int) -> bool:
+        """Every job, a page in each transaction; False when the store was lost on the way."""
+        self._view(self._board.begin)
+        name: str | None = None
+        while True:
+            page = self._view(self._page(name, now_ms))
+            if page is None or self._stop.is_set():
+                self._board.forget()
+                return False
+            if page[0] is None:
+                return True
+            name = page[0]
+
+    def _page(self, after: str | None, now_ms: int) -> Callable[[Reading], tuple[str | None]]:
+        return lambda reading: (self._board.read_page(reading, after, now_ms),)
 
     def _read_history(self) -> None:
         found = self._view(self._history.read_new)

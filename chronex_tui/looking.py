@@ -100,6 +100,11 @@ class Looking:
 
         explain_job(self.app)
 
+    def why(self) -> None:
+        from chronex_tui.screens.chain import ask_why
+
+        ask_why(self.app)
+
     def try_(self) -> None:
         from chronex_tui.screens.trial import TrialScreen
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
@@ -11,6 +12,9 @@ from chronex_tui.model.density import Density
 from chronex_tui.model.logs import Output
 from chronex_tui.model.snapshot import Detail, Firing
 from chronex_tui.model.timeline import Lane
+
+if TYPE_CHECKING:
+    from chronex.engine.why.answer import Answer
 
 
 class Arrived(Message):
@@ -38,6 +42,14 @@ class LogRead:
 
     title: str
     lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyRead:
+    """The chain of causes of one or two instants of a job."""
+
+    job: str
+    answers: tuple[Answer, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Detail, Firing, Histor
 from chronex_tui.model.timeline import Lane, Window
 from chronex_tui.model.wording import HOUR
 
+_MOST_KEPT = 12
 SORT_ORDER = ("state", "name", "next", "last")
 
 
@@ -62,13 +63,14 @@ class State:
     is_read_only: bool = False
     _rows: tuple[Row, ...] = ()
     _rows_of: tuple[object, Filter] | None = None
-    _runs: list[RunItem] = field(default_factory=list)
+    _runs: dict[str, list[RunItem]] = field(default_factory=dict)
     _runs_of: object = None
     _ordered: list[Row] = field(default_factory=list)
     _ordered_of: object = None
     _named: dict[str, Row] = field(default_factory=dict)
     _named_of: object = None
     _merged: list[RunItem] = field(default_factory=list)
+    _merged_names: list[str] = field(default_factory=list)
     _merged_of: object = None
     run_index: int = 0
 
@@ -114,26 +116,38 @@ class State:
 
     @property
     def runs(self) -> list[RunItem]:
-        key = (id(self.snapshot), id(self.history), self.filter.text, self.only_dead, self.run_job)
+        """The runs that pass the filter. What the last few texts found is kept: letters are taken back too."""
+        key = (id(self.snapshot), id(self.history), self.only_dead, self.run_job)
         if self._runs_of != key:
-            self._runs = self._filtered_runs()
-            self._runs_of = key
-        return self._runs
+            self._runs, self._runs_of = {}, key
+        text = self.filter.text
+        if text not in self._runs:
+            if len(self._runs) >= _MOST_KEPT:
+                self._runs.clear()
+            self._runs[text] = self._filtered_runs()
+        return self._runs[text]
 
     def _filtered_runs(self) -> list[RunItem]:
-        found: Sequence[RunItem] = self.history.dead if self.only_dead else self._all_runs()
-        if self.run_job:
-            found = [item for item in found if item.key.job == self.run_job]
+        if self.only_dead or self.run_job:
+            found: Sequence[RunItem] = self.history.dead if self.only_dead else self._all_runs()
+            found = [item for item in found if not self.run_job or item.key.job == self.run_job]
+            return self.filter.runs(found, self.snapshot.rows, self.now_ms)
+        found = self._all_runs()
         if not self.filter.text:
             return list(found)
-        jobs = None if self.filter.has_states else {row.job.id for row in self.rows}
-        return self.filter.runs(found, self.snapshot.rows, self.now_ms, jobs)
+        if self.filter.has_states:
+            return self.filter.runs(found, self.snapshot.rows, self.now_ms)
+        taken = {row.job.id for row in self.rows}
+        if len(taken) == len(self.snapshot.rows):
+            return list(found)
+        return [item for item, name in zip(found, self._merged_names, strict=True) if name in taken]
 
     def _all_runs(self) -> list[RunItem]:
-        """Live ones and the past, put together once for each of either."""
+        """Live ones and the past, put together once for each of either; the names of their jobs beside them."""
         key = (id(self.snapshot.live), id(self.history))
         if self._merged_of != key:
             self._merged = merged(self.snapshot.live, self.history.items, self.history.dead)
+            self._merged_names = [item.key.job for item in self._merged]
             self._merged_of = key
         return self._merged
 

@@ -40,13 +40,25 @@ class Book:
         self.name, self.ellipsis, self.is_ascii = name, ellipsis, ellipsis.isascii()
         self.styles = _mono() if name == "mono" else _ansi() if name == "ansi" else _coloured(PALETTES[name])
         self.blank = Style()
+        self._worn: dict[tuple[Style, str, str], Style] = {}
 
     def become(self, name: str) -> None:
         """Another theme for everyone who holds this book."""
         self.name, self.styles = name, Book(name).styles
+        self._worn.clear()
 
     def style(self, name: str) -> Style:
         return self.styles.get(name, self.blank)
+
+    def on(self, ground: Style, name: str, over: str = "") -> Style:
+        """A style on its ground, under that of a selected row; put together once, for every cell that wears it."""
+        key = (ground, name, over)
+        found = self._worn.get(key)
+        if found is None:
+            # Reversed, a coloured word would become a coloured patch: there the selected row has one look.
+            inner = self.blank if over and self.style(over).reverse else self.style(name)
+            found = self._worn[key] = ground + inner + (self.style(over) if over else self.blank)
+        return found
 
 
 def _coloured(palette: Mapping[str, object]) -> dict[str, Style]:
@@ -109,6 +121,8 @@ def _mono() -> dict[str, Style]:
 
 def textual_theme(name: str) -> Theme:
     """The same for borders, inputs and the palette."""
+    if name == "ansi":
+        return _ansi_theme()
     palette = PALETTES.get(name, _DARK)
     colour = {key: str(value) for key, value in palette.items() if isinstance(value, str)}
     return Theme(
@@ -136,5 +150,44 @@ def textual_theme(name: str) -> Theme:
             "scrollbar-hover": colour["focus"],
             "scrollbar-active": colour["focus"],
             "scrollbar-corner-color": colour["bg"],
+        },
+    )
+
+
+def _ansi_theme() -> Theme:
+    """Only the terminal's own colours, on its own background, whatever that is."""
+    own = "ansi_default"
+    return Theme(
+        name="chronex-ansi",
+        ansi=True,
+        primary="ansi_cyan",
+        secondary="ansi_cyan",
+        warning="ansi_yellow",
+        error="ansi_red",
+        success="ansi_green",
+        accent="ansi_cyan",
+        foreground=own,
+        background=own,
+        surface=own,
+        panel=own,
+        boost=own,
+        variables={
+            "ansi-background": "ansi_black",
+            "ansi-foreground": "ansi_white",
+            "block-cursor-foreground": "ansi_black",
+            "block-cursor-background": "ansi_white",
+            "input-cursor-background": "ansi_white",
+            "input-cursor-foreground": "ansi_black",
+            "line": "ansi_bright_black",
+            "line-focus": "ansi_cyan",
+            "quiet": own,
+            "border": "ansi_bright_black",
+            "border-blurred": "ansi_bright_black",
+            "input-selection-background": "ansi_cyan",
+            "scrollbar": "ansi_bright_black",
+            "scrollbar-background": own,
+            "scrollbar-hover": "ansi_cyan",
+            "scrollbar-active": "ansi_cyan",
+            "scrollbar-corner-color": own,
         },
     )

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 # Each command and where it is declared, in the order of the help. A declaration is a function, or a Typer of its
 # own for a command with commands below it.
@@ -48,6 +49,22 @@ COMMANDS: dict[str, str] = {
 _SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
 
 
+class PlainCommand(TyperCommand):
+    """A usage line as manual pages have it: JOB is needed, [TIME] is not."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece[1:-1] if piece.startswith("{") else piece for piece in super().collect_usage_pieces(ctx)]
+
+
+def understood(arguments: Sequence[str]) -> list[str]:
+    """The arguments as they are meant: `chronex why backup -2h` has no option -h, but `chronex why -h` has."""
+    words = list(arguments)
+    if words[:1] == ["why"]:
+        end = words.index("--") if "--" in words else len(words)
+        words[:end] = ["--help" if word == "-h" else word for word in words[:end]]
+    return words
+
+
 def app_for(arguments: Sequence[str]) -> typer.Typer:
     """The program for these arguments. Building a command costs a millisecond, so only the one asked for is built;
     where none is recognised, all are, for help and for the error message."""
@@ -71,9 +88,11 @@ def _add(app: typer.Typer, name: str) -> None:
     topic, _, attribute = COMMANDS[name].partition(":")
     declared = getattr(import_module(f"chronex.cli.surface.{topic}"), attribute)
     if isinstance(declared, typer.Typer):
+        for below in declared.registered_commands:
+            below.cls = PlainCommand
         app.add_typer(declared, name=name)
     else:
-        app.command(name, context_settings=_SETTINGS.get(name))(declared)
+        app.command(name, cls=PlainCommand, context_settings=_SETTINGS.get(name))(declared)
 
 
 def root(

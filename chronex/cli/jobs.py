@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from chronex.cli.arguments import UsageError, host_zone
 from chronex.cli.explain import iso_utc
-from chronex.cli.places import job_file_path, store_path
+from chronex.cli.places import JOB_FILE, is_named, job_file_path, store_path
 from chronex.cli.terminal import err, inert
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
@@ -36,7 +36,7 @@ def load(path: Path) -> JobFile:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {inert(str(path))}: {error.strerror}; chronex init writes a starter") from None
+        raise UsageError(f"cannot read {inert(str(path))}: {_unread(error)}") from None
     reader = read_triggers if path.suffix == ".json" else read_job_file
     found = reader(data, str(path), host_zone().zone.name)
     now = wall_ms()
@@ -45,6 +45,11 @@ def load(path: Path) -> JobFile:
         # Trigger definitions own what they brought, wherever they are applied from.
         jobs = tuple(replace(job, source=str(path.resolve())) for job in jobs)
     return dataclasses.replace(found, jobs=jobs)
+
+
+def _unread(error: OSError) -> str:
+    hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
+    return f"{(error.strerror or str(error)).lower()}; {hint}"
 
 
 def _absolute(job: Job, now_ms: int) -> Job:
@@ -71,8 +76,11 @@ def _in_place(task: Task, beside: Path) -> Task:
 
 
 def load_or_tell(config: str | None) -> JobFile | None:
+    path = job_file_path(config, os.environ)
+    if not is_named(config, os.environ) and not path.exists():
+        raise UsageError(f"no job file: neither ./{JOB_FILE} nor {path} is there; chronex init writes a starter")
     try:
-        return load(job_file_path(config, os.environ))
+        return load(path)
     except JobFileError as error:
         for problem in error.problems:
             err(inert(str(problem)))
@@ -95,19 +103,25 @@ def run_daemon(
 ) -> int:
     """Apply the job file where there is one, and run until stopped; 75 when another daemon holds the store."""
     from chronex.daemon.headless import run_headless
+    from chronex.daemon.outlet import Outlet
     from chronex.daemon.reloading import Reread
 
     seconds = _seconds(duration)
     path = job_file_path(config, os.environ)
-    found = load_or_tell(config) if config is not None or path.exists() else None
-    if found is None and (config is not None or path.exists()):
+    is_wanted = is_named(config, os.environ) or path.exists()
+    found = load_or_tell(config) if is_wanted else None
+    if found is None and is_wanted:
         return 2
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
     file = Reread(path.absolute(), lambda: load(path)) if found is not None else None
-    place, tell = store_path(store, os.environ), _teller(log_format) if beside is None else _say_nothing
+    place, line = store_path(store, os.environ), _LINES[log_format]
     try:
-        return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, beside=beside)
+        with Outlet(sys.stderr, lambda count: line("log lines dropped", {"count": count})) as outlet:
+            tell = _say_nothing if beside is not None else lambda what, data: outlet.say(line(what, data))
+            if found is None:
+                tell("no job file", {"looked_for": str(path), "so": "the jobs that the store has are run"})
+            return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, beside=beside)
     except StoreInUseError as error:
         err(f"chronex: {error}")
         return IN_USE
@@ -126,16 +140,13 @@ def _say_nothing(_what: str, _data: dict[str, Any]) -> None:
     """The screen belongs to the dashboard; the journal has it all."""
 
 
-def _teller(log_format: str) -> Callable[[str, dict[str, Any]], None]:
-    def tell(what: str, data: dict[str, Any]) -> None:
-        stamp = iso_utc(wall_ms())
-        if log_format == "json":
-            err(json.dumps({"at": stamp, "event": what, **data}, default=str))
-            return
-        shown = " ".join(f"{name}={_value(name, value)}" for name, value in data.items() if value not in (None, ""))
-        err(inert(f"{stamp} {what} {shown}"))
+def _json_line(what: str, data: dict[str, Any]) -> str:
+    return json.dumps({"at": iso_utc(wall_ms()), "event": what, **data}, default=str)
 
-    return tell
+
+def _text_line(what: str, data: dict[str, Any]) -> str:
+    shown = " ".join(f"{name}={_value(name, value)}" for name, value in data.items() if value not in (None, ""))
+    return inert(f"{iso_utc(wall_ms())} {what} {shown}")
 
 
 def _value(name: str, value: Any) -> str:
@@ -143,3 +154,6 @@ def _value(name: str, value: Any) -> str:
         return iso_utc(value)
     text = str(value)
     return json.dumps(text) if " " in text else text
+
+
+_LINES = {"json": _json_line, "text": _text_line}

@@ -20,6 +20,11 @@ def job_file_path(option: str | None, environ: Mapping[str, str]) -> Path:
     return here if here.exists() else user_config_path("chronex", appauthor=False) / JOB_FILE
 
 
+def is_named(option: str | None, environ: Mapping[str, str]) -> bool:
+    """Was a job file asked for by name? Then it must be there."""
+    return bool(option or environ.get(CONFIG_VARIABLE))
+
+
 def store_path(option: str | None, environ: Mapping[str, str]) -> Path:
     """The store's directory: --store, else CHRONEX_STORE, else one for the user's state."""
     if chosen := option or environ.get(STORE_VARIABLE):

@@ -87,7 +87,8 @@ class Attempts:
             self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
 
     def stop(self) -> None:
-        """Ask all that runs to end; orders that come from now on are not carried out."""
+        """Ask all that runs to end. What an order starts from now on, claimed before and told only now, is canceled
+        before it begins: dropped, it would stay claimed by a node that has gone in good order."""
         self._stopping = True
         for cancellation in list(self._cancellations.values()):
             cancellation.request(reasons.STOPPING)
@@ -224,7 +225,7 @@ class Attempts:
             self._unrecorded()
             return
         fail_point("end recorded")
-        self.carry_out(order for order in orders if isinstance(order, RunHook) or not self._stopping)
+        self.carry_out(orders)
 
 
 def names(attempt: Attempt) -> dict[str, Any]:

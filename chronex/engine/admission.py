@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from chronex.engine import reasons
-from chronex.model.policies import OverlapPolicy
+from chronex.model.policies import OverlapPolicy, RecoveryStrategy
 from chronex.model.records import Job, Occurrence
 
 # A job that takes longer than its interval would otherwise queue without end.
@@ -27,6 +27,7 @@ class Admission(NamedTuple):
 
 
 _DROPPING = (OverlapPolicy.SKIP, OverlapPolicy.QUEUE_ONE)
+_CATCHING_UP = (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
 START = Admission(Verdict.START)
 
 
@@ -39,7 +40,11 @@ def admit(
     job: Job, occurrence: Occurrence, running: Sequence[Occurrence], waiting: int, free_places: int, now_ms: int,
     window_ms: int | None,
 ) -> Admission:  # fmt: skip
-    """`running` are the job's other occurrences that run; `waiting` counts its queued ones that come before."""
+    """`running` are the job's other occurrences that run; `waiting` counts its queued ones that come before.
+
+    A strategy that asks for several missed runs asks for each of them: they come one after the other. Else five
+    hours of an hourly `execute_all` would be one run and four that were skipped because of it.
+    """
     if window_ms is not None and now_ms > occurrence.nominal_ms + window_ms and not occurrence.manual:
         return Admission(Verdict.SKIP, reasons.WINDOW_EXCEEDED)
     if job.overlap is OverlapPolicy.ALLOW:
@@ -48,6 +53,9 @@ def admit(
         blocker = f"{reasons.OVERLAP}: {running[0].id}"
     else:
         blocker = reasons.EARLIER_WAITS if waiting else ""
+    is_owed = occurrence.recovery and job.recovery.strategy in _CATCHING_UP
+    if is_owed and (blocker or free_places <= 0):
+        return Admission(Verdict.QUEUE, blocker or reasons.POOL_FULL)
     if blocker:
         # Whoever asks for a replay wants it done, not dropped: it waits for its turn.
         policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in _DROPPING else job.overlap

@@ -8,7 +8,7 @@ from chronex.engine.overview import Outcome, Row, Situation
 from chronex.engine.schedule import timing_of
 from chronex.expr.describe import describe
 from chronex.expr.durations import format_duration
-from chronex.model.records import Attempt, Call, Command, Job
+from chronex.model.records import Attempt, Call, Command, Job, Run
 from chronex.timing.zones import Zone
 from chronex_tui.model.cells import Line, crop, shown, width, wrap
 from chronex_tui.model.glyphs import STYLES, sign, word
@@ -29,21 +29,37 @@ from chronex_tui.model.wording import (
 )
 
 _LABEL = 7
+# Situations in which the last occurrence is worth telling try by try.
+_TOLD = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED)
 
 
 def detail_lines(detail: Detail, look: Look, cells: int, rows: int = 99, *, daemon_lives: bool = True) -> list[Line]:
     """The panel beside the table; in a low panel the parts that matter most come first."""
+    if rows < 12:
+        return list(_strip(detail, look, cells, daemon_lives=daemon_lives))
     parts = [list(_now(detail, look, cells, daemon_lives=daemon_lives)), list(_meaning(detail, look, cells))]
-    upcoming = list(_upcoming(detail, look, most=3 if rows < 24 else 5, one_line=rows < 12, cells=cells))
-    change = list(_clock(detail, look, cells))
-    parts += [upcoming + change]
-    if rows >= 12:
-        parts.append(list(_past(detail, look, cells)))
+    upcoming = list(_upcoming(detail, look, most=3 if rows < 24 else 5))
+    parts += [upcoming + list(_clock(detail, look, cells)), list(_past(detail, look, cells))]
     if rows >= 16:
         parts.append(list(_command(detail.row.job, cells)))
-    if rows < 12:
-        return [line for part in parts for line in part]
     return [line for part in parts if part for line in (*part, ())][:-1]
+
+
+def _strip(detail: Detail, look: Look, cells: int, *, daemon_lives: bool) -> Iterator[Line]:
+    """Below the table of a small terminal: a line for each question."""
+    row = detail.row
+    yield ((look.glyphs.situation[row.situation] + " ", STYLES[row.situation]),
+           *_headline(row, look, daemon_lives=daemon_lives))  # fmt: skip
+    if detail.firing is not None and row.situation in _TOLD:
+        yield from _tries(detail.firing, look, row.job, with_reason=True)
+    elif row.last is not None and not row.last.is_good:
+        yield (("why    ", "label"), (shown(row.last.reason), STYLES[row.last.state]))
+    yield next(iter(_meaning(detail, look, cells)))
+    yield _next_line(detail, look, cells)
+    yield next(iter(_clock(detail, look, cells * 3)))
+    newest = next((line for line in reversed(detail.log) if line.strip()), "")
+    if newest:
+        yield (("output ", "label"), (shown(newest.strip()), "dim"))
 
 
 def _labelled(label: str, text: str, style: str, cells: int) -> Iterator[Line]:
@@ -60,10 +76,10 @@ def _now(detail: Detail, look: Look, cells: int, *, daemon_lives: bool) -> Itera
     style = STYLES[row.situation]
     head = (look.glyphs.situation[row.situation] + " ", style)
     yield (head, *_headline(row, look, daemon_lives=daemon_lives))
-    if detail.firing is not None and row.situation in (Situation.RUNNING, Situation.RETRYING, Situation.FAILED):
+    if detail.firing is not None and row.situation in _TOLD:
         yield from firing_lines(detail.firing, look, row.job, cells)
     elif row.last is not None and not row.last.is_good:
-        yield from _labelled("  why", shown(row.last.reason), STYLES[row.last.state], cells)
+        yield from _labelled("why", shown(row.last.reason), STYLES[row.last.state], cells)
 
 
 def _headline(row: Row, look: Look, *, daemon_lives: bool) -> Line:
@@ -98,21 +114,31 @@ def _headline(row: Row, look: Look, *, daemon_lives: bool) -> Line:
 
 
 def firing_lines(firing: Firing, look: Look, job: Job, cells: int) -> Iterator[Line]:
-    """Its tasks, each with its tries."""
+    """Its tasks, each with its tries and why the last one failed."""
+    for run, line in zip(firing.runs, _tries(firing, look, job, with_reason=False), strict=True):
+        yield line
+        if _is_bad(run):
+            yield from _labelled("why", shown(run.reason), STYLES[run.state], cells)
+
+
+def _tries(firing: Firing, look: Look, job: Job, *, with_reason: bool) -> Iterator[Line]:
     for run in firing.runs:
         tries = firing.attempts_of(run.task)
-        name = f"  {shown(run.task)}" if len(firing.runs) > 1 else "  tries"
-        spans: list[tuple[str, str]] = [(f"{crop(name, 16):{_LABEL}} ", "label")]
-        for attempt in tries[-6:]:
-            spans.append((_try(attempt, look, job) + "  ", STYLES[attempt.state]))
+        name = shown(run.task) if len(firing.runs) > 1 else "tries"
+        spans: list[tuple[str, str]] = [(f"{crop(name, 14):{_LABEL - 1}} ", "label")]
+        spans += [(_try(attempt, look, job) + "  ", STYLES[attempt.state]) for attempt in tries[-6:]]
         if run.next_attempt_ms is not None and run.state == "retry":
             at = exact_clock(run.next_attempt_ms, look.zone_of(job))
-            spans.append((f"{look.glyphs.down}{at}", "dim"))
+            spans.append((f"{look.glyphs.down}{at}  ", "dim"))
         if not tries:
             spans.append((word(run.state), STYLES[run.state]))
+        if with_reason and _is_bad(run):
+            spans.append((shown(run.reason), STYLES[run.state]))
         yield tuple(spans)
-        if run.reason and run.state in ("retry", "dlq", "failed", "canceled"):
-            yield from _labelled("  why", shown(run.reason), STYLES[run.state], cells)
+
+
+def _is_bad(run: Run) -> bool:
+    return bool(run.reason) and run.state in ("retry", "dlq", "failed", "canceled")
 
 
 def _try(attempt: Attempt, look: Look, job: Job) -> str:
@@ -136,18 +162,20 @@ def _meaning(detail: Detail, look: Look, cells: int) -> Iterator[Line]:
         yield ((piece, ""),)
 
 
-def _upcoming(detail: Detail, look: Look, most: int, *, one_line: bool, cells: int) -> Iterator[Line]:
+def _next_line(detail: Detail, look: Look, cells: int) -> Line:
+    """As many of the next runs as one line holds."""
+    dot, zone = f" {look.glyphs.dot} ", look.zone_of(detail.row.job)
+    stamps = [_both(run.due_ms, zone, detail.row.job) for run in detail.upcoming[:3]]
+    while len(stamps) > 1 and width(dot.join(stamps)) > cells - _LABEL:
+        stamps.pop()
+    return (("next   ", "label"), (dot.join(stamps), "") if stamps else ("no further run", "dim"))
+
+
+def _upcoming(detail: Detail, look: Look, most: int) -> Iterator[Line]:
     job = detail.row.job
     zone = look.zone_of(job)
     if not detail.upcoming:
         yield (("next   ", "label"), ("no further run", "dim"))
-        return
-    if one_line:
-        dot = f" {look.glyphs.dot} "
-        stamps = [_both(run.due_ms, zone, job) for run in detail.upcoming[:3]]
-        while len(stamps) > 1 and width(dot.join(stamps)) > cells - _LABEL:
-            stamps.pop()
-        yield (("next   ", "label"), (dot.join(stamps), ""))
         return
     for number, run in enumerate(detail.upcoming[:most]):
         note = clock_note(job, run.nominal_ms)
@@ -185,7 +213,7 @@ def _past(detail: Detail, look: Look, cells: int) -> Iterator[Line]:
     if not detail.outcomes:
         yield (("last   ", "label"), ("never ran", "dim"))
         return
-    shown_ones = detail.outcomes[: max(min(40, cells - 24), 8)]
+    shown_ones = detail.outcomes[: max(min(40, cells - 30), 8)]
     yield (
         ("last   ", "label"),
         *((sign(outcome.state, look.glyphs), STYLES[outcome.state]) for outcome in reversed(shown_ones)),

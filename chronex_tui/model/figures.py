@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from chronex.engine.overview import Row
 from chronex.engine.schedule import is_interval, schedule_of
+from chronex.errors import ChronexError
 from chronex.model.records import Job
 from chronex.timing.zones import Zone
 from chronex_tui.model.density import Density, Tally, first_midnight
@@ -37,8 +38,16 @@ def _planned(row: Row, window: Window, now_ms: int) -> Iterable[Mark]:
         return
     yield Mark(row.next.due_ms, None, "planned")
     after = max(row.next.nominal_ms, now_ms, window.start_ms)
-    for nominal in islice(schedule_of(row.job).between(after, window.end_ms), _MOST_PLANNED):
+    for nominal in islice(_instants(row.job, after, window.end_ms), _MOST_PLANNED):
         yield Mark(nominal, None, "planned")
+
+
+def _instants(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:
+    """Those of its schedule; none where the schedule is known to another program only."""
+    try:
+        return schedule_of(job).between(after_ms, until_ms)
+    except ChronexError:
+        return iter(())
 
 
 def coming_density(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Density:
@@ -50,7 +59,7 @@ def coming_density(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Density:
         key = (job.schedule, job.timezone, job.dialect, job.dst, job.anchor_ms if is_interval(job) else None)
         instants = known.get(key)
         if instants is None:
-            instants = known[key] = list(islice(schedule_of(job).between(now_ms, end), _MOST_COUNTED + 1))
+            instants = known[key] = list(islice(_instants(job, now_ms, end), _MOST_COUNTED + 1))
         if len(instants) <= _MOST_COUNTED:
             tally.add(job.id, instants)
         else:
@@ -61,10 +70,9 @@ def coming_density(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Density:
 def _carry_on(tally: Tally, job: Job, now_ms: int, end_ms: int) -> None:
     """One minute of each hour, weighed: exact where every minute is alike, as it is for such schedules."""
     tally.is_cut = True
-    schedule = schedule_of(job)
     for hour in range(now_ms // HOUR, end_ms // HOUR):
         start = max(hour * HOUR, now_ms)
-        tally.add(job.id, islice(schedule.between(start - 1, start + 59_999), 60), weight=60)
+        tally.add(job.id, islice(_instants(job, start - 1, start + 59_999), 60), weight=60)
 
 
 def past_density(items: Iterable[RunItem], now_ms: int, zone: Zone) -> Density:

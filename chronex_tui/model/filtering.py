@@ -41,15 +41,12 @@ class Filter:
     def has_states(self) -> bool:
         return bool(self.wanted or self.unwanted)
 
-    def runs(
-        self, items: Sequence[RunItem], rows: Sequence[Row], now_ms: int, jobs: set[str] | None = None
-    ) -> list[RunItem]:
-        """Jobs are asked once each, runs only for their job and state. `jobs` pass, where that is known already."""
+    def runs(self, items: Sequence[RunItem], rows: Sequence[Row], now_ms: int) -> list[RunItem]:
+        """Jobs are asked once each, runs only for their job and state."""
         found = list(items)
         if self.names.tests:
-            taken = jobs if jobs is not None else {row.job.id for row in rows if self.names.matches(row, now_ms)}
-            if len(taken) < len(rows):
-                found = [item for item in found if item.key.job in taken]
+            taken = {row.job.id for row in rows if self.names.matches(row, now_ms)}
+            found = [item for item in found if item.key.job in taken]
         if self.wanted:
             found = [item for item in found if not self.wanted.isdisjoint(_names(item))]
         if self.unwanted:

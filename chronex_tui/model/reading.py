@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from chronex.engine import journal, keys
 from chronex.engine.details import upcoming_runs
 from chronex.engine.ledger import Reading, key_of
-from chronex.engine.overview import IsAlive, Row, outcome_of, rows_of, summary_of
+from chronex.engine.overview import IsAlive, NextRun, Row, outcome_of, rows_of, summary_of
 from chronex.engine.schedule import timing_of
+from chronex.errors import ChronexError
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
 from chronex.timing.clock_effects import effect_of
 from chronex_tui.model.snapshot import Detail, Firing, History, RunItem, RunKey, Snapshot
 
 PAGE = 500
+JOBS_PAGE = 1000  # a transaction that stays below 50 ms
 MOST_LIVE = 2000
 MOST_RUNS = 100_000
 _MOST_EVENTS = 2000
@@ -32,17 +34,33 @@ class BoardReader:
     rows: dict[str, Row] = field(default_factory=dict)
     seen: int = -1
     active: set[str] = field(default_factory=set)
+    _fresh: dict[str, Row] = field(default_factory=dict)
+
+    def is_lost(self, reading: Reading) -> bool:
+        """Does the journal no longer tell what has changed? Then everything is read again, page by page."""
+        head = journal.head(reading.tx)
+        return not 0 <= self.seen <= head <= self.seen + _MOST_EVENTS
+
+    def begin(self, reading: Reading) -> None:
+        """What changes from here on is told by the journal."""
+        self.seen, self._fresh = journal.head(reading.tx), {}
+
+    def read_page(self, reading: Reading, after: str | None, now_ms: int) -> str | None:
+        """The rows of the next jobs by name; the last name, or None when there are no more."""
+        jobs = reading.jobs(after, JOBS_PAGE)
+        self._fresh |= {row.job.id: row for row in rows_of(reading, now_ms, jobs)}
+        if len(jobs) == JOBS_PAGE:
+            return jobs[-1].id
+        self.rows = self._fresh
+        return None
 
     def read(self, reading: Reading, now_ms: int) -> Snapshot:
-        """The snapshot of this moment, from the changed jobs alone where the journal tells which they are."""
+        """The snapshot of this moment, from the rows that stand and the jobs that have changed since."""
         head = journal.head(reading.tx)
-        names = None if self.seen < 0 else self._changed(reading, head)
+        names = {event.job for _, event in journal.tail(reading.tx, self.seen, _MOST_EVENTS) if event.job}
         live = live_items(reading)
         active = {item.key.job for item in live}
-        if names is None:
-            self.rows = {row.job.id: row for row in rows_of(reading, now_ms)}
-        else:
-            self._refresh(reading, names | active | self.active, now_ms)
+        self._refresh(reading, names | active | self.active, now_ms)
         self.seen, self.active = head, active
         rows = tuple(self.rows.values())
         summary = summary_of(reading, rows, self.is_alive)
@@ -51,11 +69,6 @@ class BoardReader:
     def forget(self) -> None:
         """Read everything again the next time."""
         self.seen = -1
-
-    def _changed(self, reading: Reading, head: int) -> set[str] | None:
-        if head < self.seen or head - self.seen > _MOST_EVENTS:
-            return None
-        return {event.job for _, event in journal.tail(reading.tx, self.seen, _MOST_EVENTS) if event.job}
 
     def _refresh(self, reading: Reading, names: Iterable[str], now_ms: int) -> None:
         found = {name: reading.job(name) for name in names}
@@ -168,11 +181,18 @@ def detail_of(reading: Reading, name: str, now_ms: int) -> Detail | None:
     return Detail(
         row=row,
         outcomes=ended,
-        upcoming=tuple(upcoming_runs(reading, job, now_ms, _UPCOMING)),
+        upcoming=_upcoming(reading, row, now_ms),
         firing=_current(reading, recent),
         change=change,
         effect=None if change is None or timing is None else effect_of(timing, change),
     )
+
+
+def _upcoming(reading: Reading, row: Row, now_ms: int) -> tuple[NextRun, ...]:
+    try:
+        return tuple(upcoming_runs(reading, row.job, now_ms, _UPCOMING))
+    except ChronexError:  # a schedule of a program's own, which is not this one
+        return () if row.next is None else (row.next,)
 
 
 def _current(reading: Reading, recent: list[Occurrence]) -> Firing | None:

@@ -56,7 +56,7 @@ def _answer(text: str, zone: Zone, now_ms: int, glyphs: Glyphs, cells: int) -> I
     for number, ms in enumerate(found):
         here = "" if own.name == zone.name else f"   {clock(ms, zone)} {abbreviation(ms, zone)} here"
         label = "next     " if number == 0 else "         "
-        yield ((label, "label"), (full_stamp(ms, own), ""), (f"   in {away(ms - now_ms)}{here}", "dim"))
+        yield ((label, "label"), (full_stamp(ms, own), ""), (f"   in {away(ms - now_ms):4}{here}", "dim"))
     if not found:
         yield (("next     ", "label"), ("it never runs", "failed"))
     yield ()

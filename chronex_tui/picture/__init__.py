@@ -20,7 +20,9 @@ def save_png(app: ChronexApp, file: Path) -> None:
 
     width, height = app.size
     theme = app.get_theme_variable_defaults() | app.theme_variables
-    ground, ink = theme.get("background", "#10141a"), theme.get("foreground", "#d3dae3")
+    ground, ink = (theme.get(name, "") for name in ("background", "foreground"))
+    if not ground.startswith("#"):
+        ground, ink = "#10141a", "#d3dae3"  # the terminal's own, which a picture does not have
     canvas = Canvas(width, height, find_fonts(), PIXELS, ground, ink)
     for row, line in enumerate(frame_lines(app)):
         column = 0

@@ -102,6 +102,7 @@ class Board(Screen[None]):
         for other, view in self.views.items():
             view.set_class(other == name, "-shown")
         self.state.screen = name
+        self.view.take_selection()
         self.view.update_all()
         self.view.main.focus()
         self.refresh_bars()
@@ -125,6 +126,11 @@ class Board(Screen[None]):
         self.query_one("#notice").set_class(stopped and not self.state.snapshot.trouble, "-shown")
         for bar in self.query(Bar):
             bar.redraw()
+
+    def refresh_keys(self) -> None:
+        """Another selection: only what can be done to it is told anew."""
+        for name in ("#command", "#keys"):
+            self.query_one(name, Bar).redraw()
 
     # -- bars -------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chronex_tui.actions import available, key_text, shell_command
-from chronex_tui.model.cells import Line, fit, shown
+from chronex_tui.model.cells import Line, fit, shown, wrap
 from chronex_tui.model.glyphs import STYLES, sign, word
 from chronex_tui.model.runs import state_of
 from chronex_tui.screens.modal import Modal
@@ -30,11 +30,15 @@ class Choice:
 
 def choose(app: ChronexApp, title: str, choices: Sequence[Choice], then: Callable[[str], None]) -> None:
     """Show the choices; a letter takes one."""
-    lines: list[Line] = []
-    for choice in choices:
-        lines.append(((f"{choice.key:>5}  ", "key"), (shown(choice.text), choice.style)))
-        if choice.more:
-            lines.append((("       ", ""), (shown(choice.more), "dim")))
+
+    def draw(width: int) -> list[Line]:
+        lines: list[Line] = []
+        for choice in choices:
+            for number, piece in enumerate(wrap(shown(choice.text), max(width - 7, 10))):
+                lines.append(((f"{choice.key if number == 0 else '':>5}  ", "key"), (piece, choice.style)))
+            if choice.more:
+                lines.append((("       ", ""), (shown(choice.more), "dim")))
+        return lines
 
     def taken(value: str | None) -> None:
         if value is not None:
@@ -43,7 +47,7 @@ def choose(app: ChronexApp, title: str, choices: Sequence[Choice], then: Callabl
     modal = Modal(
         app.book,
         title,
-        lambda width: lines,
+        draw,
         {choice.key: choice.value for choice in choices},
         "a letter chooses, esc closes",
         is_ascii=app.state.glyphs.border == "ascii",

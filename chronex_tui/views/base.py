@@ -32,12 +32,19 @@ class View(Container):
         """What has the focus when the screen opens."""
         raise NotImplementedError
 
+    def take_selection(self) -> None:
+        """The view is opened: what was selected on another one is selected here, where it is listed."""
+
     def update_list(self) -> None:
         """Other rows, as while a filter is typed; what is beside them may wait."""
         self.update_all()
 
     def see_selected(self) -> None:
         """Bring what is selected into sight, where a view does not do so by itself."""
+
+    def log_changed(self) -> None:
+        """The newest lines of the selection's output have arrived."""
+        self.selection_changed()
 
     def selection_changed(self) -> None:
         """The selected job or run is another one, or its detail has arrived."""

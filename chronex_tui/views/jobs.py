@@ -44,6 +44,10 @@ class JobsView(View):
         table = self.query_one("#jobs", Table)
         return table if table.display else self.query_one("#empty", Panel)
 
+    def take_selection(self) -> None:
+        if self.state.job is not None:
+            self.query_one("#jobs", Table).cursor = self.state.job
+
     def update_list(self) -> None:
         table, empty = self.query_one("#jobs", Table), self.query_one("#empty", Panel)
         has_rows = bool(self.state.rows)
@@ -75,10 +79,15 @@ class JobsView(View):
 
     def selection_changed(self) -> None:
         self._title()
-        for name in ("#detail", "#side-log", "#side-timeline"):
+        for name in ("#detail", "#side-log"):
             panel = self.query_one(name, Panel)
             if panel.display:
                 panel.redraw()
+
+    def log_changed(self) -> None:
+        self._title()
+        log = self.query_one("#side-log", Panel)
+        (log if log.display else self.query_one("#detail", Panel)).redraw()
 
     def _title(self) -> None:
         self.query_one("#detail", Panel).border_title = self.state.job or "no job"
@@ -98,7 +107,8 @@ class JobsView(View):
             return ()
         row = self.state.row(self.state.job) or detail.row
         lives = self.state.snapshot.daemon_lives
-        return detail_lines(replace(detail, row=row), self.state.look, width, height, daemon_lives=lives)
+        told = replace(detail, row=row, log=self.state.log)
+        return detail_lines(told, self.state.look, width, height, daemon_lives=lives)
 
     def _density(self, width: int, height: int) -> Sequence[Line]:
         density = self.state.density

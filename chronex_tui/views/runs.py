@@ -10,6 +10,7 @@ from textual.containers import Container
 from chronex_tui.model.cells import Line, shown
 from chronex_tui.model.empty import no_runs
 from chronex_tui.model.runs import firing_detail
+from chronex_tui.model.snapshot import RunKey
 from chronex_tui.state import State
 from chronex_tui.themes import Book
 from chronex_tui.views.base import View
@@ -53,6 +54,8 @@ class RunsView(View):
             table.cursor = state.run
         table.show(state.runs_table())
         state.run_index = table.index
+        if isinstance(table.cursor, RunKey):
+            state.run, state.job = table.cursor, table.cursor.job
 
     def update_all(self) -> None:
         self.update_list()

@@ -28,6 +28,10 @@ class TimelineView(View):
         table = self.query_one("#lanes", Table)
         return table if table.display else self.query_one("#no-lanes", Panel)
 
+    def take_selection(self) -> None:
+        if any(lane.job == self.state.job for lane in self.state.lanes):
+            self.query_one("#lanes", Table).cursor = self.state.job
+
     def update_all(self) -> None:
         table, empty = self.query_one("#lanes", Table), self.query_one("#no-lanes", Panel)
         state = self.state

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from rich.style import Style
 from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from chronex_tui.model.cells import Line, Span, shown
 from chronex_tui.model.logs import wrapped
 from chronex_tui.themes import Book
-from chronex_tui.widgets.panel import strip_of
+from chronex_tui.widgets.panel import Grounded, strip_of
 
 
-class LogPane(ScrollView, can_focus=True):
+class LogPane(Grounded, can_focus=True):
     def __init__(self, book: Book, *, id: str | None = None, classes: str = "") -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self.book = book
@@ -65,12 +63,11 @@ class LogPane(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         row = y + self.scroll_offset.y
-        ground = Style(bgcolor=self.rich_style.bgcolor)
         if row >= self.rows:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self.ground)
         text = self._pieces[row][1] if self._pieces is not None else shown(self.lines[row])
         line = _marked(text[self.scroll_offset.x :], self.wanted)
-        return strip_of(line, width, self.book).apply_style(ground)
+        return strip_of(line, width, self.book, self.ground)
 
 
 def _marked(text: str, wanted: str) -> Line:

@@ -17,24 +17,36 @@ _ARROWS = str.maketrans({"←": "<", "→": ">", "↑": "^", "↓": "v", "…": 
 Draw = Callable[[int, int], Sequence[Line]]
 
 
-def strip_of(line: Line, cells: int, book: Book, over: Style | None = None) -> Strip:
+def strip_of(line: Line, cells: int, book: Book, ground: Style, over: str = "") -> Strip:
     """A line of exactly so many cells. Text from data becomes segments as it is: nothing is read as markup."""
     if book.is_ascii:
         line = tuple((_in_ascii(text), style) for text, style in line)
     fitted = fit_line(line, cells, book.ellipsis)
-    return Strip([Segment(text, _style(book, style, over)) for text, style in fitted if text], cells)
+    return Strip([Segment(text, book.on(ground, style, over)) for text, style in fitted if text], cells)
 
 
 def _in_ascii(text: str) -> str:
     return text if text.isascii() else text.translate(_ARROWS).encode("ascii", "replace").decode()
 
 
-def _style(book: Book, name: str, over: Style | None) -> Style:
-    style = book.style(name)
-    return style if over is None else style + over
+class Grounded(ScrollView):
+    """A widget that draws its own lines on the ground its style sheet gives it."""
+
+    _ground: Style | None = None
+
+    @property
+    def ground(self) -> Style:
+        """Asked for every line, so it is kept until the style sheet says otherwise."""
+        if self._ground is None:
+            self._ground = Style(bgcolor=self.rich_style.bgcolor)
+        return self._ground
+
+    def notify_style_update(self) -> None:
+        self._ground = None
+        super().notify_style_update()
 
 
-class Panel(ScrollView, can_focus=True):
+class Panel(Grounded, can_focus=True):
     """Scrolls over what `draw(width, height)` returned; asks again when told to, or when its size changed."""
 
     def __init__(self, draw: Draw, book: Book, *, id: str | None = None, classes: str = "", title: str = "") -> None:  # noqa: A002
@@ -69,8 +81,8 @@ class Panel(ScrollView, can_focus=True):
         index = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if index >= len(lines):
-            return Strip.blank(width, self.rich_style)
-        return strip_of(lines[index], width, self.book).apply_style(Style(bgcolor=self.rich_style.bgcolor))
+            return Strip.blank(width, self.ground)
+        return strip_of(lines[index], width, self.book, self.ground)
 
 
 class Bar(Panel, can_focus=False):

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar, Protocol
 
-from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from chronex_tui.model.cells import Line
 from chronex_tui.themes import Book
-from chronex_tui.widgets.panel import strip_of
+from chronex_tui.widgets.panel import Grounded, strip_of
 
 
 class TableModel(Protocol):
@@ -32,7 +30,7 @@ class TableModel(Protocol):
     def line(self, index: int, cells: int, ellipsis: str) -> Line: ...
 
 
-class Table(ScrollView, can_focus=True):
+class Table(Grounded, can_focus=True):
     """A heading that stays, and rows below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -156,24 +154,14 @@ class Table(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         model = self.model
-        if model is None:
-            return Strip.blank(width, self.rich_style)
-        ground = Style(bgcolor=self.rich_style.bgcolor)
-        if y == 0:
-            line = model.head(width - 2, self.sort_mark)
-            return strip_of(((" ", ""), *line), width, self.book).apply_style(ground)
         index = y - 1 + self.scroll_offset.y
-        if index >= len(model):
-            return Strip.blank(width, self.rich_style)
-        return self._row(model, index, width, ground)
-
-    def _row(self, model: TableModel, index: int, width: int, ground: Style) -> Strip:
+        if model is None or index >= len(model):
+            return Strip.blank(width, self.ground)
+        if y == 0:
+            return strip_of(((" ", ""), *model.head(width - 2, self.sort_mark)), width, self.book, self.ground)
         line = model.line(index, width - 2, self.book.ellipsis)
-        over = None
-        if index == self.index:
-            over = self.book.style("select" if self.has_focus else "select-idle")
-        strip = strip_of(((" ", ""), *line), width, self.book, over)
-        return strip if over is not None and over.bgcolor else strip.apply_style(ground)
+        over = "" if index != self.index else "select" if self.has_focus else "select-idle"
+        return strip_of(((" ", ""), *line), width, self.book, self.ground, over)
 
     def watch_has_focus(self, value: bool) -> None:
         super().watch_has_focus(value)

@@ -15,7 +15,7 @@ from chronex.engine.records import decode
 from chronex.errors import DamagedRecordError, StoreRefusedError
 from chronex_store.checks import PAGE_OF_ROWS, run_checks
 from chronex_store.daemon_lock import is_daemon_alive
-from chronex_store.places import DATA_FILE, prepare_directory
+from chronex_store.places import prepare_directory
 
 TIMEOUT_SECONDS = 600
 # A record or an index entry can be put right in the store; anything else needs a backup, or another place.
@@ -58,8 +58,6 @@ def examine(path: Path, timeout: float = TIMEOUT_SECONDS) -> DoctorReport:
     """Check place, permissions, pages, records and indexes. Changes nothing; safe beside a running daemon."""
     try:
         real = prepare_directory(path, create=False)
-        if not (real / DATA_FILE).exists():
-            raise StoreRefusedError(f"there is no store in {real}; `chronex apply` makes one")
     except StoreRefusedError as error:
         return DoctorReport(str(path), (Finding("error", type(error).__name__, str(error)),))
     findings, figures = _in_child(real, timeout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import stat
@@ -56,12 +57,28 @@ def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) 
             real.mkdir(mode=DIRECTORY_MODE, parents=True)
             real.chmod(DIRECTORY_MODE)
     except OSError as error:
-        raise StoreRefusedError(f"no store at {path}: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        if create:
+            raise StoreRefusedError(f"cannot make a store at {path}: {reason}; choose another --store") from error
+        raise StoreRefusedError(f"no store at {path}: {reason}; `chronex apply` makes one") from error
     refuse_network(real, allow_network)
+    _refuse_foreign(real, create=create)
     _check_directory(real)
     for name in OWN_FILES:
         check_file(real / name)
     return real
+
+
+def _refuse_foreign(path: Path, *, create: bool) -> None:
+    """A directory of other things is not to be closed to others for our sake: `--store /etc` is a slip."""
+    if not path.is_dir() or os.path.lexists(path / DATA_FILE):
+        return
+    if not create:
+        raise StoreRefusedError(f"there is no store in {path}; `chronex apply` makes one")
+    if path.stat().st_mode & OTHERS and any(path.iterdir()):
+        raise StorePermissionError(
+            f"{path} is open to other users and has other things in it; give the store a directory of its own"
+        )
 
 
 def refuse_network(path: Path, allowed: bool = False) -> None:
@@ -114,7 +131,14 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
 
 def open_private(path: Path, flags: int) -> int:
     """A descriptor of one of the store's files, created private under every umask, never through a link."""
-    descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        raise StoreRefusedError(
+            f"{path.parent} is on a read-only file system; a store must be writable, also to look at it: copy it"
+        ) from error
     try:
         os.fchmod(descriptor, FILE_MODE)
     except BaseException:

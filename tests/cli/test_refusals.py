@@ -135,6 +135,16 @@ def open_to_all(path: Path) -> Iterator[str]:
 
 
 @contextmanager
+def other_things(path: Path) -> Iterator[str]:
+    """`--store /etc`: not to be closed to others for our sake."""
+    shutil.rmtree(path)
+    path.mkdir(mode=0o755)
+    (path / "passwd").touch()
+    yield "there is no store in"
+    assert path.stat().st_mode & 0o777 == 0o755
+
+
+@contextmanager
 def locked(path: Path) -> Iterator[str]:
     """Another process restores it, and takes its time."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -143,7 +153,7 @@ def locked(path: Path) -> Iterator[str]:
     os.close(descriptor)
 
 
-@pytest.mark.parametrize("trouble", [missing, newer, foreign, open_to_all, locked])
+@pytest.mark.parametrize("trouble", [missing, newer, foreign, open_to_all, other_things, locked])
 @pytest.mark.parametrize("typed", OPENING)
 def test_a_store_that_cannot_be_used(
     typed: str,

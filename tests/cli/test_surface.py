@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from chronex.cli.app import COMMANDS as APP_COMMANDS
 from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 
@@ -58,13 +59,44 @@ def test_help_lists_every_command(chronex: Chronex) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [(), ("frobnicate",), ("explain",), ("next", "0 9 * * *", "-n", "none"), ("explain", "x", "--nope"), ("fmt",)],
+    ("typed", "sentence"),
+    [
+        ("frobnicate", "no command 'frobnicate'; see chronex --help"),
+        ("lst", "no command 'lst'; did you mean list or lsp?; see chronex --help"),
+        ("dlq lst", "no command 'lst'; did you mean list?; see chronex dlq --help"),
+        ("--nope", "no option --nope; see chronex --help"),
+        ("explain", "EXPR is missing; see chronex explain --help"),
+        ("fmt", "EXPR… is missing; see chronex fmt --help"),
+        ("explain 0 9 * * MON", "'9 * * MON' is too much; put the expression in quotes; see chronex explain --help"),
+        ("trigger a b", "'b' is too much; put what has spaces in quotes; see chronex trigger --help"),
+        ("explain x --qqqq", "no option --qqqq; see chronex explain --help"),
+        ("next x --frm 1", "no option --frm; did you mean --from?; see chronex next --help"),
+        ("next x -n none", "--count: 'none' is not a whole number; see chronex next --help"),
+        ("next x -n 0", "--count: 0 is out of range: at least 1 and at most 1000000; see chronex next --help"),
+        ("logs a -n -1", "--lines: -1 is out of range: at least 0; see chronex logs --help"),
+        ("list --filter", "--filter needs a value; see chronex --help"),
+        ("apply --rollback a", "--rollback needs 2 values; see chronex --help"),
+        ("run --headless=3", "--headless does not take a value; see chronex --help"),
+    ],
 )
-def test_bad_usage_exits_2_with_a_hint(chronex: Chronex, arguments: tuple[str, ...]) -> None:
+def test_bad_usage_is_one_sentence_with_a_hint(chronex: Chronex, typed: str, sentence: str) -> None:
+    done = chronex(*typed.split())
+    assert (done.code, done.out, done.err) == (2, "", f"chronex: {sentence}\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("dlq",), ("state",)])
+def test_a_command_that_was_given_nothing_shows_its_help(chronex: Chronex, arguments: tuple[str, ...]) -> None:
     done = chronex(*arguments)
     assert done.code == 2
-    assert "chronex" in done.err + done.out
+    assert "Commands:" in done.err
+
+
+def test_every_help_names_values_in_words(chronex: Chronex) -> None:
+    """JOB and N, not {what} and <int range>; and all of them by -h too."""
+    for name in APP_COMMANDS:
+        text = chronex(name, "-h").out
+        assert text.startswith(f"Usage: chronex {name} "), name
+        assert not re.search(r"[{}]|<[a-z]+[ >]", text.partition("Example:")[0] + text.partition("Options:")[2]), text
 
 
 @pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "\x1b[2J", "a\nb", "\u202e", "x" * 5000, "💥", "\\x1b[31m"])
@@ -103,10 +135,24 @@ def test_colour_on_a_terminal_only_and_never_with_no_color(chronex: Chronex) -> 
     assert "\x1b" not in chronex("explain", "0 9 * * *", "-n", "1").out
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    command = f"{sys.executable} -m chronex next '* * * * *' -n 100000 | head -n 1"
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+@pytest.mark.parametrize("typed", ["next '* * * * *' -n 100000", "version"])
+def test_a_reader_that_goes_away_is_no_error(typed: str) -> None:
+    command = f"set -o pipefail; {sys.executable} -m chronex {typed} | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("typed", ["next '* * * * *' -n 100000", "version", "explain '0 9 * * *' --format json"])
+def test_output_that_cannot_be_written_is_a_failure_in_one_sentence(typed: str) -> None:
+    command = f"{sys.executable} -m chronex {typed} > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    sentence = "chronex: cannot write: no space left on device; free some space, then try again\n"
+    assert (done.returncode, done.stderr) == (1, sentence)
+
+
+def test_closed_streams_are_no_defect() -> None:
+    command = f"{sys.executable} -m chronex next '0 9 * * *' <&- >&- 2>&-"
+    subprocess.run(["bash", "-c", command], timeout=60, check=True)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["explain", "0 9 * * *"], ["next", "0 9 * * *"]])

@@ -32,14 +32,14 @@ class Machine:
     def write(self, text: str) -> None:
         (self.directory / "chronex.toml").write_text(text)
 
-    def chronex(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def chronex(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "chronex", *arguments],
-            cwd=self.directory, env=self.env, capture_output=True, text=True, timeout=60, check=False,
+            cwd=self.directory, env=self.env | environment, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
 
     def start(self, *arguments: str, quiet: bool = False, fail_at: str = "") -> subprocess.Popen[str]:
-        """With `quiet` its log goes nowhere: a pipe that nobody empties would stop it."""
+        """With `quiet` its log goes nowhere, else into a pipe that the test may read."""
         daemon = subprocess.Popen(
             [sys.executable, "-m", "chronex", "run", "--headless", *arguments],
             cwd=self.directory, env={**self.env, **({VARIABLE: fail_at} if fail_at else {})}, text=True,

@@ -14,7 +14,9 @@ from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.clock import wall_ms
 from chronex.engine.custom import forget_schedule
 from chronex.engine.ledger import Reading
+from chronex.engine.orders import Launch
 from chronex.engine.overview import Row
+from chronex.engine.ports import T, UpdateFn
 from chronex.engine.staging import task_state
 from chronex.errors import ChronexError, UnknownJobError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
@@ -22,6 +24,7 @@ from chronex.model.records import Call, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
 from chronex_store import LmdbStore, MemoryStore
+from tests.verify.assertion import assert_verified
 
 SOON = "@every 100ms {max:1}"
 
@@ -254,3 +257,32 @@ async def test_an_engine_is_started_once_and_says_so() -> None:
         engine.add_call("f", imported)
         with pytest.raises(ChronexError, match="another function is registered as 'f'"):
             engine.add_call("f", coroutine)
+
+
+class StopsInBetween(MemoryStore):
+    """Asks the engine to stop after an end and the next task's claim were committed, before that is told to anyone."""
+
+    engine: EmbeddedEngine
+
+    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+        result = await super().update_async(fn, essential=essential)
+        if isinstance(result, tuple) and any(isinstance(order, Launch) for order in result):
+            assert self.engine._daemon is not None
+            self.engine._daemon.stop()
+        return result
+
+
+async def test_a_task_that_was_claimed_while_the_engine_stopped_is_not_left_claimed() -> None:
+    ran: list[str] = []
+    store = StopsInBetween()
+    engine = store.engine = EmbeddedEngine(store, calls={"note": lambda context: ran.append(context.task)})
+    tasks = tuple(Task(name=name, run=Call("note")) for name in ("one", "two"))
+    await engine.start([Job(id="job", schedule=SOON, tasks=tasks)])
+    await engine.wait()
+    (occurrence,) = store.view(lambda tx: Reading(tx).occurrences("job"))
+    attempts = store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms))
+    assert ran == ["one"]
+    assert [attempt.state for attempt in attempts] == ["success", "canceled"]
+    assert (occurrence.state, occurrence.reason) == ("canceled", "the scheduler was stopped")
+    assert_verified(store)
+    await engine.stop()

@@ -81,6 +81,22 @@ def test_a_bad_job_file_changes_nothing(machine: Machine) -> None:
     assert not (machine.directory / "store").exists()
 
 
+def test_a_job_file_that_was_named_must_be_there(machine: Machine) -> None:
+    done = machine.chronex("run", "--headless", "--once", CHRONEX_CONFIG="/nowhere/chronex.toml")
+    assert done.returncode == 2
+    assert "cannot read /nowhere/chronex.toml: no such file or directory; chronex init writes" in done.stderr
+    assert not (machine.directory / "store").exists()
+
+
+def test_without_a_job_file_it_is_said_where_one_was_looked_for(machine: Machine) -> None:
+    done = machine.chronex("apply", XDG_CONFIG_HOME="/nowhere")
+    assert done.returncode == 2
+    assert "neither ./chronex.toml nor /nowhere/chronex/chronex.toml is there; chronex init writes" in done.stderr
+    done = machine.chronex("run", "--headless", "--once", XDG_CONFIG_HOME="/nowhere")
+    assert done.returncode == 0
+    assert "no job file looked_for=/nowhere/chronex/chronex.toml" in done.stderr
+
+
 def test_looking_at_no_store_is_a_sentence_and_makes_none(machine: Machine) -> None:
     for command in (("list",), ("history",)):
         done = machine.chronex(*command)

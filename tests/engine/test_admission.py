@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chronex.engine.admission import MOST_QUEUED, Verdict, admit
-from chronex.model.policies import OverlapPolicy
+from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.records import Job, Occurrence
 
 OCCURRENCE = Occurrence(job="j", nominal_ms=1000, due_ms=1000)
@@ -56,6 +56,27 @@ def test_the_policy_answers(policy: OverlapPolicy, running: int, waiting: int, f
 def test_the_end_of_the_window_is_allowed_and_nothing_later(now: int, expected: Verdict) -> None:
     job = Job(id="j", schedule="* * * * * {window:5s}")
     assert admit(job, OCCURRENCE, [], 0, 1, now, 5000).verdict is expected
+
+
+@pytest.mark.parametrize("policy", P)
+@pytest.mark.parametrize(
+    ("strategy", "is_owed"),
+    [
+        (RecoveryStrategy.EXECUTE_ALL, True),
+        (RecoveryStrategy.BOUNDED, True),
+        (RecoveryStrategy.EXECUTE_LAST, False),
+        (RecoveryStrategy.COMPRESSED, False),
+    ],
+)
+def test_each_of_several_missed_runs_has_its_turn(
+    policy: OverlapPolicy, strategy: RecoveryStrategy, is_owed: bool
+) -> None:
+    """Five hours of an hourly execute_all are five runs, not one and four that were skipped because of it."""
+    recovery = RecoveryPolicy(strategy, max_count=5 if strategy is RecoveryStrategy.BOUNDED else None)
+    job = Job(id="j", schedule="* * * * *", overlap=policy, recovery=recovery)
+    caught_up = Occurrence(job="j", nominal_ms=1000, due_ms=1000, recovery=True)
+    answer = admit(job, caught_up, [EARLIER], MOST_QUEUED, 0, 1000, None)
+    assert (answer.verdict is Verdict.QUEUE) is is_owed
 
 
 def test_the_reason_of_an_overlap_names_the_run_in_the_way() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -214,6 +215,27 @@ def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> Non
         with pytest.raises(StoreRefusedError):
             LmdbStore.open(path, create=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_of_other_things_is_not_to_be_closed_for_our_sake(tmp_path: Path) -> None:
+    """`--store /etc` is a slip, and "run chmod 700 /etc" no advice."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "passwd").touch()
+    with pytest.raises(StoreRefusedError, match="there is no store in"):
+        LmdbStore.open(tmp_path, create=False)
+    with pytest.raises(StorePermissionError, match="give the store a directory of its own"):
+        LmdbStore.open(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["passwd"]
+
+
+def test_a_read_only_file_system_is_a_typed_error(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        with pytest.raises(StoreRefusedError, match="read-only file system; a store must"):
+            places.open_private(made / "lock.mdb", os.O_RDWR)
 
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from chronex.model.states import OccurrenceState
 from chronex_store import LmdbStore
 from chronex_tui.actions import ACTIONS, Action, KeyClashError, check_keys
 from chronex_tui.app import Wishes
+from chronex_tui.model.snapshot import RunKey
 from tests.tui.driving import app_on, driven
-from tests.tui.world import NOW
+from tests.tui.world import MINUTE, NOW
 
 
 def read_job(path: Path, name: str) -> Job:
@@ -196,6 +197,15 @@ async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path)
         assert driver.app.state.job == "rotate-logs"
 
 
+async def test_what_is_selected_goes_along_from_screen_to_screen(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="rotate-logs"))) as driver:
+        await driver.press("3")
+        assert driver.app.state.job == "rotate-logs"
+        await driver.press("down", "1")
+        assert driver.app.state.job == "warm-cache"
+        assert "╭─ warm-cache" in driver.frame()
+
+
 async def test_states_are_chosen_from_a_list_with_counts(world: Path) -> None:
     async with driven(app_on(world)) as driver:
         frame = await driver.press("f")
@@ -257,6 +267,18 @@ async def test_explain_says_what_the_shell_says(world: Path) -> None:
         assert "Explain backup-db" in frame
         assert "next 5 runs after" in frame
         assert "clock changes of Europe/Berlin" in frame
+
+
+async def test_why_tells_the_chain_of_a_run_and_of_a_job(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="sync-s3"))) as driver:
+        frame = await driver.press("w")
+        assert "Why: sync-s3" in frame
+        assert "Sun 15 Nov 14:55 CET" in frame or "Sun 15 Nov 13:55 UTC" in frame
+        await driver.press("escape", "2")
+        await driver.press("j", "j")
+        frame = await driver.press("w")
+        assert "Why: sync-s3" in frame
+        assert "exit code 2" in frame
 
 
 async def test_help_lists_every_key_of_the_screen_with_its_command(world: Path) -> None:
@@ -371,3 +393,39 @@ def test_every_action_has_someone_who_does_it(action: Action) -> None:
     name = action.id.replace("-", "_")
     assert hasattr(Looking, name) or hasattr(Acting, name)
     assert action.sentence.endswith(".")
+
+
+# -- where it begins ------------------------------------------------------------------------------------------------
+
+
+async def test_a_deep_link_opens_the_log_of_a_job(world: Path) -> None:
+    async with driven(app_on(world, Wishes(job="backup-db", log=True))) as driver:
+        await driver.until(lambda frame: "backup-db  main, try 2" in frame)
+
+
+async def test_a_deep_link_selects_a_run(world: Path) -> None:
+    key = RunKey("backup-db", NOW - 12 * MINUTE)
+    async with driven(app_on(world, Wishes(screen="runs", run=key))) as driver:
+        assert driver.app.state.run == key
+        assert "↻ main  retrying" in driver.frame()
+
+
+async def test_a_deep_link_to_a_clock_change(world: Path) -> None:
+    since = 1_835_000_000_000  # in February 2028
+    async with driven(app_on(world, Wishes(screen="clock", zone="Asia/Tehran", since_ms=since))) as driver:
+        assert "Asia/Tehran never changes its clock" in driver.frame()
+    async with driven(app_on(world, Wishes(screen="clock", zone="America/New_York", since_ms=since))) as driver:
+        assert "Sun 12 Mar 2028  America/New_York" in driver.frame()
+
+
+async def test_a_job_that_is_not_there_is_told(world: Path) -> None:
+    app = app_on(world, Wishes(job="bakcup"))
+    async with driven(app) as driver:
+        await driver.pilot.pause()
+        assert any("there is no job bakcup" in str(note.message) for note in app._notifications)
+
+
+async def test_the_mouse_selects_a_row(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        await driver.pilot.click("#jobs", offset=(6, 4))
+        assert driver.app.state.job == "sync-s3"

@@ -12,12 +12,12 @@ from rich.cells import cell_len
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Transaction
-from chronex.model.records import Event, Occurrence, Record, Task
+from chronex.model.records import Event, Job, Occurrence, Record, Task
 from chronex.model.states import OccurrenceState
 from chronex_store import LmdbStore
 from chronex_tui.app import Wishes
 from tests.tui.driving import app_on, driven
-from tests.tui.world import JOBS, MINUTE, NOW, job, make_store, node
+from tests.tui.world import HOUR, JOBS, MINUTE, NOW, job, make_store, node
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m",
@@ -153,6 +153,25 @@ async def test_a_job_that_is_removed_leaves_and_a_new_one_comes(world: Path) -> 
         apply_jobs(store, [*(one for one in JOBS if one.id != "vacuum"), job("added", "0 5 * * *")], NOW)
         frame = await driver.until(lambda frame: "added" in frame)
         assert "vacuum " not in frame
+
+
+async def test_a_schedule_that_another_program_knows_is_no_trouble_here(world: Path) -> None:
+    write(world, Job(id="foreign", schedule="moon-phases", dialect="custom", next_ms=NOW + HOUR, cursor_ms=NOW))
+    async with driven(app_on(world, Wishes(job="foreign"))) as driver:
+        for key in ("3", "4", "5", "1"):
+            frame = await driver.press(key)
+        assert "a schedule of the program's own" in frame
+        assert "9 jobs" in frame
+
+
+async def test_a_mistake_in_one_answer_does_not_end_the_others(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        driver.app.live.compute("broken", lambda: 1 // 0)
+        await driver.until(lambda frame: "this should not have happened (ZeroDivisionError" in frame)
+        store = driver.app.live.store
+        assert store is not None
+        store.update(lambda tx: Ledger(tx, NOW).put(node()))
+        await driver.until(lambda frame: "8 jobs" in frame)
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "colorblind", "ansi", "mono"])

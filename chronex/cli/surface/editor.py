@@ -26,8 +26,12 @@ def lint(
     ignore: Annotated[
         list[str] | None, typer.Option(help="Not these codes or their beginnings.", metavar="CODE,…")
     ] = None,
-    min_severity: Annotated[str, typer.Option(help="Show from info, warning or error on.")] = "warning",
-    fail_on: Annotated[str, typer.Option(help="Exit 1 from info, warning or error on.")] = "warning",
+    min_severity: Annotated[
+        str, typer.Option(help="Show from info, warning or error on.", metavar="SEVERITY")
+    ] = "warning",
+    fail_on: Annotated[
+        str, typer.Option(help="Exit 1 from info, warning or error on.", metavar="SEVERITY")
+    ] = "warning",
     fix: Annotated[bool, typer.Option("--fix", help="Apply every safe fix; all other bytes stay.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show what --fix would change.")] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever is found.")] = False,

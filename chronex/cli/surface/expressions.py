@@ -22,21 +22,31 @@ def show_version() -> None:
 
 def explain(
     text: Text,
-    count: Annotated[int, typer.Option("-n", "--count", help="How many runs.", min=0, max=1000)] = 10,
+    count: Annotated[int, typer.Option("-n", "--count", help="How many runs.", metavar="N", min=0, max=1000)] = 10,
     since: Since = None,
     tz: Zone = None,
-    identity: Annotated[str | None, typer.Option("--id", help="The job's id, for stagger and spread.")] = None,
+    identity: Annotated[
+        str | None, typer.Option("--id", help="The job's name, for stagger and spread.", metavar="JOB")
+    ] = None,
     dialect: Dialect = "chronex",
     form: Annotated[str, typer.Option("--format", help="text or json.", metavar="FORMAT")] = "text",
-    spread: Annotated[str | None, typer.Option(help="Spread each run over a window of this length.")] = None,
-    mode: Annotated[str, typer.Option(help="Where the window lies: after, around or before.")] = "after",
+    spread: Annotated[
+        str | None, typer.Option(help="Spread each run over a window of this length.", metavar="DURATION")
+    ] = None,
+    mode: Annotated[
+        str, typer.Option(help="Where the window lies: after, around or before.", metavar="MODE")
+    ] = "after",
     dist: Annotated[
-        str, typer.Option(help="uniform, skewEarly[:S], skewLate[:S], normal[:…], exponential[:…].")
+        str, typer.Option(help="uniform, skewEarly[:S], skewLate[:S], normal[:…], exponential[:…].", metavar="NAME")
     ] = "uniform",
-    seed: Annotated[str, typer.Option(help="How long a choice lasts: stable, daily or weekly.")] = "stable",
-    salt: Annotated[str, typer.Option(help="Changes every choice.")] = "",
-    only: Annotated[str, typer.Option(help="Clauses that must hold, such as dow=MON-FRI;between=08:00-20:00.")] = "",
-    avoid: Annotated[str, typer.Option(help="Clauses that must not hold.")] = "",
+    seed: Annotated[
+        str, typer.Option(help="How long a choice lasts: stable, daily or weekly.", metavar="SEED")
+    ] = "stable",
+    salt: Annotated[str, typer.Option(help="Changes every choice.", metavar="TEXT")] = "",
+    only: Annotated[
+        str, typer.Option(help="Clauses that must hold, such as dow=MON-FRI;between=08:00-20:00.", metavar="CLAUSES")
+    ] = "",
+    avoid: Annotated[str, typer.Option(help="Clauses that must not hold.", metavar="CLAUSES")] = "",
 ) -> None:
     """Say what an expression means, when it fires, and what clock changes do to it.
 
@@ -51,7 +61,9 @@ def explain(
 
 def next_runs(
     text: Text,
-    count: Annotated[int, typer.Option("-n", "--count", help="How many instants.", min=1, max=1_000_000)] = 1,
+    count: Annotated[
+        int, typer.Option("-n", "--count", help="How many instants.", metavar="N", min=1, max=1_000_000)
+    ] = 1,
     since: Since = None,
     tz: Zone = None,
     dialect: Dialect = "chronex",

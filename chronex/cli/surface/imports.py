@@ -15,7 +15,9 @@ def import_schedules(
         list[str] | None,
         typer.Argument(help="Files, or - for standard input (default: what this user has).", metavar="PATH…"),
     ] = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="Where to write; - prints it.")] = "chronex.toml",
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Where to write; - prints it.", metavar="FILE")
+    ] = "chronex.toml",
     check: Annotated[bool, typer.Option("--check", help="Write nothing, tell what would differ.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
     tz: Zone = None,

@@ -53,7 +53,10 @@ def list_jobs(
     store: StorePath = None,
     form: Annotated[str, typer.Option("--format", help="text, json or names.", metavar="FORMAT")] = "text",
     wanted: Annotated[
-        str, typer.Option("--filter", help="Only jobs that fit: text, state:failed, tag:etl, next<1h, -not.")
+        str,
+        typer.Option(
+            "--filter", help="Only jobs that fit: text, state:failed, tag:etl, next<1h, -not.", metavar="TEXT"
+        ),
     ] = "",
 ) -> None:
     """List the jobs: how each one is, when it runs next, and how its last run ended.
@@ -90,9 +93,10 @@ def show(
 
 def history(
     job: Annotated[str | None, typer.Argument(help="Only this job.", metavar="JOB")] = None,
-    count: Annotated[int, typer.Option("-n", "--count", help="How many.", min=1, max=100_000)] = 20,
+    count: Annotated[int, typer.Option("-n", "--count", help="How many.", metavar="N", min=1, max=100_000)] = 20,
     states: Annotated[
-        list[str] | None, typer.Option("--state", help="Only these: failed, missed, …; may be repeated.")
+        list[str] | None,
+        typer.Option("--state", help="Only these: failed, missed, …; may be repeated.", metavar="STATE"),
     ] = None,
     since: Annotated[
         str | None, typer.Option(help="Nothing older: 2h, 3d, or an ISO 8601 time.", metavar="TIME")
@@ -113,12 +117,20 @@ def history(
 
 def logs(
     what: Annotated[
-        str, typer.Argument(help="A job (its last run), or an id of history, of which the beginning is enough.")
+        str,
+        typer.Argument(
+            help="A job (its last run), the id of an occurrence, run or attempt, a beginning of it, or JOB@TIME.",
+            metavar="JOB|RUN",
+        ),
     ],
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the attempt is over.")] = False,
-    lines: Annotated[int | None, typer.Option("-n", "--lines", help="Only the last lines.", min=0)] = None,
+    lines: Annotated[
+        int | None, typer.Option("-n", "--lines", help="Only the last lines.", metavar="N", min=0)
+    ] = None,
     task: Annotated[str | None, typer.Option(help="Only of this task.", metavar="TASK")] = None,
-    attempt: Annotated[int | None, typer.Option(help="Only of the attempt with this number.", min=1)] = None,
+    attempt: Annotated[
+        int | None, typer.Option(help="Only of the attempt with this number.", metavar="N", min=1)
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Bytes as they are, escape sequences too.")] = False,
     store: StorePath = None,
     form: Form = "text",

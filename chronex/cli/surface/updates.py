@@ -21,7 +21,7 @@ def apply(
     window: Annotated[
         str | None, typer.Option(help="How far windowed reaches (default: 30d).", metavar="DURATION")
     ] = None,
-    days: Annotated[int, typer.Option(help="How many days --dry-run looks ahead.", min=1, max=366)] = 7,
+    days: Annotated[int, typer.Option(help="How many days --dry-run looks ahead.", metavar="N", min=1, max=366)] = 7,
     fail_if_fires_now: Annotated[
         bool, typer.Option("--fail-if-fires-now", help="Change nothing and exit 1 if an edit would start a run.")
     ] = False,

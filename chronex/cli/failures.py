@@ -1,0 +1,84 @@
+"""What went wrong before or below a command, in one sentence with a hint: bad usage, and what the system refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import Any
+
+from chronex.cli.terminal import inert
+
+_HINTS = {
+    errno.ENOSPC: "free some space, then try again",
+    errno.EDQUOT: "free some space, then try again",
+    errno.EROFS: "choose a place that can be written to",
+    errno.EACCES: "check who owns it and its permissions",
+    errno.EPERM: "check who owns it and its permissions",
+    errno.EMFILE: "raise the limit of open files: ulimit -n",
+}
+_RANGE = re.compile(r"(.*) is not in the range (?:(-?\d+)<=)?x(?:>=(-?\d+))?(?:<=(-?\d+))?$", re.DOTALL)
+_EXPRESSIONS = {"explain", "next"}
+
+
+def is_help(error: Exception) -> bool:
+    """A command that was given nothing shows its help."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
+def usage_sentence(error: Any) -> str | None:
+    """What is wrong with the words that were typed; None where something else is wrong.
+
+    The library that reads them has a layout of its own for this, of four lines: here it is said as everything else.
+    """
+    if not hasattr(error, "format_message"):
+        return None
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "chronex"
+    return inert(f"{_complaint(error, path.split()[-1])}; see {path} --help")
+
+
+def _complaint(error: Any, command: str) -> str:
+    text = str(error.format_message()).rstrip(".")
+    match type(error).__name__:
+        case "NoSuchOption":
+            near = " or ".join(error.possibilities or [])
+            return f"no option {error.option_name}" + (f"; did you mean {near}?" if near else "")
+        case "MissingParameter":
+            return f"{_name(error)} is missing"
+        case "BadParameter":
+            return f"{_name(error)}: {_bad_value(error.message.rstrip('.'))}"
+    if extra := re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)$", text, re.DOTALL):
+        meant = "put the expression in quotes" if command in _EXPRESSIONS else "put what has spaces in quotes"
+        return f"{extra[1]!r} is too much; {meant}"
+    if unknown := re.match(r"No such command '(.*?)'(?:\. Did you mean (.*)\?)?$", text, re.DOTALL):
+        near = (unknown[2] or "").replace("'", "").replace(", ", " or ")
+        return f"no command {unknown[1]!r}" + (f"; did you mean {near}?" if near else "")
+    if short := re.match(r"Option '(.*?)' (.*)$", text, re.DOTALL):
+        needs = short[2].replace("requires an argument", "needs a value")
+        needs = re.sub(r"requires (\d+) arguments", r"needs \1 values", needs)
+        return f"{short[1]} {needs}"
+    return text[:1].lower() + text[1:]
+
+
+def _name(error: Any) -> str:
+    parameter = error.param
+    if parameter is None:
+        return "a value"
+    is_option = parameter.param_type_name == "option"
+    return str(max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name.upper())
+
+
+def _bad_value(text: str) -> str:
+    if found := _RANGE.match(text):
+        value, least, above, most = found.groups()
+        limits = [f"at least {least or above}"] * bool(least or above) + [f"at most {most}"] * bool(most)
+        return f"{value} is out of range: {' and '.join(limits)}"
+    return text.replace("is not a valid int range", "is not a whole number").replace("valid int", "whole number")
+
+
+def system_sentence(error: OSError) -> str:
+    """`/x: permission denied; check who owns it`."""
+    what = (error.strerror or os.strerror(error.errno or 0)).lower()
+    where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else "cannot write: "
+    return inert(f"{where}{what}; {_HINTS.get(error.errno or 0, 'chronex doctor looks for the cause')}")
