@@ -207,7 +207,7 @@ def test_run_is_engine_and_dashboard_and_both_end_together(tmp_path: Path) -> No
     terminal = Terminal(store, "run")
     try:
         terminal.until("ticking")
-        terminal.until("running")
+        terminal.until("running 0:")
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.end() == 0
     finally:
