@@ -11,7 +11,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine import journal
+from chronex.engine import journal, reasons
 from chronex.engine.commands.asker import Asker
 from chronex.engine.commands.pausing import pause, resume
 from chronex.engine.ledger import Ledger, Reading
@@ -203,6 +203,8 @@ class Chronicle(Simulation):
         self, job: Job, mine: list[Process], instant: int, instants: list[int], due: dict[int, int]
     ) -> Cause:
         last = mine[-1]
+        if last.canceled == reasons.EXECUTION_TIMEOUT:
+            return Cause.TIMEOUT  # an orphan that still lived when the next scheduler came
         if self._was_reaped(job, mine):
             return Cause.STALE
         if last.attempt_id in self.live:
