@@ -154,6 +154,12 @@ class Reading:
         """Occurrences that wait for an earlier one of their job, the oldest first."""
         return self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)
 
+    def expecting(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
+        """Jobs that are to be told of when they are late, by name."""
+        start = keys.EXPECTING + keys.job_key(after) if after is not None else None
+        rows = self.tx.scan(keys.EXPECTING, start, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Job)]
+
     def dead_letters(self, limit: int = SCAN_LIMIT) -> list[Run]:
         rows = self.tx.scan(keys.DEAD_LETTER, None, limit)
         return [record for key, _ in rows if isinstance(record := self._indexed(key), Run)]
