@@ -6,7 +6,7 @@ LOCK   := packaging/requirements-dev.txt
 TOUR   := build/tour
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench torture screenshots binary clean
+.PHONY: help setup run test check format bench figures torture screenshots binary clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ binary: setup  ## build dist/chronex (one file) and dist/chronex-dir (starts fas
 
 screenshots: setup  ## take the pictures of the README anew
 	@$(BIN)/python -m tests.tui.shots
+
+figures: setup  ## run make bench and write its figures into docs/figures.md and the README
+	@$(BIN)/python -m benchmarks --record
 
 format: setup  ## rewrite the source in the project's style
 	@$(BIN)/ruff check --quiet --fix .

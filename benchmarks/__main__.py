@@ -13,6 +13,7 @@ from benchmarks import daemon, dashboard, decision, engine, expression, lint, st
 from benchmarks import run as attempts
 from benchmarks import verify as formal_model
 from benchmarks.measure import FULL, TINY, Row, Size, show
+from benchmarks.record import record
 
 Topic = tuple[Callable[[Size], Iterator[Row]], Callable[[], list[str]]]
 TOPICS: dict[str, Topic] = {
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("\n".join([name, *(f"  {note}" for note in notes()), "", show(found), ""]))
     if asked.json:
         print(json.dumps({"python": platform.python_version(), "rows": [row.to_dict() for row in rows]}, indent=2))
+    if asked.record:
+        record(rows)
     missed = [row for row in rows if row.holds is False]
     if not asked.json:
         met = sum(row.holds is True for row in rows)
@@ -59,6 +62,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--tiny", action="store_true", help="the smallest run that touches everything; figures mean little"
     )
+    parser.add_argument("--record", action="store_true", help="keep the figures for docs/figures.md and the README")
     asked = parser.parse_args(arguments)
     if unknown := sorted(set(asked.topics) - set(TOPICS)):
         parser.error(f"unknown topic {', '.join(unknown)}; the topics are {', '.join(TOPICS)}")

@@ -160,7 +160,9 @@ def _process(command: list[str], log: Path, ready: str) -> Iterator[subprocess.P
     with log.open("wb") as sink:
         # Found from the directory of the run, where no job file of this one is in the way.
         paths = os.pathsep.join(path for path in sys.path if path)
-        environment = {**os.environ, "PYTHONPATH": paths, "CHRONEX_CONFIG": str(log.with_suffix(".none"))}
+        # Where no job file is found, neither here nor in a home of its own.
+        environment = {**os.environ, "PYTHONPATH": paths, "XDG_CONFIG_HOME": str(log.parent)}
+        environment.pop("CHRONEX_CONFIG", None)
         child = subprocess.Popen(command, stdout=sink, stderr=sink, cwd=log.parent, env=environment)
     try:
         end = time.monotonic() + 30

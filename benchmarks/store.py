@@ -71,7 +71,7 @@ def _single(place: Path, updates: int) -> tuple[float, float]:
             with env.begin(write=True) as txn:
                 txn.put(b"k%08d" % number, VALUE)
 
-        for block in range(updates // 50):
+        for block in range(max(updates // 50, 1)):
             start = block * 50
             ours.append(_rate(50, lambda n, s=start: _put(store, s + n)))  # type: ignore[misc]
             bare.append(_rate(50, lambda n, s=start: one(s + n)))  # type: ignore[misc]

@@ -180,7 +180,7 @@ class ChronexApp(App[int]):
             self.state.job = identity
         self.last_action = ""
         self.ask.selection()
-        self.board.refresh_bars()
+        self.board.refresh_keys()
 
     def on_table_opened(self, message: Table.Opened) -> None:
         self.do("open")

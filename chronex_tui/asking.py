@@ -140,7 +140,7 @@ class Questions:
                 self._selection_read(firing)
             case LogRead(title, lines):
                 self.state.log_of, self.state.log = title, lines
-                self.app.board.view.selection_changed()
+                self.app.board.view.log_changed()
             case _:
                 self._take_figures(value)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import record
 from chronex.cli.reference.tree import Command, program
 from tests.test_readme import CONSOLE, ENVIRONMENT, ROOT, executed
 
@@ -86,6 +87,13 @@ def test_links_and_pictures_lead_somewhere(path: Path) -> None:
         assert found.exists(), f"{name_of(path)} points to {target}"
         if anchor and found.suffix == ".md":
             assert anchor in anchors(found), f"{name_of(path)} points to {target}"
+
+
+def test_the_figures_are_those_that_were_recorded() -> None:
+    figures = record.load()
+    assert record.PAGE.read_text() == record.page(figures)
+    assert record.README.read_text() == record.with_table(record.README.read_text(), figures)
+    assert len(record.table(figures).splitlines()) == 2 + len(record.SHOWN)
 
 
 def anchors(path: Path) -> set[str]:

@@ -113,7 +113,7 @@ def _zone(asked: Asked) -> ZoneChoice:
 def _wishes(asked: Asked, zone: Zone, theme: str, source: Source) -> Wishes:
     from chronex_tui.app import Wishes
 
-    run = _run_key(asked.run) if asked.run else None
+    run = _run_key(asked.run, source) if asked.run else None
     screen = "runs" if run is not None and asked.screen == "jobs" else asked.screen
     return Wishes(
         screen=screen,
@@ -138,21 +138,18 @@ def _since(text: str | None, zone: Zone) -> int | None:
     return round(moment.replace(tzinfo=moment.tzinfo or zone.tzinfo).timestamp() * 1000)
 
 
-def _run_key(text: str) -> RunKey:
-    """JOB@TIME, as `chronex history` prints both."""
+def _run_key(text: str, source: Source) -> RunKey:
+    """An id, a beginning of one, or JOB@TIME, as `chronex history` prints them."""
+    from chronex.engine.commands.naming import find
+    from chronex.engine.ledger import Reading
     from chronex_tui.model.snapshot import RunKey
 
-    job, at, time = text.partition("@")
+    store = source.open()
     try:
-        moment = datetime.fromisoformat(time) if at else None
-    except ValueError:
-        moment = None
-    if moment is None:
-        raise UsageError(
-            f"--run: {inert(text)!r} is not a run; write JOB@2027-03-28T01:30:00Z, as history shows them"
-        )
-    moment = moment.replace(tzinfo=moment.tzinfo or load_zone("UTC").tzinfo)
-    return RunKey(job, round(moment.timestamp() * 1000))
+        named = store.view(lambda tx: find(Reading(tx), text))
+    finally:
+        source.let_go(store)
+    return RunKey(named.job, named.nominal_ms)
 
 
 def _picture(asked: Asked) -> Picture | None:

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,7 @@ def run_daemon(
 ) -> int:
     """Apply the job file where there is one, and run until stopped; 75 when another daemon holds the store."""
     from chronex.daemon.headless import run_headless
+    from chronex.daemon.outlet import Outlet
     from chronex.daemon.reloading import Reread
 
     seconds = _seconds(duration)
@@ -114,11 +115,13 @@ def run_daemon(
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
     file = Reread(path.absolute(), lambda: load(path)) if found is not None else None
-    place, tell = store_path(store, os.environ), _teller(log_format) if beside is None else _say_nothing
-    if found is None:
-        tell("no job file", {"looked_for": str(path), "so": "the jobs that the store has are run"})
+    place, line = store_path(store, os.environ), _LINES[log_format]
     try:
-        return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, beside=beside)
+        with Outlet(sys.stderr, lambda count: line("log lines dropped", {"count": count})) as outlet:
+            tell = _say_nothing if beside is not None else lambda what, data: outlet.say(line(what, data))
+            if found is None:
+                tell("no job file", {"looked_for": str(path), "so": "the jobs that the store has are run"})
+            return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, beside=beside)
     except StoreInUseError as error:
         err(f"chronex: {error}")
         return IN_USE
@@ -137,16 +140,13 @@ def _say_nothing(_what: str, _data: dict[str, Any]) -> None:
     """The screen belongs to the dashboard; the journal has it all."""
 
 
-def _teller(log_format: str) -> Callable[[str, dict[str, Any]], None]:
-    def tell(what: str, data: dict[str, Any]) -> None:
-        stamp = iso_utc(wall_ms())
-        if log_format == "json":
-            err(json.dumps({"at": stamp, "event": what, **data}, default=str))
-            return
-        shown = " ".join(f"{name}={_value(name, value)}" for name, value in data.items() if value not in (None, ""))
-        err(inert(f"{stamp} {what} {shown}"))
+def _json_line(what: str, data: dict[str, Any]) -> str:
+    return json.dumps({"at": iso_utc(wall_ms()), "event": what, **data}, default=str)
 
-    return tell
+
+def _text_line(what: str, data: dict[str, Any]) -> str:
+    shown = " ".join(f"{name}={_value(name, value)}" for name, value in data.items() if value not in (None, ""))
+    return inert(f"{iso_utc(wall_ms())} {what} {shown}")
 
 
 def _value(name: str, value: Any) -> str:
@@ -154,3 +154,6 @@ def _value(name: str, value: Any) -> str:
         return iso_utc(value)
     text = str(value)
     return json.dumps(text) if " " in text else text
+
+
+_LINES = {"json": _json_line, "text": _text_line}

@@ -57,7 +57,7 @@ class Notifier:
 
             def look(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], str | None]:
                 reading = Reading(tx)
-                jobs = reading.jobs(after, _JOBS_AT_ONCE)
+                jobs = reading.expecting(after, _JOBS_AT_ONCE)
                 late = [job.id for job in jobs if notices.overdue(reading, job, now_ms) is not None]
                 return late, jobs[-1].id if jobs else None
 

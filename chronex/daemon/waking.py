@@ -9,7 +9,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from chronex.engine.clock import Clock, StepAlarm
+from chronex.engine.clock import Clock
+from chronex.engine.clock_setting import StepAlarm
 
 # A look that comes this much later by the wall than by the clock that only counts waking time was slept through.
 TOLERANCE_MS = 2_000

@@ -40,7 +40,8 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
 
 
 def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
-    return () if job.next_ms is None else (keys.timed(keys.DUE, job.next_ms, key),)
+    due = () if job.next_ms is None else (keys.timed(keys.DUE, job.next_ms, key),)
+    return due if job.expect_within_ms is None else (*due, keys.EXPECTING + key)
 
 
 def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:

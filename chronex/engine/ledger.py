@@ -28,7 +28,7 @@ from chronex.model.records import (
     Run,
     TaskState,
 )
-from chronex.model.states import State, advance
+from chronex.model.states import OccurrenceState, State, advance
 
 __all__ = ["Ledger", "Reading", "index_keys", "key_of", "pages"]
 
@@ -117,11 +117,15 @@ class Reading:
                 yield name.decode("ascii")
                 place = prefix + name + b"\0" + b"\xff" * 9
 
-    def queued_before(self, job: str, nominal_ms: int, limit: int) -> int:
-        """How many queued occurrences of the job come before this one, counted by their keys up to `limit`."""
-        own = keys.QUEUED + keys.occurrence_key(job, nominal_ms)
-        rows = self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, job), None, limit)
-        return sum(1 for key, _ in rows if key < own)
+    def queued_before(self, occurrence: Occurrence, limit: int) -> int:
+        """How many queued occurrences of its job come before this one, counted by their keys up to `limit`.
+
+        One that comes only now finds all of them before it: a spread may bring a later instant first.
+        """
+        own = keys.QUEUED + keys.occurrence_key(occurrence.job, occurrence.nominal_ms)
+        rows = self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, occurrence.job), None, limit)
+        is_queued = occurrence.state is OccurrenceState.QUEUED
+        return sum(1 for key, _ in rows if key < own or not is_queued)
 
     def count_active(self, limit: int) -> int:
         """How many occurrences run, of all jobs, counted by their keys up to `limit`."""
@@ -149,6 +153,12 @@ class Reading:
     def queued(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """Occurrences that wait for an earlier one of their job, the oldest first."""
         return self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)
+
+    def expecting(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
+        """Jobs that are to be told of when they are late, by name."""
+        start = keys.EXPECTING + keys.job_key(after) if after is not None else None
+        rows = self.tx.scan(keys.EXPECTING, start, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Job)]
 
     def dead_letters(self, limit: int = SCAN_LIMIT) -> list[Run]:
         rows = self.tx.scan(keys.DEAD_LETTER, None, limit)

@@ -198,7 +198,7 @@ class _Step:
             return
         running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
-        waiting = self.ledger.queued_before(job.id, occurrence.nominal_ms, MOST_QUEUED + 1)
+        waiting = self.ledger.queued_before(occurrence, MOST_QUEUED + 1)
         now, window = self.ledger.now_ms, options_of(job).window
         answer = admit(job, occurrence, running, waiting, self.free_places, now, window)
         match answer.verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chronex.engine.overview import Situation, Summary
-from chronex_tui.model.cells import Line, Span, fit_line, line_width, shown, spread
+from chronex_tui.model.cells import Line, Span, crop, fit_line, line_width, shown, spread
 from chronex_tui.model.glyphs import STYLES
 from chronex_tui.model.look import Look
 from chronex_tui.model.snapshot import Snapshot
@@ -60,7 +60,10 @@ def counts_line(
     if line_width((*left, times, *right)) <= cells:
         right.insert(0, times)
     while len(right) > 1 and line_width((*left, *right)) > cells:
-        right.pop(0)
+        text, style = right.pop(0)
+        room = cells - line_width((*left, *right)) - 2
+        if room > 12:
+            right.insert(0, (crop(text.rstrip(), room, look.glyphs.ellipsis) + "  ", style))
     return spread(tuple(left), tuple(right), cells, look.glyphs.ellipsis)
 
 

@@ -127,6 +127,11 @@ class Board(Screen[None]):
         for bar in self.query(Bar):
             bar.redraw()
 
+    def refresh_keys(self) -> None:
+        """Another selection: only what can be done to it is told anew."""
+        for name in ("#command", "#keys"):
+            self.query_one(name, Bar).redraw()
+
     # -- bars -------------------------------------------------------------------------------------------------
 
     def _top(self, width: int, height: int) -> Sequence[Line]:

@@ -42,6 +42,10 @@ class View(Container):
     def see_selected(self) -> None:
         """Bring what is selected into sight, where a view does not do so by itself."""
 
+    def log_changed(self) -> None:
+        """The newest lines of the selection's output have arrived."""
+        self.selection_changed()
+
     def selection_changed(self) -> None:
         """The selected job or run is another one, or its detail has arrived."""
         self.update_all()

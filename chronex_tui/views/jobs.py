@@ -84,6 +84,11 @@ class JobsView(View):
             if panel.display:
                 panel.redraw()
 
+    def log_changed(self) -> None:
+        self._title()
+        log = self.query_one("#side-log", Panel)
+        (log if log.display else self.query_one("#detail", Panel)).redraw()
+
     def _title(self) -> None:
         self.query_one("#detail", Panel).border_title = self.state.job or "no job"
         log = self.query_one("#side-log", Panel)

@@ -39,7 +39,7 @@ class Machine:
         )  # fmt: skip
 
     def start(self, *arguments: str, quiet: bool = False, fail_at: str = "") -> subprocess.Popen[str]:
-        """With `quiet` its log goes nowhere: a pipe that nobody empties would stop it."""
+        """With `quiet` its log goes nowhere, else into a pipe that the test may read."""
         daemon = subprocess.Popen(
             [sys.executable, "-m", "chronex", "run", "--headless", *arguments],
             cwd=self.directory, env={**self.env, **({VARIABLE: fail_at} if fail_at else {})}, text=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chronex.daemon.waking import Jump, Wakefulness
-from chronex.engine.clock import StepAlarm
+from chronex.engine.clock_setting import StepAlarm
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.rewind import rewind

@@ -39,7 +39,7 @@ def test_one_job_is_never_inside_anothers_prefix() -> None:
     assert keys.occurrence_key("a", 0).startswith(keys.within_job(keys.OCCURRENCE, "a"))
 
 
-@pytest.mark.parametrize("index", [b"D", b"U", b"Y", b"L", b"H", b"X"])
+@pytest.mark.parametrize("index", [b"D", b"U", b"Y", b"L", b"H", b"X", b"P"])
 def test_an_index_key_names_its_record(index: bytes) -> None:
     record = keys.run_key("j", 5, "t")
     made = keys.timed(index, 9, record) if index in keys.TIMED_INDEXES else index + record
@@ -50,7 +50,7 @@ def test_tags_are_distinct() -> None:
     tags = [
         value for name, value in vars(keys).items() if name.isupper() and type(value) is bytes and len(value) == 1
     ]
-    assert len(tags) == len(set(tags)) == 19
+    assert len(tags) == len(set(tags)) == 20
 
 
 def test_bad_names_are_refused() -> None:

@@ -186,6 +186,8 @@ async def test_the_filter_narrows_as_it_is_typed_and_escape_drops_it(world: Path
 async def test_a_mistake_in_the_filter_is_told(world: Path) -> None:
     async with driven(app_on(world, Wishes(filter="state:faild"))) as driver:
         assert "did you mean failed?" in driver.frame()
+    async with driven(app_on(world, Wishes(filter="state:x")), (80, 24)) as driver:
+        assert "no state 'x'" in driver.frame()
 
 
 async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path) -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from chronex.model.records import Occurrence
 from chronex_tui.terminal import choose_theme
-from tests.tui.world import make_store
+from tests.tui.world import MINUTE, NOW, make_store
 
 COMMAND = [sys.executable, "-m", "chronex"]
 
@@ -49,6 +50,20 @@ def test_one_frame_as_text(world: Path) -> None:
     assert len(done.stdout.splitlines()) <= 24
 
 
+@pytest.mark.parametrize("beginning", [40, 16])
+def test_a_run_is_selected_by_its_id(world: Path, beginning: int) -> None:
+    name = Occurrence(job="backup-db", nominal_ms=NOW - 12 * MINUTE, due_ms=0).id
+    done = chronex(world, "tui", "--print", "--size", "120x40", "--run", name[:beginning])
+    assert done.returncode == 0, done.stderr
+    assert "↻ main  retrying" in done.stdout
+
+
+def test_a_run_that_is_not_there_is_one_sentence(world: Path) -> None:
+    done = chronex(world, "tui", "--print", "--run", "nonsense")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
 def test_pictures_as_files(world: Path, tmp_path: Path) -> None:
     svg, png = tmp_path / "board.svg", tmp_path / "board.png"
     assert chronex(world, "tui", "--screenshot", str(svg), "--size", "80x24").returncode == 0
@@ -72,7 +87,6 @@ def test_pictures_as_files(world: Path, tmp_path: Path) -> None:
         (("--screenshot", "x.gif"), "must end in .svg or .png"),
         (("--print", "--tz", "Europe/Berln"), "did you mean Europe/Berlin?"),
         (("--print", "--date", "soon"), "is not a day; write 2027-03-28"),
-        (("--print", "--run", "nonsense"), "is not a run; write JOB@"),
     ],
 )
 def test_what_is_not_understood_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -97,6 +111,22 @@ def test_what_is_not_understood_is_one_sentence(tmp_path: Path, arguments: tuple
 def test_the_theme_follows_the_terminal(environ: dict[str, str], theme: str) -> None:
     assert choose_theme(None, environ) == theme
     assert choose_theme("light", environ) == "light"
+
+
+def test_the_first_paint_loads_neither_the_runner_nor_the_commands_nor_the_store(tmp_path: Path) -> None:
+    """Import time is most of the time to the first picture; what only acts or reads need comes later."""
+    late = ("chronex.run", "chronex.engine.commands", "chronex.engine.why", "chronex_store", "lmdb", "chronex_tui.acting",
+            "chronex_tui.views.clock", "textual.widgets._data_table", "textual.widgets._text_area")  # fmt: skip
+    code = f"import sys, chronex_tui.app; print([name for name in {late!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
 
 
 class Terminal:
@@ -177,7 +207,7 @@ def test_run_is_engine_and_dashboard_and_both_end_together(tmp_path: Path) -> No
     terminal = Terminal(store, "run")
     try:
         terminal.until("ticking")
-        terminal.until("running")
+        terminal.until("running 0:")
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.end() == 0
     finally:

@@ -207,7 +207,7 @@ def _enter(ledger: Ledger, job: Job, wanted: Occurrence, refusal: str = "") -> T
     events: list[Event] = []
     progress = Progress(ledger, "", Random(0), [], events)  # noqa: S311  nothing is drawn
     running = ledger.active(job.id)
-    waiting = ledger.queued_before(job.id, wanted.nominal_ms, MOST_QUEUED + 1)
+    waiting = ledger.queued_before(wanted, MOST_QUEUED + 1)
     answer, reason = admit(job, wanted, running, waiting, 1, ledger.now_ms, None)
     if refusal:
         answer, reason = Verdict.SKIP, refusal

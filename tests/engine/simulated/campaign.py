@@ -24,7 +24,10 @@ def simulate(seed: int, length: int = WEEK, drawn: list[Drawn] | None = None, st
         if event.at > world.hands.boot:
             world.live_until(event.at)
         world.suffer(event)
-    world.live_until(max(start + length, world.hands.boot) + 5 * MINUTE)
+    boots = -1
+    while boots != world.boots:  # one that dies in the last minutes may leave the rest to its successor
+        boots = world.boots
+        world.live_until(max(start + length, world.hands.boot) + 5 * MINUTE)
     return world
 
 

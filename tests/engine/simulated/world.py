@@ -76,6 +76,7 @@ class World:
                 self._boot()
                 return
             except (StoreError, DaemonDiedError):
+                self._lose_children(but_recorded=True)
                 self.pass_time(SECOND)
 
     def _boot(self) -> None:
@@ -101,14 +102,17 @@ class World:
         return process.pid == self.boots or any(p.identity == process for p in self.live.values())
 
     def die(self, down: int, orphans_survive: bool) -> None:
-        """kill -9, then nobody for a while. A child that is not on record yet dies with its daemon: nobody could
-        find it, and what happens to such a one is told in specs/run.md, not here."""
-        for process in list(self.live.values()):
-            if not (orphans_survive and process.recorded):
-                self._gone(process)
+        """kill -9, then nobody for a while."""
+        self._lose_children(but_recorded=orphans_survive)
         self.armed = None
         self.pass_time(down)
         self.boot()
+
+    def _lose_children(self, *, but_recorded: bool) -> None:
+        """A child whose start nobody knows to be on record still waits at its gate, and dies with its daemon."""
+        for process in list(self.live.values()):
+            if not (but_recorded and process.recorded):
+                self._gone(process)
 
     # -- time --------------------------------------------------------------------------------------------
 
@@ -189,13 +193,7 @@ class World:
         self.live[process.attempt] = process
         self._stumble(Trouble.KILL_BEFORE_RECORD, (order,))
         update = self.engine.started(order.attempt, process.identity, "", self.hands.wall)
-        try:
-            self.store.update(update, essential=True)
-        except StoreOutcomeUnknownError:
-            process.recorded = True
-            raise DaemonDiedError from None
-        except StoreError:
-            raise DaemonDiedError from None
+        self._guarded(lambda: self.store.update(update, essential=True))
         process.recorded = True
 
     def _report_ends(self) -> None:

@@ -11,7 +11,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine import journal
+from chronex.engine import journal, reasons
 from chronex.engine.commands.asker import Asker
 from chronex.engine.commands.pausing import pause, resume
 from chronex.engine.ledger import Ledger, Reading
@@ -135,6 +135,8 @@ class Chronicle(Simulation):
             return Cause.WINDOW_EXCEEDED
         if at >= self.now:
             return Cause.PENDING
+        if self._is_owed(job, instant):
+            return Cause.QUEUED
         waiting = self._waiting(job, instant, at, due, known)
         if job.overlap is OverlapPolicy.SKIP and self._busy(job.id, instant, at):
             return Cause.OVERLAP
@@ -147,6 +149,11 @@ class Chronicle(Simulation):
         if window is not None:
             return Cause.QUEUED if self._turn(job.id, instant, at) >= self.now else Cause.WINDOW_EXCEEDED
         return Cause.QUEUED
+
+    def _is_owed(self, job: Job, instant: int) -> bool:
+        """One of several missed runs that the strategy asks for: it waits for its turn, however many wait."""
+        asked_for = job.recovery.strategy in (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
+        return asked_for and self.outage_of(instant) is not None
 
     def _waiting(self, job: Job, instant: int, at: int, due: dict[int, int], known: dict[int, Cause]) -> int:
         """Earlier ones that were to start by then, were not turned away, and began later or never."""
@@ -203,6 +210,8 @@ class Chronicle(Simulation):
         self, job: Job, mine: list[Process], instant: int, instants: list[int], due: dict[int, int]
     ) -> Cause:
         last = mine[-1]
+        if last.canceled == reasons.EXECUTION_TIMEOUT:
+            return Cause.TIMEOUT  # an orphan that still lived when the next scheduler came
         if self._was_reaped(job, mine):
             return Cause.STALE
         if last.attempt_id in self.live:
