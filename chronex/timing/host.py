@@ -10,7 +10,6 @@ from typing import NamedTuple
 from chronex.errors import UnknownZoneError
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
-
 _FROM_VARIABLE = "the host's, from the TZ variable"
 
 
