@@ -69,6 +69,11 @@ class Looking:
         self.state.reverse = not self.state.reverse
         self.app.board.update_all()
 
+    def columns(self) -> None:
+        from chronex_tui.screens.columns import ColumnsScreen
+
+        self.app.push_screen(ColumnsScreen(self.app))
+
     def dead(self) -> None:
         self.state.only_dead = not self.state.only_dead
         self.app.board.update_all()
@@ -104,6 +109,15 @@ class Looking:
         from chronex_tui.screens.chain import ask_why
 
         ask_why(self.app)
+
+    def edit(self) -> None:
+        from chronex_tui.editing import edit_definition
+
+        row = self.state.row(self.app.context().job)
+        if row is None:
+            self.app.notify("this job is no longer there, so there is nothing to edit", severity="warning")
+            return
+        edit_definition(self.app, row.job.id, row.job.source)
 
     def try_(self) -> None:
         from chronex_tui.screens.trial import TrialScreen

@@ -22,6 +22,13 @@ def explained(chronex: Chronex, *arguments: str) -> dict[str, Any]:
     return data
 
 
+def test_next_as_json_is_a_list_of_times(chronex: Chronex) -> None:
+    done = chronex("next", "0 9 * * *", "-n", "2", "--from", "2027-01-01", "--tz", "UTC", "--format", "json")
+    assert json.loads(done.out) == ["2027-01-01T09:00:00+00:00", "2027-01-02T09:00:00+00:00"]
+    never = chronex("next", "0 0 30 2 *", "--format", "json")
+    assert (never.code, json.loads(never.out)) == (1, [])
+
+
 def test_explain_works_as_the_user_wrote_it(chronex: Chronex) -> None:
     done = chronex("explain", SEOUL)
     assert done.code == 0
@@ -164,6 +171,11 @@ def test_next_stops_at_the_expressions_own_max(chronex: Chronex) -> None:
 def test_the_hosts_zone_applies_and_is_named(chronex: Chronex) -> None:
     done = chronex("explain", "0 9 * * *", "-n", "1", TZ="Europe/Paris")
     assert "zone      Europe/Paris (the host's, from the TZ variable)" in done.out
+
+
+def test_a_zone_variable_without_a_name_is_not_used_and_that_is_told(chronex: Chronex) -> None:
+    done = chronex("explain", "0 9 * * *", "-n", "1", TZ="JST-9")
+    assert "; TZ='JST-9' is no zone name and not used)" in done.out
 
 
 def test_fmt_prints_the_canonical_text(chronex: Chronex) -> None:

@@ -135,6 +135,8 @@ class Chronicle(Simulation):
             return Cause.WINDOW_EXCEEDED
         if at >= self.now:
             return Cause.PENDING
+        if self._is_owed(job, instant):
+            return Cause.QUEUED
         waiting = self._waiting(job, instant, at, due, known)
         if job.overlap is OverlapPolicy.SKIP and self._busy(job.id, instant, at):
             return Cause.OVERLAP
@@ -147,6 +149,11 @@ class Chronicle(Simulation):
         if window is not None:
             return Cause.QUEUED if self._turn(job.id, instant, at) >= self.now else Cause.WINDOW_EXCEEDED
         return Cause.QUEUED
+
+    def _is_owed(self, job: Job, instant: int) -> bool:
+        """One of several missed runs that the strategy asks for: it waits for its turn, however many wait."""
+        asked_for = job.recovery.strategy in (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
+        return asked_for and self.outage_of(instant) is not None
 
     def _waiting(self, job: Job, instant: int, at: int, due: dict[int, int], known: dict[int, Cause]) -> int:
         """Earlier ones that were to start by then, were not turned away, and began later or never."""
