@@ -89,6 +89,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("why", "w", "why",
            "Tell the whole chain: why it ran, ran late, or did not run.",
            "chronex why {job} {at}", JOB_SCREENS, "job", rank=8),
+    Action("edit", "e", "edit",
+           "Open the job's definition in $VISUAL or $EDITOR, at its line.", "", JOB_SCREENS, "job"),
     Action("try_", "n", "try a schedule",
            "Try a schedule: its meaning, next runs and mistakes, as you type.", "chronex explain '…'", rank=12),
     Action("states", "f", "by state",

@@ -105,6 +105,15 @@ class Looking:
 
         ask_why(self.app)
 
+    def edit(self) -> None:
+        from chronex_tui.editing import edit_definition
+
+        row = self.state.row(self.app.context().job)
+        if row is None:
+            self.app.notify("this job is no longer there, so there is nothing to edit", severity="warning")
+            return
+        edit_definition(self.app, row.job.id, row.job.source)
+
     def try_(self) -> None:
         from chronex_tui.screens.trial import TrialScreen
 

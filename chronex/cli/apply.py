@@ -83,7 +83,8 @@ def _apply(store: LmdbStore, found: JobFile, way: Way, asked: Asked) -> int:
         basis=basis,
         owns=way.owns,
     )
-    show(asked.form, {"dry_run": False, "policy": asked.policy, "changes": _rows(changes)}, *map(_line, changes))
+    lines = [_line(change) for change in changes] or [f"there are no jobs in {found.path}"]
+    show(asked.form, {"dry_run": False, "policy": asked.policy, "changes": _rows(changes)}, *lines)
     return 0
 
 

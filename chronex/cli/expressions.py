@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 
 from chronex.cli.arguments import UsageError, ZoneChoice, choose_zone, read_instant
@@ -83,9 +84,10 @@ def _show_invalid(
     return 2
 
 
-def run_next(text: str, count: int, since_text: str | None, tz: str | None, dialect: str) -> int:
+def run_next(text: str, count: int, since_text: str | None, tz: str | None, dialect: str, form: str = "text") -> int:
     from chronex.cli.explain import iso
 
+    choose("--format", form, ("text", "json"))
     choice = choose_zone(tz)
     since = read_instant(since_text, choice.zone)
     expression = read_expression(text, dialect, choice, since)
@@ -93,14 +95,27 @@ def run_next(text: str, count: int, since_text: str | None, tz: str | None, dial
         return 2
     timing = expression.occurrences(choice.zone.tzinfo)
     limit = min(count, expression.options.max or count)
-    shown = 0
-    for ms in islice(timing.between(since + 1, LAST_MS, since), limit):
-        out(iso(ms, timing.zone))
-        shown += 1
+    instants = (iso(ms, timing.zone) for ms in islice(timing.between(since + 1, LAST_MS, since), limit))
+    shown = _print_list(instants) if form == "json" else _print_lines(instants)
     if not shown:
         err(f"chronex: no occurrence after {iso(since, timing.zone)}")
         return 1
     return 0
+
+
+def _print_lines(instants: Iterable[str]) -> int:
+    count = 0
+    for count, instant in enumerate(instants, 1):  # noqa: B007  how many there were
+        out(instant)
+    return count
+
+
+def _print_list(instants: Iterable[str]) -> int:
+    import json
+
+    found = list(instants)
+    out(json.dumps(found, indent=2))
+    return len(found)
 
 
 def run_fmt(texts: list[str], dialect: str) -> int:

@@ -19,6 +19,8 @@ from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
 
 _PAGE = 500
+# `occ_` and eight characters, which every command takes for the whole id.
+_SHORT_ID = 12
 # A filter that matches nothing must not read a history of millions to the end.
 _MOST_SEARCHED = 200_000
 COLOURS = {
@@ -125,7 +127,8 @@ def _print_table(found: list[Occurrence]) -> None:
         if occurrence.started_ms is not None and occurrence.finished_ms is not None:
             took = length(occurrence.finished_ms - occurrence.started_ms)
         state = paint(f"{occurrence.state.value:12}", *filter(None, [COLOURS.get(occurrence.state)]))
-        front = f"{sortable(occurrence.nominal_ms, zone)} {padded(occurrence.job, room)} "
+        short = occurrence.id[:_SHORT_ID]
+        front = f"{sortable(occurrence.nominal_ms, zone)} {short} {padded(occurrence.job, room)} "
         # What is piped somewhere is searched rather than read: there nothing is cut.
         room_left = max(20, columns() - width(front) - 21) if sys.stdout.isatty() else None
         out(f"{front}{state} {took:>7} {cut(_reason(occurrence), room_left)}".rstrip())

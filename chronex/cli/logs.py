@@ -98,7 +98,8 @@ def _print_all(reader: LogReader, attempts: list[Attempt], asked: Asked) -> None
             out(paint(f"== {_heading(attempt)} ==", "bold"))
         _write(_tail(_whole(reader, attempt), asked.lines), raw=asked.raw)
         if not attempt.log_bytes and attempt.state is not AttemptState.RUNNING and len(attempts) == 1:
-            err(inert(f"{_heading(attempt)}: no output{': ' + attempt.error if attempt.error else ''}"))
+            more = f": {attempt.error}" if attempt.error and attempt.error != attempt.reason else ""
+            err(inert(f"{_heading(attempt)}; no output{more}"))
 
 
 def _heading(attempt: Attempt) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chronex.cli.arguments import UsageError
 from chronex.cli.looking import columns, cut, opened_store, print_json, shown_zone, stamp
-from chronex.cli.terminal import out, paint
+from chronex.cli.terminal import inert, out, paint
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
 from chronex.engine.overview import Row
@@ -88,7 +88,8 @@ def _card_dict(card: Card) -> dict[str, Any]:
 
 
 def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> None:
-    room, zone = columns(), shown_zone()
+    # What is piped somewhere is searched rather than read: there nothing is cut.
+    room, zone = columns() if sys.stdout.isatty() else None, shown_zone()
     lines = [cut(line, room) for line in _lines(found, store, now_ms, zone)]
     needed = found.attention()
     if clear:
@@ -96,7 +97,8 @@ def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> No
     for line in lines:
         out(line)
     if needed:
-        out(paint(cut(f"needs attention: {'; '.join(needed)}", room), "red"))
+        for sentence in needed:
+            out(paint(inert(f"needs attention: {sentence}"), "red"))
     else:
         out(paint("all is well", "green"))
     sys.stdout.flush()
@@ -112,7 +114,7 @@ def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterat
         yield f"scheduler  running for {up}: {daemon.id}, pid {daemon.process.pid}, chronex {daemon.chronex}"
     counts = ", ".join(f"{count} {situation.value}" for situation, count in summary.counts.items() if count)
     yield f"jobs       {summary.jobs}" + (f": {counts}" if counts else "")
-    yield f"now        {summary.running} running, {summary.queued} queued, {summary.dead_letters} dead letters"
+    yield f"now        {summary.running} running, {summary.queued} queued, {_letters(summary.dead_letters)}"
     for row in found.running[:MOST_LISTED]:
         since = "" if row.running_since_ms is None else f" for {length(max(0, now_ms - row.running_since_ms))}"
         yield f"  running  {row.job.id}{since}"
@@ -121,7 +123,9 @@ def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterat
             when = upcoming(retry.at_ms, now_ms, zone)
             yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({retry.reason})"
     for row in found.failing[:MOST_LISTED]:
-        yield f"  failing  {row.job.id}: {row.job.counters.failures_in_a_row} in a row: {_reason(row)}"
+        often = row.job.counters.failures_in_a_row
+        times = f"{often} times in a row, " if often > 1 else ""
+        yield f"  failing  {row.job.id}: {times}{_reason(row)}"
     for job in found.late[:MOST_LISTED]:
         yield f"  late     {job.id}: nothing completed since {moment(job.late_ms or 0, now_ms, zone)} was due"
     for row in found.upcoming[:5]:
@@ -131,6 +135,10 @@ def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterat
         yield f"outage     {_card_text(found.card, now_ms, zone)}"
     space = store.space()
     yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its room"
+
+
+def _letters(count: int) -> str:
+    return f"{count} dead letter{'s' if count != 1 else ''}"
 
 
 def _card_text(card: Card, now_ms: int, zone: Zone) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chronex.cli.failures import system_sentence
 from chronex.cli.terminal import err, inert, out
 from chronex.errors import ChronexError, StoreInUseError
 
@@ -110,12 +111,12 @@ def _guarded(work: Callable[[], int]) -> int:
     try:
         return work()
     except StoreInUseError as error:
-        err(inert(f"error: {error}"))
+        err(inert(f"chronex: {error}"))
         return IN_USE
     except ChronexError as error:
-        err(inert(f"error: {error}"))
+        err(inert(f"chronex: {error}"))
     except OSError as error:
-        err(inert(f"error: {error.strerror or error}; check the path and its permissions"))
+        err(inert(f"chronex: {system_sentence(error)}"))
     return FAILURE
 
 

@@ -33,7 +33,7 @@ def run_get(name: str, job: str | None, task: str | None, store: str | None, for
         if name not in values:
             meant = nearest(name, values)
             hint = f"did you mean {meant}?" if meant else "`chronex state list` shows what there is"
-            err(inert(f"no value {name!r} is kept; {hint}"))
+            err(inert(f"chronex: no value {name!r} is kept; {hint}"))
             return 1
         show(form, {"name": name, "value": values[name]}, values[name])
         return 0

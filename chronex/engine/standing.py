@@ -42,7 +42,10 @@ class Standing(NamedTuple):
         found = []
         if self.summary.daemon is None and self.summary.jobs:
             found.append("no scheduler runs: start one with chronex run")
-        found += [f"{row.job.id} failed {row.job.counters.failures_in_a_row} in a row" for row in self.failing]
+        for row in self.failing:
+            often = row.job.counters.failures_in_a_row
+            times = f" {often} times in a row" if often > 1 else ""
+            found.append(f"{row.job.id} failed{times}: chronex why {row.job.id}")
         found += [f"{job.id} is late" for job in self.late]
         if self.summary.dead_letters:
             found.append(f"{self.summary.dead_letters} in the dead-letter queue: chronex dlq list")

@@ -22,6 +22,13 @@ def explained(chronex: Chronex, *arguments: str) -> dict[str, Any]:
     return data
 
 
+def test_next_as_json_is_a_list_of_times(chronex: Chronex) -> None:
+    done = chronex("next", "0 9 * * *", "-n", "2", "--from", "2027-01-01", "--tz", "UTC", "--format", "json")
+    assert json.loads(done.out) == ["2027-01-01T09:00:00+00:00", "2027-01-02T09:00:00+00:00"]
+    never = chronex("next", "0 0 30 2 *", "--format", "json")
+    assert (never.code, json.loads(never.out)) == (1, [])
+
+
 def test_explain_works_as_the_user_wrote_it(chronex: Chronex) -> None:
     done = chronex("explain", SEOUL)
     assert done.code == 0

@@ -248,6 +248,7 @@ def test_history_as_text_has_a_line_for_each_with_its_reason(past: Past, printed
     lines = printed(run_history, *history(past, form="text")).splitlines()
     assert sum("main: exit code 3" in line for line in lines) == 1
     assert lines[-1].startswith("times in ")
+    assert all(re.match(r"\S+ \S+ occ_[0-9a-f]{8} ", line) for line in lines[:-1]), "what cancel and replay take"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ UNKNOWN = [
     "cancel a@2027-01-01T00:00:00Z",
     "cancel a@noon",
     "cancel nonsense",
+    "cancel a",
     "replay occ_12345678 --reason x",
     "replay --job ghost --reason x --yes",
     "replay --job a --from soon --reason x --yes",

@@ -70,7 +70,7 @@ def test_help_lists_every_command(chronex: Chronex) -> None:
         ("explain 0 9 * * MON", "'9 * * MON' is too much; put the expression in quotes; see chronex explain --help"),
         ("trigger a b", "'b' is too much; put what has spaces in quotes; see chronex trigger --help"),
         ("explain x --qqqq", "no option --qqqq; see chronex explain --help"),
-        ("next x --frm 1", "no option --frm; did you mean --from?; see chronex next --help"),
+        ("next x --form 1", "no option --form; did you mean --format or --from?; see chronex next --help"),
         ("next x -n none", "--count: 'none' is not a whole number; see chronex next --help"),
         ("next x -n 0", "--count: 0 is out of range: at least 1 and at most 1000000; see chronex next --help"),
         ("logs a -n -1", "--lines: -1 is out of range: at least 0; see chronex logs --help"),

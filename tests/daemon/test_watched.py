@@ -74,7 +74,8 @@ def test_scraped_told_and_asked(machine: Machine) -> None:
     }  # fmt: skip
     text = machine.chronex("status").stdout
     assert "scheduler  not running" in text
-    assert "needs attention" in text
+    assert "needs attention: no scheduler runs: start one with chronex run\n" in text, "in a pipe nothing is cut"
+    assert "needs attention: bad failed " in text
 
 
 def test_an_address_that_is_taken_is_told_and_the_daemon_runs_all_the_same(machine: Machine) -> None:

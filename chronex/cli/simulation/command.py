@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -15,10 +15,10 @@ from chronex.cli.jobs import load_or_tell
 from chronex.cli.places import store_path
 from chronex.cli.simulation.picture import picture
 from chronex.cli.simulation.tally import as_data, tally
-from chronex.cli.terminal import inert, out
+from chronex.cli.terminal import err, inert, out
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
-from chronex.engine.rehearsal import rehearse
+from chronex.engine.rehearsal import Played, rehearse
 from chronex.expr.durations import format_duration, parse_duration
 from chronex.model.records import Job
 from chronex.model.states import OccurrenceState
@@ -27,6 +27,8 @@ _DAY_MS = 86_400_000
 _LONGEST_MS = 10 * 366 * _DAY_MS
 _DEFAULT_MS = 1000
 _LATEST = 20
+# About ten seconds of playing: four weeks of a job that runs every second are more.
+MOST_PLAYED = 1_000_000
 
 
 def run_simulate(
@@ -48,7 +50,9 @@ def run_simulate(
     played = rehearse(
         found.jobs, begin, end, lambda job: takes.get(job, default), found.settings.max_concurrent_jobs, Random(0)  # noqa: S311
     )  # fmt: skip
-    counted = tally(played, (job.id for job in found.jobs), zone)
+    stretch = Stretch(played, end, is_chosen=until is not None)
+    counted = tally(stretch, (job.id for job in found.jobs), zone)
+    end = stretch.end_ms
     if form == "json":
         frame = {"from": iso_utc(begin), "to": iso_utc(end), "timezone": zone.name, "durations_ms": takes}
         out(json.dumps({**frame, **as_data(counted)}, indent=2))
@@ -59,6 +63,24 @@ def run_simulate(
     for line in picture(counted, zone):
         out(line)
     return 0
+
+
+class Stretch:
+    """What is played, and how far it reaches: without --to no further than a person waits; with it, it is said."""
+
+    def __init__(self, played: Iterable[Played], end_ms: int, *, is_chosen: bool, most: int = MOST_PLAYED) -> None:
+        self.end_ms = end_ms
+        self._played, self._is_chosen, self._most = played, is_chosen, most
+
+    def __iter__(self) -> Iterator[Played]:
+        for number, one in enumerate(self._played, 1):
+            yield one
+            if number == self._most and self._is_chosen:
+                err(f"more than {self._most} runs: this takes a while; an earlier --to is quicker")
+            elif number == self._most:
+                self.end_ms = one.occurrence.nominal_ms
+                err(f"{self._most} runs are played, no more of the four weeks; --to says how far to go")
+                return
 
 
 def _given(durations: Sequence[str], known: set[str]) -> tuple[dict[str, int], int]:

@@ -67,14 +67,15 @@ def next_runs(
     since: Since = None,
     tz: Zone = None,
     dialect: Dialect = "chronex",
+    form: Annotated[str, typer.Option("--format", help="text or json.", metavar="FORMAT")] = "text",
 ) -> None:
-    """Print the next instants, one ISO 8601 time a line, for scripts.
+    """Print the next instants, one ISO 8601 time a line or a list of them in JSON, for scripts.
 
     Example: chronex next "0 9 * * MON-FRI" -n 3 --from 2027-01-01 --tz Europe/Berlin
     """
     from chronex.cli.expressions import run_next
 
-    raise typer.Exit(run_next(text, count, since, tz, dialect))
+    raise typer.Exit(run_next(text, count, since, tz, dialect, form))
 
 
 def fmt(

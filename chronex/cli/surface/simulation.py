@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.surface.options import Form, Since, StorePath, Zone
+from chronex.cli.surface.options import Config, Form, Since, StorePath, Zone
 
 
 def simulate(
@@ -19,6 +19,7 @@ def simulate(
         list[str] | None,
         typer.Option("--duration", help="How long runs take: JOB=5m, or 5m for all.", metavar="[JOB=]DURATION"),
     ] = None,
+    config: Config = None,
     store: StorePath = None,
     tz: Zone = None,
     form: Form = "text",
@@ -32,4 +33,4 @@ def simulate(
     from chronex.cli.simulation.command import run_simulate
 
     choose("--format", form, ("text", "json"))
-    raise typer.Exit(run_simulate(file, since, until, duration or [], store, tz, form))
+    raise typer.Exit(run_simulate(file or config, since, until, duration or [], store, tz, form))

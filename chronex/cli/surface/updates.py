@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.surface.options import Form, StorePath
+from chronex.cli.surface.options import Config, Form, StorePath
 
 
 def apply(
@@ -33,6 +33,7 @@ def apply(
         tuple[str, int] | None,
         typer.Option(help="Give a job an earlier version's definition.", metavar="JOB VERSION"),
     ] = None,
+    config: Config = None,
     store: StorePath = None,
     form: Form = "text",
 ) -> None:
@@ -47,4 +48,6 @@ def apply(
     choose("--policy", policy, ("immediate", "graceful", "windowed"))
     if rollback is not None:
         raise typer.Exit(run_rollback(*rollback, store, form))
-    raise typer.Exit(run_apply(Asked(file, dry_run, policy, window, days, fail_if_fires_now, basis, store, form)))
+    raise typer.Exit(
+        run_apply(Asked(file or config, dry_run, policy, window, days, fail_if_fires_now, basis, store, form))
+    )

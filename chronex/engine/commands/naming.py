@@ -49,9 +49,7 @@ def find(reading: Reading, text: str) -> Named:
         return _by_time(reading, text)
     kind = next((kind for kind in _FULL if text.startswith(kind)), None)
     if kind is None or len(text) < len(kind) + _LEAST_TYPED:
-        raise UnknownIdError(
-            text, f"write at least {_LEAST_TYPED} characters after occ_, run_ or attempt_, or JOB@TIME"
-        )
+        raise UnknownIdError(text, _hint(reading, text))
     found: dict[str, Named] = {}
     for identity, named in _identities(reading, kind):
         if identity.startswith(text):
@@ -63,6 +61,15 @@ def find(reading: Reading, text: str) -> Named:
     if len(found) > 1:
         raise AmbiguousIdError(text, list(found))
     return next(iter(found.values()))
+
+
+def _hint(reading: Reading, text: str) -> str:
+    """Who names the job means what runs or waits of it."""
+    if is_name(text) and reading.job(text) is not None:
+        found = [*reading.active(text, limit=3), *reading.queued(text, limit=3)]
+        shown = ", ".join(f"{occurrence.id} ({occurrence.state})" for occurrence in found[:3])
+        return f"it is a job, of which these are open: {shown}" if shown else "it is a job, of which nothing is open"
+    return f"write at least {_LEAST_TYPED} characters after occ_, run_ or attempt_, or JOB@TIME"
 
 
 def _by_time(reading: Reading, text: str) -> Named:

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from chronex.cli.simulation.command import Stretch
+from chronex.engine.rehearsal import Played
+from chronex.model.records import Occurrence
+from chronex.model.states import OccurrenceState
 from tests.cli.conftest import Chronex
 
 JOBS = """
@@ -57,6 +61,16 @@ def test_a_run_that_takes_longer_than_its_interval_is_seen(chronex: Chronex, fil
     assert jobs["tick"]["skipped"] == jobs["tick"]["completed"]
     assert jobs["queued"]["queued"] > 60
     assert jobs["queued"]["longest_wait_ms"] > 3_600_000
+
+
+def test_without_an_end_no_more_is_played_than_a_person_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    played = [Played(Occurrence(job="a", nominal_ms=n, due_ms=n), OccurrenceState.COMPLETED, "") for n in range(5)]
+    short = Stretch(played, 99, is_chosen=False, most=3)
+    assert (len(list(short)), short.end_ms) == (3, 2)
+    assert "--to says how far to go" in capsys.readouterr().err
+    whole = Stretch(played, 99, is_chosen=True, most=3)
+    assert (len(list(whole)), whole.end_ms) == (5, 99)
+    assert "this takes a while" in capsys.readouterr().err
 
 
 def test_the_picture_has_a_row_for_each_day_and_a_legend(chronex: Chronex, file: str) -> None:
