@@ -97,6 +97,7 @@ ACTIONS: tuple[Action, ...] = (
            "Show only jobs or runs in one state, chosen from a list with counts.", "", ("jobs", "runs")),
     Action("sort", "s", "sort", "Sort by state, name, next or last run.", "", ("jobs",)),
     Action("reverse", "S", "reverse", "Turn the order round.", "", ("jobs",)),
+    Action("columns", "c", "columns", "Choose the columns of the table, for this session.", "", ("jobs",)),
     Action("dead", "d", "dead letters",
            "Show only runs that gave up after their last attempt.", "chronex dlq list", ("runs",), rank=9),
     Action("zoom-in", "+", "zoom in", "See less time in more detail.", "", ("timeline",), rank=2),

@@ -44,7 +44,7 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
     return command
 
 
-def definition_line(text: str, name: str) -> int:
+def definition_line(text: str, name: str) -> int | None:
     """Where the job is defined, counted from 1: its table in TOML, else where its name is first a key or a string."""
     word = re.escape(name)
     table = rf"""^[ \t]*\[[ \t]*jobs[ \t]*\.[ \t]*(?:{word}|"{word}"|'{word}')[ \t]*[\].]"""
@@ -52,7 +52,7 @@ def definition_line(text: str, name: str) -> int:
     for pattern in (table, inline, rf'"{word}"'):
         if found := re.search(pattern, text, re.MULTILINE):
             return text.count("\n", 0, found.start()) + 1
-    return 1
+    return None
 
 
 def editor_call(command: list[str], file: Path, line: int) -> list[str]:
@@ -78,7 +78,10 @@ def definition_of(name: str, source: str) -> tuple[Path, int]:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise CannotEditError(f"{shown(str(file))} cannot be read: {why}") from None
-    return file, definition_line(text, name)
+    line = definition_line(text, name)
+    if line is None and not Path(source).is_absolute():  # applied from another directory: this is another file
+        raise CannotEditError(f"{shown(str(file))} does not define {name}; start chronex tui where it was applied")
+    return file, line or 1
 
 
 def edit_definition(app: ChronexApp, name: str, source: str) -> None:

@@ -69,6 +69,11 @@ class Looking:
         self.state.reverse = not self.state.reverse
         self.app.board.update_all()
 
+    def columns(self) -> None:
+        from chronex_tui.screens.columns import ColumnsScreen
+
+        self.app.push_screen(ColumnsScreen(self.app))
+
     def dead(self) -> None:
         self.state.only_dead = not self.state.only_dead
         self.app.board.update_all()

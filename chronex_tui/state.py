@@ -12,7 +12,7 @@ from chronex_tui.model.clockday import ClockDay
 from chronex_tui.model.density import Density
 from chronex_tui.model.filtering import Filter, parse_filter
 from chronex_tui.model.glyphs import Glyphs
-from chronex_tui.model.jobs import JobsTable, order
+from chronex_tui.model.jobs import COLUMNS, JobsTable, order
 from chronex_tui.model.look import TIMES, Look
 from chronex_tui.model.runs import RunsTable, merged
 from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Detail, Firing, History, RunItem, RunKey, Snapshot
@@ -48,6 +48,7 @@ class State:
     job: str | None = None
     run: RunKey | None = None
     marked: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()  # columns of the Jobs table that are left out
     asked: dict[str, str] = field(default_factory=dict)
     only_dead: bool = False
     run_job: str = ""  # the Runs screen shows this job alone
@@ -95,9 +96,9 @@ class State:
         return self._rows
 
     def jobs_table(self) -> JobsTable:
-        return JobsTable(
-            self.rows, self.look, self.snapshot.daemon_lives, self.marked, _SORTED[self.sort], dict(self.asked)
-        )
+        lives, sorted_by = self.snapshot.daemon_lives, _SORTED[self.sort]
+        columns = tuple(column for column in COLUMNS if column.name not in self.hidden)
+        return JobsTable(self.rows, self.look, lives, self.marked, sorted_by, dict(self.asked), columns)
 
     def row(self, name: str | None) -> Row | None:
         return self._by_name.get(name or "")

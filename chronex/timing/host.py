@@ -10,6 +10,8 @@ from typing import NamedTuple
 from chronex.errors import UnknownZoneError
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
+_FROM_VARIABLE = "the host's, from the TZ variable"
+
 
 class ZoneChoice(NamedTuple):
     zone: Zone
@@ -17,18 +19,21 @@ class ZoneChoice(NamedTuple):
 
 
 def host_zone() -> ZoneChoice:
+    """The first that is known. A TZ such as JST-9 has no name in the zone data: that it was not used is told."""
+    unused = ""
     for name, source in _host_candidates():
         try:
-            return ZoneChoice(load_zone(name), source)
+            return ZoneChoice(load_zone(name), source + unused)
         except UnknownZoneError:
-            continue
-    return ZoneChoice(utc_zone(), "the host names no zone; UTC assumed")
+            if source == _FROM_VARIABLE:
+                unused = f"; TZ={name!r} is no zone name and not used"
+    return ZoneChoice(utc_zone(), f"the host names no zone; UTC assumed{unused}")
 
 
 def _host_candidates() -> list[tuple[str, str]]:
     found = []
     if variable := os.environ.get("TZ", "").lstrip(":"):
-        found.append((variable, "the host's, from the TZ variable"))
+        found.append((variable, _FROM_VARIABLE))
     localtime = Path("/etc/localtime")
     if localtime.is_symlink():
         _, marker, name = os.path.realpath(localtime).partition("zoneinfo/")

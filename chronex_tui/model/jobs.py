@@ -23,6 +23,8 @@ COLUMNS = (
     Column("retry", "RETRY", 7, rank=4, most=10),
     Column("zone", "ZONE", 16, share=2, rank=9, most=24),
 )
+# By which they are chosen. What a job is called is always shown.
+COLUMN_LETTERS = {column.name[0]: column for column in COLUMNS[1:]}
 _RANK = {
     situation: rank
     for rank, situation in enumerate(

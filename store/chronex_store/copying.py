@@ -44,8 +44,14 @@ def write_backup(env: Environment, file: Path) -> BackupReport:
         sync_directory(file.parent)
     except (OSError, lmdb.Error) as error:
         part.unlink(missing_ok=True)
-        raise BackupError(f"the backup {file} could not be written: {error}") from error
+        raise BackupError(f"the backup {file} could not be written: {_reason(error)}") from error
     return BackupReport(str(file), size, str(env.path))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror.lower()}; choose another file"
+    return str(error)
 
 
 def sync_directory(path: Path) -> None:

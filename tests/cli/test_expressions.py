@@ -173,6 +173,11 @@ def test_the_hosts_zone_applies_and_is_named(chronex: Chronex) -> None:
     assert "zone      Europe/Paris (the host's, from the TZ variable)" in done.out
 
 
+def test_a_zone_variable_without_a_name_is_not_used_and_that_is_told(chronex: Chronex) -> None:
+    done = chronex("explain", "0 9 * * *", "-n", "1", TZ="JST-9")
+    assert "; TZ='JST-9' is no zone name and not used)" in done.out
+
+
 def test_fmt_prints_the_canonical_text(chronex: Chronex) -> None:
     done = chronex("fmt", "0  09 * * mon-fri <jitter:90s>", "@DAILY", "@once +90m")
     assert done.out.splitlines() == ["0 9 * * MON-FRI {jitter:1m30s}", "@daily", "@once +1h30m"]

@@ -163,10 +163,10 @@ def test_visual_comes_before_editor_and_vi_is_the_last_resort(tmp_path: Path) ->
         ("[jobs]\n\nvacuum = { schedule = '@daily', run = 'true' }\n", 3),
         ("[jobs]\nvacuum.schedule = '@daily'\n", 2),
         ('[\n  {"id": "vacuum"}\n]\n', 2),
-        ("# another job file\n\n", 1),
+        ("# another job file\n\n", None),
     ],
 )
-def test_the_line_of_a_definition(text: str, line: int) -> None:
+def test_the_line_of_a_definition(text: str, line: int | None) -> None:
     assert definition_line(text, "vacuum") == line
 
 
@@ -186,3 +186,14 @@ def test_each_editor_is_told_the_line_in_its_own_way(command: list[str], call: l
 def test_a_job_of_a_program_has_no_file() -> None:
     with pytest.raises(CannotEditError, match="was not read from a job file"):
         definition_of("vacuum", "declarative")
+
+
+def test_a_file_of_the_same_name_in_another_directory_is_not_mistaken_for_the_job_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "chronex.toml").write_text("[jobs.other]\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CannotEditError, match="does not define vacuum; start chronex tui where it was applied"):
+        definition_of("vacuum", "chronex.toml")
+    assert definition_of("other", "chronex.toml") == (tmp_path / "chronex.toml", 1)
+    assert definition_of("vacuum", str(tmp_path / "chronex.toml")) == (tmp_path / "chronex.toml", 1)

@@ -199,6 +199,34 @@ async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path)
         assert driver.app.state.job == "rotate-logs"
 
 
+async def test_columns_are_chosen_from_a_list_with_marks_and_stay_chosen(world: Path) -> None:
+    def head(frame: str) -> str:
+        return next(line for line in frame.splitlines() if "JOB" in line)
+
+    async with driven(app_on(world), (200, 60)) as driver:
+        assert all(title in head(driver.frame()) for title in ("SCHEDULE", "NEXT", "LAST", "RETRY", "ZONE"))
+        assert "[x] schedule" in await driver.press("c")
+        frame = await driver.press("s", "z")
+        assert "[ ] schedule" in frame
+        assert "[ ] zone" in frame
+        assert "[x] next" in frame
+        await driver.press("enter", "2", "1")
+        frame = driver.frame()
+        assert "SCHEDULE" not in head(frame)
+        assert "ZONE" not in head(frame)
+        assert "NEXT" in head(frame)
+        await driver.press("c", "s", "escape")
+        assert "SCHEDULE" in head(driver.frame())
+        assert "ZONE" in head(await driver.press("c", "a", "c"))
+
+
+async def test_the_table_of_jobs_stands_without_any_other_column(world: Path) -> None:
+    async with driven(app_on(world)) as driver:
+        frame = await driver.press("c", "s", "n", "l", "r", "z", "enter")
+        assert "vacuum" in frame
+        assert "NEXT" not in frame
+
+
 async def test_what_is_selected_goes_along_from_screen_to_screen(world: Path) -> None:
     async with driven(app_on(world, Wishes(job="rotate-logs"))) as driver:
         await driver.press("3")

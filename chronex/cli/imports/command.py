@@ -124,7 +124,9 @@ def _text_of(path: str) -> str:
             with open(path, "rb") as file:
                 data = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {inert(path)}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot read {inert(path)}: {(error.strerror or str(error)).lower()}; is the name right?"
+        ) from None
     if len(data) > _MOST_BYTES:
         raise UsageError(f"{inert(path)} is larger than {_MOST_BYTES >> 20} MiB; that is no crontab")
     return data.decode("utf-8", "replace")
