@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from chronex_tui.model.cells import Line, fit, wrap
 
@@ -43,6 +43,7 @@ class Context:
     is_paused: bool = False
     filter: str = ""
     has_store: bool = True
+    actions: tuple[Action, ...] = ()  # the registry with the user's own keys; empty for its own
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -138,6 +139,16 @@ class KeyClashError(Exception):
     """Two actions of one screen share a key."""
 
 
+def with_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
+    """The registry with other keys for some actions, as [tui.keys] of the job file has them."""
+    return tuple(replace(action, key=keys.get(name_of(action), action.key)) for action in ACTIONS)
+
+
+def name_of(action: Action) -> str:
+    """As a job file calls it."""
+    return action.id.rstrip("_")
+
+
 def check_keys(actions: Sequence[Action] = ACTIONS) -> None:
     """Refuse a registry in which a key means two things at once, naming both."""
     for screen in ALL:
@@ -159,7 +170,7 @@ def is_available(action: Action, context: Context) -> bool:
 
 
 def available(context: Context) -> list[Action]:
-    return [action for action in ACTIONS if is_available(action, context)]
+    return [action for action in context.actions or ACTIONS if is_available(action, context)]
 
 
 def action_for(key: str, context: Context) -> Action | None:
@@ -205,7 +216,7 @@ def help_lines(context: Context, cells: int, schedule: str = "") -> Iterator[Lin
     titles = {"act": "Act", "look": "Look", "screens": "Screens"}
     for group, title in titles.items():
         yield ((title, "bold"),)
-        for action in ACTIONS:
+        for action in context.actions or ACTIONS:
             if action.group != group or context.screen not in action.where:
                 continue
             style = "key" if is_available(action, context) else "dim"
