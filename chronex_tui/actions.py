@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from chronex_tui.model.cells import Line, fit, wrap
 
@@ -43,6 +43,7 @@ class Context:
     is_paused: bool = False
     filter: str = ""
     has_store: bool = True
+    actions: tuple[Action, ...] = ()  # the registry with the user's own keys; empty for its own
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -113,6 +114,11 @@ ACTIONS: tuple[Action, ...] = (
     Action("zone", "Z", "zone", "Choose the zone whose clock changes are shown.", "", ("clock",), rank=3),
     Action("past", "P", "past/coming week",
            "Count the past seven days instead of the coming ones.", "", ("density",), rank=1),
+    Action("run-time", "D", "run time/starts",
+           "Count minutes of run time instead of starts; what is to come takes as long as usual.",
+           "", ("density",), rank=2),
+    Action("crowd", "H", "spread",
+           "Suggest other minutes for the jobs of the busiest minute; nothing is changed.", "", ("density",), rank=3),
     Action("times", "T", "times", "Tell times in each job's zone, in your own, or in UTC.", "", rank=10),
     Action("zoom", "z", "zoom panel", "Give the whole screen to the focused panel, or take it back.", "", rank=14),
     Action("copy", "y", "copy", "Copy a name, a schedule, an id or the shell command shown below.", "", rank=11),
@@ -131,6 +137,16 @@ KEY_NAMES = {"space": "space", "left": "←", "right": "→", "enter": "enter"}
 
 class KeyClashError(Exception):
     """Two actions of one screen share a key."""
+
+
+def with_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
+    """The registry with other keys for some actions, as [tui.keys] of the job file has them."""
+    return tuple(replace(action, key=keys.get(name_of(action), action.key)) for action in ACTIONS)
+
+
+def name_of(action: Action) -> str:
+    """As a job file calls it."""
+    return action.id.rstrip("_")
 
 
 def check_keys(actions: Sequence[Action] = ACTIONS) -> None:
@@ -154,7 +170,7 @@ def is_available(action: Action, context: Context) -> bool:
 
 
 def available(context: Context) -> list[Action]:
-    return [action for action in ACTIONS if is_available(action, context)]
+    return [action for action in context.actions or ACTIONS if is_available(action, context)]
 
 
 def action_for(key: str, context: Context) -> Action | None:
@@ -200,7 +216,7 @@ def help_lines(context: Context, cells: int, schedule: str = "") -> Iterator[Lin
     titles = {"act": "Act", "look": "Look", "screens": "Screens"}
     for group, title in titles.items():
         yield ((title, "bold"),)
-        for action in ACTIONS:
+        for action in context.actions or ACTIONS:
             if action.group != group or context.screen not in action.where:
                 continue
             style = "key" if is_available(action, context) else "dim"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual.app import App, SystemCommand
@@ -16,7 +16,16 @@ from textual.screen import Screen
 
 from chronex.engine.clock import Clock
 from chronex.timing.zones import Zone
-from chronex_tui.actions import ACTIONS, BY_ID, Context, action_for, check_keys, is_available, shell_command
+from chronex_tui.actions import (
+    ACTIONS,
+    BY_ID,
+    Context,
+    action_for,
+    check_keys,
+    is_available,
+    shell_command,
+    with_keys,
+)
 from chronex_tui.asking import Questions, run_name
 from chronex_tui.live import Live, Source
 from chronex_tui.looking import Looking
@@ -53,6 +62,7 @@ class Wishes:
     filter: str = ""
     is_read_only: bool = False
     theme: str = "dark"
+    keys: Mapping[str, str] = field(default_factory=dict)
 
 
 def _palette() -> type[Provider]:
@@ -91,10 +101,13 @@ class ChronexApp(App[int]):
         explain: Explain | None = None,
         engine: Engine | None = None,
     ) -> None:
-        check_keys()
+        self.actions = with_keys(wishes.keys)
+        check_keys(self.actions)
         self.has_no_color = bool(os.environ.get("NO_COLOR"))
         plain = wishes.theme in ("mono", "ansi")
         super().__init__(ansi_color=True if plain else None)
+        for key in wishes.keys.values():
+            self.bind(key, f"press({key!r})", show=False)
         self.clock, self.wishes, self.explain, self.engine = clock, wishes, explain, engine
         self.book = Book(wishes.theme, glyphs.ellipsis)
         now = clock.wall_ms()
@@ -207,6 +220,7 @@ class ChronexApp(App[int]):
             is_paused=bool(row and row.is_paused),
             filter=state.filter.text,
             has_store=self.live.store is not None,
+            actions=self.actions,
         )
 
     def action_press(self, key: str) -> None:

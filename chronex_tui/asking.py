@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from chronex.timing.zones import utc_zone
 from chronex_tui.messages import (
     ClockDrawn,
+    CrowdFound,
     DensityDrawn,
     Done,
     JobRead,
@@ -64,12 +65,17 @@ class Questions:
     def screen(self) -> None:
         """What the open screen needs beyond the snapshot."""
         screen = self.state.screen
-        if screen in ("runs", "timeline") or (screen == "density" and self.state.density_is_past):
+        if screen in ("runs", "timeline") or (screen == "density" and self._needs_history):
             self.live.ask_history(whole=True)
         else:
             self.live.ask_history(whole=False)
         self.selection()
         self.figures()
+
+    @property
+    def _needs_history(self) -> bool:
+        """Density counts what was, or takes from it how long runs take."""
+        return self.state.density_is_past or self.state.density_is_time
 
     def figures(self) -> None:
         screen = self.state.screen
@@ -112,12 +118,25 @@ class Questions:
     def density(self) -> None:
         state = self.state
         zone, now = state.look.board_zone, state.now_ms
-        if state.density_is_past and state.screen == "density":
-            items = (*state.snapshot.live, *state.history.items)
-            self.live.compute("density", lambda: DensityDrawn(figures.past_density(items, now, zone)))
-            return
         jobs = [row.job for row in state.rows if row.is_active]
-        self.live.compute("density", lambda: DensityDrawn(figures.coming_density(jobs, now, zone)))
+        is_own, is_past, is_time = state.screen == "density", state.density_is_past, state.density_is_time
+        items = (*state.snapshot.live, *state.history.items) if is_own else ()
+
+        def work() -> DensityDrawn:
+            if is_own and is_past:
+                count = figures.past_time if is_time else figures.past_density
+                return DensityDrawn(count(items, now, zone))
+            if is_own and is_time:
+                return DensityDrawn(figures.coming_time(jobs, figures.usual_times(items), now, zone))
+            return DensityDrawn(figures.coming_density(jobs, now, zone))
+
+        self.live.compute("density", work)
+
+    def crowd(self) -> None:
+        """The busiest minute of the coming week; the answer opens a dialog."""
+        state = self.state
+        jobs, zone, now = [row.job for row in state.rows if row.is_active], state.look.board_zone, state.now_ms
+        self.live.compute("crowd", lambda: CrowdFound(figures.busiest_crowd(jobs, now, zone)))
 
     # -- answers ------------------------------------------------------------------------------------------
 
@@ -131,6 +150,8 @@ class Questions:
                 self.app.board.update_all()
                 if self.state.screen in _LANE_PANELS:
                     self.lanes()
+                elif self.state.screen == "density" and self._needs_history:
+                    self.density()
             case JobRead(name, detail):
                 if name == self.state.job:
                     self.state.detail = detail
@@ -175,6 +196,11 @@ class Questions:
                 from chronex_tui.screens.chain import show_why
 
                 show_why(self.app, value)
+                return
+            case CrowdFound(crowd):
+                from chronex_tui.screens.crowd import show_crowd
+
+                show_crowd(self.app, crowd)
                 return
             case Done(text, is_refused, jobs):
                 for name in jobs:

@@ -193,6 +193,14 @@ class Looking:
         self.app.ask.screen()
         self.app.board.update_all()
 
+    def run_time(self) -> None:
+        self.state.density_is_time = not self.state.density_is_time
+        self.app.ask.screen()
+        self.app.board.update_all()
+
+    def crowd(self) -> None:
+        self.app.ask.crowd()
+
     # -- the look of it ---------------------------------------------------------------------------------------
 
     def theme(self) -> None:

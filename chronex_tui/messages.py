@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from chronex_tui.model.clockday import ClockDay
+from chronex_tui.model.crowd import Crowd
 from chronex_tui.model.density import Density
 from chronex_tui.model.logs import Output
 from chronex_tui.model.snapshot import Detail, Firing
@@ -73,6 +74,13 @@ class ClockDrawn:
 @dataclass(frozen=True, slots=True)
 class DensityDrawn:
     density: Density
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdFound:
+    """The busiest minute of the coming week, if any two jobs start together."""
+
+    crowd: Crowd | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ class State:
     clock_since_ms: int | None = None
     cursor: tuple[int, int] = (0, 0)
     density_is_past: bool = False
+    density_is_time: bool = False
     frozen_ms: int | None = None
     is_read_only: bool = False
     _rows: tuple[Row, ...] = ()

@@ -15,7 +15,8 @@ def main() -> None:
     arguments = understood(sys.argv[1:])
     try:
         code = app_for(arguments)(arguments, prog_name="chronex", standalone_mode=False)
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # the language server closes it when it exits
+            sys.stdout.flush()
     except ChronexError as error:
         _say(str(error))
         code = error.exit_code

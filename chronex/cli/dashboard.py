@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from chronex.cli.arguments import UsageError, ZoneChoice, choose_zone, host_zone
 from chronex.cli.expressions import choose
-from chronex.cli.places import store_path
+from chronex.cli.places import job_file_path, store_path
 from chronex.cli.terminal import err, inert, out
 from chronex.timing.zones import Zone, load_zone
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 SCREENS = ("jobs", "runs", "timeline", "clock", "density")
 THEMES = ("dark", "light", "colorblind", "ansi", "mono")
+# The text is no TOML: lint and apply say so; the dashboard shows a store.
+_UNREADABLE = ("J001", "J002", "J003")
+_MOST_BYTES = 1 << 20
 _LEAST, _MOST = (20, 6), (400, 200)
 
 
@@ -45,6 +48,7 @@ class Asked:
     mouse: bool = True
     theme: str | None = None
     ascii: bool = False
+    config: str | None = None  # the job file, whose [tui.keys] counts
 
 
 def run_tui(asked: Asked) -> int:
@@ -69,7 +73,7 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     from chronex_tui.live import SharedStore
 
     def beside(opened: LmdbStore, engine: EngineThread) -> int:
-        code = show(Asked(), SharedStore(opened, store_path(store, os.environ)), engine)
+        code = show(Asked(config=config), SharedStore(opened, store_path(store, os.environ)), engine)
         if engine.is_alive:
             err("chronex: stopping; what runs has its grace period to end, Ctrl+C leaves at once")
         return code
@@ -125,7 +129,28 @@ def _wishes(asked: Asked, zone: Zone, theme: str, source: Source) -> Wishes:
         filter=asked.filter,
         is_read_only=asked.read_only,
         theme=theme,
+        keys=_own_keys(asked.config),
     )
+
+
+def _own_keys(config: str | None) -> dict[str, str]:
+    """The user's own keys. A job file that is not there or cannot be read keeps nobody from looking."""
+    path = job_file_path(config, os.environ)
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES)
+    except OSError:
+        return {}
+    if b"tui" not in data or path.suffix == ".json":
+        return {}  # the reader is not loaded for nothing
+    from chronex.engine.jobfile import JobFileError, read_keys
+
+    try:
+        return read_keys(data, str(path))
+    except JobFileError as error:
+        if any(problem.code in _UNREADABLE for problem in error.problems):
+            return {}
+        raise UsageError(str(error)) from None
 
 
 def _since(text: str | None, zone: Zone) -> int | None:

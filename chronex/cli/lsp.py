@@ -37,6 +37,7 @@ def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
 def job_file_keys() -> dict[str, Sequence[str]]:
     """The keys of each table of a job file, by the name under which it is written."""
     from chronex.engine.jobfile.jobs import DEFAULTS, JOB, TASK
+    from chronex.engine.jobfile.keymap import KEYS, TUI
     from chronex.engine.jobfile.policies import DST, RECOVERY, RETRY
     from chronex.engine.jobfile.properties import PROPERTY
     from chronex.engine.jobfile.reader import TOP_LEVEL
@@ -46,5 +47,6 @@ def job_file_keys() -> dict[str, Sequence[str]]:
     tables = {
         "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
         "recovery": RECOVERY, "dst": DST, "spread": SPREAD, "history": HISTORY, "logs": LOGS, "property": PROPERTY,
+        "tui": TUI, "keys": KEYS,
     }  # fmt: skip
     return {name: tuple(keys) for name, keys in tables.items()}

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chronex.timing.zones import Zone
 from chronex_tui.model.cells import Line, Span, shown
 from chronex_tui.model.glyphs import Glyphs
 from chronex_tui.model.look import Look
-from chronex_tui.model.wording import DAY, HOUR, MONTHS, WEEKDAYS, count, local
+from chronex_tui.model.wording import DAY, HOUR, MINUTE, MONTHS, WEEKDAYS, count, local
 
 WEEK = 7
 _TOP = 5
+_QUARTER = 900_000
+
+
+def _minutes(ms: int) -> int:
+    """Rounded; what ran at all is at least a minute."""
+    return max(round(ms / MINUTE), 1) if ms else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,7 @@ class Density:
     doubled: frozenset[tuple[int, int]] = frozenset()
     is_past: bool = False
     is_cut: bool = False  # some job fires so often that its count was carried on from a part
+    is_time: bool = False  # minutes of run time instead of starts
 
     @property
     def busiest(self) -> tuple[tuple[int, int], int] | None:
@@ -53,7 +60,7 @@ class Tally:
 
     def cell(self, ms: int) -> tuple[int, int]:
         """The cell of an instant; whole quarter hours share one, so the wall is asked seldom."""
-        quarter = ms // 900_000
+        quarter = ms // _QUARTER
         found = self._cells.get(quarter)
         if found is None:
             moment = local(ms, self.zone)
@@ -67,6 +74,24 @@ class Tally:
                 self.counts[cell] += weight
                 self._minutes[ms // 60_000] += weight
                 self._jobs.setdefault(cell, Counter())[job] += weight
+
+    def add_time(self, job: str, start_ms: int, end_ms: int, weight: int = 1) -> None:
+        """Run time, in the cells that it falls in; a quarter hour is never in two."""
+        at, end = max(start_ms, self.start_ms), min(end_ms, self.start_ms + (WEEK + 1) * DAY)
+        while at < end:
+            until = min((at // _QUARTER + 1) * _QUARTER, end)
+            cell = self.cell(at)
+            if 0 <= cell[0] < WEEK:
+                self.counts[cell] += (until - at) * weight
+                self._jobs.setdefault(cell, Counter())[job] += (until - at) * weight
+            at = until
+
+    def time(self, *, is_past: bool = False) -> Density:
+        """What `add_time` has summed up, in minutes."""
+        found = self.density(is_past=is_past)
+        counts = {cell: _minutes(ms) for cell, ms in found.counts.items()}
+        jobs = {cell: tuple((name, _minutes(ms)) for name, ms in top) for cell, top in found.jobs.items()}
+        return replace(found, counts=counts, jobs=jobs, is_time=True)
 
     def density(self, *, is_past: bool = False) -> Density:
         minutes: dict[tuple[int, int], tuple[int, int]] = {}
@@ -177,7 +202,7 @@ def legend_line(density: Density, look: Look) -> Line:
             text = f"{low:,}"
         spans += [(look.glyphs.ramp[index + 1], f"heat{index + 1}"), (f" {text}   ", "dim")]
         seen += 1
-    noun = "started" if density.is_past else "to start"
+    noun = "minutes of run time" if density.is_time else "started" if density.is_past else "to start"
     spans.append((f"{noun} in the hour", "dim"))
     return tuple(spans)
 
@@ -192,7 +217,7 @@ def cell_lines(density: Density, cursor: tuple[int, int], look: Look) -> list[Li
     if cursor in density.missing:
         return [((f"{head}  this hour does not exist: the clock goes forward", "failed"),)]
     twice = "  this hour is lived twice" if cursor in density.doubled else ""
-    lines: list[Line] = [((head, "bold"), (f"  {count(number, 'start')}", ""), (twice, "clock"))]
+    lines: list[Line] = [((head, "bold"), (f"  {amount(density, number)}", ""), (twice, "clock"))]
     for name, starts in density.jobs.get(cursor, ()):
         lines.append(((f"  {starts:7,}  ", "dim"), (shown(name), "")))
     if cursor in density.minutes:
@@ -205,9 +230,13 @@ def cell_lines(density: Density, cursor: tuple[int, int], look: Look) -> list[Li
 def busiest_line(density: Density, look: Look) -> Line:
     found = density.busiest
     if found is None:
-        return (("nothing starts in this week", "dim"),)
+        return (("nothing runs in this week" if density.is_time else "nothing starts in this week", "dim"),)
     (day, hour), number = found
     moment = local(density.first_day_ms + day * DAY + 12 * HOUR, look.board_zone)
     cut = ", counts of the most frequent jobs are carried on from their first hours" if density.is_cut else ""
     top = f"busiest {WEEKDAYS[moment.weekday()]} {hour:02}:00 with {number:,}"
-    return ((f"{count(density.total, 'start')} in all, {top}{cut}", ""),)
+    return ((f"{amount(density, density.total)} in all, {top}{cut}", ""),)
+
+
+def amount(density: Density, number: int) -> str:
+    return f"{count(number, 'minute')} of run time" if density.is_time else count(number, "start")

@@ -10,6 +10,7 @@ from chronex.engine.schedule import is_interval, schedule_of
 from chronex.errors import ChronexError
 from chronex.model.records import Job
 from chronex.timing.zones import Zone
+from chronex_tui.model.crowd import Crowd, busiest_minute, crowd_of
 from chronex_tui.model.density import Density, Tally, first_midnight
 from chronex_tui.model.snapshot import RunItem
 from chronex_tui.model.timeline import Lane, Mark, Window, past_marks, sorted_lanes
@@ -73,6 +74,48 @@ def _carry_on(tally: Tally, job: Job, now_ms: int, end_ms: int) -> None:
     for hour in range(now_ms // HOUR, end_ms // HOUR):
         start = max(hour * HOUR, now_ms)
         tally.add(job.id, islice(_instants(job, start - 1, start + 59_999), 60), weight=60)
+
+
+def usual_times(items: Iterable[RunItem]) -> dict[str, int]:
+    """How long each job's runs took, the middle one of those that are known."""
+    found: dict[str, list[int]] = {}
+    for item in items:
+        if item.started_ms is not None and item.finished_ms is not None:
+            found.setdefault(item.key.job, []).append(item.finished_ms - item.started_ms)
+    return {name: sorted(times)[len(times) // 2] for name, times in found.items()}
+
+
+def coming_time(jobs: Iterable[Job], usual: dict[str, int], now_ms: int, zone: Zone) -> Density:
+    """Minutes of run time to come, if every run takes as long as usual; jobs that never ran count nothing."""
+    tally = Tally(first_midnight(now_ms, zone), zone)
+    end = tally.start_ms + 7 * DAY
+    for job in jobs:
+        took = usual.get(job.id, 0)
+        instants = list(islice(_instants(job, now_ms, end), _MOST_COUNTED + 1)) if took else []
+        if len(instants) > _MOST_COUNTED:
+            tally.is_cut = True
+            hours = (max(hour * HOUR, now_ms) for hour in range(now_ms // HOUR, end // HOUR))
+            found = [(ms, 60) for start in hours for ms in islice(_instants(job, start - 1, start + 59_999), 60)]
+        else:
+            found = [(ms, 1) for ms in instants]
+        for ms, weight in found:
+            tally.add_time(job.id, ms, ms + took, weight)
+    return tally.time()
+
+
+def past_time(items: Iterable[RunItem], now_ms: int, zone: Zone) -> Density:
+    """Minutes of run time of the last seven days; what still runs counts up to now."""
+    tally = Tally(first_midnight(now_ms, zone, past=True), zone)
+    for item in items:
+        if item.started_ms is not None:
+            tally.add_time(item.key.job, item.started_ms, now_ms if item.finished_ms is None else item.finished_ms)
+    return tally.time(is_past=True)
+
+
+def busiest_crowd(jobs: Sequence[Job], now_ms: int, zone: Zone) -> Crowd | None:
+    """The fullest minute of the coming week, and how it could be spread; None where no two start together."""
+    at_ms = busiest_minute(list(coming_density(jobs, now_ms, zone).minutes.values()))
+    return None if at_ms is None else crowd_of(jobs, at_ms)
 
 
 def past_density(items: Iterable[RunItem], now_ms: int, zone: Zone) -> Density:

@@ -12,7 +12,7 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input
 
-from chronex_tui.actions import footer_keys
+from chronex_tui.actions import footer_keys, key_text
 from chronex_tui.model.cells import Line, shown, spread
 from chronex_tui.model.status import counts_line, frozen_for, key_line, top_line
 from chronex_tui.state import State
@@ -150,7 +150,10 @@ class Board(Screen[None]):
         command = self.desk.current_command()
         if not command:
             return ((),)
-        return (spread(((" $ ", "dim"), (shown(command), "")), (("y copies ", "dim"),), width),)
+        return (spread(((" $ ", "dim"), (shown(command), "")), ((f"{self._key_of('copy')} copies ", "dim"),), width),)
+
+    def _key_of(self, action_id: str) -> str:
+        return next(key_text(action) for action in self.desk.actions if action.id == action_id)
 
     def _keys(self, width: int, height: int) -> Sequence[Line]:
         return (key_line(footer_keys(self.desk.context()), width),)

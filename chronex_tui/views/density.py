@@ -52,7 +52,8 @@ class DensityView(View):
     def update_all(self) -> None:
         week = "the past seven days" if self.state.density_is_past else "the coming seven days"
         zone = self.state.look.board_zone.name
-        self.query_one("#heat", Panel).border_title = f"Density  starts in each hour of {week}, {zone}"
+        what = "minutes of run time" if self.state.density_is_time else "starts"
+        self.query_one("#heat", Panel).border_title = f"Density  {what} in each hour of {week}, {zone}"
         super().update_all()
 
     def tick(self) -> None:

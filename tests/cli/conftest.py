@@ -28,7 +28,7 @@ def program() -> list[str]:
     return [BINARY] if BINARY else [sys.executable, "-m", "chronex"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def chronex() -> Chronex:
     """Run the real program as a user's shell would, in a plain environment."""
 

@@ -20,8 +20,10 @@ run = ["true"]
 """
 
 
-@pytest.fixture
-def store(chronex: Chronex, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def store(chronex: Chronex, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One for all: asking changes nothing."""
+    tmp_path = tmp_path_factory.mktemp("why")
     (tmp_path / "chronex.toml").write_text(JOBS)
     store = str(tmp_path / "store")
     done = chronex(

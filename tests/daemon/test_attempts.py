@@ -23,9 +23,13 @@ def outcome(machine: Machine, job: str, seconds: str = "2500ms") -> tuple[Occurr
     machine.write(f'[scheduler]\ngrace_period = "500ms"\n[jobs.one]\n{ONCE}{job}')
     done = machine.chronex("run", "--headless", "--for", seconds)
     assert done.returncode == 0, done.stderr
+    return recorded(machine, "one")
+
+
+def recorded(machine: Machine, job: str) -> tuple[Occurrence, list[Attempt]]:
     with LmdbStore.open(machine.directory / "store", create=False) as store:
-        (found,) = store.view(lambda tx: Reading(tx).occurrences("one"))
-        return found, store.view(lambda tx: Reading(tx).attempts("one", found.nominal_ms))
+        (found,) = store.view(lambda tx: Reading(tx).occurrences(job))
+        return found, store.view(lambda tx: Reading(tx).attempts(job, found.nominal_ms))
 
 
 @pytest.fixture
@@ -38,18 +42,32 @@ def strays(tmp_path: Path) -> Iterator[Path]:
             os.kill(int(pid), signal.SIGKILL)
 
 
+WAYS = {
+    "background": "sleep 300 & echo $! >> strays",
+    "session": "setsid sleep 300 & echo $! >> strays",
+    "silent": "(sleep 300 >/dev/null 2>&1 & echo $! >> strays)",
+}
+
+
 @pytest.mark.parametrize(("policy", "left"), [("keep", 1), ("kill", 0)])
-@pytest.mark.parametrize("way", ["sleep 300 &", "setsid sleep 300 &", "(sleep 300 > /dev/null 2>&1 &)"])
 def test_what_a_command_leaves_behind_is_counted_or_killed(
-    machine: Machine, strays: Path, policy: str, left: int, way: str
+    machine: Machine, strays: Path, policy: str, left: int
 ) -> None:
-    command = f"{way} echo $! >> {strays}" if "(" not in way else f"(sleep 300 >/dev/null 2>&1 & echo $! >> {strays})"
-    found, (attempt,) = outcome(machine, f'leftovers = "{policy}"\nrun = "{command}"\n', "4s")
-    assert (found.state, attempt.state) == ("completed", "success")
-    assert attempt.leftovers == left
-    (pid,) = (int(text) for text in strays.read_text().split())
-    alive = os.path.exists(f"/proc/{pid}") and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
-    assert alive == bool(left)
+    jobs = "".join(f'[jobs.{way}]\n{ONCE}leftovers = "{policy}"\nrun = "{run}"\n' for way, run in WAYS.items())
+    machine.write(f'[scheduler]\ngrace_period = "500ms"\n{jobs}')
+    done = machine.chronex("run", "--headless", "--for", "4s")
+    assert done.returncode == 0, done.stderr
+    for way in WAYS:
+        found, (attempt,) = recorded(machine, way)
+        assert (found.state, attempt.state, attempt.leftovers) == ("completed", "success", left), way
+    pids = [int(text) for text in strays.read_text().split()]
+    assert len(pids) == len(WAYS)
+    assert [is_alive(pid) for pid in pids] == [bool(left)] * len(WAYS)
+
+
+def is_alive(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and "Z" not in stat.read_text().split(")")[1][:3]
 
 
 def test_a_command_that_cannot_begin_is_recorded_with_its_error(machine: Machine) -> None:

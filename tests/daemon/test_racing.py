@@ -55,8 +55,11 @@ def race(tmp_path: Path, engines: int, jobs: int, seconds: float) -> None:
         assert racer.stdout is not None
         assert racer.stdout.readline() == "ready\n"
     for racer in racers:
-        racer.communicate(timeout=60)
-        assert racer.returncode == 0
+        assert racer.stdin is not None
+        racer.stdin.close()
+    for racer in racers:
+        with racer:
+            assert racer.wait(timeout=60 + seconds) == 0
     ran = Counter(witness.read_text().split())
     assert set(ran.values()) == {1}, "an attempt ran twice"
     with LmdbStore.open(place, create=False) as store:

@@ -280,6 +280,30 @@ async def test_the_past_week_counts_what_did_start(world: Path) -> None:
         await driver.until(lambda frame: "started in the hour" in frame)
 
 
+async def test_run_time_is_counted_instead_of_starts_in_either_week(world: Path) -> None:
+    async with driven(app_on(world, Wishes(screen="density"))) as driver:
+        frame = await driver.press("D")
+        assert "Density  minutes of run time in each hour of the coming seven days" in frame
+        frame = await driver.until(lambda frame: "minutes of run time in the hour" in frame)
+        assert "fullest minute" not in frame
+        await driver.press("P")
+        await driver.until(lambda frame: "of run time in all" in frame and "past seven days" in frame)
+        await driver.press("D")
+        await driver.until(lambda frame: "started in the hour" in frame)
+
+
+async def test_the_busiest_minute_is_spread_in_words_only(world: Path) -> None:
+    before = hashes(world)
+    async with driven(app_on(world, Wishes(screen="density"))) as driver:
+        await driver.press("H")
+        frame = await driver.until(lambda frame: "Busiest minute" in frame)
+        assert "starts in this minute" in frame
+        assert "becomes" in frame
+        assert "Nothing is changed" in frame
+        assert "Busiest minute" not in await driver.press("escape")
+    assert hashes(world) == before
+
+
 async def test_a_schedule_is_tried_as_it_is_typed(world: Path) -> None:
     async with driven(app_on(world)) as driver:
         frame = await driver.press("n", *"30 2 * * *")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from chronex.engine.jobfile.problems import JobFileError, Problem
 from chronex.engine.jobfile.properties import Property
-from chronex.engine.jobfile.reader import JobFile, read_job_file, read_triggers
+from chronex.engine.jobfile.reader import JobFile, read_job_file, read_keys, read_triggers
 from chronex.engine.jobfile.settings import Address, HistorySettings, LogSettings, SchedulerSettings
 from chronex.engine.jobfile.starter import STARTER
 
@@ -23,5 +23,6 @@ __all__ = [
     "Property",
     "SchedulerSettings",
     "read_job_file",
+    "read_keys",
     "read_triggers",
 ]

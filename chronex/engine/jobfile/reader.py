@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from chronex.engine.jobfile.document import open_json, open_toml
 from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
 from chronex.engine.jobfile.jobs import JOB, Defaults, build_job, check_case, read_defaults, read_jobs
+from chronex.engine.jobfile.keymap import read_keymap
 from chronex.engine.jobfile.problems import JobFileError, Problem
 from chronex.engine.jobfile.properties import Property, read_properties
 from chronex.engine.jobfile.settings import SchedulerSettings, scheduler
@@ -71,7 +73,7 @@ def _kept(entry: Entry) -> Entry:
     return entry
 
 
-TOP_LEVEL: dict[str, Reader] = {"scheduler": _kept, "defaults": _kept, "jobs": _kept, "verify": _kept}
+TOP_LEVEL: dict[str, Reader] = {"scheduler": _kept, "defaults": _kept, "jobs": _kept, "verify": _kept, "tui": _kept}
 
 
 def _toml_file(root: Entry) -> Content:
@@ -87,7 +89,21 @@ def _toml_file(root: Entry) -> Content:
     properties: tuple[Property, ...] = ()
     if "verify" in tables:
         properties = _unless_refused(read_properties, tables["verify"], properties)
+    if "tui" in tables:
+        with suppress(RefusedError):
+            read_keymap(tables["tui"])  # the dashboard reads them for itself
     return settings, jobs, properties
+
+
+def read_keys(text: str | bytes, path: str) -> dict[str, str]:
+    """Only the keys of the dashboard, whatever else is wrong with the file. Raises JobFileError as the others do."""
+    root = open_toml(text, path, "UTC")
+    if not isinstance(root.value, dict) or "tui" not in root.value:
+        return {}
+    found: dict[str, str] = _unless_refused(read_keymap, root.child("tui"), {})
+    if root.sheet.problems:
+        raise JobFileError(_in_order(root.sheet.problems))
+    return found
 
 
 def _unless_refused(read: Callable[[Entry], Value], entry: Entry, otherwise: Value) -> Value:

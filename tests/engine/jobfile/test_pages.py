@@ -9,6 +9,7 @@ import pytest
 
 from chronex.engine.jobfile import read_job_file, read_triggers
 from chronex.engine.jobfile.jobs import DEFAULTS, JOB, TASK
+from chronex.engine.jobfile.keymap import KEYS
 from chronex.engine.jobfile.notifying import NOTIFY
 from chronex.engine.jobfile.policies import DST, RECOVERY, RETRY
 from chronex.engine.jobfile.properties import PROPERTY
@@ -32,6 +33,7 @@ SECTIONS = {
     "[jobs.NAME]": set(JOB) - set(DEFAULTS),
     "[[jobs.NAME.tasks]]": set(TASK),
     "[[verify.property]]": set(PROPERTY),
+    "[tui.keys]": set(KEYS),
     "trigger": set(TRIGGER) - set(JOB),
 }
 
