@@ -12,9 +12,10 @@ from chronex.cli.terminal import out, paint, width
 from chronex.engine import keys
 from chronex.engine.commands.naming import job_named
 from chronex.engine.ledger import Reading
-from chronex.engine.wording import length, sortable
+from chronex.engine.wording import how_many, length, sortable
 from chronex.errors import ChronexError
 from chronex.expr.suggest import nearest
+from chronex.model.placed import MissedSpan
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
 
@@ -132,6 +133,10 @@ def _print_table(found: list[Occurrence]) -> None:
         # What is piped somewhere is searched rather than read: there nothing is cut.
         room_left = max(20, columns() - width(front) - 21) if sys.stdout.isatty() else None
         out(f"{front}{state} {took:>7} {cut(_reason(occurrence), room_left)}".rstrip())
+        if occurrence.older is not None:
+            front = f"{sortable(occurrence.older.from_ms, zone)} {'':{_SHORT_ID}} {padded(occurrence.job, room)} "
+            told = f"{how_many(occurrence.older)} until {sortable(occurrence.older.to_ms, zone)}"
+            out(f"{front}{'missed':12} {'':7} {cut(f'{told}: {occurrence.older.reason}', room_left)}")
     if found:
         out(paint(f"times in {zone.name}", "dim"))
 
@@ -159,7 +164,18 @@ def occurrence_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         "recovery": occurrence.recovery,
         "manual": occurrence.manual,
         "version": occurrence.version,
+        "older": None if occurrence.older is None else span_json(occurrence.older),
         "attempts": [attempt_json(attempt) for attempt in sorted(attempts, key=lambda a: a.created_ms)],
+    }
+
+
+def span_json(span: MissedSpan) -> dict[str, Any]:
+    return {
+        "from": stamp(span.from_ms),
+        "to": stamp(span.to_ms),
+        "count": span.count,
+        "is_more": span.is_more,
+        "reason": span.reason,
     }
 
 

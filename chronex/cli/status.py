@@ -84,6 +84,7 @@ def _card_dict(card: Card) -> dict[str, Any]:
         "occurrences": card.occurrences,
         "run": card.run,
         "skipped": card.skipped,
+        "is_more": card.is_more,
     }
 
 
@@ -144,5 +145,6 @@ def _letters(count: int) -> str:
 def _card_text(card: Card, now_ms: int, zone: Zone) -> str:
     begin, end = card.outage.from_ms or 0, card.outage.until_ms or now_ms
     span = f"{moment(begin, now_ms, zone)} to {moment(end, now_ms, zone)}"
-    many = f"{card.occurrences} occurrence{'s' if card.occurrences != 1 else ''}"
+    more = "more than " if card.is_more else ""
+    many = f"{more}{card.occurrences} occurrence{'s' if card.occurrences != 1 else ''}"
     return f"{_CARD_WORDS[card.outage.kind]} {span}: {many}, {card.run} run, {card.skipped} skipped"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from chronex.model.placed import MissedSpan
 from chronex.timing.zones import Zone
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
@@ -55,6 +56,14 @@ def full(ms: int, zone: Zone) -> str:
     there = _wall(ms, zone)
     day = f"{_WEEKDAYS[there.weekday()]} {there.day:2d} {_MONTHS[there.month - 1]} {there.year}"
     return f"{day} {there:%H:%M:%S} {there.tzname() or zone.name}"
+
+
+def how_many(span: MissedSpan) -> str:
+    """`720 occurrences`, `more than 10000 occurrences`; `all` where nobody counted."""
+    if not span.count:
+        return "all"
+    more = "more than " if span.is_more else ""
+    return f"{more}{span.count} occurrence{'s' if span.count > 1 else ''}"
 
 
 def _wall(ms: int, zone: Zone) -> datetime:
