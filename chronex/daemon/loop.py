@@ -18,7 +18,7 @@ from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.rewind import rewind
 from chronex.engine.testing import fail_point
-from chronex.engine.tick import Engine
+from chronex.engine.tick import Engine, Tick
 from chronex.errors import StoreError
 from chronex.model.records import Event, Node
 from chronex.run import Calls, Surroundings, is_alive
@@ -82,7 +82,7 @@ class Daemon:
                 self._stirred.clear()
                 self._notice(wakefulness)
                 seen = self.store.wait(-1, 0)
-                tick = self.engine.tick(self.clock.wall_ms(), wakefulness.since_ms)
+                tick = await self._tick(wakefulness.since_ms)
                 fail_point("tick decided")
                 self.attempts.carry_out(tick.orders)
                 if tick.has_more:
@@ -93,6 +93,14 @@ class Daemon:
                 self.chores.start_due()
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
+
+    async def _tick(self, awake_since_ms: int) -> Tick:
+        """While it is written down, what was decided before it goes on starting."""
+        now_ms = self.clock.wall_ms()
+        resting = self.engine.resting(now_ms)
+        if resting is not None:
+            return resting
+        return await self.store.update_async(self.engine.deciding(now_ms, awake_since_ms))
 
     def journal(self, name: str, data: dict[str, Any]) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""

@@ -14,11 +14,11 @@ from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
 from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger
+from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Order
 from chronex.engine.placement import Chance
 from chronex.engine.planning import plan_job
-from chronex.engine.ports import Store, Transaction, UpdateFn
+from chronex.engine.ports import ReadTransaction, Store, Transaction, UpdateFn
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.takeover import IsAlive, take_over
@@ -49,6 +49,28 @@ class Engine:
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
+        return self.store.update(self.deciding(now_ms, awake_since_ms))
+
+    def resting(self, now_ms: int) -> Tick | None:
+        """The tick of a store in which nothing is due and nothing can leave its queue, told by a look alone.
+
+        Every start and every end is a change of the store, and wakes whoever waits for changes; a thousand of them
+        must not cost a thousand write transactions that write nothing.
+        """
+
+        def look(tx: ReadTransaction) -> Tick | None:
+            reading = Reading(tx)
+            first_ms = reading.next_due_ms()
+            if first_ms is not None and first_ms <= now_ms:
+                return None
+            if next(reading.queued_jobs(), None) is not None and reading.count_active(self.places) < self.places:
+                return None
+            return Tick((), first_ms, has_more=False)
+
+        return self.store.view(look)
+
+    def deciding(self, now_ms: int, awake_since_ms: int) -> UpdateFn[Tick]:
+        """A tick as an update, for a caller that has other things to do until it is on disk."""
 
         def decide(tx: Transaction) -> Tick:
             ledger = Draft(tx, now_ms)
@@ -58,7 +80,7 @@ class Engine:
             step.write()
             return Tick(tuple(step.orders), ledger.next_due_after(now_ms), has_more)
 
-        return self.store.update(decide)
+        return decide
 
     def started(
         self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0

@@ -8,14 +8,14 @@ import signal
 from functools import partial
 from typing import NamedTuple
 
-from chronex.engine.clock import Clock
+from chronex.engine.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.testing import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.capture import Capture, open_pipe
 from chronex.run.environment import Variables, child_environment
 from chronex.run.exits import Verdict, canceled, judge, timed_out
-from chronex.run.gate import Gate, Invocation, Latch
-from chronex.run.identity import identity_of
+from chronex.run.gate import SHUT, Gate, Invocation, Latch
+from chronex.run.identity import identity_of_child
 from chronex.run.launch import prepare, refused_at_the_gate, start
 from chronex.run.leftovers import find_leftovers, kill_leftovers
 from chronex.run.logfile import BoundedLog, LogSummary
@@ -26,6 +26,7 @@ from chronex.run.surroundings import Hooks, Started, Surroundings
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
+_ENDED_SHUT = SHUT << 8  # as waitpid tells it
 _LOOK_AGAIN_S = 0.02
 _SLOWEST_LOOK_S = 0.2
 
@@ -62,7 +63,8 @@ def _begin(request: AttemptRequest, surroundings: Surroundings) -> Supervision |
     environment = child_environment(request, surroundings.inheritance)
     if isinstance(environment, NotStarted):
         return environment
-    invocation = prepare(request.command, request.directory, environment.variables)
+    look = not surroundings.gate.tells
+    invocation = prepare(request.command, request.directory, environment.variables, look=look)
     if isinstance(invocation, NotStarted):
         return invocation
     fail_point("before spawn")
@@ -95,11 +97,13 @@ def _start(invocation: Invocation, variables: Variables, gate: Gate) -> _Begun |
         latch.started()
         latch.close()
         return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
+    before_ms = SYSTEM_CLOCK.boottime_ms()
     pid = start(invocation, variables, theirs, gate, latch.theirs)
+    after_ms = SYSTEM_CLOCK.boottime_ms()
     fail_point("spawned")
     os.close(theirs)
     latch.started()
-    identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid)
+    identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid, before_ms, after_ms)
     if isinstance(identity, NotStarted):
         os.close(ours)
         latch.close()
@@ -107,9 +111,9 @@ def _start(invocation: Invocation, variables: Variables, gate: Gate) -> _Begun |
     return _Begun(identity, ours, latch)
 
 
-def _identity_or_end(pid: int) -> ProcessIdentity | NotStarted:
+def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity | NotStarted:
     try:
-        identity = identity_of(pid)
+        identity = identity_of_child(pid, before_ms, after_ms)
     except OSError:
         identity = None
     if identity is not None:
@@ -200,7 +204,7 @@ class Supervision:
             await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
         leftovers, killed = await self._leftovers(must_die=stop is not None)
         self.capture.finish()
-        if (refused := self._refused_at_the_gate()) is not None:
+        if status == _ENDED_SHUT and (refused := self._refused_at_the_gate()) is not None:
             return refused
         verdict = judge(self.request, status, stop, self.process.unknown_because)
         return AttemptResult(
