@@ -8,15 +8,16 @@ import dataclasses
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+from chronex.daemon.starts import Starts
 from chronex.engine import reasons
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.journal import append
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
-from chronex.engine.ports import Store, UpdateFn
+from chronex.engine.ports import Store
 from chronex.engine.staging import task_state
 from chronex.engine.testing import fail_point
-from chronex.engine.tick import Engine
+from chronex.engine.tick import Engine, StartOf
 from chronex.errors import StoreError
 from chronex.model.ids import occurrence_id, run_id
 from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
@@ -65,6 +66,7 @@ class Attempts:
         self.store, self.engine, self.settings, self.tell = store, engine, settings, tell
         self.surroundings, self.clock = surroundings, surroundings.clock
         self._unrecorded = unrecorded
+        self._starts = Starts(store, engine)
         self._cancellations: dict[str, Cancellation] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
@@ -189,13 +191,13 @@ class Attempts:
 
     def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
         async def record(started: Started) -> None:
-            update = self.engine.started(attempt, started.process, started.log_name, started.started_ms, limit)
+            start = StartOf(attempt, started.process, started.log_name, started.started_ms, limit)
             if started.process is None:
                 # A function of this process has nothing that a successor could look for: the claim says all there
                 # is, so it need not wait until the time of its start is on record as well.
-                self._spawn(self._noted(attempt, update))
+                self._spawn(self._noted(start))
                 return
-            await self.store.update_async(update, essential=True)
+            await self._starts.record(start)
             # Told when it is on record: from here on a successor would find the process.
             self.tell("attempt started", names(attempt))
 
@@ -204,10 +206,10 @@ class Attempts:
             cancellation.request(reasons.STOPPING)
         return Hooks(record, cancellation)
 
-    async def _noted(self, attempt: Attempt, update: UpdateFn[None]) -> None:
+    async def _noted(self, start: StartOf) -> None:
         with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
-            await self.store.update_async(update, essential=True)
-            self.tell("attempt started", names(attempt))
+            await self._starts.record(start)
+            self.tell("attempt started", names(start.attempt))
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
 
-BATCH = 500
+BATCH = 100
 
 
 class Tick(NamedTuple):
@@ -36,6 +37,16 @@ class Tick(NamedTuple):
     orders: tuple[Order, ...]
     next_ms: int | None
     has_more: bool
+
+
+class StartOf(NamedTuple):
+    """An attempt has begun: who runs it (nobody, for a function of ours), and where its output goes."""
+
+    attempt: Attempt
+    process: ProcessIdentity | None
+    log_path: str
+    at_ms: int
+    log_limit: int = 0
 
 
 class Engine:
@@ -86,13 +97,18 @@ class Engine:
         self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0
     ) -> UpdateFn[None]:
         """An update that records who runs the attempt, so that a successor can find or mourn it."""
+        return self.all_started([StartOf(attempt, process, log_path, now_ms, log_limit)])
+
+    def all_started(self, starts: Sequence[StartOf]) -> UpdateFn[None]:
+        """The same for some that began together."""
 
         def record(tx: Transaction) -> None:
-            ledger = Ledger(tx, now_ms)
-            found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
-            if found is not None and found.epoch == attempt.epoch:
-                kept = {"log_path": log_path, "log_limit": log_limit}
-                ledger.put(replace(found, process=process, started_ms=now_ms, **kept))
+            for start in starts:
+                ledger, claimed = Ledger(tx, start.at_ms), start.attempt
+                found = ledger.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
+                if found is not None and found.epoch == claimed.epoch:
+                    kept = {"log_path": start.log_path, "log_limit": start.log_limit}
+                    ledger.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
 
         return record
 
