@@ -17,7 +17,6 @@ from chronex.run.environment import Inheritance
 from chronex.run.gate import Gate, the_gate
 from chronex.run.launch import seal_descriptors
 from chronex.run.logfile import LogDirectory
-from chronex.run.watcher import watcher_of
 from chronex.run.stopping import Cancellation
 
 # A start takes about half a millisecond, so a turn of the loop stays under ten, however many are due at once.
@@ -48,7 +47,6 @@ class StartPace:
             return
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
-        watcher_of(loop).yields = True
         self._set_next_turn()
         await turn
 
@@ -65,7 +63,6 @@ class StartPace:
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1
-        watcher_of(asyncio.get_running_loop()).yields = bool(self._waiting)
         if self._waiting or self._left < self._per_turn:
             self._set_next_turn()
 

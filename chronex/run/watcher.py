@@ -14,17 +14,10 @@ from weakref import WeakKeyDictionary
 
 Callback = Callable[[], object]
 _EVENTS_PER_TURN = 64
-# While starts stand in line they come first: who has ended can wait some milliseconds longer, who is due is late.
-_EVENTS_BESIDE_STARTS = 4
 
 
 class Watcher(Protocol):
-    """Calls back as long as the descriptor is readable or its other end is closed.
-
-    `yields` asks it to take less of each turn of the loop, for others' sake.
-    """
-
-    yields: bool
+    """Calls back as long as the descriptor is readable or its other end is closed."""
 
     def add(self, descriptor: int, callback: Callback) -> None: ...
 
@@ -35,7 +28,6 @@ class EpollWatcher:
     """Does not know its loop, so that the loop can be forgotten and this with it."""
 
     def __init__(self) -> None:
-        self.yields = False
         self._epoll = select.epoll()
         self._callbacks: dict[int, Callback] = {}
 
@@ -51,7 +43,7 @@ class EpollWatcher:
             self._epoll.unregister(descriptor)
 
     def dispatch(self) -> None:
-        for descriptor, _ in self._epoll.poll(0, _EVENTS_BESIDE_STARTS if self.yields else _EVENTS_PER_TURN):
+        for descriptor, _ in self._epoll.poll(0, _EVENTS_PER_TURN):
             callback = self._callbacks.get(descriptor)  # a callback before it may have removed it
             if callback is None:
                 continue
@@ -63,9 +55,7 @@ class EpollWatcher:
 
 
 class LoopWatcher:
-    """The same by the loop itself, where the system has no epoll; it knows no yielding."""
-
-    yields = False
+    """The same by the loop itself, where the system has no epoll."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
