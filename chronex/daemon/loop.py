@@ -88,8 +88,10 @@ class Daemon:
                 if tick.has_more:
                     await asyncio.sleep(0)
                     continue
+                self.attempts.muster.dismiss(until_ms=self.clock.wall_ms())
                 if once:
                     break
+                self.attempts.muster.prepare(tick.next_ms)
                 self.chores.start_due()
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
@@ -125,6 +127,7 @@ class Daemon:
         jump = wakefulness.look()
         if jump is None:
             return
+        self.attempts.muster.dismiss()
         told = {"told": jump.told(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.by_ms < 0:
             told["jobs"] = rewind(self.store, jump.at_ms)
@@ -143,6 +146,7 @@ class Daemon:
 
     async def _finish(self) -> None:
         """Everything that runs is seen to its end; then the node says goodbye."""
+        self.attempts.muster.dismiss()
         await self.chores.stop()
         if not self._stopping.is_set():  # only what is due now was asked for, but all of it: its later tasks too
             await self.attempts.finish()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from chronex.engine.ports import Store
 from chronex.engine.tick import Engine, StartOf
 
+
 class _Waiting(NamedTuple):
     start: StartOf
     recorded: asyncio.Future[None]

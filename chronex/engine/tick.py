@@ -13,10 +13,11 @@ from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.backlog import reason_of_older
 from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
+from chronex.engine.foresight import foresee
 from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.orders import AttemptEnd, Cancel, Order
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.placement import Chance
 from chronex.engine.planning import plan_job
 from chronex.engine.ports import ReadTransaction, Store, Transaction, UpdateFn
@@ -79,6 +80,12 @@ class Engine:
             return Tick((), first_ms, has_more=False)
 
         return self.store.view(look)
+
+    def foreseen(self, at_ms: int, most: int) -> list[Launch]:
+        """What will most likely be started at `at_ms`: a look, not a decision (foresight.py)."""
+        if self.stopping:
+            return []
+        return self.store.view(lambda tx: foresee(Reading(tx), at_ms, self.places, Random(0), most))  # noqa: S311
 
     def deciding(self, now_ms: int, awake_since_ms: int) -> UpdateFn[Tick]:
         """A tick as an update, for a caller that has other things to do until it is on disk."""

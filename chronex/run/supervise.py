@@ -31,12 +31,20 @@ _LOOK_AGAIN_S = 0.02
 _SLOWEST_LOOK_S = 0.2
 
 
-async def run_attempt(request: AttemptRequest, hooks: Hooks, surroundings: Surroundings) -> AttemptResult:
-    """Run the command and say how it ended. What goes wrong with the command is a result, never an exception."""
-    await surroundings.pace.enter()
+async def run_attempt(
+    request: AttemptRequest, hooks: Hooks, surroundings: Surroundings, standing: Supervision | None = None
+) -> AttemptResult:
+    """Run the command and say how it ended. What goes wrong with the command is a result, never an exception.
+
+    `standing` is the same attempt as `stand` has started it ahead of its time.
+    """
+    if standing is None:
+        await surroundings.pace.enter()
     if hooks.cancellation.requested:
+        if standing is not None:
+            standing.dismiss()
         return never_started(canceled(hooks.cancellation.reason), surroundings.clock)
-    attempt = _begin(request, surroundings)
+    attempt = standing or stand(request, surroundings)
     if isinstance(attempt, NotStarted):
         return not_started(attempt, surroundings.clock)
     return await attempt.see_through(hooks, report=True)
@@ -59,7 +67,8 @@ def never_started(verdict: Verdict, clock: Clock, errno: int | None = None) -> A
     )
 
 
-def _begin(request: AttemptRequest, surroundings: Surroundings) -> Supervision | NotStarted:
+def stand(request: AttemptRequest, surroundings: Surroundings) -> Supervision | NotStarted:
+    """Start what will become the command, and leave it at its gate."""
     environment = child_environment(request, surroundings.inheritance)
     if isinstance(environment, NotStarted):
         return environment
@@ -154,6 +163,8 @@ class Supervision:
 
     async def see_through(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
+        if report:  # it may have stood at its gate for a while
+            self.started_ms, self.began = self.clock.wall_ms(), self.clock.monotonic_ms()
         try:
             self.watch(hooks)
             if report:
@@ -172,6 +183,20 @@ class Supervision:
             raise
         finally:
             self.close(hooks)
+
+    @property
+    def is_standing(self) -> bool:
+        """It still waits at its gate; somebody may have killed it there."""
+        return self.latch is not None and not self.process.has_ended()
+
+    def dismiss(self) -> None:
+        """Nobody needs it: the gate is shut for good, and it goes without having run anything."""
+        self.process.watch(lambda _status: None)
+        self.process.close()
+        self.capture.close()
+        self.log.finish()
+        if self.latch is not None:
+            self.latch.close()
 
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()

@@ -417,7 +417,7 @@ def test_a_request_is_made_from_the_records() -> None:
     job = Job(id="backup", schedule="@daily", tasks=(task,), task_timeout_ms=5000, metadata={"k": "job", "j": "x"})
     occurrence = Occurrence(job="backup", nominal_ms=1000, due_ms=1000, parameters={"p": "v"}, span_start_ms=1)
     attempt = AttemptRecord(job="backup", nominal_ms=1000, task="dump", number=2)
-    made = AttemptRequest.of(job, task, occurrence, attempt, "k")
+    made = AttemptRequest.of(job, task, occurrence, attempt, idempotency_key="k")
     assert (made.attempt_id, made.number, made.occurrence_id) == (attempt.id, 2, occurrence.id)
     assert (made.command, made.env, made.secrets, made.directory) == (("pg_dump",), {"A": "1"}, ("S",), "/d")
     assert (made.metadata, made.parameters) == ({"k": "task", "j": "x"}, {"p": "v"})
