@@ -18,7 +18,7 @@ from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.rewind import rewind
 from chronex.engine.testing import fail_point
-from chronex.engine.tick import Engine, Tick
+from chronex.engine.tick import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError
 from chronex.model.records import Event, Node
 from chronex.run import Calls, Surroundings, is_alive
@@ -73,6 +73,7 @@ class Daemon:
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
         wakefulness = Wakefulness(self.clock)
+        most = FIRST_BATCH
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
@@ -82,9 +83,10 @@ class Daemon:
                 self._stirred.clear()
                 self._notice(wakefulness)
                 seen = self.store.wait(-1, 0)
-                tick = await self._tick(wakefulness.since_ms)
+                tick = await self._tick(wakefulness.since_ms, most)
                 fail_point("tick decided")
                 self.attempts.carry_out(tick.orders)
+                most = BATCH if tick.has_more else FIRST_BATCH
                 if tick.has_more:
                     await asyncio.sleep(0)
                     continue
@@ -96,13 +98,13 @@ class Daemon:
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
 
-    async def _tick(self, awake_since_ms: int) -> Tick:
+    async def _tick(self, awake_since_ms: int, most: int) -> Tick:
         """While it is written down, what was decided before it goes on starting."""
         now_ms = self.clock.wall_ms()
         resting = self.engine.resting(now_ms)
         if resting is not None:
             return resting
-        return await self.store.update_async(self.engine.deciding(now_ms, awake_since_ms))
+        return await self.store.update_async(self.engine.deciding(now_ms, awake_since_ms, most))
 
     def journal(self, name: str, data: dict[str, Any]) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""

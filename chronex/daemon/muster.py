@@ -44,7 +44,7 @@ class Muster:
     ) -> None:
         self.surroundings, self.clock = surroundings, surroundings.clock
         self._foresee, self._request_of = foresee, request_of
-        self._standing: dict[str, _Standing] = {}
+        self.standing: dict[str, _Standing] = {}
         self._at_ms: int | None = None
         self._work: asyncio.Task[None] | None = None
 
@@ -59,7 +59,7 @@ class Muster:
 
     def take(self, request: AttemptRequest) -> Supervision | None:
         """The child that stands for this attempt, if it would run exactly this, and lives."""
-        standing = self._standing.pop(request.attempt_id, None)
+        standing = self.standing.pop(request.attempt_id, None)
         if standing is None:
             return None
         if standing.request == request and standing.child.is_standing:
@@ -69,9 +69,9 @@ class Muster:
 
     def dismiss(self, until_ms: int | None = None) -> None:
         """Send those home whose instant has come without an order for them; all of them where no time is given."""
-        gone = [name for name, one in self._standing.items() if until_ms is None or one.at_ms <= until_ms]
+        gone = [name for name, one in self.standing.items() if until_ms is None or one.at_ms <= until_ms]
         for name in gone:
-            self._standing.pop(name).child.dismiss()
+            self.standing.pop(name).child.dismiss()
         if until_ms is None:
             self._forget_work()
 
@@ -82,7 +82,7 @@ class Muster:
 
     async def _call_up(self, at_ms: int) -> None:
         await _sleep_until(at_ms - LOOK_AHEAD_MS, self.clock)
-        most = _most_standing() - len(self._standing)
+        most = most_standing() - len(self.standing)
         loop = asyncio.get_running_loop()
         try:
             launches = await loop.run_in_executor(None, self._foresee, at_ms, most)
@@ -98,12 +98,12 @@ class Muster:
     def _stand(self, launch: Launch, at_ms: int) -> bool:
         """False where the system would not: then the instant comes without it, and tells why."""
         request = self._request_of(launch)
-        if request.attempt_id in self._standing:
+        if request.attempt_id in self.standing:
             return True
         child = stand(request, self.surroundings)
         if not isinstance(child, Supervision):
             return False
-        self._standing[request.attempt_id] = _Standing(request, child, at_ms)
+        self.standing[request.attempt_id] = _Standing(request, child, at_ms)
         return True
 
 
@@ -113,7 +113,7 @@ async def _sleep_until(at_ms: int, clock: Clock) -> None:
         await asyncio.sleep(left_ms / 1000)
 
 
-def _most_standing() -> int:
+def most_standing() -> int:
     """Three descriptors each, and never more than half of what this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

@@ -29,7 +29,9 @@ from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
 
-BATCH = 100
+BATCH = 500
+# Where much is due on one instant, its first commands start while the rest is decided.
+FIRST_BATCH = 100
 
 
 class Tick(NamedTuple):
@@ -87,13 +89,13 @@ class Engine:
             return []
         return self.store.view(lambda tx: foresee(Reading(tx), at_ms, self.places, Random(0), most))  # noqa: S311
 
-    def deciding(self, now_ms: int, awake_since_ms: int) -> UpdateFn[Tick]:
+    def deciding(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
         """A tick as an update, for a caller that has other things to do until it is on disk."""
 
         def decide(tx: Transaction) -> Tick:
             ledger = Draft(tx, now_ms)
             step = _Step(ledger, self, awake_since_ms)
-            has_more = step.take_due()
+            has_more = step.take_due(most)
             step.start_queued()
             step.write()
             return Tick(tuple(step.orders), ledger.next_due_after(now_ms), has_more)
@@ -170,13 +172,13 @@ class _Step:
             self._free = self.engine.places - self.ledger.count_active(self.engine.places)
         return self._free
 
-    def take_due(self) -> bool:
-        """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
-        due = self.ledger.due(self.ledger.now_ms, BATCH)
+    def take_due(self, most: int) -> bool:
+        """Everything that is due, the earliest first, but at most `most` records; True when some may be left."""
+        due = self.ledger.due(self.ledger.now_ms, most)
         for record in due:
             if (current := self._still_due(record)) is not None:
                 self.take(current)
-        return len(due) == BATCH and self.left_alone < BATCH
+        return len(due) == most and self.left_alone < most
 
     def _still_due(self, found: Job | Occurrence | Run) -> Job | Occurrence | Run | None:
         """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""

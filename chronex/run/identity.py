@@ -68,7 +68,7 @@ def identity_of_child(pid: int, before_ms: int, after_ms: int) -> ProcessIdentit
 
 @lru_cache(maxsize=1)
 def _start_times_are_boot_time() -> bool:
-    """Asked of a thread, which has a start time as well; a clock that libfaketime moves for us is not the system's."""
+    """Asked of a thread, which has a start time as well; a clock that libfaketime moves is not the system's."""
     if not _HAS_PROC or 1000 % os.sysconf("SC_CLK_TCK"):
         return False
     for _ in range(5):
