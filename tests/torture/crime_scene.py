@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 from chronex.engine.ledger import Reading
+from chronex.engine.testing import POINTS
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
 from chronex_store import LmdbStore
@@ -31,29 +32,29 @@ WORKLOADS: dict[str, str] = {
     "once": f'[jobs.careful]\n{EVERY_SECOND}on_crash = "fail"\nrun = "{WITNESS}"\n',
 }
 
+# These come only where there is something to take up, to trim, or to stop.
+ELSEWHERE = {"adopted", "history trimmed", "stop asked", "node leaving"}
+ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE]
+
 
 class Scene:
     """One store, killed daemons, and at last one that may end in good order."""
 
     def __init__(self, machine: Machine, *workloads: str) -> None:
         self.machine = machine
-        machine.write('[scheduler]\ngrace_period = "1s"\n' + "".join(WORKLOADS[name] for name in workloads))
-        done = machine.chronex("apply")
-        assert done.returncode == 0, done.stderr
+        self.describe("".join(WORKLOADS[name] for name in workloads))
+
+    def describe(self, jobs: str, settings: str = "") -> None:
+        self.machine.write(f'[scheduler]\ngrace_period = "1s"\n{settings}{jobs}')
 
     @property
     def store(self) -> Path:
         return self.machine.directory / "store"
 
-    def killed(self, point: str, seconds: float = 20.0, *arguments: str) -> bool:
+    def killed(self, point: str, *arguments: str) -> bool:
         """Run a daemon that dies at `point`; False where it never came there and ended by itself."""
-        daemon = self.machine.start(*arguments, quiet=True, fail_at=point)
-        try:
-            daemon.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
-            return False
+        daemon = self.machine.start(*(arguments or ("--for", "30s")), quiet=True, fail_at=point)
+        daemon.wait(timeout=120)
         assert daemon.returncode in (0, -9), f"the daemon ended with {daemon.returncode}"
         return daemon.returncode == -9
 
@@ -62,8 +63,11 @@ class Scene:
         done = self.machine.chronex("run", "--headless", "--for", seconds)
         assert done.returncode == 0, done.stderr
 
-    def check(self) -> list[Occurrence]:
-        """What was promised: every instant one fate, every start on record first and once, nothing left behind."""
+    def check(self, *, trimmed: bool = False) -> list[Occurrence]:
+        """What was promised: every instant one fate, every start on record first and once, nothing left behind.
+
+        Of what is `trimmed`, nobody remembers the starts.
+        """
         with LmdbStore.open(self.store, create=False) as store:
             occurrences, attempts = store.view(lambda tx: _everything(Reading(tx)))
             waiting = store.view(lambda tx: _waiting(Reading(tx), occurrences))
@@ -75,6 +79,8 @@ class Scene:
         for attempt_id, times in Counter(attempt for attempt, _ in starts).items():
             assert times == 1, f"{attempt_id} was started {times} times"
         for attempt_id, pid in starts:
+            if trimmed and attempt_id not in by_id:
+                continue
             attempt = by_id[attempt_id]
             assert attempt.process is not None, f"{attempt_id} ran without a record"
             assert attempt.process.pid == pid, f"{attempt_id} ran as {pid}, not as {attempt.process.pid}"
@@ -109,6 +115,25 @@ class Scene:
             except OSError:
                 continue
         return found
+
+
+def kill_at_random(machine: Machine, chance: Random, kills: int, jobs: int) -> None:
+    """As many jobs as asked for, of every workload in turn, and daemons killed when nobody expects it."""
+    kinds = list(WORKLOADS.values())
+    scene = Scene(machine)
+    scene.describe("".join(_numbered(kinds[number % len(kinds)], number) for number in range(jobs)))
+    for _ in range(kills):
+        daemon = machine.start(quiet=True)
+        time.sleep(chance.uniform(0.3, 2.5))  # the point is that nobody knows when
+        daemon.kill()
+        daemon.wait()
+    scene.settle("3s")
+    scene.check()
+
+
+def _numbered(workload: str, number: int) -> str:
+    name = workload.split("]", maxsplit=1)[0].removeprefix("[jobs.")
+    return workload.replace(f"jobs.{name}", f"jobs.{name}{number}")
 
 
 def _everything(reading: Reading) -> tuple[list[Occurrence], list[Attempt]]:
