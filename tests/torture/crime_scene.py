@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -30,6 +31,15 @@ WORKLOADS: dict[str, str] = {
     "flood": f'[jobs.loud]\n{EVERY_SECOND}overlap = "queue"\nlog_limit = "64KiB"\n'
     f'run = "{WITNESS}; head -c 300000 /dev/zero"\n',
     "once": f'[jobs.careful]\n{EVERY_SECOND}on_crash = "fail"\nrun = "{WITNESS}"\n',
+    "timeout": f'[jobs.stuck]\n{EVERY_SECOND}overlap = "queue"\ntask_timeout = "300ms"\nretry = 1\n'
+    f'run = "{WITNESS}; exec sleep 60"\n',
+    "peers": f'[jobs.peers]\n{EVERY_SECOND}mode = "parallel"\non_failure = "fail_fast"\n'
+    f'[[jobs.peers.tasks]]\nname = "one"\nrun = "{WITNESS}; sleep 0.2; exit 3"\n'
+    f'[[jobs.peers.tasks]]\nname = "two"\nrun = "{WITNESS}; exec sleep 60"\n',
+    "keyed": f'[jobs.keyed]\n{EVERY_SECOND}overlap = "allow"\n[[jobs.keyed.tasks]]\nname = "one"\n'
+    f'idempotency_key = "{{job}}"\nidempotency_ttl = "2s"\nrun = "{WITNESS}; sleep 0.5"\n',
+    "hooked": f'[jobs.hooked]\n{EVERY_SECOND}overlap = "queue"\non_start = "sleep 0.1"\non_complete = "sleep 0.1"\n'
+    f'run = "{WITNESS}"\n',
 }
 
 # These come only where there is something to take up, to trim, or to stop.
@@ -88,6 +98,7 @@ class Scene:
         for attempt in attempts:
             assert attempt.state is not AttemptState.SUCCESS or attempt.id in seen, f"{attempt.id} never ran"
             assert attempt.started_ms is not None or attempt.id not in seen
+        _assert_a_living_key_has_one_run(attempts)
         done = self.machine.chronex("doctor")
         assert done.returncode == 0, done.stdout
         self._assert_nobody_is_left()
@@ -158,3 +169,13 @@ def _assert_every_instant_is_decided_once(occurrences: list[Occurrence]) -> None
     for job in {one.job for one in occurrences}:
         instants = [one.nominal_ms for one in occurrences if one.job == job]
         assert instants == list(range(instants[0], instants[-1] + 1, SECOND)), f"{job} lost or doubled an instant"
+
+
+def _assert_a_living_key_has_one_run(attempts: list[Attempt]) -> None:
+    """Every attempt takes the key anew for two seconds, and until then it is another run's turn in no case."""
+    keyed = sorted((one for one in attempts if "keyed" in one.job), key=lambda one: (one.job, one.created_ms))
+    for earlier, later in pairwise(keyed):
+        if earlier.job == later.job and earlier.nominal_ms != later.nominal_ms:
+            assert later.created_ms - earlier.created_ms >= 2 * SECOND, (
+                f"{earlier.id} has the key, and {later.id} ran"
+            )

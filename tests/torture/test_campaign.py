@@ -44,7 +44,7 @@ def one_death(workload: str, point: str, chance: Random, machine: Machine) -> No
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("point", [*ON_THE_WAY, *STOPPING])
 def test_every_point_with_every_workload(tmp_path: Path, point: str, workload: str) -> None:
-    names = [f"{point}, {workload}, {number}" for number in range(8)]
+    names = [f"{point}, {workload}, {number}" for number in range(6)]
     live_at_once(tmp_path, ((name, partial(one_death, workload, point, drawn_for(name))) for name in names))
 
 
@@ -59,7 +59,7 @@ def all_deaths(workloads: list[str], chance: Random, machine: Machine) -> None:
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_one_death_after_another_in_any_order(tmp_path: Path, workload: str) -> None:
     """Every recovery is cut short by the next death, sixteen deep."""
-    names = [f"all deaths, {workload}, {number}" for number in range(8)]
+    names = [f"all deaths, {workload}, {number}" for number in range(4)]
     live_at_once(tmp_path, ((name, partial(all_deaths, [workload], drawn_for(name))) for name in names))
 
 
