@@ -145,15 +145,15 @@ def _json_line(what: str, data: dict[str, Any]) -> str:
 
 
 def _text_line(what: str, data: dict[str, Any]) -> str:
-    shown = " ".join(f"{name}={_value(name, value)}" for name, value in data.items() if value not in (None, ""))
+    shown = " ".join(_shown(name, value) for name, value in data.items() if value not in (None, ""))
     return inert(f"{iso_utc(wall_ms())} {what} {shown}")
 
 
-def _value(name: str, value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     if name == "nominal_ms":
-        return iso_utc(value)
+        return f"nominal={iso_utc(value)}"
     text = str(value)
-    return json.dumps(text) if " " in text else text
+    return f"{name}={json.dumps(text) if ' ' in text else text}"
 
 
 _LINES = {"json": _json_line, "text": _text_line}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.looking import columns, cut, looked_at, padded, print_json, shown_zone, stamp
+from chronex.cli.looking import columns, cut, looked_at, padded, print_json
 from chronex.cli.terminal import out, paint, wants_unicode, width
+from chronex.cli.times import shown_zone, timed
 from chronex.engine.clock import wall_ms
 from chronex.engine.filters import parse_filter
 from chronex.engine.overview import GLYPHS, Outcome, Row, Situation, rows_of
@@ -105,8 +106,8 @@ def row_json(row: Row) -> dict[str, Any]:
         "timezone": job.timezone,
         "tags": list(job.tags),
         "version": job.version,
-        "next": None if row.next is None else stamp(row.next.due_ms),
-        "next_nominal": None if row.next is None else stamp(row.next.nominal_ms),
+        **timed("next", None if row.next is None else row.next.due_ms),
+        **timed("next_nominal", None if row.next is None else row.next.nominal_ms),
         "queued": row.queued,
         "last": None if row.last is None else outcome_json(row.last),
         "fired": counters.fired,
@@ -121,11 +122,11 @@ def row_json(row: Row) -> dict[str, Any]:
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
     return {
-        "nominal": stamp(outcome.nominal_ms),
+        **timed("nominal", outcome.nominal_ms),
         "state": outcome.state.value,
         "reason": outcome.reason,
-        "started": stamp(outcome.started_ms),
-        "ended": stamp(outcome.finished_ms),
+        **timed("started", outcome.started_ms),
+        **timed("ended", outcome.finished_ms),
         "duration_ms": outcome.duration_ms,
         "recovery": outcome.recovery,
         "manual": outcome.manual,

@@ -47,15 +47,21 @@ def restore(file: Path, path: Path, clock: Clock = SYSTEM_CLOCK) -> RestoreRepor
     Never over a live daemon (StoreInUseError). What was there before stays beside it as a backup. Others who
     have the store open are told to open it again by their next wait or update.
     """
+    is_new = not path.exists()
     real = prepare_directory(path, create=True)
-    refuse_second_open(real)
-    with acquire_daemon_lock(real):
-        waiting_room = Path(tempfile.mkdtemp(prefix="restore-", dir=real))
-        try:
-            records = _bring_in(file, waiting_room)
-            kept = _swap(real, waiting_room / DATA_FILE, clock.wall_ms())
-        finally:
-            shutil.rmtree(waiting_room, ignore_errors=True)
+    try:
+        refuse_second_open(real)
+        with acquire_daemon_lock(real):
+            waiting_room = Path(tempfile.mkdtemp(prefix="restore-", dir=real))
+            try:
+                records = _bring_in(file, waiting_room)
+                kept = _swap(real, waiting_room / DATA_FILE, clock.wall_ms())
+            finally:
+                shutil.rmtree(waiting_room, ignore_errors=True)
+    except BackupError:
+        if is_new:  # a place that was made for nothing would be taken for a store
+            shutil.rmtree(real, ignore_errors=True)
+        raise
     return RestoreReport(str(real), str(file), records, kept)
 
 
