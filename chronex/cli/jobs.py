@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from chronex.cli.arguments import UsageError, host_zone
 from chronex.cli.explain import iso_utc
-from chronex.cli.places import JOB_FILE, is_named, job_file_path, store_path
+from chronex.cli.places import JOB_FILE, is_named, job_file_path, read_file, store_path
 from chronex.cli.terminal import err, inert
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
@@ -33,8 +33,7 @@ _MOST_BYTES = 1 << 20
 def load(path: Path) -> JobFile:
     """The job file, every schedule and directory absolute; UsageError when it cannot be read."""
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data = read_file(path, _MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {inert(str(path))}: {_unread(error)}") from None
     reader = read_triggers if path.suffix == ".json" else read_job_file

@@ -19,7 +19,7 @@ from chronex.expr.durations import parse_duration
 from chronex_store import LmdbStore
 
 T = TypeVar("T")
-_DEFAULT_WIDTH = 80
+DEFAULT_WIDTH = 80
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def print_json(value: Any) -> None:
 
 
 def columns() -> int:
-    return max(40, shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns)
+    return max(40, shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns)
 
 
 def cut(text: str, room: int | None) -> str:

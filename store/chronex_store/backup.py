@@ -67,6 +67,8 @@ def restore(file: Path, path: Path, clock: Clock = SYSTEM_CLOCK) -> RestoreRepor
 
 def _bring_in(file: Path, room: Path) -> int:
     """A private, synced and examined copy; BackupError when it is not a sound store."""
+    if file.is_fifo():
+        raise BackupError(f"{file} is a pipe; name the file of the backup")  # nobody may ever write to it
     try:
         with file.open("rb") as source, open(open_private(room / DATA_FILE, os.O_WRONLY), "wb") as copy:
             shutil.copyfileobj(source, copy, 1 << 20)

@@ -114,6 +114,17 @@ def test_a_list_is_a_table_of_eighty_columns(past: Past, printed: Callable[..., 
     assert lines[-1].startswith("3 jobs; times in ")
 
 
+@pytest.mark.parametrize(("room", "heads"), [(79, 5), (60, 4), (50, 3), (40, 3)])
+def test_a_narrow_terminal_has_fewer_columns_and_no_wrapped_line(
+    past: Past, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch, room: int, heads: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(room))
+    lines = printed(run_list, str(past.place), "text", "").splitlines()
+    assert all(len(line) <= room for line in lines)
+    assert len(lines[0].split()) <= heads
+    assert lines[0].split()[:2] == ["STATE", "JOB"]
+
+
 def test_a_list_in_json_has_one_object_for_each_job(past: Past, printed: Callable[..., str]) -> None:
     rows = {row["id"]: row for row in json.loads(printed(run_list, str(past.place), "json", ""))}
     assert {name: row["state"] for name, row in rows.items()} == {
