@@ -33,7 +33,7 @@ check: setup  ## style, types, and the direction of imports
 	@$(BIN)/mypy --no-error-summary
 
 test: check  ## everything that must pass before a change lands
-	@$(BIN)/python -m pytest -n 2 -m "not torture"
+	@$(BIN)/python -m pytest -n 2
 
 torture: setup  ## long campaigns: every zone transition, long fuzzing, crash loops
 	@$(BIN)/python -m pytest -n 2 -m torture
