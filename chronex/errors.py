@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 class ChronexError(Exception):
     """Something went wrong in Chronex."""
 
-    exit_code = 2
+    exit_code = 2  # bad usage or input; 1 where nothing was wrong with what was asked for
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
@@ -294,21 +294,31 @@ class StoreNamespaceError(StoreRefusedError):
 class StoreInUseError(StoreError):
     """Another daemon holds the store; stop it first or choose another --store."""
 
+    exit_code = 75
+
 
 class StoreFullError(StoreError):
     """The store is full and nothing was written; free disk space or history, then it goes on by itself."""
+
+    exit_code = 1
 
 
 class StoreOutcomeUnknownError(StoreError):
     """A commit failed half way, so its outcome is unknown; re-read the store before trying again."""
 
+    exit_code = 1
+
 
 class StoreDamagedError(StoreError):
     """The store's file is damaged; run `chronex doctor`, then `chronex restore` with your last backup."""
 
+    exit_code = 1
+
 
 class StoreReplacedError(StoreError):
     """The store was replaced by a restore while it was open; open it again."""
+
+    exit_code = 1
 
 
 class StoreClosedError(StoreError):
@@ -329,6 +339,8 @@ class RecordTooLargeError(StoreError, ValueError):
 
 class DamagedRecordError(StoreError):
     """A record is damaged; run `chronex doctor` to see which."""
+
+    exit_code = 1
 
     def __init__(self, key: bytes, reason: str) -> None:
         self.key, self.reason = key, reason

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.explain import iso_utc
 from chronex.cli.places import store_path
 from chronex.cli.terminal import err, inert, out
+from chronex.cli.times import Zones
 from chronex.engine.commands import Asker
 from chronex.engine.ledger import Ledger, Reading
 from chronex.expr.durations import parse_duration, suggest_duration
 from chronex.model.records import Occurrence
+from chronex.timing.zones import Zone
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import is_daemon_alive
 
@@ -40,6 +41,9 @@ class Desk:
 
     def look(self, fn: Callable[[Reading], T]) -> T:
         return self.store.view(lambda tx: fn(Reading(tx)))
+
+    def zone_of(self, job: str, version: int | None = None) -> Zone:
+        return self.look(lambda reading: Zones(reading).of(job, version))
 
     def occurrence(self, known: Occurrence) -> Occurrence:
         """As it is by now."""
@@ -90,10 +94,6 @@ def confirmed(question: str, *, is_sure: bool) -> bool:
         raise UsageError("nothing was done: say --yes to do this without being asked")
     err(f"{inert(question)} [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def stamp(ms: int | None) -> str | None:
-    return None if ms is None else iso_utc(ms)
 
 
 def show(form: str, value: Any, *lines: str) -> None:

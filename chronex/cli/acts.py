@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronex.cli.acting import Desk, at_desk, duration_of, parameters_of, show, stamp
+from chronex.cli.acting import Desk, at_desk, duration_of, parameters_of, show
 from chronex.cli.arguments import UsageError
+from chronex.cli.times import time_text, timed, zone_of
 from chronex.engine import reasons
 from chronex.engine.commands import Answer, Triggered, cancel, pause, resume, trigger
 from chronex.model.ids import is_name
@@ -74,8 +75,8 @@ def occurrence_dict(occurrence: Occurrence) -> dict[str, Any]:
     return {
         "id": occurrence.id,
         "job": occurrence.job,
-        "nominal": stamp(occurrence.nominal_ms),
-        "scheduled": stamp(occurrence.scheduled_ms),
+        **timed("nominal", occurrence.nominal_ms),
+        **timed("scheduled", occurrence.scheduled_ms),
         "state": occurrence.state.value,
         "reason": occurrence.reason,
         "version": occurrence.version,
@@ -89,7 +90,7 @@ def run_pause(job: str, duration: str | None, store: str | None, form: str) -> i
     def work(desk: Desk) -> int:
         until = None if length is None else desk.store.now() + length
         paused = desk.act(lambda ledger: pause(ledger, job, desk.asker, until_ms=until))
-        end = f"until {stamp(until)}" if until is not None else "until resumed"
+        end = f"until {time_text(until, zone_of(paused))}" if until is not None else "until resumed"
         show(form, pause_dict(paused), f"paused {paused.id} {end}; what is due meanwhile is skipped")
         return 0
 
@@ -109,7 +110,7 @@ def run_resume(job: str, store: str | None, form: str) -> int:
 
 def pause_dict(job: Job) -> dict[str, Any]:
     until = job.paused_until_ms if job.paused else None
-    return {"job": job.id, "paused": job.paused, "until": stamp(until), "by": job.paused_by or None}
+    return {"job": job.id, "paused": job.paused, **timed("until", until), "by": job.paused_by or None}
 
 
 def run_cancel(named: str, reason: str, wait: bool, store: str | None, form: str) -> int:

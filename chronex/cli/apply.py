@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chronex.cli.acting import Desk, at_desk, duration_of, show, stamp
+from chronex.cli.acting import Desk, at_desk, duration_of, show
 from chronex.cli.jobs import load_or_tell, warn
 from chronex.cli.places import store_path
 from chronex.cli.terminal import err, inert
+from chronex.cli.times import Zones, rfc3339, time_text, timed, zone_of
 from chronex.engine.commands import Asker
 from chronex.engine.jobfile import JobFile
 from chronex.engine.journal import head
@@ -18,6 +19,7 @@ from chronex.engine.ledger import Reading
 from chronex.engine.ports import Store
 from chronex.engine.update import Changed, Effect, Policy, Preview, Way, apply_jobs, preview, roll_back
 from chronex.engine.update.steps import DEFAULT_WINDOW_MS, of_no_trigger_file
+from chronex.timing.zones import Zone
 from chronex_store import LmdbStore, MemoryStore
 
 # Of one kind of change of one job, so many lines are shown to people; programs get them all.
@@ -67,7 +69,7 @@ def _apply(store: LmdbStore, found: JobFile, way: Way, asked: Asked) -> int:
     if asked.fail_if_fires_now:
         before = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way, asked.days))
         if before.fires_now:
-            _show_preview(before, asked)
+            _show_preview(before, asked, _zones(store, found))
             err("nothing was changed, because this would fire now")
             return 1
         basis = before.basis if basis is None else basis
@@ -90,11 +92,19 @@ def _apply(store: LmdbStore, found: JobFile, way: Way, asked: Asked) -> int:
 
 def _foreseen(store: Store, found: JobFile, way: Way, asked: Asked) -> int:
     seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way, asked.days))
-    _show_preview(seen, asked)
+    _show_preview(seen, asked, _zones(store, found))
     return 1 if seen.fires_now and asked.fail_if_fires_now else 0
 
 
-def _show_preview(seen: Preview, asked: Asked) -> None:
+def _zones(store: Store, found: JobFile) -> Callable[[str], Zone]:
+    """Those of the jobs as they are to be; of one that goes, as it is."""
+    wanted = {job.id: job for job in found.jobs}
+    return lambda name: (
+        zone_of(wanted[name]) if name in wanted else store.view(lambda tx: Zones(Reading(tx)).of(name))
+    )
+
+
+def _show_preview(seen: Preview, asked: Asked, zone: Callable[[str], Zone]) -> None:
     value = {
         "dry_run": True,
         "policy": asked.policy,
@@ -109,7 +119,7 @@ def _show_preview(seen: Preview, asked: Asked) -> None:
     for change in seen.changes:
         lines.append(_line(change))
         if change.job in effects:
-            lines += _effect_lines(effects[change.job])
+            lines += _effect_lines(effects[change.job], zone(change.job))
     if seen.fires_now:
         lines.append("FIRES NOW: this edit starts runs at once")
     show(asked.form, value, *lines, f"nothing was changed; to apply exactly this: --basis {seen.basis}")
@@ -125,30 +135,34 @@ def _rows(changes: Iterable[Changed]) -> list[dict[str, Any]]:
 
 def _effect_dict(effect: Effect) -> dict[str, Any]:
     def times(one: Any) -> dict[str, Any]:
-        return {"nominal": stamp(one.nominal_ms), "due": stamp(one.due_ms), "latest": stamp(one.latest_ms)}
+        return {**timed("nominal", one.nominal_ms), **timed("due", one.due_ms), **timed("latest", one.latest_ms)}
 
     return {
         "job": effect.job,
-        "until": stamp(effect.until_ms),
+        **timed("until", effect.until_ms),
         "added": [times(one) for one in effect.added],
         "removed": [times(one) for one in effect.removed],
         "moved": [{"from": times(pair.before), "to": times(pair.after)} for pair in effect.moved],
-        "fires_now": [stamp(one.nominal_ms) for one in effect.fires_now],
+        "fires_now": [rfc3339(one.nominal_ms) for one in effect.fires_now],
+        "fires_now_ms": [one.nominal_ms for one in effect.fires_now],
     }
 
 
-def _effect_lines(effect: Effect) -> list[str]:
+def _effect_lines(effect: Effect, zone: Zone) -> list[str]:
+    def at(ms: int) -> str:
+        return time_text(ms, zone)
+
     kinds = {
-        "fires now": [f"the instant of {stamp(one.nominal_ms)}" for one in effect.fires_now],
-        "moved": [f"{stamp(pair.before.due_ms)} -> {stamp(pair.after.due_ms)}" for pair in effect.moved],
-        "removed": [str(stamp(one.due_ms)) for one in effect.removed],
-        "added": [str(stamp(one.due_ms)) for one in effect.added],
+        "fires now": [f"the instant of {at(one.nominal_ms)}" for one in effect.fires_now],
+        "moved": [f"{at(pair.before.due_ms)} -> {at(pair.after.due_ms)}" for pair in effect.moved],
+        "removed": [at(one.due_ms) for one in effect.removed],
+        "added": [at(one.due_ms) for one in effect.added],
     }
     lines: list[str] = []
     for kind, shown in kinds.items():
         lines += [f"  {kind:9} {text}" for text in shown[:_MOST_LINES]]
         if len(shown) > _MOST_LINES:
-            lines.append(f"  {kind:9} … {len(shown) - _MOST_LINES} more until {stamp(effect.until_ms)}")
+            lines.append(f"  {kind:9} … {len(shown) - _MOST_LINES} more until {at(effect.until_ms)}")
     return lines
 
 

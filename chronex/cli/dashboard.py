@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from chronex.cli.arguments import UsageError, ZoneChoice, choose_zone, host_zone
 from chronex.cli.expressions import choose
-from chronex.cli.places import job_file_path, store_path
+from chronex.cli.places import job_file_path, read_file, store_path
 from chronex.cli.terminal import err, inert, out
 from chronex.timing.zones import Zone, load_zone
 
@@ -137,8 +137,7 @@ def _own_keys(config: str | None) -> dict[str, str]:
     """The user's own keys. A job file that is not there or cannot be read keeps nobody from looking."""
     path = job_file_path(config, os.environ)
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES)
+        data = read_file(path, _MOST_BYTES)
     except OSError:
         return {}
     if b"tui" not in data or path.suffix == ".json":

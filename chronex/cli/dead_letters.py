@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronex.cli.acting import Desk, at_desk, confirmed, show, stamp
+from chronex.cli.acting import Desk, at_desk, confirmed, show
 from chronex.cli.acts import occurrence_dict, told
 from chronex.cli.arguments import UsageError
+from chronex.cli.times import Zones, time_text, timed
 from chronex.engine.commands import DeadLetter, dead_letter, dead_letters, drop_dead_letter, replay_dead_letter
 from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.wording import column
 from chronex.errors import UnknownJobError
 from chronex.expr.suggest import nearest
 from chronex.model.records import Attempt, Run
+from chronex.timing.zones import Zone
 
 
 def run_list(job: str | None, store: str | None, form: str) -> int:
     def work(desk: Desk) -> int:
         runs = desk.look(lambda reading: _chosen(reading, [], job))
-        lines = [_line(run) for run in runs] or ["no dead letters"]
+        lines = _lines(desk, runs) or ["no dead letters"]
         show(form, [_row(run) for run in runs], *lines)
         return 0
 
@@ -27,7 +30,7 @@ def run_list(job: str | None, store: str | None, form: str) -> int:
 def run_show(named: str, store: str | None, form: str) -> int:
     def work(desk: Desk) -> int:
         letter = desk.look(lambda reading: dead_letter(reading, named))
-        show(form, _letter_dict(letter), *_letter_lines(letter))
+        show(form, _letter_dict(letter), *_letter_lines(letter, desk.zone_of(letter.run.job)))
         return 0
 
     return at_desk(store, work)
@@ -38,7 +41,7 @@ def run_replay(
 ) -> int:
     def work(desk: Desk) -> int:
         runs = desk.look(lambda reading: _chosen(reading, named, job))
-        if not _agreed("replay", named, runs, yes, form):
+        if not _agreed(desk, "replay", named, runs, yes, form):
             return 1
         why = reason or "dead letter"
 
@@ -56,7 +59,7 @@ def run_replay(
 def run_drop(named: list[str], job: str | None, reason: str, yes: bool, store: str | None, form: str) -> int:
     def work(desk: Desk) -> int:
         runs = desk.look(lambda reading: _chosen(reading, named, job))
-        if not _agreed("drop", named, runs, yes, form):
+        if not _agreed(desk, "drop", named, runs, yes, form):
             return 1
         done = desk.act(
             lambda ledger: [drop_dead_letter(ledger, run, desk.asker, reason) for run in runs], essential=True
@@ -81,7 +84,7 @@ def _is_known(reading: Reading, job: str) -> bool:
     return any(known.id == job for known in reading.jobs(limit=100_000))
 
 
-def _agreed(act: str, named: list[str], runs: list[Run], yes: bool, form: str) -> bool:
+def _agreed(desk: Desk, act: str, named: list[str], runs: list[Run], yes: bool, form: str) -> bool:
     """Letters that were named one by one are meant; all of them are shown first."""
     if named:
         return True
@@ -89,12 +92,21 @@ def _agreed(act: str, named: list[str], runs: list[Run], yes: bool, form: str) -
         show(form, [], "no dead letters")
         return False
     if form == "text":
-        show(form, None, *map(_line, runs), f"{len(runs)} to {act}")
+        show(form, None, *_lines(desk, runs), f"{len(runs)} to {act}")
     return confirmed(f"{act} {len(runs)}?", is_sure=yes)
 
 
-def _line(run: Run) -> str:
-    return f"{stamp(run.finished_ms)}  {f'{run.job}/{run.task}':24} {run.id}  {run.attempts} tried  {run.reason}"
+def _lines(desk: Desk, runs: list[Run]) -> list[str]:
+    def lines(reading: Reading) -> list[str]:
+        zones = Zones(reading)
+        return [_line(run, zones.of(run.job)) for run in runs]
+
+    return desk.look(lines)
+
+
+def _line(run: Run, zone: Zone) -> str:
+    died = column(run.finished_ms or run.created_ms, zone)
+    return f"{died}  {f'{run.job}/{run.task}':24} {run.id}  {run.attempts} tried  {run.reason}"
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -102,8 +114,8 @@ def _row(run: Run) -> dict[str, Any]:
         "id": run.id,
         "job": run.job,
         "task": run.task,
-        "nominal": stamp(run.nominal_ms),
-        "died": stamp(run.finished_ms),
+        **timed("nominal", run.nominal_ms),
+        **timed("died", run.finished_ms),
         "attempts": run.attempts,
         "exit_code": run.exit_code,
         "state": run.state.value,
@@ -129,8 +141,8 @@ def _try(attempt: Attempt) -> dict[str, Any]:
         "id": attempt.id,
         "number": attempt.number,
         "state": attempt.state.value,
-        "started": stamp(attempt.started_ms or attempt.created_ms),
-        "ended": stamp(attempt.finished_ms),
+        **timed("started", attempt.started_ms or attempt.created_ms),
+        **timed("ended", attempt.finished_ms),
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
         "reason": attempt.reason,
@@ -138,16 +150,16 @@ def _try(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _letter_lines(letter: DeadLetter) -> list[str]:
+def _letter_lines(letter: DeadLetter, zone: Zone) -> list[str]:
     run, occurrence = letter.run, letter.occurrence
     version = f", version {occurrence.version}" if occurrence is not None else ""
     lines = [
-        f"{run.job}/{run.task} of {stamp(run.nominal_ms)}{version}",
+        f"{run.job}/{run.task} of {time_text(run.nominal_ms, zone)}{version}",
         f"  {run.id}",
         f"  {run.reason}",
     ]
     for attempt in letter.attempts:
-        when = stamp(attempt.started_ms or attempt.created_ms)
+        when = column(attempt.started_ms or attempt.created_ms, zone)
         lines.append(f"  attempt {attempt.number}  {when}  {attempt.state.value}  {attempt.reason}")
     if run.environment:
         lines.append(f"  was given {', '.join(run.environment)} (values are not kept)")

@@ -88,6 +88,7 @@ class Explanation(NamedTuple):
         row = {
             "nominal": iso(run.nominal, self.zone),
             "utc": iso_utc(run.nominal),
+            "nominal_ms": run.nominal,
             "earliest": iso(run.earliest, self.zone),
             "latest": iso(run.latest, self.zone),
             "note": run.note,

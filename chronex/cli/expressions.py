@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
 from chronex.cli.arguments import UsageError, ZoneChoice, choose_zone, read_instant
 from chronex.cli.carets import caret_lines
@@ -118,15 +119,27 @@ def _print_list(instants: Iterable[str]) -> int:
     return len(found)
 
 
-def run_fmt(texts: list[str], dialect: str) -> int:
+def run_fmt(texts: list[str], dialect: str, form: str = "text") -> int:
     """A relative `@once +20m` stays relative: formatting a text does not decide when it counts from."""
     choose("--dialect", dialect, DIALECTS)
-    code = 0
-    for text in texts:
-        try:
-            out(str(parse(text, dialect)))
-        except ExpressionError as error:
-            code = 2
-            for line in caret_lines(text, error.diagnostics):
-                err(line)
-    return code
+    choose("--format", form, ("text", "json"))
+    rows = [_formatted(text, dialect) for text in texts]
+    if form == "json":
+        import json
+
+        told = [{**row, "diagnostics": [found.to_dict() for found in row["diagnostics"]]} for row in rows]
+        out(json.dumps(told, indent=2, ensure_ascii=False))
+    for row in rows if form == "text" else ():
+        if row["canonical"] is not None:
+            out(row["canonical"])
+            continue
+        for line in caret_lines(row["expression"], row["diagnostics"]):
+            err(line)
+    return 0 if all(row["canonical"] is not None for row in rows) else 2
+
+
+def _formatted(text: str, dialect: str) -> dict[str, Any]:
+    try:
+        return {"expression": text, "canonical": str(parse(text, dialect)), "diagnostics": ()}
+    except ExpressionError as error:
+        return {"expression": text, "canonical": None, "diagnostics": error.diagnostics}

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.looking import columns, cut, looked_at, padded, print_json, shown_zone, since_ms, stamp
+from chronex.cli.looking import columns, cut, looked_at, padded, print_json, since_ms
 from chronex.cli.terminal import out, paint, width
+from chronex.cli.times import Zones, timed
 from chronex.engine import keys
 from chronex.engine.commands.naming import job_named
 from chronex.engine.ledger import Reading
-from chronex.engine.wording import length, sortable
+from chronex.engine.wording import column, how_many, length
 from chronex.errors import ChronexError
 from chronex.expr.suggest import nearest
+from chronex.model.placed import MissedSpan
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
 
@@ -49,9 +51,10 @@ def run_history(
     if form == "json":
         print_json(looked_at(store, lambda reading: [occurrence_json(reading, o) for o in _found(reading, wanted)]))
         return 0
-    found = looked_at(store, lambda reading: list(_found(reading, wanted)))
-    _print_table(found)
-    if not found:
+    lines = looked_at(store, lambda reading: _lines(Zones(reading), list(_found(reading, wanted))))
+    for line in lines:
+        out(line)
+    if not lines:
         out("nothing in the history" + (" fits" if states or since else " yet"))
     return 0
 
@@ -119,21 +122,25 @@ def _has_history(reading: Reading, job: str) -> bool:
         return False
 
 
-def _print_table(found: list[Occurrence]) -> None:
-    zone = shown_zone()
+def _lines(zones: Zones, found: list[Occurrence]) -> list[str]:
     room = max((width(o.job) for o in found), default=0)
+    lines: list[str] = []
     for occurrence in found:
+        zone = zones.of(occurrence.job, occurrence.version)
         took = ""
         if occurrence.started_ms is not None and occurrence.finished_ms is not None:
             took = length(occurrence.finished_ms - occurrence.started_ms)
         state = paint(f"{occurrence.state.value:12}", *filter(None, [COLOURS.get(occurrence.state)]))
-        short = occurrence.id[:_SHORT_ID]
-        front = f"{sortable(occurrence.nominal_ms, zone)} {short} {padded(occurrence.job, room)} "
+        name = padded(occurrence.job, room)
+        front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name} "
         # What is piped somewhere is searched rather than read: there nothing is cut.
         room_left = max(20, columns() - width(front) - 21) if sys.stdout.isatty() else None
-        out(f"{front}{state} {took:>7} {cut(_reason(occurrence), room_left)}".rstrip())
-    if found:
-        out(paint(f"times in {zone.name}", "dim"))
+        lines.append(f"{front}{state} {took:>7} {cut(_reason(occurrence), room_left)}".rstrip())
+        if occurrence.older is not None:
+            front = f"{column(occurrence.older.from_ms, zone)} {'':{_SHORT_ID}} {name} "
+            told = f"{how_many(occurrence.older)} until {column(occurrence.older.to_ms, zone)}"
+            lines.append(f"{front}{'missed':12} {'':7} {cut(f'{told}: {occurrence.older.reason}', room_left)}")
+    return lines
 
 
 def _reason(occurrence: Occurrence) -> str:
@@ -150,16 +157,27 @@ def occurrence_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
     return {
         "id": occurrence.id,
         "job": occurrence.job,
-        "nominal": stamp(occurrence.nominal_ms),
-        "due": stamp(occurrence.due_ms),
-        "started": stamp(occurrence.started_ms),
-        "ended": stamp(occurrence.finished_ms),
+        **timed("nominal", occurrence.nominal_ms),
+        **timed("due", occurrence.due_ms),
+        **timed("started", occurrence.started_ms),
+        **timed("ended", occurrence.finished_ms),
         "state": occurrence.state.value,
         "reason": occurrence.reason,
         "recovery": occurrence.recovery,
         "manual": occurrence.manual,
         "version": occurrence.version,
+        "older": None if occurrence.older is None else span_json(occurrence.older),
         "attempts": [attempt_json(attempt) for attempt in sorted(attempts, key=lambda a: a.created_ms)],
+    }
+
+
+def span_json(span: MissedSpan) -> dict[str, Any]:
+    return {
+        **timed("from", span.from_ms),
+        **timed("to", span.to_ms),
+        "count": span.count,
+        "is_more": span.is_more,
+        "reason": span.reason,
     }
 
 
@@ -170,8 +188,8 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "number": attempt.number,
         "state": attempt.state.value,
         "reason": attempt.reason,
-        "started": stamp(attempt.started_ms),
-        "ended": stamp(attempt.finished_ms),
+        **timed("started", attempt.started_ms),
+        **timed("ended", attempt.finished_ms),
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
         "error": attempt.error,

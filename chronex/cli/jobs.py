@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from chronex.cli.arguments import UsageError, host_zone
 from chronex.cli.explain import iso_utc
-from chronex.cli.places import JOB_FILE, is_named, job_file_path, store_path
+from chronex.cli.places import JOB_FILE, is_named, job_file_path, read_file, store_path
 from chronex.cli.terminal import err, inert
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
@@ -33,8 +33,7 @@ _MOST_BYTES = 1 << 20
 def load(path: Path) -> JobFile:
     """The job file, every schedule and directory absolute; UsageError when it cannot be read."""
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data = read_file(path, _MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {inert(str(path))}: {_unread(error)}") from None
     reader = read_triggers if path.suffix == ".json" else read_job_file
@@ -145,15 +144,15 @@ def _json_line(what: str, data: dict[str, Any]) -> str:
 
 
 def _text_line(what: str, data: dict[str, Any]) -> str:
-    shown = " ".join(f"{name}={_value(name, value)}" for name, value in data.items() if value not in (None, ""))
+    shown = " ".join(_shown(name, value) for name, value in data.items() if value not in (None, ""))
     return inert(f"{iso_utc(wall_ms())} {what} {shown}")
 
 
-def _value(name: str, value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     if name == "nominal_ms":
-        return iso_utc(value)
+        return f"nominal={iso_utc(value)}"
     text = str(value)
-    return json.dumps(text) if " " in text else text
+    return f"{name}={json.dumps(text) if ' ' in text else text}"
 
 
 _LINES = {"json": _json_line, "text": _text_line}

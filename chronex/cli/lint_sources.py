@@ -85,8 +85,8 @@ def _read(path: Path, kind: str | None, *, look_inside: bool = True) -> Source |
     name = str(path)
     known = kind_by_name(name)
     try:
-        if not path.is_file():
-            return None  # a pipe or a device could keep us waiting for ever
+        if not path.is_file():  # a pipe or a device could keep us waiting for ever
+            return None if look_inside else _unreadable(name, "not a regular file")
         if path.stat().st_size > _MOST_BYTES:
             return None if look_inside and known in _LOOK_INSIDE else _unreadable(name, "the file is too large")
         data = path.read_bytes()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.looking import columns, cut, looked_at, padded, print_json, shown_zone, stamp
+from chronex.cli.looking import DEFAULT_WIDTH, columns, cut, looked_at, padded, print_json
 from chronex.cli.terminal import out, paint, wants_unicode, width
+from chronex.cli.times import shown_zone, timed
 from chronex.engine.clock import wall_ms
 from chronex.engine.filters import parse_filter
 from chronex.engine.overview import GLYPHS, Outcome, Row, Situation, rows_of
@@ -55,15 +56,23 @@ def _print_table(rows: list[Row], total: int, now_ms: int, zone: Zone) -> None:
     ]  # fmt: skip
     rooms = [max(width(line[column]) for line in lines) for column in range(4)]
     rooms[0], rooms[1] = max(rooms[0], _STATE_ROOM), min(rooms[1], _LONGEST_NAME)
+    shown = _columns_that_fit(rooms)
     left = max(_LEAST_SCHEDULE, columns() - sum(rooms) - 4)
     for number, line in enumerate(lines):
-        *firsts, schedule = line
         # A name is never cut: it is what the next command is given. A longer one moves the rest of its line.
-        cells = [padded(text, room) for text, room in zip(firsts, rooms, strict=True)]
+        cells = [*(padded(text, room) for text, room in zip(line, rooms, strict=False)), cut(line[4], left)][:shown]
         styles = ("bold",) if number == 0 else COLOURS.get(rows[number - 1].situation, ())
-        out(f"{paint(cells[0], *styles)} {' '.join(cells[1:])} {cut(schedule, left)}".rstrip())
-    shown = f"{total} job{'s' if total != 1 else ''}" if len(rows) == total else f"{len(rows)} of {total} jobs"
-    out(paint(f"{shown}; times in {zone.name}", "dim"))
+        out(f"{paint(cells[0], *styles)} {' '.join(cells[1:])}".rstrip())
+    told = f"{total} job{'s' if total != 1 else ''}" if len(rows) == total else f"{len(rows)} of {total} jobs"
+    out(paint(f"{told}; times in {zone.name}", "dim"))
+
+
+def _columns_that_fit(rooms: list[int]) -> int:
+    """On a narrow terminal the schedule goes first, then the last run, then the next one; `show` has them."""
+    room = columns()
+    if room >= DEFAULT_WIDTH or sum(rooms) + 4 + _LEAST_SCHEDULE <= room:
+        return 5
+    return next((count for count in (4, 3) if sum(rooms[:count]) + count - 1 <= room), 2)
 
 
 def state_text(situation: Situation) -> str:
@@ -105,8 +114,8 @@ def row_json(row: Row) -> dict[str, Any]:
         "timezone": job.timezone,
         "tags": list(job.tags),
         "version": job.version,
-        "next": None if row.next is None else stamp(row.next.due_ms),
-        "next_nominal": None if row.next is None else stamp(row.next.nominal_ms),
+        **timed("next", None if row.next is None else row.next.due_ms),
+        **timed("next_nominal", None if row.next is None else row.next.nominal_ms),
         "queued": row.queued,
         "last": None if row.last is None else outcome_json(row.last),
         "fired": counters.fired,
@@ -121,11 +130,11 @@ def row_json(row: Row) -> dict[str, Any]:
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
     return {
-        "nominal": stamp(outcome.nominal_ms),
+        **timed("nominal", outcome.nominal_ms),
         "state": outcome.state.value,
         "reason": outcome.reason,
-        "started": stamp(outcome.started_ms),
-        "ended": stamp(outcome.finished_ms),
+        **timed("started", outcome.started_ms),
+        **timed("ended", outcome.finished_ms),
         "duration_ms": outcome.duration_ms,
         "recovery": outcome.recovery,
         "manual": outcome.manual,

@@ -9,18 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from chronex.cli.arguments import UsageError, host_zone, read_instant
-from chronex.cli.explain import iso_utc
+from chronex.cli.arguments import UsageError, read_instant
 from chronex.cli.places import store_path
 from chronex.cli.terminal import inert, out, wants_unicode, width
+from chronex.cli.times import shown_zone
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
 from chronex.expr.durations import parse_duration
-from chronex.timing.zones import Zone
 from chronex_store import LmdbStore
 
 T = TypeVar("T")
-_DEFAULT_WIDTH = 80
+DEFAULT_WIDTH = 80
 
 
 @contextmanager
@@ -35,21 +34,12 @@ def looked_at(option: str | None, fn: Callable[[Reading], T]) -> T:
         return store.view(lambda tx: fn(Reading(tx)))
 
 
-def shown_zone() -> Zone:
-    """Times in tables are the host's; JSON has them in UTC."""
-    return host_zone().zone
-
-
-def stamp(ms: int | None) -> str | None:
-    return None if ms is None else iso_utc(ms)
-
-
 def print_json(value: Any) -> None:
     out(json.dumps(value, indent=2))
 
 
 def columns() -> int:
-    return max(40, shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns)
+    return max(40, shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns)
 
 
 def cut(text: str, room: int | None) -> str:

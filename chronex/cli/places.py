@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from platformdirs import user_config_path, user_state_path
 JOB_FILE = "chronex.toml"
 CONFIG_VARIABLE = "CHRONEX_CONFIG"
 STORE_VARIABLE = "CHRONEX_STORE"
+# What the shell has opened already, as `<(…)` and `< file`, has somebody at its other end.
+_OPENED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
 def job_file_path(option: str | None, environ: Mapping[str, str]) -> Path:
@@ -30,3 +34,12 @@ def store_path(option: str | None, environ: Mapping[str, str]) -> Path:
     if chosen := option or environ.get(STORE_VARIABLE):
         return Path(chosen)
     return user_state_path("chronex", appauthor=False) / "store"
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """At most so many bytes of it; OSError for what could keep us waiting for ever, as a named pipe could."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode) and not str(path).startswith(_OPENED):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    with path.open("rb") as file:
+        return file.read(most)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.cli.acting import Desk, at_desk, confirmed, show, stamp
+from chronex.cli.acting import Desk, at_desk, confirmed, show
 from chronex.cli.acts import follow, occurrence_dict, told
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
 from chronex.engine.admission import MOST_QUEUED
 from chronex.engine.commands import Replayed, job_named, occurrence_named, replay
 from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.wording import column
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
 
@@ -38,7 +39,7 @@ def run_replay(
 
     def work(desk: Desk) -> int:
         originals = desk.look(lambda reading: _originals(reading, named, chosen))
-        if chosen is not None and not _agreed(originals, yes, form):
+        if chosen is not None and not _agreed(desk, originals, yes, form):
             return 1
         done = desk.act(lambda ledger: _replay_all(ledger, originals, desk, reason, as_of))
         shown = [desk.occurrence(one.occurrence) for one in done]
@@ -82,12 +83,13 @@ def _originals(reading: Reading, named: str | None, chosen: Filter | None) -> li
     return found[::-1]
 
 
-def _agreed(originals: list[Occurrence], yes: bool, form: str) -> bool:
+def _agreed(desk: Desk, originals: list[Occurrence], yes: bool, form: str) -> bool:
     if not originals:
         show(form, [], "nothing to replay: no occurrence is meant by that")
         return False
     if form == "text":
-        rows = (f"{stamp(one.nominal_ms)}  {one.state.value:12} {one.reason}" for one in originals)
+        zone = desk.zone_of(originals[0].job)
+        rows = (f"{column(one.nominal_ms, zone)}  {one.state.value:12} {one.reason}" for one in originals)
         show(form, None, *rows, f"{len(originals)} to replay, the oldest first")
     return confirmed(f"replay {len(originals)}?", is_sure=yes)
 

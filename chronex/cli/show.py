@@ -9,8 +9,9 @@ import msgspec
 
 from chronex.cli.history import attempt_json
 from chronex.cli.listing import COLOURS, outcome_json, state_text
-from chronex.cli.looking import looked_at, print_json, shown_zone, stamp
+from chronex.cli.looking import looked_at, print_json
 from chronex.cli.terminal import inert, out, paint, wants_unicode
+from chronex.cli.times import timed, zone_of
 from chronex.engine.clock import wall_ms
 from chronex.engine.commands.naming import job_named
 from chronex.engine.custom import CUSTOM
@@ -47,7 +48,7 @@ def run_show(name: str, store: str | None, form: str) -> int:
     if form == "json":
         print_json(detail_json(detail))
     else:
-        for line in _lines(detail, now_ms, shown_zone()):
+        for line in _lines(detail, now_ms, zone_of(detail.job)):
             out(line)
     return 0
 
@@ -211,7 +212,7 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "metadata": dict(job.metadata),
         "version": job.version,
         "source": job.source,
-        "paused": {"by": job.paused_by, "until": stamp(job.paused_until_ms)} if row.is_paused else None,
+        "paused": {"by": job.paused_by, **timed("until", job.paused_until_ms)} if row.is_paused else None,
         "policies": _policies_json(job),
         "tasks": [_task_json(job, task) for task in job.tasks],
         "running": [
@@ -226,16 +227,16 @@ def detail_json(detail: Detail) -> dict[str, Any]:
 
 
 def _run_json(run: NextRun) -> dict[str, Any]:
-    return {"nominal": stamp(run.nominal_ms), "due": stamp(run.due_ms), "is_drawn": run.is_drawn}
+    return {**timed("nominal", run.nominal_ms), **timed("due", run.due_ms), "is_drawn": run.is_drawn}
 
 
 def _retry_json(retry: Retry) -> dict[str, Any]:
     return {
         "task": retry.task,
-        "nominal": stamp(retry.nominal_ms),
+        **timed("nominal", retry.nominal_ms),
         "attempt": retry.attempt,
         "most": retry.most,
-        "at": stamp(retry.at_ms),
+        **timed("at", retry.at_ms),
         "reason": retry.reason,
     }
 

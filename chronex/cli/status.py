@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.looking import columns, cut, opened_store, print_json, shown_zone, stamp
+from chronex.cli.looking import columns, cut, opened_store, print_json
 from chronex.cli.terminal import inert, out, paint
+from chronex.cli.times import shown_zone, timed
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
 from chronex.engine.overview import Row
@@ -44,21 +45,21 @@ def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int
 def to_dict(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any]:
     daemon, space = found.summary.daemon, store.space()
     return {
-        "at": stamp(now_ms),
+        **timed("at", now_ms),
         "daemon": None if daemon is None else {
             "node": daemon.id, "host": daemon.host, "pid": daemon.process.pid, "version": daemon.chronex,
-            "started": stamp(daemon.started_ms),
+            **timed("started", daemon.started_ms),
         },
         "jobs": found.summary.jobs,
         "counts": {situation.value: count for situation, count in found.summary.counts.items()},
-        "running": [_brief(row) | {"since": stamp(row.running_since_ms)} for row in found.running],
+        "running": [_brief(row) | timed("since", row.running_since_ms) for row in found.running],
         "queued": found.summary.queued,
-        "next": [_brief(row) | {"due": stamp(row.next.due_ms if row.next else None)} for row in found.upcoming],
+        "next": [_brief(row) | timed("due", row.next.due_ms if row.next else None) for row in found.upcoming],
         "failing": [_brief(row) | {"failures": row.job.counters.failures_in_a_row, "reason": _reason(row)}
                     for row in found.failing],
-        "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, "at": stamp(retry.at_ms),
+        "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, **timed("at", retry.at_ms),
                                     "reason": retry.reason} for row in found.retrying if (retry := row.retry)],
-        "late": [{"job": job.id, "since": stamp(job.late_ms)} for job in found.late],
+        "late": [{"job": job.id, **timed("since", job.late_ms)} for job in found.late],
         "dead_letters": found.summary.dead_letters,
         "notices": found.notices,
         "outage": None if found.card is None else _card_dict(found.card),
@@ -79,11 +80,12 @@ def _card_dict(card: Card) -> dict[str, Any]:
     outage = card.outage
     return {
         "kind": outage.kind,
-        "from": stamp(outage.from_ms),
-        "until": stamp(outage.until_ms),
+        **timed("from", outage.from_ms),
+        **timed("until", outage.until_ms),
         "occurrences": card.occurrences,
         "run": card.run,
         "skipped": card.skipped,
+        "is_more": card.is_more,
     }
 
 
@@ -134,6 +136,7 @@ def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterat
     if found.card is not None:
         yield f"outage     {_card_text(found.card, now_ms, zone)}"
     space = store.space()
+    yield f"times      in {zone.name}"
     yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its room"
 
 
@@ -144,5 +147,6 @@ def _letters(count: int) -> str:
 def _card_text(card: Card, now_ms: int, zone: Zone) -> str:
     begin, end = card.outage.from_ms or 0, card.outage.until_ms or now_ms
     span = f"{moment(begin, now_ms, zone)} to {moment(end, now_ms, zone)}"
-    many = f"{card.occurrences} occurrence{'s' if card.occurrences != 1 else ''}"
+    more = "more than " if card.is_more else ""
+    many = f"{more}{card.occurrences} occurrence{'s' if card.occurrences != 1 else ''}"
     return f"{_CARD_WORDS[card.outage.kind]} {span}: {many}, {card.run} run, {card.skipped} skipped"

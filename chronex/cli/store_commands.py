@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from chronex.cli.failures import system_sentence
 from chronex.cli.terminal import err, inert, out
-from chronex.errors import ChronexError, StoreInUseError
+from chronex.errors import ChronexError
 
 if TYPE_CHECKING:
     from chronex.cli.machine import Check
 
-OK, FAILURE, IN_USE = 0, 1, 75
+OK, FAILURE, BAD_INPUT = 0, 1, 2
+# What doctor was shown is no store of Chronex, so there is nothing to find fault with.
+_NO_STORE = {"StoreRefusedError", "ForeignStoreError"}
 
 
 def doctor(
@@ -23,7 +25,7 @@ def doctor(
     repair: bool = False,
     machine: Callable[[bool], list[Check]] = lambda is_sound: [],
 ) -> int:
-    """Check the store, then the machine, and say what to do; 1 when something is wrong.
+    """Check the store, then the machine, and say what to do; 1 when something is wrong, 2 when there is no store.
 
     `machine` is told whether the store may be read.
     """
@@ -41,6 +43,8 @@ def doctor(
         else:
             _print_report(report, mended)
             _print_checks(checks)
+        if report.worst is not None and report.worst.code in _NO_STORE:
+            return BAD_INPUT
         is_well = report.is_sound and not any(check.verdict == "wrong" for check in checks)
         return OK if is_well else FAILURE
 
@@ -110,11 +114,9 @@ def _guarded(work: Callable[[], int]) -> int:
     """One sentence instead of a traceback."""
     try:
         return work()
-    except StoreInUseError as error:
-        err(inert(f"chronex: {error}"))
-        return IN_USE
     except ChronexError as error:
         err(inert(f"chronex: {error}"))
+        return error.exit_code
     except OSError as error:
         err(inert(f"chronex: {system_sentence(error)}"))
     return FAILURE

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from chronex.cli.looking import looked_at, print_json, stamp
+from chronex.cli.looking import looked_at, print_json
 from chronex.cli.terminal import inert, out
+from chronex.cli.times import time_text, timed, zone_of
 from chronex.engine.ledger import Reading
 from chronex.engine.update import definition, kept_versions
 from chronex.errors import UnknownJobError
@@ -25,9 +26,9 @@ def run_versions(name: str, store: str | None, form: str) -> int:
     if form == "json":
         print_json(rows)
         return 0
-    for row in rows:
+    for job, row in zip(versions, rows, strict=True):
         by = f" by {row['by']}" if row["by"] else ""
-        out(inert(f"version {row['version']}  {row['applied']}{by}"))
+        out(inert(f"version {row['version']}  {time_text(job.updated_ms, zone_of(job))}{by}"))
         for change in row["changes"]:
             out(inert(f"  {change['field']:20} {_short(change['from'])} -> {_short(change['to'])}"))
     out(inert(f"back to an earlier one: chronex apply --rollback {name} VERSION"))
@@ -44,7 +45,7 @@ def _find(reading: Reading, name: str) -> list[Job]:
 def _row(job: Job, before: Job | None) -> dict[str, Any]:
     return {
         "version": job.version,
-        "applied": stamp(job.updated_ms),
+        **timed("applied", job.updated_ms),
         "by": job.updated_by or None,
         "schedule": job.schedule,
         "source": job.source or None,

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.explain import iso
 from chronex.cli.looking import looked_at
 from chronex.cli.terminal import inert, out, paint
+from chronex.cli.times import timed
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
 from chronex.engine.why import Answer, Link, latest_and_next, why
@@ -77,21 +77,22 @@ def _unknown(reading: Reading, job: str) -> str:
 
 
 def to_dict(answer: Answer) -> dict[str, Any]:
-    def at(ms: int | None) -> str | None:
-        return None if ms is None else iso(ms, answer.zone)
-
     return {
         "job": answer.job,
-        "instant": at(answer.instant_ms),
+        **timed("instant", answer.instant_ms),
         "timezone": answer.zone.name,
         "occurrence": answer.occurrence or None,
         "cause": answer.cause.value,
         "summary": answer.summary,
         "names": dict(answer.names),
-        "links": [{"fact": link.fact, "at": at(link.at_ms), "source": link.source.value} for link in answer.links],
-        "previous": at(answer.previous_ms),
-        "next": at(answer.next_ms),
+        "links": [_link_dict(link) for link in answer.links],
+        **timed("previous", answer.previous_ms),
+        **timed("next", answer.next_ms),
     }
+
+
+def _link_dict(link: Link) -> dict[str, Any]:
+    return {"fact": link.fact, **timed("at", link.at_ms), "source": link.source.value}
 
 
 def _print(answer: Answer) -> None:

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from chronex.daemon.attempts import Tell
 from chronex.daemon.beside import EngineThread, run_beside
@@ -23,9 +24,11 @@ from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job
+from chronex.model.states import AttemptState
 from chronex.run import LogDirectory, Surroundings
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
+from chronex_store.places import DATA_FILE
 
 Beside = Callable[[LmdbStore, EngineThread], int]
 
@@ -43,9 +46,10 @@ def run_headless(
 ) -> int:
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
-    With something `beside` it, the engine has a thread of its own, and ends when that has ended.
+    0 when it was stopped in good order; with `once`, 1 when a run did not succeed. With something `beside` it, the
+    engine has a thread of its own, and ends when that has ended.
     """
-    if not store_path.exists():
+    if not (store_path / DATA_FILE).exists():
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
@@ -55,7 +59,8 @@ def run_headless(
         environment = {"CHRONEX_STORE": str(store_path.resolve())}
         surroundings = Surroundings.of_this_process(logs, environment=environment)
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
-        daemon = Daemon(store, engine, surroundings, node, settings, tell)
+        ends = _Ends(tell)
+        daemon = Daemon(store, engine, surroundings, node, settings, ends.tell if once else tell)
         daemon.chores.add(room_chore(store, daemon.journal))
         daemon.chores.add(Notifier(store, surroundings).chore())
         daemon.chores.add(Upkeep(store, logs, settings, daemon.clock).chore())
@@ -63,7 +68,24 @@ def run_headless(
             return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
     _let_go_of_a_broken_log()
-    return 0
+    return 1 if once and ends.any_failed else 0
+
+
+class _Ends:
+    """Listens to what is told, and keeps how the last attempt of each run has ended."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._states: dict[tuple[str, str], str] = {}
+
+    def tell(self, what: str, data: dict[str, Any]) -> None:
+        if what == "attempt ended":
+            self._states[data["occurrence"], data["task"]] = data["state"]
+        self._tell(what, data)
+
+    @property
+    def any_failed(self) -> bool:
+        return any(state != AttemptState.SUCCESS for state in self._states.values())
 
 
 # One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.

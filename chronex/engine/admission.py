@@ -7,7 +7,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from chronex.engine import reasons
-from chronex.model.policies import OverlapPolicy, RecoveryStrategy
+from chronex.engine.backlog import CATCHING_UP
+from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Job, Occurrence
 
 # A job that takes longer than its interval would otherwise queue without end.
@@ -27,7 +28,6 @@ class Admission(NamedTuple):
 
 
 _DROPPING = (OverlapPolicy.SKIP, OverlapPolicy.QUEUE_ONE)
-_CATCHING_UP = (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
 START = Admission(Verdict.START)
 
 
@@ -53,7 +53,7 @@ def admit(
         blocker = f"{reasons.OVERLAP}: {running[0].id}"
     else:
         blocker = reasons.EARLIER_WAITS if waiting else ""
-    is_owed = occurrence.recovery and job.recovery.strategy in _CATCHING_UP
+    is_owed = occurrence.recovery and job.recovery.strategy in CATCHING_UP
     if is_owed and (blocker or free_places <= 0):
         return Admission(Verdict.QUEUE, blocker or reasons.POOL_FULL)
     if blocker:

@@ -8,11 +8,18 @@ from typing import NamedTuple
 
 from chronex.engine import reasons
 from chronex.engine.custom import Schedule
+from chronex.model.placed import MissedSpan
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 
 # A per-second job that slept for years must not be listed second by second: the newest are listed one by one,
 # all earlier ones are told as one span.
 MOST_LISTED = 500
+# A strategy that runs several runs at most so many, those that wait already counted: ten years of a per-second
+# `execute_all` would be three hundred million records, and no machine would ever come to the end of them.
+MOST_OWED = 1_000
+# A span says how many it holds as far as that is cheap, then that there are more.
+MOST_COUNTED = 10_000
+CATCHING_UP = (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
 
 
 class Fate(NamedTuple):
@@ -25,55 +32,89 @@ class Fate(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """Missed instants in order. `older` is a span too long to list; `has_more` means: look again after these."""
+    """Missed instants in order. `older` is a span too long to list; `cursor_ms` is how far they reach, and `has_more`
+    means: look again from there."""
 
     listed: tuple[int, ...]
-    older: tuple[int, int] | None = None
+    older: MissedSpan | None
+    cursor_ms: int
     has_more: bool = False
 
 
-def backlog_of(schedule: Schedule, cursor_ms: int, until_ms: int, strategy: RecoveryStrategy) -> Backlog:
-    """The instants in (cursor, until]. Only `execute_all` needs the oldest first; the others look back from now."""
-    if strategy is RecoveryStrategy.EXECUTE_ALL or schedule.previous(until_ms + 1) is None:
-        listed = tuple(islice(schedule.between(cursor_ms, until_ms), MOST_LISTED + 1))
-        return Backlog(listed[:MOST_LISTED], has_more=len(listed) > MOST_LISTED)
-    listed_back: list[int] = []
+def backlog_of(schedule: Schedule, cursor_ms: int, until_ms: int, most: int = MOST_LISTED) -> Backlog:
+    """The instants in (cursor, until]: the newest `most` one by one, what came before them as a span."""
     found = schedule.previous(until_ms + 1)
-    while found is not None and found > cursor_ms and len(listed_back) < MOST_LISTED:
-        listed_back.append(found)
+    if found is None:
+        return _walked(schedule, cursor_ms, until_ms, most)
+    listed: list[int] = []
+    while found is not None and found > cursor_ms and len(listed) < most:
+        listed.append(found)
         found = schedule.previous(found)
+    listed.reverse()
     older = None
     if found is not None and found > cursor_ms:
-        older = (schedule.next(cursor_ms) or found, found)
-    return Backlog(tuple(reversed(listed_back)), older)
+        counted = list(islice(schedule.between(cursor_ms, found), MOST_COUNTED + 1))
+        older = _span(counted[:MOST_COUNTED], found, is_more=len(counted) > MOST_COUNTED)
+    return Backlog(tuple(listed), older, listed[-1] if listed else cursor_ms)
 
 
-def reason_of_older(strategy: RecoveryStrategy) -> str:
+def _walked(schedule: Schedule, cursor_ms: int, until_ms: int, most: int) -> Backlog:
+    """A schedule that does not know what came before is walked forwards, so many steps at a time.
+
+    Where there are more, the newest of those walked are left for the next time: they may be the newest of all.
+    """
+    walked = list(islice(schedule.between(cursor_ms, until_ms), MOST_COUNTED + most + 1))
+    has_more = len(walked) > MOST_COUNTED + most
+    passed = walked[:MOST_COUNTED] if has_more else walked[: max(len(walked) - most, 0)]
+    listed = () if has_more else tuple(walked[len(passed) :])
+    older = _span(passed, passed[-1]) if passed else None
+    cursor = listed[-1] if listed else passed[-1] if passed else cursor_ms
+    return Backlog(listed, older, cursor, has_more)
+
+
+def _span(counted: Sequence[int], last: int, *, is_more: bool = False) -> MissedSpan:
+    return MissedSpan(from_ms=counted[0], to_ms=last, count=len(counted), is_more=is_more)
+
+
+def told_of(span: MissedSpan) -> dict[str, int]:
+    """What the journal says of it, beside the reason."""
+    told = {"from_ms": span.from_ms, "to_ms": span.to_ms, "count": span.count}
+    return {**told, "is_more": True} if span.is_more else told
+
+
+def most_listed(policy: RecoveryPolicy, room: int) -> int:
+    """What runs has a record of its own; of what does not, the newest have."""
+    return max(MOST_LISTED, _most_run(policy, room))
+
+
+def reason_of_older(policy: RecoveryPolicy, older: MissedSpan, now_ms: int, room: int = MOST_OWED) -> str:
     """Why the instants of a span too long to list do not run."""
-    match strategy:
+    match policy.strategy:
+        case RecoveryStrategy.EXECUTE_ALL:
+            return reasons.TOO_MANY
         case RecoveryStrategy.BOUNDED:
-            return reasons.TOO_OLD
+            return _reason_beyond(policy, older.to_ms, now_ms, room)
         case RecoveryStrategy.COMPRESSED:
             return reasons.FOLDED
         case RecoveryStrategy.EXECUTE_LAST:
             return reasons.SUPERSEDED
-        case _:
+        case RecoveryStrategy.MARK_MISSED:
             return reasons.DOWN
 
 
-def settle(policy: RecoveryPolicy, missed: Sequence[int], older: tuple[int, int] | None, now_ms: int) -> list[Fate]:
-    """One fate for each missed instant, in order; the same list gives the same fates."""
+def settle(
+    policy: RecoveryPolicy, missed: Sequence[int], older: MissedSpan | None, now_ms: int, room: int = MOST_OWED
+) -> list[Fate]:
+    """One fate for each missed instant, in order; the same list gives the same fates. `room` may still be owed."""
     if not missed:
         return []
     match policy.strategy:
-        case RecoveryStrategy.EXECUTE_ALL:
-            return [Fate(nominal, runs=True) for nominal in missed]
+        case RecoveryStrategy.EXECUTE_ALL | RecoveryStrategy.BOUNDED:
+            return _several(policy, missed, now_ms, room)
         case RecoveryStrategy.MARK_MISSED:
             return [Fate(nominal, runs=False, reason=reasons.DOWN) for nominal in missed]
-        case RecoveryStrategy.BOUNDED:
-            return _bounded(policy, missed, now_ms)
         case RecoveryStrategy.COMPRESSED:
-            first = older[0] if older else missed[0]
+            first = older.from_ms if older else missed[0]
             covered = [Fate(nominal, runs=False, reason=reasons.FOLDED) for nominal in missed[:-1]]
             return [*covered, Fate(missed[-1], runs=True, span=(first, missed[-1]))]
         case RecoveryStrategy.EXECUTE_LAST:
@@ -81,12 +122,27 @@ def settle(policy: RecoveryPolicy, missed: Sequence[int], older: tuple[int, int]
             return [*passed, Fate(missed[-1], runs=True)]
 
 
-def _bounded(policy: RecoveryPolicy, missed: Sequence[int], now_ms: int) -> list[Fate]:
-    oldest_kept = 0 if policy.max_count is None else max(len(missed) - policy.max_count, 0)
-    earliest = None if policy.max_age_ms is None else now_ms - policy.max_age_ms
+def _several(policy: RecoveryPolicy, missed: Sequence[int], now_ms: int, room: int) -> list[Fate]:
+    oldest_kept = len(missed) - _most_run(policy, room)
     return [
         Fate(nominal, runs=True)
-        if index >= oldest_kept and (earliest is None or nominal >= earliest)
-        else Fate(nominal, runs=False, reason=reasons.TOO_OLD)
+        if index >= oldest_kept and not _is_too_old(policy, nominal, now_ms)
+        else Fate(nominal, runs=False, reason=_reason_beyond(policy, nominal, now_ms, room))
         for index, nominal in enumerate(missed)
     ]
+
+
+def _most_run(policy: RecoveryPolicy, room: int) -> int:
+    if policy.strategy not in CATCHING_UP:
+        return 1
+    return room if policy.max_count is None else min(policy.max_count, room)
+
+
+def _is_too_old(policy: RecoveryPolicy, nominal_ms: int, now_ms: int) -> bool:
+    return policy.max_age_ms is not None and nominal_ms < now_ms - policy.max_age_ms
+
+
+def _reason_beyond(policy: RecoveryPolicy, nominal_ms: int, now_ms: int, room: int) -> str:
+    """The policy's own bounds, where they would have been enough; else the limit on what is owed."""
+    by_count = policy.max_count is not None and policy.max_count <= room
+    return reasons.TOO_OLD if by_count or _is_too_old(policy, nominal_ms, now_ms) else reasons.TOO_MANY

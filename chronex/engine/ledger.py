@@ -127,6 +127,10 @@ class Reading:
         is_queued = occurrence.state is OccurrenceState.QUEUED
         return sum(1 for key, _ in rows if key < own or not is_queued)
 
+    def count_queued(self, job: str, limit: int) -> int:
+        """How many occurrences of the job wait, counted by their keys up to `limit`."""
+        return len(self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, job), None, limit))
+
     def count_active(self, limit: int) -> int:
         """How many occurrences run, of all jobs, counted by their keys up to `limit`."""
         return len(self.tx.scan(keys.ACTIVE + keys.OCCURRENCE, None, limit))

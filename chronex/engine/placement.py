@@ -12,8 +12,9 @@ from chronex.decision import DECISION_VERSION, make_spread
 from chronex.decision.spread import Spread
 from chronex.engine import reasons
 from chronex.expr.options import Options
+from chronex.model.placed import Decision
 from chronex.model.policies import SpreadPolicy
-from chronex.model.records import Decision, Job
+from chronex.model.records import Job
 from chronex.timing.offsets import stagger_offset
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.engine.backlog import Fate, backlog_of, settle
+from msgspec.structs import replace
+
+from chronex.engine.backlog import MOST_OWED, Fate, backlog_of, most_listed, reason_of_older, settle
 from chronex.engine.custom import Schedule
 from chronex.engine.placement import Chance, lead_ms, place
 from chronex.engine.schedule import is_interval, options_of
+from chronex.model.placed import MissedSpan
 from chronex.model.policies import Cadence
 from chronex.model.records import Job, Occurrence
 
@@ -23,45 +26,68 @@ class Planned(NamedTuple):
 
 class Plan(NamedTuple):
     planned: tuple[Planned, ...]
-    older: tuple[int, int] | None  # a span of missed instants too long to list
+    older: MissedSpan | None
     cursor_ms: int
     next_ms: int | None
 
 
-def plan_job(job: Job, schedule: Schedule, now_ms: int, awake_since_ms: int, chance: Chance) -> Plan:
-    """Decide every instant in (cursor, now + lead]. Those before `awake_since_ms` were slept through."""
+class _Fates(NamedTuple):
+    """The fates of instants in order, what is too long to list before them, and how far all that reaches."""
+
+    listed: list[Fate]
+    older: MissedSpan | None
+    cursor_ms: int
+    has_more: bool = False
+
+
+def plan_job(
+    job: Job, schedule: Schedule, now_ms: int, awake_since_ms: int, chance: Chance, room: int = MOST_OWED
+) -> Plan:
+    """Decide every instant in (cursor, now + lead]. Those before `awake_since_ms` were slept through, and `room` of
+    them may run where the strategy runs several."""
     cursor = job.cursor_ms if job.cursor_ms is not None else now_ms
     limit = options_of(job).max
     if not job.enabled or (limit is not None and job.counters.fired >= limit):
         return Plan((), None, cursor, None)
     horizon = now_ms + lead_ms(job)
-    fates, older, cursor, has_more = _fates(job, schedule, cursor, horizon, awake_since_ms, now_ms)
-    planned = tuple(_planned(job, fate, now_ms, awake_since_ms, chance) for fate in fates)
-    return Plan(planned, older, cursor, now_ms if has_more else next_look(job, schedule, cursor))
+    fates = _fates(job, schedule, cursor, horizon, awake_since_ms, now_ms, room)
+    planned = [_planned(job, fate, now_ms, awake_since_ms, chance) for fate in fates.listed]
+    if planned and fates.older is not None:
+        planned[0] = planned[0]._replace(occurrence=replace(planned[0].occurrence, older=fates.older))
+    next_ms = now_ms if fates.has_more else next_look(job, schedule, fates.cursor_ms)
+    return Plan(tuple(planned), fates.older, fates.cursor_ms, next_ms)
+
+
+def is_behind(job: Job, awake_since_ms: int) -> bool:
+    """May some of its instants have been slept through?"""
+    return job.cursor_ms is not None and job.cursor_ms < awake_since_ms - 1
 
 
 def _fates(
-    job: Job, schedule: Schedule, cursor: int, horizon: int, awake_since_ms: int, now_ms: int
-) -> tuple[list[Fate], tuple[int, int] | None, int, bool]:
-    """The fates of the missed instants, then those of the ordinary ones; and how far they reach."""
+    job: Job, schedule: Schedule, cursor: int, horizon: int, awake_since_ms: int, now_ms: int, room: int
+) -> _Fates:
+    """The fates of the missed instants, then those of the ordinary ones."""
     missed_until = min(awake_since_ms - 1, horizon)
     fates: list[Fate] = []
     older = None
     if cursor < missed_until:
-        missed = backlog_of(schedule, cursor, missed_until, job.recovery.strategy)
-        fates, older = settle(job.recovery, missed.listed, missed.older, now_ms), missed.older
+        missed = backlog_of(schedule, cursor, missed_until, most_listed(job.recovery, room))
+        if missed.older is not None:
+            older = replace(missed.older, reason=reason_of_older(job.recovery, missed.older, now_ms, room))
+        fates = settle(job.recovery, missed.listed, older, now_ms, room)
         # Never a time that is no instant: a random interval draws the next distance from where the last one ended.
-        cursor = missed.listed[-1] if missed.listed else cursor
+        cursor = missed.cursor_ms
         if missed.has_more:
-            return fates, older, cursor, True
+            return _Fates(fates, older, cursor, has_more=True)
     upcoming = schedule.next(cursor)
+    most = len(fates) + MOST_AT_ONCE
     while upcoming is not None and upcoming <= horizon:
-        if len(fates) >= MOST_AT_ONCE:
-            return fates, older, cursor, True
+        if len(fates) >= most:
+            return _Fates(fates, older, cursor, has_more=True)
         fates.append(Fate(upcoming, runs=True))
         cursor = upcoming
         upcoming = schedule.next(cursor)
-    return fates, older, cursor, False
+    return _Fates(fates, older, cursor)
 
 
 def _planned(job: Job, fate: Fate, now_ms: int, awake_since_ms: int, chance: Chance) -> Planned:

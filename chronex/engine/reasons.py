@@ -18,6 +18,7 @@ POOL_FULL = "waits for a free place in the pool"
 DOWN = "the scheduler was not running"
 FOLDED = "folded into a later occurrence by the recovery strategy"
 TOO_OLD = "beyond the bounds of the recovery strategy"
+TOO_MANY = "only the newest 1000 missed occurrences of a job are made up for"
 SUPERSEDED = "a later missed occurrence runs instead"
 PREEMPTED = "a new occurrence pre-empted the pending retry"
 RUN_FAILED = "a task failed"
@@ -58,6 +59,7 @@ class Cause(StrEnum):
     DOWN = "down"
     FOLDED = "folded"
     TOO_OLD = "too_old"
+    TOO_MANY = "too_many"
     SUPERSEDED = "superseded"
     PREEMPTED = "preempted"
     TIMEOUT = "timeout"
@@ -89,6 +91,7 @@ _causes = {
     DOWN: Cause.DOWN,
     FOLDED: Cause.FOLDED,
     TOO_OLD: Cause.TOO_OLD,
+    TOO_MANY: Cause.TOO_MANY,
     SUPERSEDED: Cause.SUPERSEDED,
     PREEMPTED: Cause.PREEMPTED,
     EXECUTION_TIMEOUT: Cause.TIMEOUT,

@@ -19,12 +19,13 @@ _NOT_RUN = (OccurrenceState.SKIPPED, OccurrenceState.MISSED, OccurrenceState.CAN
 
 
 class Card(NamedTuple):
-    """The last time nothing ran, and what became of the instants in it."""
+    """The last time nothing ran, and what became of the instants in it; with `is_more` there are more than these."""
 
     outage: Outage
     occurrences: int
     run: int
     skipped: int
+    is_more: bool = False
 
 
 class Standing(NamedTuple):
@@ -88,7 +89,10 @@ def _card(reading: Reading, outage: Outage, jobs: list[str]) -> Card | None:
     if not found:
         return None
     skipped = sum(1 for o in found if o.state in _NOT_RUN)
-    return Card(outage, len(found), len(found) - skipped, skipped)
+    older = [o.older for o in found if o.older is not None]
+    passed = sum(span.count for span in older)
+    is_more = any(span.is_more for span in older) or len(found) >= _MOST_OCCURRENCES or len(jobs) > _MOST_JOBS
+    return Card(outage, len(found) + passed, len(found) - skipped, skipped + passed, is_more)
 
 
 def _within(reading: Reading, job: str, outage: Outage) -> list[Occurrence]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from chronex.engine import reasons
 from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
-from chronex.engine.backlog import reason_of_older
+from chronex.engine.backlog import CATCHING_UP, MOST_OWED, told_of
 from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
 from chronex.engine.indexes import index_keys, key_of
@@ -17,7 +17,7 @@ from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel, Order
 from chronex.engine.placement import Chance
-from chronex.engine.planning import plan_job
+from chronex.engine.planning import is_behind, plan_job
 from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
@@ -28,6 +28,8 @@ from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdenti
 from chronex.model.states import OccurrenceState
 
 BATCH = 500
+# A job that slept brings up to a thousand records of its own: after so many the other jobs wait for the next tick.
+MOST_PLANNED = 2_500
 
 
 class Tick(NamedTuple):
@@ -117,6 +119,7 @@ class _Step:
         self.progress.may_start = not engine.stopping
         self._free: int | None = None
         self.left_alone = 0
+        self.planned = 0
 
     @property
     def free_places(self) -> int:
@@ -129,6 +132,8 @@ class _Step:
         """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
         due = self.ledger.due(self.ledger.now_ms, BATCH)
         for record in due:
+            if self.planned >= MOST_PLANNED:
+                return True
             if (current := self._still_due(record)) is not None:
                 self.take(current)
         return len(due) == BATCH and self.left_alone < BATCH
@@ -168,7 +173,8 @@ class _Step:
             job = replace(job, paused=False)
             self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
         try:
-            plan = plan_job(job, schedule_of(job), self.ledger.now_ms, self.awake_since_ms, self.engine.chance)
+            now, awake_since, chance = self.ledger.now_ms, self.awake_since_ms, self.engine.chance
+            plan = plan_job(job, schedule_of(job), now, awake_since, chance, self._room(job))
         except CustomScheduleError as error:
             # The cursor stays: once the schedule answers again, every instant is found.
             self.ledger.put(replace(job, next_ms=self.ledger.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
@@ -176,9 +182,8 @@ class _Step:
             return
         self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
-            first, last = plan.older
-            span = {"from_ms": first, "to_ms": last}
-            self._tell("OccurrencesMissed", job.id, None, reason_of_older(job.recovery.strategy), span)
+            self._tell("OccurrencesMissed", job.id, None, plan.older.reason, told_of(plan.older))
+        self.planned += len(plan.planned)
         for occurrence, fate in plan.planned:
             if not self.ledger.create(occurrence):
                 self._tell("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
@@ -187,6 +192,12 @@ class _Step:
                 self.progress.end_unstarted(occurrence, state, fate.reason)
             elif occurrence.due_ms <= self.ledger.now_ms:
                 self._admit(occurrence)
+
+    def _room(self, job: Job) -> int:
+        """How many more missed runs the job may owe."""
+        if job.recovery.strategy not in CATCHING_UP or not is_behind(job, self.awake_since_ms):
+            return MOST_OWED
+        return MOST_OWED - self.ledger.count_queued(job.id, MOST_OWED)
 
     def _admit(self, occurrence: Occurrence) -> None:
         job = self.ledger.job(occurrence.job)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from chronex.model.placed import MissedSpan
 from chronex.timing.zones import Zone
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
@@ -45,16 +46,29 @@ def upcoming(ms: int, now_ms: int, zone: Zone) -> str:
     return when if " " in when else f"{when} in {length(ms - now_ms)}"
 
 
-def sortable(ms: int, zone: Zone) -> str:
-    """`2026-11-16 03:00:00`, for columns under each other."""
-    return f"{_wall(ms, zone):%Y-%m-%d %H:%M:%S}"
+def stamp(ms: int, zone: Zone) -> str:
+    """`2027-03-28 03:00+02:00`: nothing left to guess; seconds and milliseconds only where there are some."""
+    when = _wall(ms, zone)
+    precision = "milliseconds" if ms % 1000 else "seconds" if when.second else "minutes"
+    return when.isoformat(sep=" ", timespec=precision)
+
+
+def column(ms: int, zone: Zone) -> str:
+    """`2027-03-28 03:00:00+02:00`, for columns under each other."""
+    return _wall(ms // 1000 * 1000, zone).isoformat(sep=" ", timespec="seconds")
 
 
 def full(ms: int, zone: Zone) -> str:
-    """`Mon 16 Nov 2026 03:00:00 CET`: nothing left to guess."""
-    there = _wall(ms, zone)
-    day = f"{_WEEKDAYS[there.weekday()]} {there.day:2d} {_MONTHS[there.month - 1]} {there.year}"
-    return f"{day} {there:%H:%M:%S} {there.tzname() or zone.name}"
+    """`Sun 2027-03-28 03:00:00+02:00`, where the weekday helps."""
+    return f"{_WEEKDAYS[_wall(ms, zone).weekday()]} {column(ms, zone)}"
+
+
+def how_many(span: MissedSpan) -> str:
+    """`720 occurrences`, `more than 10000 occurrences`; `all` where nobody counted."""
+    if not span.count:
+        return "all"
+    more = "more than " if span.is_more else ""
+    return f"{more}{span.count} occurrence{'s' if span.count > 1 else ''}"
 
 
 def _wall(ms: int, zone: Zone) -> datetime:

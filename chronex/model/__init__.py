@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chronex.model.ids import attempt_id, occurrence_id, run_id
+from chronex.model.placed import Decision, MissedSpan
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -21,7 +22,6 @@ from chronex.model.records import (
     Attempt,
     Call,
     Counters,
-    Decision,
     Event,
     Idempotency,
     Job,
@@ -54,6 +54,7 @@ __all__ = [
     "Job",
     "JobVersion",
     "LeftoverPolicy",
+    "MissedSpan",
     "Node",
     "Notice",
     "NotifyPolicy",

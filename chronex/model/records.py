@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chronex.model.ids import attempt_id, occurrence_id, run_id
+from chronex.model.placed import Decision, MissedSpan
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -161,25 +162,13 @@ class JobVersion(Struct, frozen=True, gc=False):
     job: Job
 
 
-class Decision(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
-    """Why the occurrence starts where it does inside its window."""
-
-    algorithm: int
-    seed_hash: str = ""
-    window_start_ms: int | None = None
-    window_end_ms: int | None = None
-    chosen_ms: int | None = None
-    stagger_ms: int = 0
-    attempts: int = 0
-    reason: str = ""
-
-
 class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """One firing of a job, known by its nominal time. `epoch` grows with every change of owner.
 
     A replay `stands_for_ms`: its tasks are told the scheduled time of what it repeats; `only` names the tasks that
-    run, where not all do. `cancel_reason` says that somebody wants a running occurrence stopped; until its owner has
-    ordered that, `cancel_ms` holds it in the due index.
+    run, where not all do. `older` are missed instants right before this one that have no records of their own.
+    `cancel_reason` says that somebody wants a running occurrence stopped; until its owner has ordered that,
+    `cancel_ms` holds it in the due index.
     """
 
     job: str
@@ -198,6 +187,7 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     parameters: dict[str, str] = {}
     span_start_ms: int | None = None
     span_end_ms: int | None = None
+    older: MissedSpan | None = None
     last_run_ms: int | None = None  # when the occurrence before this one started
     replay_of: str = ""
     stands_for_ms: int | None = None

@@ -37,7 +37,9 @@ class Coverage:
             "first": None if self.first is None else self.first[0],
             "last": None if self.last is None else self.last[0],
             "from": None if self.first is None else stamp(self.first[1].at_ms),
+            "from_ms": None if self.first is None else self.first[1].at_ms,
             "to": None if self.last is None else stamp(self.last[1].at_ms),
+            "to_ms": None if self.last is None else self.last[1].at_ms,
             "complete": self.is_complete,
             "gaps": self.gaps,
         }

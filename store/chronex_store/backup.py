@@ -47,20 +47,28 @@ def restore(file: Path, path: Path, clock: Clock = SYSTEM_CLOCK) -> RestoreRepor
     Never over a live daemon (StoreInUseError). What was there before stays beside it as a backup. Others who
     have the store open are told to open it again by their next wait or update.
     """
+    is_new = not path.exists()
     real = prepare_directory(path, create=True)
-    refuse_second_open(real)
-    with acquire_daemon_lock(real):
-        waiting_room = Path(tempfile.mkdtemp(prefix="restore-", dir=real))
-        try:
-            records = _bring_in(file, waiting_room)
-            kept = _swap(real, waiting_room / DATA_FILE, clock.wall_ms())
-        finally:
-            shutil.rmtree(waiting_room, ignore_errors=True)
+    try:
+        refuse_second_open(real)
+        with acquire_daemon_lock(real):
+            waiting_room = Path(tempfile.mkdtemp(prefix="restore-", dir=real))
+            try:
+                records = _bring_in(file, waiting_room)
+                kept = _swap(real, waiting_room / DATA_FILE, clock.wall_ms())
+            finally:
+                shutil.rmtree(waiting_room, ignore_errors=True)
+    except BackupError:
+        if is_new:  # a place that was made for nothing would be taken for a store
+            shutil.rmtree(real, ignore_errors=True)
+        raise
     return RestoreReport(str(real), str(file), records, kept)
 
 
 def _bring_in(file: Path, room: Path) -> int:
     """A private, synced and examined copy; BackupError when it is not a sound store."""
+    if file.is_fifo():
+        raise BackupError(f"{file} is a pipe; name the file of the backup")  # nobody may ever write to it
     try:
         with file.open("rb") as source, open(open_private(room / DATA_FILE, os.O_WRONLY), "wb") as copy:
             shutil.copyfileobj(source, copy, 1 << 20)

@@ -48,6 +48,7 @@ def test_the_json_of_explain_has_the_documented_keys(chronex: Chronex) -> None:
         {
             "nominal": "2027-01-04T09:00:00+09:00",
             "utc": "2027-01-04T00:00:00Z",
+            "nominal_ms": 1799020800000,
             "earliest": "2027-01-04T09:00:00+09:00",
             "latest": "2027-01-04T09:00:30+09:00",
             "note": "",
@@ -200,3 +201,16 @@ def test_the_posix_dialect_is_offered_by_every_command(chronex: Chronex, command
 def test_a_posix_minute_in_a_gap_is_skipped(chronex: Chronex) -> None:
     done = chronex("next", "30 2 * * *", "--dialect", "posix", "--from", "2027-03-13T03:00", *NEW_YORK)
     assert done.out == "2027-03-15T02:30:00-04:00\n"
+
+
+def test_fmt_in_json_has_a_row_for_each_text(chronex: Chronex) -> None:
+    done = chronex("fmt", "0  09 * * mon-fri", "0 25 * * *", "--format", "json")
+    good, bad = json.loads(done.out)
+    assert (done.code, done.err) == (2, "")
+    assert good == {"expression": "0  09 * * mon-fri", "canonical": "0 9 * * MON-FRI", "diagnostics": []}
+    assert (bad["canonical"], bad["diagnostics"][0]["code"]) == (None, "E003")
+
+
+def test_the_version_in_json(chronex: Chronex) -> None:
+    told = json.loads(chronex("version", "--format", "json").out)
+    assert f"chronex {told['version']}\n" == chronex("version").out == chronex("--version").out

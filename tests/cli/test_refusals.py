@@ -22,6 +22,7 @@ from chronex.engine.records import decode, encode
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, StoreMeta, Task
 from chronex_store import LmdbStore, places
+from tests.cli.conftest import Chronex
 
 Capture = pytest.CaptureFixture[str]
 
@@ -172,3 +173,19 @@ def test_a_store_that_cannot_be_used(
 def test_an_empty_store(typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     LmdbStore.open(tmp_path / "empty").close()
     refusal(typed, tmp_path / "empty", monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("apply", "PIPE"), ("run", "--once", "--config", "PIPE"), ("simulate", "PIPE"), ("lint", "PIPE", "--as", "crontab"),
+     ("import", "crontab", "PIPE"), ("restore", "PIPE")],
+)  # fmt: skip
+def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(
+    chronex: Chronex, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    pipe = tmp_path / "chronex.toml"
+    os.mkfifo(pipe)
+    done = chronex(*(word.replace("PIPE", str(pipe)) for word in command), CHRONEX_STORE=str(tmp_path / "store"))
+    assert done.code == 2
+    assert "not a regular file" in done.out + done.err or "is a pipe" in done.err
+    assert not (tmp_path / "store").exists()

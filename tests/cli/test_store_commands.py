@@ -48,7 +48,7 @@ def test_doctor_does_not_repair_what_only_a_backup_can(made: Path, capsys: Captu
 
 
 def test_doctor_without_a_store(tmp_path: Path, capsys: Capture) -> None:
-    assert commands.doctor(tmp_path / "none\x1b[31m") == 1
+    assert commands.doctor(tmp_path / "none\x1b[31m") == 2
     assert "\x1b" not in capsys.readouterr().out
 
 
@@ -56,7 +56,7 @@ def test_backup_and_restore(made: Path, tmp_path: Path, capsys: Capture) -> None
     file = tmp_path / "b.backup"
     assert commands.backup(made, file) == 0
     assert str(file) in capsys.readouterr().out
-    assert commands.backup(made, file) == 1
+    assert commands.backup(made, file) == 2
     assert "never overwritten" in capsys.readouterr().err
     assert commands.restore(made, file) == 0
     assert "before-restore" in capsys.readouterr().out
@@ -84,3 +84,15 @@ def test_an_operating_system_error_is_one_sentence(
     monkeypatch.setattr(backup, "backup", fail)
     assert commands.backup(made, made / "x") == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_is_no_store_or_no_backup_is_bad_input_and_leaves_nothing_behind(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "file").write_text("not a store")
+    for place in ("none", "file"):
+        assert commands.backup(tmp_path / place, tmp_path / "b.backup") == 2
+        assert commands.doctor(tmp_path / place) == 2
+    assert commands.restore(tmp_path / "none", tmp_path / "file") == 2
+    assert commands.restore(tmp_path / "none", tmp_path / "no such backup") == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]

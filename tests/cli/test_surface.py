@@ -48,7 +48,7 @@ def test_the_examples_of_the_store_commands_run(
 
 def test_a_store_that_is_not_there_is_one_sentence(chronex: Chronex, tmp_path: Path) -> None:
     done = chronex("doctor", "--store", str(tmp_path / "nowhere"))
-    assert done.code == 1
+    assert done.code == 2
     assert "no store at" in done.out
     assert not (tmp_path / "nowhere").exists()
 

@@ -62,7 +62,7 @@ def test_json_has_the_documented_shape(chronex: Chronex, bad: Path) -> None:
     told = json.loads(done.out)
     assert set(told) == {"verdict", "journal", "properties", "lags"}
     assert told["verdict"] == "violated"
-    assert set(told["journal"]) == {"events", "first", "last", "from", "to", "complete", "gaps"}
+    assert set(told["journal"]) == {"events", "first", "last", "from", "from_ms", "to", "to_ms", "complete", "gaps"}
     keys = {"property", "title", "verdict", "checked", "violations", "findings", "open_count", "open"}
     assert all(set(entry) == keys for entry in told["properties"])
     (broken,) = (entry for entry in told["properties"] if entry["property"] == "S1")

@@ -41,9 +41,10 @@ def test_a_run_that_failed_is_explained(chronex: Chronex, store: str) -> None:
     assert answer["cause"] in ("failed", "stopped")
     assert answer["occurrence"] == row["id"]
     assert set(answer) == {
-        "job", "instant", "timezone", "occurrence", "cause", "summary", "names", "links", "previous", "next",
+        "job", "instant", "instant_ms", "timezone", "occurrence", "cause", "summary", "names", "links",
+        "previous", "previous_ms", "next", "next_ms",
     }  # fmt: skip
-    assert all(set(link) == {"fact", "at", "source"} for link in answer["links"])
+    assert all(set(link) == {"fact", "at", "at_ms", "source"} for link in answer["links"])
     text = chronex("why", "quick", row["id"], "--store", store).out
     assert "'* * * * * *' names this instant (version 1)" in text
 

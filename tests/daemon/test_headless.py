@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
+import pytest
+
 from tests.daemon.machine import EVERY_SECOND, Machine, until, until_told
 
 
@@ -72,6 +74,33 @@ def test_once_runs_what_is_due_and_stops(machine: Machine) -> None:
     assert {row["state"] for row in machine.history()} - {"missed"} == {"completed"}
 
 
+ONCE = """
+[jobs.good]
+schedule = "@every 1s"
+run = ["true"]
+
+[jobs.bad]
+schedule = "@every 1s"
+run = ["false"]
+retry = { max = 1, interval = "1h" }
+"""
+
+
+@pytest.mark.parametrize(("jobs", "code"), [(ONCE, 1), (ONCE.partition("[jobs.bad]")[0], 0)], ids=["failed", "good"])
+def test_once_ends_with_1_when_a_run_did_not_succeed(machine: Machine, jobs: str, code: int) -> None:
+    machine.write(jobs)
+    assert machine.chronex("apply").returncode == 0
+    codes: list[int] = []
+
+    def ran() -> bool:
+        codes.append(machine.chronex("run", "--once").returncode)
+        return bool(machine.history())
+
+    until(ran)
+    assert codes[-1] == code
+    assert set(codes[:-1]) <= {0}, "nothing was due yet"
+
+
 def test_a_bad_job_file_changes_nothing(machine: Machine) -> None:
     machine.write('[jobs.a]\nschedule = "0 25 * * *"\nrun = ["true"]\n')
     for command in (("apply",), ("run", "--headless")):
@@ -95,6 +124,15 @@ def test_without_a_job_file_it_is_said_where_one_was_looked_for(machine: Machine
     done = machine.chronex("run", "--headless", "--once", XDG_CONFIG_HOME="/nowhere")
     assert done.returncode == 0
     assert "no job file looked_for=/nowhere/chronex/chronex.toml" in done.stderr
+
+
+def test_a_store_that_is_a_file_is_bad_input(machine: Machine) -> None:
+    machine.write('[jobs.a]\nschedule = "@daily"\nrun = ["true"]\n')
+    (machine.directory / "store").write_text("")
+    for command in (("run", "--headless", "--once"), ("apply",), ("list",)):
+        done = machine.chronex(*command)
+        assert (done.returncode, "is not a directory; name the directory of the store" in done.stderr) == (2, True)
+    (machine.directory / "store").unlink()
 
 
 def test_looking_at_no_store_is_a_sentence_and_makes_none(machine: Machine) -> None:

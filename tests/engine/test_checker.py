@@ -113,7 +113,7 @@ def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
 
 def run_all_that_was_missed(patch: pytest.MonkeyPatch) -> None:
     policy = RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
-    patch.setattr(planning, "settle", lambda _, missed, older, now: backlog.settle(policy, missed, older, now))
+    patch.setattr(planning, "settle", lambda _, *missed: backlog.settle(policy, *missed))
 
 
 def forget_an_end(patch: pytest.MonkeyPatch) -> None:

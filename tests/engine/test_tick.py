@@ -8,11 +8,22 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.engine import journal, reasons
+from chronex.engine.backlog import MOST_COUNTED, MOST_OWED
+from chronex.engine.keys import OCCURRENCE
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
-from chronex.engine.tick import Engine
+from chronex.engine.tick import MOST_PLANNED, Engine
 from chronex.engine.update import Change, apply_jobs
-from chronex.model.policies import Cadence, CrashPolicy, FailureStrategy, OverlapPolicy, RetryPolicy, TaskMode
+from chronex.model.policies import (
+    Cadence,
+    CrashPolicy,
+    FailureStrategy,
+    OverlapPolicy,
+    RecoveryPolicy,
+    RecoveryStrategy,
+    RetryPolicy,
+    TaskMode,
+)
 from chronex.model.records import Job, Node, Occurrence, ProcessIdentity, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex_store import MemoryStore
@@ -300,3 +311,82 @@ def test_a_job_that_is_gone_keeps_its_history_and_starts_nothing() -> None:
     assert [c.change for c in apply_jobs(world.store, [], FIRST)] == [Change.ORPHANED]
     assert world.tick(FIRST + MINUTE) == []
     assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
+
+
+SECONDLY = "* * * * * *"
+TEN_YEARS = 10 * 366 * 24 * 60 * MINUTE
+
+
+def waiting(world: World, state: OccurrenceState) -> list[int]:
+    found = world.store.view(lambda tx: Reading(tx).occurrences("job", limit=10_000))
+    return [one.nominal_ms for one in found if one.state is state]
+
+
+@pytest.mark.parametrize(
+    "recovery",
+    [
+        RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL),
+        RecoveryPolicy(RecoveryStrategy.BOUNDED, max_count=1_000_000),
+        RecoveryPolicy(RecoveryStrategy.BOUNDED, max_age_ms=TEN_YEARS),
+    ],
+    ids=["execute_all", "bounded by a million", "bounded by ten years"],
+)
+def test_ten_years_of_seconds_owe_a_thousand_runs_and_the_others_are_one_span(recovery: RecoveryPolicy) -> None:
+    world = World(SECONDLY, recovery=recovery)
+    now = START + TEN_YEARS + 1
+    tick = world.engine.tick(now, awake_since_ms=now)
+    assert (len(tick.orders), tick.has_more) == (1, False)
+    assert len(waiting(world, OccurrenceState.QUEUED)) == MOST_OWED - 1
+    (told,) = [
+        event for _, event in world.store.view(lambda tx: journal.tail(tx, 0, 10_000)) if event.data.get("count")
+    ]
+    first_kept = now - 1 - (MOST_OWED - 1) * 1000
+    assert (told.name, told.reason) == ("OccurrencesMissed", reasons.TOO_MANY)
+    assert told.data == {"from_ms": START + 1000, "to_ms": first_kept - 1000, "count": MOST_COUNTED, "is_more": True}
+    older = world.occurrence(first_kept).older
+    assert older is not None
+    assert (older.from_ms, older.to_ms, older.reason) == (START + 1000, first_kept - 1000, reasons.TOO_MANY)
+
+
+def test_downtime_after_downtime_never_owes_more_than_a_thousand() -> None:
+    world = World(SECONDLY, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL))
+    for outage in range(1, 6):
+        now = START + outage * 3_600_000 + 1
+        world.engine.tick(now, awake_since_ms=now)
+        assert len(waiting(world, OccurrenceState.QUEUED)) <= MOST_OWED
+    assert world.occurrence(now - 1).reason == reasons.TOO_MANY
+
+
+def test_a_tick_takes_no_more_jobs_once_it_has_planned_enough() -> None:
+    world = World()
+    jobs = [Job(id=f"job-{n}", schedule=SECONDLY, tasks=(ONE,)) for n in range(20)]
+    apply_jobs(world.store, jobs, START)
+    now, ticks, planned = START + TEN_YEARS, 0, 0
+    while True:
+        tick = world.engine.tick(now, awake_since_ms=now)
+        before, planned = planned, len(world.store.view(lambda tx: tx.scan(OCCURRENCE, None, 1_000_000)))
+        assert planned - before < MOST_PLANNED + MOST_OWED
+        ticks += 1
+        if not tick.has_more:
+            break
+    assert (ticks, planned) == (4, 20 * 501)
+
+
+def test_a_random_interval_that_slept_long_runs_once_and_goes_on_with_its_chain() -> None:
+    world = World("@every 1s-3s")
+    now = START + 12 * 3_600_000
+    launches: list[Launch] = []
+    while True:
+        tick = world.engine.tick(now, awake_since_ms=now)
+        launches += [order for order in tick.orders if isinstance(order, Launch)]
+        job = world.store.view(lambda tx: Reading(tx).job("job"))
+        assert job is not None
+        if job.next_ms is None or job.next_ms > now:
+            break
+    assert len(launches) == 1
+    assert now - 3_000 <= launches[0].occurrence.nominal_ms == job.cursor_ms
+    spans = [
+        e.data for _, e in world.store.view(lambda tx: journal.tail(tx, 0, 10_000)) if e.name == "OccurrencesMissed"
+    ]
+    assert len(spans) == 3
+    assert spans[0]["from_ms"] <= START + 3_000

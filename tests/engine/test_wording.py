@@ -41,5 +41,5 @@ def test_what_comes(away: int, text: str) -> None:
 def test_the_wall_clock_is_that_of_the_zone_on_that_day() -> None:
     summer = NOW + 150 * DAY
     assert moment(summer, summer + HOUR, BERLIN) == "15:36"
-    assert full(NOW, BERLIN) == "Mon 16 Nov 2026 14:36:00 CET"
-    assert full(summer, BERLIN) == "Thu 15 Apr 2027 15:36:00 CEST"
+    assert full(NOW, BERLIN) == "Mon 2026-11-16 14:36:00+01:00"
+    assert full(summer, BERLIN) == "Thu 2027-04-15 15:36:00+02:00"

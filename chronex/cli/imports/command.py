@@ -14,6 +14,7 @@ from chronex.cli.imports.proving import prove
 from chronex.cli.imports.report import as_json, as_text
 from chronex.cli.imports.writing import job_file
 from chronex.cli.init import write_file
+from chronex.cli.places import read_file
 from chronex.cli.terminal import err, inert, out
 from chronex.timing.zones import Zone
 
@@ -118,11 +119,8 @@ def _existing(path: str) -> Path:
 
 def _text_of(path: str) -> str:
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(_MOST_BYTES + 1)
+        most = _MOST_BYTES + 1
+        data = sys.stdin.buffer.read(most) if path == "-" else read_file(Path(path), most)
     except OSError as error:
         raise UsageError(
             f"cannot read {inert(path)}: {(error.strerror or str(error)).lower()}; is the name right?"

@@ -10,12 +10,12 @@ from random import Random
 from statistics import median
 
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
-from chronex.cli.explain import iso_utc
 from chronex.cli.jobs import load_or_tell
 from chronex.cli.places import store_path
 from chronex.cli.simulation.picture import picture
 from chronex.cli.simulation.tally import as_data, tally
 from chronex.cli.terminal import err, inert, out
+from chronex.cli.times import time_text, timed
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
 from chronex.engine.rehearsal import Played, rehearse
@@ -54,11 +54,11 @@ def run_simulate(
     counted = tally(stretch, (job.id for job in found.jobs), zone)
     end = stretch.end_ms
     if form == "json":
-        frame = {"from": iso_utc(begin), "to": iso_utc(end), "timezone": zone.name, "durations_ms": takes}
+        frame = {**timed("from", begin), **timed("to", end), "timezone": zone.name, "durations_ms": takes}
         out(json.dumps({**frame, **as_data(counted)}, indent=2))
         return 0
     source = f"{len(takes)} durations known, {format_duration(default)} for the others"
-    out(f"{iso_utc(begin)} to {iso_utc(end)}, times in {zone.name}; {source}")
+    out(f"{time_text(begin, zone)} to {time_text(end, zone)}, times in {zone.name}; {source}")
     out()
     for line in picture(counted, zone):
         out(line)

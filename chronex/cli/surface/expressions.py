@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.surface.options import Dialect, Since, Text, Zone
+from chronex.cli.surface.options import Dialect, Form, Since, Text, Zone
 
 
-def show_version() -> None:
+def show_version(form: Form = "text") -> None:
     """Show the version.
 
     Example: chronex version
@@ -17,7 +17,15 @@ def show_version() -> None:
     from chronex.cli.terminal import out
     from chronex.version import __version__
 
-    out(f"chronex {__version__}")
+    if form == "text":  # the shortest way: what is asked a thousand times a day by scripts
+        out(f"chronex {__version__}")
+        return
+    import json
+
+    from chronex.cli.expressions import choose
+
+    choose("--format", form, ("text", "json"))
+    out(json.dumps({"version": __version__}))
 
 
 def explain(
@@ -81,6 +89,7 @@ def next_runs(
 def fmt(
     texts: Annotated[list[str], typer.Argument(help="Expressions, in quotes.", metavar="EXPR…")],
     dialect: Dialect = "chronex",
+    form: Form = "text",
 ) -> None:
     """Print expressions in canonical form.
 
@@ -88,4 +97,4 @@ def fmt(
     """
     from chronex.cli.expressions import run_fmt
 
-    raise typer.Exit(run_fmt(texts, dialect))
+    raise typer.Exit(run_fmt(texts, dialect, form))

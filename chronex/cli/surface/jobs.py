@@ -29,7 +29,10 @@ def run(
     headless: Annotated[
         bool, typer.Option("--headless", help="Without the dashboard, as it is without a terminal.")
     ] = False,
-    once: Annotated[bool, typer.Option("--once", help="Run what is due now, wait for it, and stop.")] = False,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="Run what is due now, wait, and stop; exit 1 when a run did not succeed."),
+    ] = False,
     duration: Annotated[str | None, typer.Option("--for", help="Stop after this long.", metavar="DURATION")] = None,
     log_format: Annotated[str, typer.Option(help="text or json.", metavar="FORMAT")] = "text",
 ) -> None:

@@ -9,7 +9,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from chronex.engine.reasons import Cause
+from chronex.engine.wording import stamp
 from chronex.timing.zones import Zone
+
+__all__ = ["NO_NAMES", "Answer", "Link", "Source", "moment", "stamp"]
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,10 +52,3 @@ class Answer(NamedTuple):
 
 def moment(ms: int, zone: Zone) -> datetime:
     return (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone.tzinfo)
-
-
-def stamp(ms: int, zone: Zone) -> str:
-    """For people: 2027-03-28 03:00:00+02:00, without seconds that are zero."""
-    when = moment(ms, zone)
-    precision = "milliseconds" if ms % 1000 else "seconds" if when.second else "minutes"
-    return when.isoformat(sep=" ", timespec=precision)

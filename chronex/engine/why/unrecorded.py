@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from chronex.engine import journal
 from chronex.engine.ledger import Reading
-from chronex.engine.planning import MOST_AT_ONCE
 from chronex.engine.reasons import Cause, cause_of
 from chronex.engine.schedule import options_of
 from chronex.engine.why.answer import NO_NAMES, Answer, Link, Source, stamp
@@ -17,7 +16,11 @@ from chronex.engine.why.outages import Outage, down_since, outage_at
 from chronex.engine.why.recorded import ordered, outage_link
 from chronex.engine.why.unmatched import unmatched
 from chronex.engine.why.versions import Lives
-from chronex.model.records import Event, Job, Occurrence
+from chronex.engine.wording import how_many
+from chronex.model.placed import MissedSpan
+from chronex.model.records import Job, Occurrence
+
+_MOST_EVENTS = 5_000  # of one moment
 
 
 class Finding(NamedTuple):
@@ -91,30 +94,41 @@ def not_named(lives: Lives, job: Job, instant_ms: int) -> Finding:
 
 
 def _told_as_span(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
-    """A backlog too long to list is one event, written with the records of the newest of it."""
+    """A backlog too long to list is kept by the oldest of it that has a record, and is one event of the journal."""
     following = after(reading, job.id, instant_ms, 1)
-    decided = following[0].created_ms if following else None
-    if decided is None:
+    if not following:
         return None
-    event = _span_event(reading, job.id, instant_ms, decided)
-    if event is None:
+    decided = following[0].created_ms
+    span = following[0].older
+    if span is None or not span.from_ms <= instant_ms <= span.to_ms:
+        span = _span_event(reading, job.id, instant_ms, decided)
+    if span is None:
         return None
     zone, names = zone_of(job), {"strategy": job.recovery.strategy.value}
     outage = outage_at(reading, instant_ms, decided) or Outage("down", None, decided)
-    span = f"{stamp(event.data['from_ms'], zone)} to {stamp(event.data['to_ms'], zone)}"
-    told = Link(f"too many to list one by one: all from {span}: {event.reason}", event.at_ms, Source.JOURNAL)
-    cause = cause_of(event.reason) or Cause.DOWN
-    return Finding(cause, f"it was missed: {event.reason}", [outage_link(outage, zone, names), told], names)
+    bounds = f"{stamp(span.from_ms, zone)} to {stamp(span.to_ms, zone)}"
+    fact = f"too many to list one by one: {how_many(span)} from {bounds}: {span.reason}"
+    told = Link(fact, decided, Source.JOURNAL if following[0].older is None else Source.RECORD)
+    cause = cause_of(span.reason) or Cause.DOWN
+    return Finding(cause, f"it was missed: {span.reason}", [outage_link(outage, zone, names), told], names)
 
 
-def _span_event(reading: Reading, job: str, instant_ms: int, decided_ms: int) -> Event | None:
+def _span_event(reading: Reading, job: str, instant_ms: int, decided_ms: int) -> MissedSpan | None:
     number = journal.first_at(reading.tx, decided_ms)
-    for _, event in journal.onward(reading.tx, number - 1, 4 * MOST_AT_ONCE):
+    for _, event in journal.onward(reading.tx, number - 1, _MOST_EVENTS):
         if event.at_ms > decided_ms:
             return None
-        is_span = event.name == "OccurrencesMissed" and event.job == job
-        if is_span and event.data["from_ms"] <= instant_ms <= event.data["to_ms"]:
-            return event
+        if event.name != "OccurrencesMissed" or event.job != job:
+            continue
+        told = event.data
+        if told["from_ms"] <= instant_ms <= told["to_ms"]:
+            return MissedSpan(
+                from_ms=told["from_ms"],
+                to_ms=told["to_ms"],
+                count=told.get("count", 0),
+                is_more=told.get("is_more", False),
+                reason=event.reason,
+            )
     return None
 
 

@@ -1,0 +1,83 @@
+"""A daemon that was off for ten years: what it owes is bounded, what it passed over is told, and it is soon up to date."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine.backlog import MOST_LISTED, MOST_OWED
+from chronex.engine.clock import wall_ms
+from chronex.engine.ledger import Ledger
+from chronex.engine.ports import Transaction
+from chronex_store import LmdbStore
+from tests.daemon.machine import Machine
+
+TEN_YEARS = 10 * 366 * 86_400_000
+JOBS = """
+[jobs.all]
+schedule = "* * * * * *"
+recovery = "execute_all"
+run = ["true"]
+
+[jobs.bounded]
+schedule = "* * * * * *"
+recovery = { strategy = "bounded", max_count = 1000000 }
+run = ["true"]
+
+[jobs.last]
+schedule = "* * * * * *"
+run = ["true"]
+
+[jobs.neighbour]
+schedule = "* * * * * *"
+run = ["true"]
+"""
+LONG_ASLEEP = ("all", "bounded", "last")
+
+
+@pytest.fixture
+def returned(machine: Machine) -> Machine:
+    """Four jobs, three of which were last looked at ten years ago; then a daemon for some seconds."""
+    machine.write(JOBS)
+    assert machine.chronex("apply").returncode == 0
+
+    def forget_ten_years(tx: Transaction) -> None:
+        ledger = Ledger(tx, wall_ms())
+        for name in LONG_ASLEEP:
+            job = ledger.job(name)
+            assert job is not None
+            past = (job.cursor_ms or 0) - TEN_YEARS
+            ledger.put(replace(job, cursor_ms=past, next_ms=past + 1000, created_ms=past, updated_ms=past))
+
+    with LmdbStore.open(machine.directory / "store") as store:
+        store.update(forget_ten_years)
+    done = machine.chronex("run", "--headless", "--for", "4s")
+    assert done.returncode == 0, done.stderr
+    return machine
+
+
+def asked(machine: Machine, *arguments: str) -> Any:
+    done = machine.chronex(*arguments, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_is_owed_is_bounded_and_what_was_passed_over_is_told(returned: Machine, tmp_path: Path) -> None:
+    for name, kept in (("all", MOST_OWED), ("bounded", MOST_OWED), ("last", MOST_LISTED)):
+        rows = asked(returned, "history", name, "-n", "100000")
+        caught_up = [row for row in rows if row["recovery"]]
+        assert len(caught_up) == kept
+        older = caught_up[-1]["older"]
+        assert older["is_more"]
+
+        (why,) = asked(returned, "why", name, older["from"])["answers"]
+        assert why["cause"] == ("too_many" if name != "last" else "superseded")
+        assert "more than 10000 occurrences" in json.dumps(why)
+    text = returned.chronex("history", "all", "-n", "100000").stdout
+    assert text.count("more than 10000 occurrences until ") == 1
+    assert any(row["state"] == "completed" for row in asked(returned, "history", "neighbour"))
+    assert (tmp_path / "store" / "data.mdb").stat().st_blocks * 512 < 16 << 20
