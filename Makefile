@@ -5,6 +5,9 @@ STAMP  := $(VENV)/.ready
 LOCK   := packaging/requirements-dev.txt
 TOUR   := build/tour
 
+# The tests start a thousand programs and rewrite every assertion: what is compiled once stays compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check format bench figures torture screenshots binary clean
 
@@ -33,7 +36,7 @@ check: setup  ## style, types, and the direction of imports
 	@$(BIN)/mypy --no-error-summary
 
 test: check  ## everything that must pass before a change lands
-	@$(BIN)/python -m pytest -n 2 -m "not torture"
+	@$(BIN)/python -m pytest -n 3 -m "not torture"  # of two cores: one worker in three waits for a daemon
 
 torture: setup  ## long campaigns: every zone transition, long fuzzing, crash loops
 	@$(BIN)/python -m pytest -n 2 -m torture

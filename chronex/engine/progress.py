@@ -58,7 +58,7 @@ class Progress:
             deadline_ms=None if timeout is None else now + timeout,
         )
         self._count(job.id, last_run_ms=now, fired=1)
-        self.tell("OccurrenceStarted", claimed, data=_start_told(version, claimed, now))
+        self.tell("OccurrenceStarted", claimed, data=_start_told(version, occurrence, now))
         for task in tasks:
             run = Run(
                 job=job.id,
@@ -387,6 +387,8 @@ def _start_told(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]
     told: dict[str, Any] = {"due_ms": occurrence.due_ms, "lag_ms": now_ms - occurrence.due_ms}
     if job.overlap is OverlapPolicy.ALLOW:
         told["overlap"] = job.overlap.value
+    if occurrence.state is OccurrenceState.QUEUED and now_ms < occurrence.due_ms:
+        told["queued"] = True  # it was due when it came to wait; since then the clock was set back
     if occurrence.recovery:
         told["recovery"] = True
     if occurrence.manual or occurrence.replay_of:

@@ -77,7 +77,7 @@ class OccurrenceMonitor:
             s3.violate("started although no such job was ever registered", line)
         if event.data.get("manual"):
             return
-        if event.at_ms < event.data.get("due_ms", event.at_ms):
+        if event.at_ms < event.data.get("due_ms", event.at_ms) and not _had_been_due(job, event):
             s3.violate("started before it was due", line)
         self._tell_due(job, line)
 
@@ -180,3 +180,11 @@ class OccurrenceMonitor:
 def _was_due_before(event: Event, earlier: Event) -> bool:
     """It was due when the earlier start happened, which should have answered for it."""
     return not event.data.get("manual") and event.data.get("due_ms", event.at_ms) < earlier.at_ms
+
+
+def _had_been_due(job: JobTrace, event: Event) -> bool:
+    """It waited in a queue when the clock was set back. Where it came there is cut off, the start itself says so."""
+    queued = job.queued.get(event.nominal_ms or 0)
+    if queued is None:
+        return bool(event.data.get("queued"))
+    return queued[1].at_ms >= int(event.data.get("due_ms", 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,22 @@ def journals_are_verified(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    found = Machine(tmp_path)
-    yield found
-    for daemon in found.daemons:
-        if daemon.poll() is None:
-            daemon.kill()
-        daemon.wait()
-        if daemon.stderr is not None:
-            daemon.stderr.close()
-    if (tmp_path / "store").exists():
-        assert_verified(tmp_path / "store")
+    with watched(tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def watched(directory: Path) -> Iterator[Machine]:
+    """A machine whose daemons end with it, and whose journal is verified."""
+    found = Machine(directory)
+    try:
+        yield found
+    finally:
+        for daemon in found.daemons:
+            if daemon.poll() is None:
+                daemon.kill()
+            daemon.wait()
+            if daemon.stderr is not None:
+                daemon.stderr.close()
+    if (directory / "store").exists():
+        assert_verified(directory / "store")

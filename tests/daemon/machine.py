@@ -55,11 +55,11 @@ class Machine:
         return rows
 
 
-def until_told(daemon: subprocess.Popen[str], text: str) -> None:
+def until_told(daemon: subprocess.Popen[str], text: str, times: int = 1) -> None:
     """Read the daemon's log until it tells `text`."""
     assert daemon.stderr is not None
     end, told = time.monotonic() + 15.0, ""
-    while text not in told:
+    while told.count(text) < times:
         ready, _, _ = select.select([daemon.stderr], [], [], max(end - time.monotonic(), 0))
         chunk = os.read(daemon.stderr.fileno(), 65536) if ready else b""
         assert chunk, f"the daemon never told {text!r}, but: {told}"

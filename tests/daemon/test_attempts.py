@@ -14,16 +14,23 @@ import pytest
 from chronex.engine.ledger import Reading
 from chronex.model.records import Attempt, Occurrence
 from chronex_store import LmdbStore
-from tests.daemon.machine import Machine
+from tests.daemon.machine import Machine, until_told
 
 ONCE = 'schedule = "@every 1s {max:1}"\n'
 
 
-def outcome(machine: Machine, job: str, seconds: str = "2500ms") -> tuple[Occurrence, list[Attempt]]:
+def outcome(machine: Machine, job: str) -> tuple[Occurrence, list[Attempt]]:
     machine.write(f'[scheduler]\ngrace_period = "500ms"\n[jobs.one]\n{ONCE}{job}')
-    done = machine.chronex("run", "--headless", "--for", seconds)
-    assert done.returncode == 0, done.stderr
+    live(machine, ends=1)
     return recorded(machine, "one")
+
+
+def live(machine: Machine, ends: int) -> None:
+    """Until so many attempts have ended."""
+    daemon = machine.start()
+    until_told(daemon, "attempt ended", times=ends)
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=20) == 0
 
 
 def recorded(machine: Machine, job: str) -> tuple[Occurrence, list[Attempt]]:
@@ -55,8 +62,7 @@ def test_what_a_command_leaves_behind_is_counted_or_killed(
 ) -> None:
     jobs = "".join(f'[jobs.{way}]\n{ONCE}leftovers = "{policy}"\nrun = "{run}"\n' for way, run in WAYS.items())
     machine.write(f'[scheduler]\ngrace_period = "500ms"\n{jobs}')
-    done = machine.chronex("run", "--headless", "--for", "4s")
-    assert done.returncode == 0, done.stderr
+    live(machine, ends=len(WAYS))
     for way in WAYS:
         found, (attempt,) = recorded(machine, way)
         assert (found.state, attempt.state, attempt.leftovers) == ("completed", "success", left), way

@@ -11,15 +11,17 @@ import pytest
 
 from chronex.daemon.waking import Jump, Wakefulness
 from chronex.engine.clock_setting import StepAlarm
+from chronex.engine.journal import append
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.rewind import rewind
 from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
-from chronex.model.records import Job, Occurrence, Task
+from chronex.model.records import Event, Job, Occurrence, Task
 from chronex_store import LmdbStore
 from tests.daemon.test_waking import Hands
+from tests.verify.assertion import assert_verified
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 MIDNIGHT = 1_798_761_600_000  # 2027-01-01T00:00:00Z
@@ -127,6 +129,26 @@ def test_a_clock_set_back_repeats_nothing_and_silences_nobody(
     daemon.live(2 * HOUR, 10 * MINUTE)
     assert set(daemon.started.values()) == {1}, "no instant runs twice"
     assert len(daemon.started) > len(before), "it goes on after what it had decided"
+
+
+def test_what_waits_in_a_queue_when_the_clock_is_set_back_starts_when_its_turn_comes(store: LmdbStore) -> None:
+    """It had been due. To hold it until its instant comes again would be a year of waiting after a step of a year."""
+    tasks = (Task(name="main", run=("true",)),)
+    apply_jobs(store, [Job(id=name, schedule="0 * * * *", tasks=tasks) for name in ("first", "second")], MIDNIGHT + 1)
+    store.update(lambda tx: append(tx, Event(name="SchedulerStarted", at_ms=MIDNIGHT + 1, data={"node": "node-a"})))
+    engine, now = Engine(store, "node-a", places=1), MIDNIGHT + HOUR
+    (launch,) = engine.tick(now, MIDNIGHT).orders
+    assert isinstance(launch, Launch)
+    now -= 50 * MINUTE
+    rewind(store, now)
+    assert engine.tick(now, MIDNIGHT).orders == ()
+    (after,) = store.update(engine.ended(launch.attempt, AttemptEnd("success"), now))
+    assert isinstance(after, Launch)
+    assert (launch.occurrence.job, after.occurrence.job) == ("first", "second")
+    store.update(engine.ended(after.attempt, AttemptEnd("success"), now + MINUTE))
+    assert engine.tick(MIDNIGHT + HOUR, MIDNIGHT).orders == (), "no instant runs twice"
+    assert len(engine.tick(MIDNIGHT + 2 * HOUR, MIDNIGHT).orders) == 1
+    assert_verified(store)
 
 
 @pytest.mark.parametrize("strategy", [one for one in RUN if one is not RecoveryStrategy.EXECUTE_ALL])

@@ -19,6 +19,11 @@ def memory_directory() -> Path | None:
     return place if os.access(place, os.W_OK) else None
 
 
+@pytest.fixture
+def tmp_path(on_disk: Path) -> Path:
+    return on_disk
+
+
 OpenLmdb = Callable[..., LmdbStore]
 
 

@@ -2,16 +2,17 @@
 
 It makes its own expressions: every text comes with the value sets it stands for, drawn here and never parsed.
 It then looks at the clock on the wall, second by second (minute by minute where no second but 0 can match), with
-datetime and zoneinfo alone. Whole minutes, hours and days are passed over only when the offset is the same at
-both ends and nothing on the wall between them can match.
+datetime and zoneinfo alone. Minutes, hours and days are passed over only when the offset is the same at both ends
+and nothing on the wall between them can match.
 """
 
 from __future__ import annotations
 
 import calendar
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from itertools import chain
 from random import Random
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -104,56 +105,69 @@ def wall_matches(spec: Spec, wall: datetime) -> bool:
 def fires_at(spec: Spec, second: int, zone: ZoneInfo) -> bool:
     """Is this UTC second an occurrence? Looks at the wall now and at what the wall jumped over to get here."""
     now = datetime.fromtimestamp(second, zone)
-    wall = now.replace(tzinfo=None)
     offset, before = now.utcoffset(), datetime.fromtimestamp(second - 1, zone).utcoffset()
     assert offset is not None
     assert before is not None
     if offset > before and not spec.posix:
+        wall = now.replace(tzinfo=None)
         missing = range(0, (offset - before) // ONE + 1, spec.step)
         return any(wall_matches(spec, wall - ONE * k) for k in missing)
-    return (spec.repeats or now.fold == 0) and wall_matches(spec, wall)
+    return (spec.repeats or now.fold == 0) and wall_matches(spec, now)
 
 
 def may_fire_within(spec: Spec, second: int, length: int, zone: ZoneInfo) -> bool:
     """False only when no second of [second, second + length) can be an occurrence."""
-    before, after = (datetime.fromtimestamp(t, zone).utcoffset() for t in (second - 1, second + length))
-    if before != after:
+    if not is_calm(second, length, zone):
         return True
     first, last = (datetime.fromtimestamp(t, zone) for t in (second, second + length - 1))
     if not any(day_matches(spec, wall.date()) for wall in (first, last)):
         return False
-    if length == 60:
-        return first.minute in spec.minutes or last.minute in spec.minutes
     return length > HOUR or first.hour in spec.hours or last.hour in spec.hours
+
+
+def is_calm(second: int, length: int, zone: ZoneInfo) -> bool:
+    """The clock shows the same offset just before these seconds and just after them."""
+    before, after = (datetime.fromtimestamp(t, zone).utcoffset() for t in (second - 1, second + length))
+    return before == after
+
+
+def possible(spec: Spec, seconds: range, zone: ZoneInfo) -> Iterable[int]:
+    """Of an hour or less, the seconds whose minute and second on the wall match; all of a minute in which it is set."""
+    if not is_calm(seconds[0], seconds[-1] + 1 - seconds[0], zone):
+        minutes = (seconds[n : n + 60] for n in range(0, len(seconds), 60))
+        return chain.from_iterable(possible(spec, minute, zone) for minute in minutes) if seconds[60:] else seconds
+    offset = datetime.fromtimestamp(seconds.start, zone).utcoffset()
+    assert offset is not None
+    ahead = offset // ONE
+    return [s for s in seconds if (s + ahead) // 60 % 60 in spec.minutes and (s + ahead) % 60 in spec.seconds]
 
 
 def scan(spec: Spec, start: int, end: int, zone: ZoneInfo) -> Iterator[int]:
     """Every occurrence in [start, end], in UTC seconds, the slow way."""
-    at = start if spec.step == 1 else -(-start // 60) * 60
+    at = -(-start // spec.step) * spec.step
     while at <= end:
-        lengths = (DAY, HOUR) if at % HOUR == 0 else (60,) if spec.step == 1 and at % 60 == 0 else ()
-        skip = next((n for n in lengths if not may_fire_within(spec, at, n, zone)), 0)
-        if skip:
-            at += skip
+        hour = at // HOUR * HOUR + HOUR
+        if at % HOUR == 0 and not may_fire_within(spec, at, DAY, zone):
+            at += DAY
             continue
-        if fires_at(spec, at, zone):
-            yield at
-        at += spec.step
+        if may_fire_within(spec, at, hour - at, zone):
+            stretch = range(at, min(hour, end + 1), spec.step)
+            yield from (second for second in possible(spec, stretch, zone) if fires_at(spec, second, zone))
+        at = hour
 
 
 def scan_back(spec: Spec, start: int, end: int, zone: ZoneInfo) -> Iterator[int]:
     """The same instants from `start` down to `end`."""
-    at = start if spec.step == 1 else start // 60 * 60
-    while at >= end:
-        above = at + spec.step
-        lengths = (DAY, HOUR) if above % HOUR == 0 else (60,) if spec.step == 1 and above % 60 == 0 else ()
-        skip = next((n for n in lengths if not may_fire_within(spec, above - n, n, zone)), 0)
-        if skip:
-            at -= skip
+    above, last = start // spec.step * spec.step + spec.step, -(-end // spec.step) * spec.step
+    while above > last:
+        hour = (above - 1) // HOUR * HOUR
+        if above % HOUR == 0 and not may_fire_within(spec, above - DAY, DAY, zone):
+            above -= DAY
             continue
-        if fires_at(spec, at, zone):
-            yield at
-        at -= spec.step
+        if may_fire_within(spec, hour, above - hour, zone):
+            found = possible(spec, range(max(hour, last), above, spec.step), zone)
+            yield from (second for second in reversed(list(found)) if fires_at(spec, second, zone))
+        above = hour
 
 
 def next_after(spec: Spec, second: int, zone: ZoneInfo, horizon_days: int = 366) -> int | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 from chronex.engine.ledger import Reading
+from chronex.engine.testing import POINTS
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
 from chronex_store import LmdbStore
@@ -29,7 +31,20 @@ WORKLOADS: dict[str, str] = {
     "flood": f'[jobs.loud]\n{EVERY_SECOND}overlap = "queue"\nlog_limit = "64KiB"\n'
     f'run = "{WITNESS}; head -c 300000 /dev/zero"\n',
     "once": f'[jobs.careful]\n{EVERY_SECOND}on_crash = "fail"\nrun = "{WITNESS}"\n',
+    "timeout": f'[jobs.stuck]\n{EVERY_SECOND}overlap = "queue"\ntask_timeout = "300ms"\nretry = 1\n'
+    f'run = "{WITNESS}; exec sleep 60"\n',
+    "peers": f'[jobs.peers]\n{EVERY_SECOND}mode = "parallel"\non_failure = "fail_fast"\n'
+    f'[[jobs.peers.tasks]]\nname = "one"\nrun = "{WITNESS}; sleep 0.2; exit 3"\n'
+    f'[[jobs.peers.tasks]]\nname = "two"\nrun = "{WITNESS}; exec sleep 60"\n',
+    "keyed": f'[jobs.keyed]\n{EVERY_SECOND}overlap = "allow"\n[[jobs.keyed.tasks]]\nname = "one"\n'
+    f'idempotency_key = "{{job}}"\nidempotency_ttl = "2s"\nrun = "{WITNESS}; sleep 0.5"\n',
+    "hooked": f'[jobs.hooked]\n{EVERY_SECOND}overlap = "queue"\non_start = "sleep 0.1"\non_complete = "sleep 0.1"\n'
+    f'run = "{WITNESS}"\n',
 }
+
+# These come only where there is something to take up, to trim, or to stop.
+ELSEWHERE = {"adopted", "history trimmed", "stop asked", "node leaving"}
+ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE]
 
 
 class Scene:
@@ -37,23 +52,19 @@ class Scene:
 
     def __init__(self, machine: Machine, *workloads: str) -> None:
         self.machine = machine
-        machine.write('[scheduler]\ngrace_period = "1s"\n' + "".join(WORKLOADS[name] for name in workloads))
-        done = machine.chronex("apply")
-        assert done.returncode == 0, done.stderr
+        self.describe("".join(WORKLOADS[name] for name in workloads))
+
+    def describe(self, jobs: str, settings: str = "") -> None:
+        self.machine.write(f'[scheduler]\ngrace_period = "1s"\n{settings}{jobs}')
 
     @property
     def store(self) -> Path:
         return self.machine.directory / "store"
 
-    def killed(self, point: str, seconds: float = 20.0, *arguments: str) -> bool:
+    def killed(self, point: str, *arguments: str) -> bool:
         """Run a daemon that dies at `point`; False where it never came there and ended by itself."""
-        daemon = self.machine.start(*arguments, quiet=True, fail_at=point)
-        try:
-            daemon.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
-            return False
+        daemon = self.machine.start(*(arguments or ("--for", "30s")), quiet=True, fail_at=point)
+        daemon.wait(timeout=120)
         assert daemon.returncode in (0, -9), f"the daemon ended with {daemon.returncode}"
         return daemon.returncode == -9
 
@@ -62,8 +73,11 @@ class Scene:
         done = self.machine.chronex("run", "--headless", "--for", seconds)
         assert done.returncode == 0, done.stderr
 
-    def check(self) -> list[Occurrence]:
-        """What was promised: every instant one fate, every start on record first and once, nothing left behind."""
+    def check(self, *, trimmed: bool = False) -> list[Occurrence]:
+        """What was promised: every instant one fate, every start on record first and once, nothing left behind.
+
+        Of what is `trimmed`, nobody remembers the starts.
+        """
         with LmdbStore.open(self.store, create=False) as store:
             occurrences, attempts = store.view(lambda tx: _everything(Reading(tx)))
             waiting = store.view(lambda tx: _waiting(Reading(tx), occurrences))
@@ -75,6 +89,8 @@ class Scene:
         for attempt_id, times in Counter(attempt for attempt, _ in starts).items():
             assert times == 1, f"{attempt_id} was started {times} times"
         for attempt_id, pid in starts:
+            if trimmed and attempt_id not in by_id:
+                continue
             attempt = by_id[attempt_id]
             assert attempt.process is not None, f"{attempt_id} ran without a record"
             assert attempt.process.pid == pid, f"{attempt_id} ran as {pid}, not as {attempt.process.pid}"
@@ -82,6 +98,7 @@ class Scene:
         for attempt in attempts:
             assert attempt.state is not AttemptState.SUCCESS or attempt.id in seen, f"{attempt.id} never ran"
             assert attempt.started_ms is not None or attempt.id not in seen
+        _assert_a_living_key_has_one_run(attempts)
         done = self.machine.chronex("doctor")
         assert done.returncode == 0, done.stdout
         self._assert_nobody_is_left()
@@ -111,6 +128,25 @@ class Scene:
         return found
 
 
+def kill_at_random(machine: Machine, chance: Random, kills: int, jobs: int) -> None:
+    """As many jobs as asked for, of every workload in turn, and daemons killed when nobody expects it."""
+    kinds = list(WORKLOADS.values())
+    scene = Scene(machine)
+    scene.describe("".join(_numbered(kinds[number % len(kinds)], number) for number in range(jobs)))
+    for _ in range(kills):
+        daemon = machine.start(quiet=True)
+        time.sleep(chance.uniform(0.3, 2.5))  # the point is that nobody knows when
+        daemon.kill()
+        daemon.wait()
+    scene.settle("3s")
+    scene.check()
+
+
+def _numbered(workload: str, number: int) -> str:
+    name = workload.split("]", maxsplit=1)[0].removeprefix("[jobs.")
+    return workload.replace(f"jobs.{name}", f"jobs.{name}{number}")
+
+
 def _everything(reading: Reading) -> tuple[list[Occurrence], list[Attempt]]:
     occurrences = [one for job in reading.jobs() for one in reading.occurrences(job.id, limit=100_000)]
     attempts = [one for found in occurrences for one in reading.attempts(found.job, found.nominal_ms)]
@@ -133,3 +169,13 @@ def _assert_every_instant_is_decided_once(occurrences: list[Occurrence]) -> None
     for job in {one.job for one in occurrences}:
         instants = [one.nominal_ms for one in occurrences if one.job == job]
         assert instants == list(range(instants[0], instants[-1] + 1, SECOND)), f"{job} lost or doubled an instant"
+
+
+def _assert_a_living_key_has_one_run(attempts: list[Attempt]) -> None:
+    """Every attempt takes the key anew for two seconds, and until then it is another run's turn in no case."""
+    keyed = sorted((one for one in attempts if "keyed" in one.job), key=lambda one: (one.job, one.created_ms))
+    for earlier, later in pairwise(keyed):
+        if earlier.job == later.job and earlier.nominal_ms != later.nominal_ms:
+            assert later.created_ms - earlier.created_ms >= 2 * SECOND, (
+                f"{earlier.id} has the key, and {later.id} ran"
+            )

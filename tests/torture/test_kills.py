@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
-from chronex.engine.testing import POINTS
 from tests.daemon.machine import EVERY_SECOND, Machine, until
-from tests.torture.crime_scene import WITNESS, WORKLOADS, Scene
+from tests.torture.crime_scene import ON_THE_WAY, WITNESS, Scene, kill_at_random
 
-# These come only where there is something to take up, to trim, or to stop; they have tests of their own below.
-ELSEWHERE = {"adopted", "history trimmed", "stop asked", "node leaving"}
-ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE]
 # Every commit kills at every point, one after the other on a store for each workload: each daemon recovers from the
-# death of the one before. Torture takes all points and workloads with each other.
+# death of the one before. Torture takes all points and workloads with each other (test_campaign.py).
 QUICK = {
     "steps": ("update begun:9", "before spawn:2", "end recorded:1"),
     "retry": ("update committed:8", "process ended:2", "update written:9"),
@@ -31,17 +26,6 @@ def test_a_daemon_killed_at_any_point_loses_and_doubles_nothing(machine: Machine
     scene = Scene(machine, workload)
     for point in QUICK[workload]:
         assert scene.killed(point), f"the daemon never came to {point}"
-    scene.settle()
-    scene.check()
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("round_", range(20))
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("point", ON_THE_WAY)
-def test_every_point_with_every_workload(machine: Machine, point: str, workload: str, round_: int) -> None:
-    scene = Scene(machine, workload)
-    scene.killed(f"{point}:{1 + round_}", 20.0, "--for", "6s")
     scene.settle()
     scene.check()
 
@@ -74,18 +58,6 @@ def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:
     scene.check()
 
 
-@pytest.mark.torture
-@pytest.mark.parametrize("seed", range(160))
-def test_random_kills_during_recovery(machine: Machine, seed: int) -> None:
-    chance = random.Random(seed)
-    scene = Scene(machine, *chance.sample(list(WORKLOADS), 3))
-    scene.killed(f"{chance.choice(ON_THE_WAY)}:{chance.randrange(1, 9)}", 20.0, "--for", "5s")
-    for _ in range(3):
-        scene.killed(f"{chance.choice(ON_THE_WAY)}:{chance.randrange(1, 6)}", 20.0, "--for", "3s")
-    scene.settle("3s")
-    scene.check()
-
-
 def test_killed_while_it_adopts(machine: Machine) -> None:
     """The orphan lives through two daemons, is adopted by the third, and its run is tried once more."""
     release = machine.directory / "release"
@@ -110,39 +82,13 @@ def test_killed_while_it_adopts(machine: Machine) -> None:
 @pytest.mark.parametrize("point", ["stop asked", "node leaving"])
 def test_killed_while_it_stops(machine: Machine, point: str) -> None:
     scene = Scene(machine, "cancel")
-    assert scene.killed(point, 20.0, "--for", "1500ms")
+    assert scene.killed(point, "--for", "1500ms")
     scene.settle()
     scene.check()
 
 
-def kill_at_random(machine: Machine, seed: int, kills: int, jobs: int) -> None:
-    chance = random.Random(seed)
-    kinds = list(WORKLOADS.values())
-    machine.write('[scheduler]\ngrace_period = "1s"\n')
-    text = machine.directory / "chronex.toml"
-    for number in range(jobs):
-        kind = kinds[number % len(kinds)]
-        name = kind.split("]")[0].removeprefix("[jobs.")
-        text.write_text(text.read_text() + kind.replace(f"jobs.{name}", f"jobs.{name}{number}"))
-    for _ in range(kills):
-        daemon = machine.start(quiet=True)
-        time.sleep(chance.uniform(0.3, 2.5))  # the point is that nobody knows when
-        daemon.kill()
-        daemon.wait()
-    scene = Scene.__new__(Scene)
-    scene.machine = machine
-    scene.settle("3s")
-    scene.check()
-
-
 def test_killed_at_random_times(machine: Machine) -> None:
-    kill_at_random(machine, seed=1, kills=3, jobs=7)
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("seed", range(40))
-def test_killed_at_random_times_while_fifty_jobs_run_every_second(machine: Machine, seed: int) -> None:
-    kill_at_random(machine, seed, kills=8, jobs=50)
+    kill_at_random(machine, random.Random(1), kills=3, jobs=7)
 
 
 def test_the_quick_table_has_every_point() -> None:

@@ -38,11 +38,10 @@ class Driver:
 
     async def press(self, *keys: str) -> str:
         """The frame after the last key; screens that open have settled before the next key is pressed."""
-        for key in keys:
+        for number, key in enumerate(keys, 1):
             await self.pilot.press(key)
-            if key in _OPENING:
+            if key in _OPENING or number == len(keys):
                 await settle(self.app)
-        await settle(self.app)
         return self.frame()
 
     def frame(self) -> str:

@@ -244,7 +244,21 @@ DELAYED_AND_SET_BACK = """
 10:15:00 TaskRunStarted a@10:15/main#1 node=n1
 """
 
+# It waits for a place, having been due, when the clock is set back by an hour; its turn comes before it is due again.
+QUEUED_AND_SET_BACK = """
+10:00:30 JobNew a schedule='0 * * * *' overlap=queue cursor_ms=10:00:30
+10:00:30 SchedulerStarted node=n1
+11:00:02 OccurrenceQueued a@11:00
+10:02:00 ClockStepped by_ms=-3600000
+10:05:00 OccurrenceStarted a@11:00 due_ms=11:00:00 queued=true
+10:05:00 TaskRunStarted a@11:00/main#1 node=n1
+10:06:00 TaskRunCompleted a@11:00/main#1 state=success
+10:06:00 OccurrenceCompleted a@11:00
+12:00:00 OccurrenceStarted a@12:00 due_ms=12:00:00 overlap=queue
+"""
+
 GOOD = {
+    "queued and set back": QUEUED_AND_SET_BACK,
     "queued beyond the last": QUEUED_BEYOND_THE_LAST,
     "delayed and set back": DELAYED_AND_SET_BACK,
     "done by another": DONE_BY_ANOTHER,

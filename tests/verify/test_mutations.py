@@ -34,6 +34,8 @@ MUTATIONS = [
     ("normal", "after 3: 10:05:00 JobOrphaned a", "S3", 5),
     ("normal", "change 4: 10:09:59 OccurrenceStarted a@10:10 due_ms=10:10:00", "S3", 4),
     ("normal", "after 3: 10:05:00 OccurrenceStarted a@10:05 due_ms=10:05:00", "S3", 4),
+    ("queued and set back", "change 3: 10:59:59 OccurrenceQueued a@11:00", "S3", 5),
+    ("queued and set back", "drop 3 ; change 4: 10:05:00 OccurrenceStarted a@11:00 due_ms=11:00:00", "S3", 4),
     ("normal", "drop 4", "S3", 4),
     ("normal", "change 12: 10:21:04 TaskRetryStarted a@10:20/main#2 node=n1", "S3", 12),
     ("normal", "change 11: 10:20:05 TaskRetryScheduled a@10:20/main#1 at_ms=10:21:04", "S3", 11),

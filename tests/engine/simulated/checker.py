@@ -33,6 +33,7 @@ class History:
         self.world = world
         self.occurrences: dict[str, list[Occurrence]] = {}
         self.spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.queued: dict[tuple[str, int | None], int] = {}
         self.processes: dict[str, list[Process]] = defaultdict(list)
         world.rows.view(lambda tx: self._read(Reading(tx)))
         for process in world.processes:
@@ -47,6 +48,8 @@ class History:
         for _, event in journal.tail(reading.tx, limit=MANY):
             if event.name == "OccurrencesMissed":
                 self.spans[event.job].append((event.data["from_ms"], event.data["to_ms"]))
+            elif event.name == "OccurrenceQueued":
+                self.queued[event.job, event.nominal_ms] = event.at_ms
 
 
 def check(world: World) -> list[Finding]:
@@ -148,7 +151,9 @@ def _placement(history: History, job: Job, expected: Expected) -> Iterator[str]:
         if not -room <= late <= room + (options.stagger or 0):
             yield f"{occurrence.nominal_ms} was placed {late} ms after it"
         started = occurrence.started_ms
-        if started is not None and started < occurrence.due_ms:
+        # What waits in a queue was due when it came there, also where the clock is set back before its turn.
+        since = history.queued.get((job.id, occurrence.nominal_ms), started)
+        if started is not None and since is not None and max(started, since) < occurrence.due_ms:
             yield f"{occurrence.nominal_ms} was started before it was due"
         if options.window is not None and started is not None and started > occurrence.nominal_ms + options.window:
             yield f"{occurrence.nominal_ms} was started outside its window"

@@ -6,6 +6,7 @@ as it did. It knows the policies as DESIGN states them, not as the engine codes 
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass, field
 from random import Random
 
@@ -176,12 +177,13 @@ class Chronicle(Simulation):
 
     def _turn(self, job: str, instant: int, at: int) -> int:
         """When the job was free for one that waited since `at`."""
-        lives = [self._processes(job, nominal) for name, nominal in self._by_instant if name == job]
-        spans = sorted((life[0].started, life[-1].ends) for life in lives if _nominal(life[0]) < instant)
-        for begun, ended in spans:
-            if begun <= at < ended:
-                at = ended
-        return at
+        asked = (job, instant, at)
+        if asked not in self._turns:
+            for begun, ended, nominal in self._spans.get(job, []):
+                if nominal < instant and begun <= at < ended:
+                    at = ended
+            self._turns[asked] = at
+        return self._turns[asked]
 
     def _busy(self, job: str, instant: int, at: int) -> bool:
         """A process of another occurrence lived when the scheduler looked, or was started in that very look."""
@@ -258,6 +260,10 @@ class Chronicle(Simulation):
             for process in self.processes:
                 self._by_job.setdefault(process.job, []).append(process)
                 self._by_instant.setdefault((process.job, _nominal(process)), []).append(process)
+            self._spans: dict[str, list[tuple[int, int, int]]] = {}
+            for (name, nominal), life in self._by_instant.items():
+                insort(self._spans.setdefault(name, []), (life[0].started, life[-1].ends, nominal))
+            self._turns: dict[tuple[str, int, int], int] = {}
             self._indexed = len(self.processes)
         return self._by_instant.get((job, instant), [])
 
