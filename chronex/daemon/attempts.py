@@ -8,15 +8,17 @@ import dataclasses
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+from chronex.daemon.muster import Muster
+from chronex.daemon.starts import Starts
 from chronex.engine import reasons
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.journal import append
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
-from chronex.engine.ports import Store, UpdateFn
+from chronex.engine.ports import Store
 from chronex.engine.staging import task_state
 from chronex.engine.testing import fail_point
-from chronex.engine.tick import Engine
+from chronex.engine.tick import Engine, StartOf
 from chronex.errors import StoreError
 from chronex.model.ids import occurrence_id, run_id
 from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
@@ -34,6 +36,7 @@ from chronex.run import (
     run_callable,
 )
 from chronex.run.hooks import run_hook
+from chronex.run.supervise import Supervision
 
 Tell = Callable[[str, dict[str, Any]], None]
 
@@ -65,6 +68,8 @@ class Attempts:
         self.store, self.engine, self.settings, self.tell = store, engine, settings, tell
         self.surroundings, self.clock = surroundings, surroundings.clock
         self._unrecorded = unrecorded
+        self._starts = Starts(store, engine)
+        self.muster = Muster(surroundings, engine.foreseen, self._request_of)
         self._cancellations: dict[str, Cancellation] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
@@ -74,7 +79,8 @@ class Attempts:
     def carry_out(self, orders: Iterable[Order]) -> None:
         for order in orders:
             if isinstance(order, Launch):
-                self._spawn(self._attempt(order))
+                request = self._request_of(order)
+                self._spawn(self._attempt(order, request, self.muster.take(request)))
             elif isinstance(order, RunHook):
                 self._begin_hook(order)
             elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
@@ -90,6 +96,7 @@ class Attempts:
         """Ask all that runs to end. What an order starts from now on, claimed before and told only now, is canceled
         before it begins: dropped, it would stay claimed by a node that has gone in good order."""
         self._stopping = True
+        self.muster.dismiss()
         for cancellation in list(self._cancellations.values()):
             cancellation.request(reasons.STOPPING)
 
@@ -127,10 +134,8 @@ class Attempts:
         with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
             await self.store.update_async(lambda tx: append(tx, event))
 
-    async def _attempt(self, launch: Launch) -> None:
+    async def _attempt(self, launch: Launch, request: AttemptRequest, standing: Supervision | None) -> None:
         attempt = launch.attempt
-        key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
-        request = self._request(launch.job, launch.task, launch.occurrence, attempt, key)
         hooks = self._hooks(attempt, request.log_limit)
         self._end_by(launch.occurrence.deadline_ms, attempt)
         if launch.occurrence.id in self._starting:
@@ -140,17 +145,27 @@ class Attempts:
             state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
             result = await run_callable(request, self.calls.find(work.target), hooks, self.surroundings, state)
         else:
-            result = await run_attempt(request, hooks, self.surroundings)
+            result = await run_attempt(request, hooks, self.surroundings, standing)
         await self._ended(attempt, result, hooks.cancellation)
+
+    def _request_of(self, launch: Launch) -> AttemptRequest:
+        key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
+        return self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
 
     def _request(
         self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
     ) -> AttemptRequest:
         """The attempt with the scheduler's own settings where the job has none."""
-        request = AttemptRequest.of(job, task, occurrence, attempt, key)
-        grace = self.settings.grace_ms if job.grace_ms is None else job.grace_ms
-        limit, own = job.log_limit or self.settings.logs.max_bytes, self.surroundings.environment
-        return dataclasses.replace(request, grace_ms=grace, log_limit=limit, extra_environment=own)
+        return AttemptRequest.of(
+            job,
+            task,
+            occurrence,
+            attempt,
+            idempotency_key=key,
+            grace_ms=self.settings.grace_ms,
+            log_limit=self.settings.logs.max_bytes,
+            extra_environment=self.surroundings.environment,
+        )
 
     async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
         request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
@@ -177,6 +192,7 @@ class Attempts:
             task=attempt.task,
             occurrence_id="",
             nominal_ms=attempt.nominal_ms,
+            extra_environment=self.surroundings.environment,
         )
 
     def _end_by(self, deadline_ms: int | None, attempt: Attempt) -> None:
@@ -189,13 +205,13 @@ class Attempts:
 
     def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
         async def record(started: Started) -> None:
-            update = self.engine.started(attempt, started.process, started.log_name, started.started_ms, limit)
+            start = StartOf(attempt, started.process, started.log_name, started.started_ms, limit)
             if started.process is None:
                 # A function of this process has nothing that a successor could look for: the claim says all there
                 # is, so it need not wait until the time of its start is on record as well.
-                self._spawn(self._noted(attempt, update))
+                self._spawn(self._noted(start))
                 return
-            await self.store.update_async(update, essential=True)
+            await self._starts.record(start)
             # Told when it is on record: from here on a successor would find the process.
             self.tell("attempt started", names(attempt))
 
@@ -204,10 +220,10 @@ class Attempts:
             cancellation.request(reasons.STOPPING)
         return Hooks(record, cancellation)
 
-    async def _noted(self, attempt: Attempt, update: UpdateFn[None]) -> None:
+    async def _noted(self, start: StartOf) -> None:
         with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
-            await self.store.update_async(update, essential=True)
-            self.tell("attempt started", names(attempt))
+            await self._starts.record(start)
+            self.tell("attempt started", names(start.attempt))
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)

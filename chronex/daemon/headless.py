@@ -12,6 +12,7 @@ from typing import Any
 
 from chronex.daemon.attempts import Tell
 from chronex.daemon.beside import EngineThread, run_beside
+from chronex.daemon.descriptors import make_room
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
 from chronex.daemon.notify import Notifier
@@ -54,6 +55,7 @@ def run_headless(
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
             apply_jobs(store, jobs, wall_ms(), actor="run")
+        make_room(settings.max_concurrent_jobs, tell)
         node = this_node(settings.max_concurrent_jobs)
         logs = LogDirectory(store_path / "logs")
         environment = {"CHRONEX_STORE": str(store_path.resolve())}

@@ -18,7 +18,7 @@ from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.rewind import rewind
 from chronex.engine.testing import fail_point
-from chronex.engine.tick import Engine
+from chronex.engine.tick import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError
 from chronex.model.records import Event, Node
 from chronex.run import Calls, Surroundings, is_alive
@@ -73,6 +73,7 @@ class Daemon:
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
         wakefulness = Wakefulness(self.clock)
+        most = FIRST_BATCH
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
@@ -82,17 +83,28 @@ class Daemon:
                 self._stirred.clear()
                 self._notice(wakefulness)
                 seen = self.store.wait(-1, 0)
-                tick = self.engine.tick(self.clock.wall_ms(), wakefulness.since_ms)
+                tick = await self._tick(wakefulness.since_ms, most)
                 fail_point("tick decided")
                 self.attempts.carry_out(tick.orders)
+                most = BATCH if tick.has_more else FIRST_BATCH
                 if tick.has_more:
                     await asyncio.sleep(0)
                     continue
+                self.attempts.muster.dismiss(until_ms=self.clock.wall_ms())
                 if once:
                     break
+                self.attempts.muster.prepare(tick.next_ms)
                 self.chores.start_due()
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
+
+    async def _tick(self, awake_since_ms: int, most: int) -> Tick:
+        """While it is written down, what was decided before it goes on starting."""
+        now_ms = self.clock.wall_ms()
+        resting = self.engine.resting(now_ms)
+        if resting is not None:
+            return resting
+        return await self.store.update_async(self.engine.deciding(now_ms, awake_since_ms, most))
 
     def journal(self, name: str, data: dict[str, Any]) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""
@@ -117,6 +129,7 @@ class Daemon:
         jump = wakefulness.look()
         if jump is None:
             return
+        self.attempts.muster.dismiss()
         told = {"told": jump.told(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.by_ms < 0:
             told["jobs"] = rewind(self.store, jump.at_ms)
@@ -135,6 +148,7 @@ class Daemon:
 
     async def _finish(self) -> None:
         """Everything that runs is seen to its end; then the node says goodbye."""
+        self.attempts.muster.dismiss()
         await self.chores.stop()
         if not self._stopping.is_set():  # only what is due now was asked for, but all of it: its later tasks too
             await self.attempts.finish()

@@ -38,6 +38,7 @@ class _Fates(NamedTuple):
     older: MissedSpan | None
     cursor_ms: int
     has_more: bool = False
+    upcoming_ms: int | None = None  # the instant after them, where there are no more for now
 
 
 def plan_job(
@@ -46,16 +47,15 @@ def plan_job(
     """Decide every instant in (cursor, now + lead]. Those before `awake_since_ms` were slept through, and `room` of
     them may run where the strategy runs several."""
     cursor = job.cursor_ms if job.cursor_ms is not None else now_ms
-    limit = options_of(job).max
-    if not job.enabled or (limit is not None and job.counters.fired >= limit):
+    if not _may_fire(job):
         return Plan((), None, cursor, None)
     horizon = now_ms + lead_ms(job)
     fates = _fates(job, schedule, cursor, horizon, awake_since_ms, now_ms, room)
     planned = [_planned(job, fate, now_ms, awake_since_ms, chance) for fate in fates.listed]
     if planned and fates.older is not None:
         planned[0] = planned[0]._replace(occurrence=replace(planned[0].occurrence, older=fates.older))
-    next_ms = now_ms if fates.has_more else next_look(job, schedule, fates.cursor_ms)
-    return Plan(tuple(planned), fates.older, fates.cursor_ms, next_ms)
+    next_ms = _look_for(job, fates.upcoming_ms) if _has_instants(job) else None
+    return Plan(tuple(planned), fates.older, fates.cursor_ms, now_ms if fates.has_more else next_ms)
 
 
 def is_behind(job: Job, awake_since_ms: int) -> bool:
@@ -87,7 +87,7 @@ def _fates(
         fates.append(Fate(upcoming, runs=True))
         cursor = upcoming
         upcoming = schedule.next(cursor)
-    return _Fates(fates, older, cursor)
+    return _Fates(fates, older, cursor, upcoming_ms=upcoming)
 
 
 def _planned(job: Job, fate: Fate, now_ms: int, awake_since_ms: int, chance: Chance) -> Planned:
@@ -112,10 +112,19 @@ def _planned(job: Job, fate: Fate, now_ms: int, awake_since_ms: int, chance: Cha
 
 def next_look(job: Job, schedule: Schedule, cursor_ms: int) -> int | None:
     """When the job must be planned again; None when it is done, disabled, or waits for its run to end."""
+    return _look_for(job, schedule.next(cursor_ms)) if _has_instants(job) else None
+
+
+def _look_for(job: Job, upcoming_ms: int | None) -> int | None:
+    return None if upcoming_ms is None else upcoming_ms - lead_ms(job)
+
+
+def _has_instants(job: Job) -> bool:
+    """With a fixed delay the next one is known when the run has ended."""
+    waits = job.cadence is Cadence.FIXED_DELAY and is_interval(job) and job.anchor_ms is None
+    return not waits and _may_fire(job)
+
+
+def _may_fire(job: Job) -> bool:
     limit = options_of(job).max
-    if not job.enabled or (limit is not None and job.counters.fired >= limit):
-        return None
-    if job.cadence is Cadence.FIXED_DELAY and is_interval(job) and job.anchor_ms is None:
-        return None
-    upcoming = schedule.next(cursor_ms)
-    return None if upcoming is None else upcoming - lead_ms(job)
+    return job.enabled and (limit is None or job.counters.fired < limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -12,13 +13,14 @@ from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.backlog import CATCHING_UP, MOST_OWED, told_of
 from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
+from chronex.engine.foresight import foresee
 from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger
-from chronex.engine.orders import AttemptEnd, Cancel, Order
+from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.placement import Chance
 from chronex.engine.planning import is_behind, plan_job
-from chronex.engine.ports import Store, Transaction, UpdateFn
+from chronex.engine.ports import ReadTransaction, Store, Transaction, UpdateFn
 from chronex.engine.progress import Progress
 from chronex.engine.schedule import options_of, schedule_of
 from chronex.engine.takeover import IsAlive, take_over
@@ -28,6 +30,8 @@ from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdenti
 from chronex.model.states import OccurrenceState
 
 BATCH = 500
+# Where much is due on one instant, its first commands start while the rest is decided.
+FIRST_BATCH = 100
 # A job that slept brings up to a thousand records of its own: after so many the other jobs wait for the next tick.
 MOST_PLANNED = 2_500
 
@@ -38,6 +42,16 @@ class Tick(NamedTuple):
     orders: tuple[Order, ...]
     next_ms: int | None
     has_more: bool
+
+
+class StartOf(NamedTuple):
+    """An attempt has begun: who runs it (nobody, for a function of ours), and where its output goes."""
+
+    attempt: Attempt
+    process: ProcessIdentity | None
+    log_path: str
+    at_ms: int
+    log_limit: int = 0
 
 
 class Engine:
@@ -51,28 +65,61 @@ class Engine:
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
+        return self.store.update(self.deciding(now_ms, awake_since_ms))
+
+    def resting(self, now_ms: int) -> Tick | None:
+        """The tick of a store in which nothing is due and nothing can leave its queue, told by a look alone.
+
+        Every start and every end is a change of the store, and wakes whoever waits for changes; a thousand of them
+        must not cost a thousand write transactions that write nothing.
+        """
+
+        def look(tx: ReadTransaction) -> Tick | None:
+            reading = Reading(tx)
+            first_ms = reading.next_due_ms()
+            if first_ms is not None and first_ms <= now_ms:
+                return None
+            if next(reading.queued_jobs(), None) is not None and reading.count_active(self.places) < self.places:
+                return None
+            return Tick((), first_ms, has_more=False)
+
+        return self.store.view(look)
+
+    def foreseen(self, at_ms: int, most: int) -> list[Launch]:
+        """What will most likely be started at `at_ms`: a look, not a decision (foresight.py)."""
+        if self.stopping:
+            return []
+        return self.store.view(lambda tx: foresee(Reading(tx), at_ms, self.places, Random(0), most))  # noqa: S311
+
+    def deciding(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
+        """A tick as an update, for a caller that has other things to do until it is on disk."""
 
         def decide(tx: Transaction) -> Tick:
             ledger = Draft(tx, now_ms)
             step = _Step(ledger, self, awake_since_ms)
-            has_more = step.take_due()
+            has_more = step.take_due(most)
             step.start_queued()
             step.write()
             return Tick(tuple(step.orders), ledger.next_due_after(now_ms), has_more)
 
-        return self.store.update(decide)
+        return decide
 
     def started(
         self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0
     ) -> UpdateFn[None]:
         """An update that records who runs the attempt, so that a successor can find or mourn it."""
+        return self.all_started([StartOf(attempt, process, log_path, now_ms, log_limit)])
+
+    def all_started(self, starts: Sequence[StartOf]) -> UpdateFn[None]:
+        """The same for some that began together."""
 
         def record(tx: Transaction) -> None:
-            ledger = Ledger(tx, now_ms)
-            found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
-            if found is not None and found.epoch == attempt.epoch:
-                kept = {"log_path": log_path, "log_limit": log_limit}
-                ledger.put(replace(found, process=process, started_ms=now_ms, **kept))
+            for start in starts:
+                ledger, claimed = Ledger(tx, start.at_ms), start.attempt
+                found = ledger.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
+                if found is not None and found.epoch == claimed.epoch:
+                    kept = {"log_path": start.log_path, "log_limit": start.log_limit}
+                    ledger.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
 
         return record
 
@@ -128,15 +175,15 @@ class _Step:
             self._free = self.engine.places - self.ledger.count_active(self.engine.places)
         return self._free
 
-    def take_due(self) -> bool:
-        """Everything that is due, the earliest first, but at most BATCH records; True when some may be left."""
-        due = self.ledger.due(self.ledger.now_ms, BATCH)
+    def take_due(self, most: int) -> bool:
+        """Everything that is due, the earliest first, but at most `most` records; True when some may be left."""
+        due = self.ledger.due(self.ledger.now_ms, most)
         for record in due:
             if self.planned >= MOST_PLANNED:
                 return True
             if (current := self._still_due(record)) is not None:
                 self.take(current)
-        return len(due) == BATCH and self.left_alone < BATCH
+        return len(due) == most and self.left_alone < most
 
     def _still_due(self, found: Job | Occurrence | Run) -> Job | Occurrence | Run | None:
         """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""

@@ -98,6 +98,9 @@ class Orphan:
     def is_alive(self) -> bool:
         return is_alive(self.identity)
 
+    def has_ended(self) -> bool:
+        return not self.is_alive()
+
     def watch(self, on_exit: OnExit) -> None:
         self._on_exit = on_exit
         if self._pidfd >= 0:

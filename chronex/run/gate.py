@@ -32,6 +32,10 @@ _SHELL = b"/bin/sh"
 # be looked up in CDPATH, and "-" would mean the one before.
 _SCRIPT = b'read -r _ <&3 || exit 125; [ -z "$1" ] || cd "$1" || exit 126; shift; exec "$@" 3<&-'
 
+# A text for the shell needs no gate before the shell: the shell itself waits. On the text's own first line, so that
+# the shell counts lines as the user does.
+_WAIT = b"read -r _ <&3 && exec 3<&- || exit 125; "
+
 # gate.S, assembled.
 _X86_64 = bytes.fromhex(
     "4889e34883ec1031c0bf030000004889e6ba010000000f054883f801756bb848000000bf03000000be02000000ba01000000"
@@ -51,6 +55,7 @@ class Invocation:
     path: bytes
     argv: tuple[bytes, ...]
     directory: bytes = b""
+    script: bytes = b""  # where it is a text for /bin/sh
 
 
 class Refusal(NamedTuple):
@@ -61,7 +66,12 @@ class Refusal(NamedTuple):
 
 
 class Gate(Protocol):
-    """How to start a command so that it waits on DESCRIPTOR first."""
+    """How to start a command so that it waits on DESCRIPTOR first.
+
+    `tells` is whether what the system refuses comes back; otherwise it must be looked for before the start.
+    """
+
+    tells: bool
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
         """The path and argv to start instead."""
@@ -71,17 +81,25 @@ class Gate(Protocol):
 class QuickGate:
     """`path` is the program of gate.S."""
 
+    tells = True
+
     def __init__(self, path: bytes) -> None:
         self.path = path
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+        if invocation.script and not invocation.directory:
+            return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
         return self.path, (b"chronex-gate", invocation.directory, invocation.path, *invocation.argv)
 
 
 class ShellGate:
     """The command's argv[0] is its path here: a shell cannot give it another name."""
 
+    tells = False
+
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+        if invocation.script and not invocation.directory:
+            return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
         command = (invocation.directory, invocation.path, *invocation.argv[1:])
         return _SHELL, (_SHELL, b"-c", _SCRIPT, b"chronex-gate", *command)
 
@@ -92,22 +110,23 @@ class Latch:
     __slots__ = ("_ours", "theirs")
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        with ours, theirs:  # what is detached below is not closed here
-            ours.setblocking(False)
-            self.theirs = _out_of_the_way(theirs.detach())
-            self._ours = ours.detach()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._ours = ours.detach()
+        self.theirs = _out_of_the_way(theirs.detach())
 
     def started(self) -> None:
         """The child has its end; from now on its death, and ours, is seen by the other."""
         os.close(self.theirs)
 
     def open(self) -> None:
-        with contextlib.suppress(OSError):  # the child is dead already, and that is seen elsewhere
+        try:
             os.write(self._ours, b"\n")
+        except OSError:  # the child is dead already, and that is seen elsewhere
+            return
 
     def refusal(self) -> Refusal | None:
-        """After the child's end: why it never became the command, where it did not."""
+        """After the child ended as a gate that is SHUT: why it never became the command, where it did not."""
+        os.set_blocking(self._ours, False)
         try:
             told = os.read(self._ours, _REFUSAL.size)
         except OSError:

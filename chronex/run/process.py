@@ -25,6 +25,8 @@ class SupervisedProcess(Protocol):
 
     def watch(self, on_exit: OnExit) -> None: ...
 
+    def has_ended(self) -> bool: ...
+
     def signal_group(self, number: int) -> bool: ...
 
     def group_is_alive(self) -> bool: ...
@@ -58,6 +60,13 @@ class Child:
             self._watcher.add(self._pidfd, self._reap)
         else:
             self._look(_FIRST_LOOK_S)
+
+    def has_ended(self) -> bool:
+        """Asked of the system, and nothing is taken from it: its status can still be waited for."""
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
 
     def _look(self, pause: float) -> None:
         if not self._reap():

@@ -62,9 +62,18 @@ class AttemptRequest:
 
     @classmethod
     def of(
-        cls, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, idempotency_key: str = ""
+        cls,
+        job: Job,
+        task: Task,
+        occurrence: Occurrence,
+        attempt: Attempt,
+        *,
+        idempotency_key: str = "",
+        grace_ms: int = DEFAULT_GRACE_MS,
+        log_limit: int = DEFAULT_LIMIT,
+        extra_environment: Mapping[str, str] | None = None,
     ) -> AttemptRequest:
-        """The attempt as the records have it; what they do not hold is set with `dataclasses.replace`."""
+        """The attempt as the records have it, with a grace and a log limit where its job has none of its own."""
         return cls(
             attempt_id=attempt.id,
             number=attempt.number,
@@ -83,11 +92,12 @@ class AttemptRequest:
             last_run_ms=occurrence.last_run_ms,
             idempotency_key=idempotency_key,
             timeout_ms=job.timeout_for(task),
-            grace_ms=DEFAULT_GRACE_MS if job.grace_ms is None else job.grace_ms,
+            grace_ms=grace_ms if job.grace_ms is None else job.grace_ms,
             success_codes=task.success_codes,
             retry_codes=task.retry_codes,
             leftovers=job.leftovers,
-            log_limit=DEFAULT_LIMIT if job.log_limit is None else job.log_limit,
+            log_limit=job.log_limit or log_limit,
+            extra_environment=extra_environment or {},
         )
 
 

@@ -8,16 +8,16 @@ import signal
 from functools import partial
 from typing import NamedTuple
 
-from chronex.engine.clock import Clock
+from chronex.engine.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.testing import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.capture import Capture, open_pipe
 from chronex.run.environment import Variables, child_environment
 from chronex.run.exits import Verdict, canceled, judge, timed_out
-from chronex.run.gate import Gate, Invocation, Latch
-from chronex.run.identity import identity_of
+from chronex.run.gate import SHUT, Gate, Invocation, Latch
+from chronex.run.identity import identity_of_child
 from chronex.run.launch import prepare, refused_at_the_gate, start
-from chronex.run.leftovers import find_leftovers, kill_leftovers
+from chronex.run.leftovers import find_leftovers, kill_leftovers, marks_of
 from chronex.run.logfile import BoundedLog, LogSummary
 from chronex.run.process import Child, SupervisedProcess
 from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason
@@ -26,16 +26,25 @@ from chronex.run.surroundings import Hooks, Started, Surroundings
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
+_ENDED_SHUT = SHUT << 8  # as waitpid tells it
 _LOOK_AGAIN_S = 0.02
 _SLOWEST_LOOK_S = 0.2
 
 
-async def run_attempt(request: AttemptRequest, hooks: Hooks, surroundings: Surroundings) -> AttemptResult:
-    """Run the command and say how it ended. What goes wrong with the command is a result, never an exception."""
-    await surroundings.pace.enter()
+async def run_attempt(
+    request: AttemptRequest, hooks: Hooks, surroundings: Surroundings, standing: Supervision | None = None
+) -> AttemptResult:
+    """Run the command and say how it ended. What goes wrong with the command is a result, never an exception.
+
+    `standing` is the same attempt as `stand` has started it ahead of its time.
+    """
+    if standing is None:
+        await surroundings.pace.enter()
     if hooks.cancellation.requested:
+        if standing is not None:
+            standing.dismiss()
         return never_started(canceled(hooks.cancellation.reason), surroundings.clock)
-    attempt = _begin(request, surroundings)
+    attempt = standing or stand(request, surroundings)
     if isinstance(attempt, NotStarted):
         return not_started(attempt, surroundings.clock)
     return await attempt.see_through(hooks, report=True)
@@ -58,11 +67,13 @@ def never_started(verdict: Verdict, clock: Clock, errno: int | None = None) -> A
     )
 
 
-def _begin(request: AttemptRequest, surroundings: Surroundings) -> Supervision | NotStarted:
+def stand(request: AttemptRequest, surroundings: Surroundings) -> Supervision | NotStarted:
+    """Start what will become the command, and leave it at its gate."""
     environment = child_environment(request, surroundings.inheritance)
     if isinstance(environment, NotStarted):
         return environment
-    invocation = prepare(request.command, request.directory, environment.variables)
+    look = not surroundings.gate.tells
+    invocation = prepare(request.command, request.directory, environment.variables, look=look)
     if isinstance(invocation, NotStarted):
         return invocation
     fail_point("before spawn")
@@ -95,11 +106,13 @@ def _start(invocation: Invocation, variables: Variables, gate: Gate) -> _Begun |
         latch.started()
         latch.close()
         return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
+    before_ms = SYSTEM_CLOCK.boottime_ms()
     pid = start(invocation, variables, theirs, gate, latch.theirs)
+    after_ms = SYSTEM_CLOCK.boottime_ms()
     fail_point("spawned")
     os.close(theirs)
     latch.started()
-    identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid)
+    identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid, before_ms, after_ms)
     if isinstance(identity, NotStarted):
         os.close(ours)
         latch.close()
@@ -107,9 +120,9 @@ def _start(invocation: Invocation, variables: Variables, gate: Gate) -> _Begun |
     return _Begun(identity, ours, latch)
 
 
-def _identity_or_end(pid: int) -> ProcessIdentity | NotStarted:
+def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity | NotStarted:
     try:
-        identity = identity_of(pid)
+        identity = identity_of_child(pid, before_ms, after_ms)
     except OSError:
         identity = None
     if identity is not None:
@@ -150,6 +163,8 @@ class Supervision:
 
     async def see_through(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
+        if report:  # it may have stood at its gate for a while
+            self.started_ms, self.began = self.clock.wall_ms(), self.clock.monotonic_ms()
         try:
             self.watch(hooks)
             if report:
@@ -168,6 +183,20 @@ class Supervision:
             raise
         finally:
             self.close(hooks)
+
+    @property
+    def is_standing(self) -> bool:
+        """It still waits at its gate; somebody may have killed it there."""
+        return self.latch is not None and not self.process.has_ended()
+
+    def dismiss(self) -> None:
+        """Nobody needs it: the gate is shut for good, and it goes without having run anything."""
+        self.process.watch(lambda _status: None)
+        self.process.close()
+        self.capture.close()
+        self.log.finish()
+        if self.latch is not None:
+            self.latch.close()
 
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()
@@ -200,7 +229,7 @@ class Supervision:
             await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
         leftovers, killed = await self._leftovers(must_die=stop is not None)
         self.capture.finish()
-        if (refused := self._refused_at_the_gate()) is not None:
+        if status == _ENDED_SHUT and (refused := self._refused_at_the_gate()) is not None:
             return refused
         verdict = judge(self.request, status, stop, self.process.unknown_because)
         return AttemptResult(
@@ -229,7 +258,8 @@ class Supervision:
         """Those who live on, and how many of them were killed; after a stop they get the rest of the grace."""
         if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
-        look = partial(find_leftovers, self.process.identity, self.request.attempt_id)
+        marks = marks_of(self.request)
+        look = partial(find_leftovers, self.process.identity, marks)
         found = await self.loop.run_in_executor(None, look)
         pause = _LOOK_AGAIN_S
         while found and must_die and (left := self.stopper.kill_at - self.loop.time()) > 0:
@@ -238,7 +268,7 @@ class Supervision:
             found = await self.loop.run_in_executor(None, look)
         if not found or not (must_die or self.request.leftovers is LeftoverPolicy.KILL):
             return found, 0
-        kill = partial(kill_leftovers, found, self.process.identity, self.request.attempt_id)
+        kill = partial(kill_leftovers, found, self.process.identity, marks)
         return await self.loop.run_in_executor(None, kill)
 
     def close(self, hooks: Hooks) -> None:

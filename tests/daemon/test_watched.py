@@ -69,7 +69,7 @@ def test_scraped_told_and_asked(machine: Machine) -> None:
     after = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert after["daemon"] is None
     assert set(after) == {
-        "at", "daemon", "jobs", "counts", "running", "queued", "next", "failing", "retrying", "late", "dead_letters",
+        "at", "at_ms", "daemon", "jobs", "counts", "running", "queued", "next", "failing", "retrying", "late", "dead_letters",
         "notices", "outage", "store", "attention",
     }  # fmt: skip
     text = machine.chronex("status").stdout

@@ -138,6 +138,33 @@ async def test_what_is_refused_behind_the_gate_has_its_error_number(
         assert (result.errno, result.error) == (number, told)
 
 
+SHELL_TEXTS = {
+    "echo one; echo two": (0, b"one\ntwo\n"),
+    "# a comment first\necho two": (0, b"two\n"),
+    'cat <<END\n$0 "$#"\nEND': (0, b'/bin/sh "0"\n'),
+    'false || echo "$?"': (0, b"1\n"),
+    'echo "$?"': (0, b"0\n"),
+    "exit 125": (125, b""),
+    "ls /proc/self/fd/3 2>/dev/null || echo none": (0, b"none\n"),
+    "sh -c 'echo $$' | grep -c .": (0, b"1\n"),
+}
+
+
+@pytest.mark.parametrize("text", SHELL_TEXTS)
+async def test_a_text_for_the_shell_means_what_it_means_without_a_gate(guarded: Surroundings, text: str) -> None:
+    code, told = SHELL_TEXTS[text]
+    result = await outcome(guarded, text)
+    assert (result.exit_code, output(guarded, result)) == (code, told)
+
+
+@pytest.mark.parametrize("text", ["echo a\nno-such-program-here", "echo b; done"])
+async def test_a_shell_names_the_line_as_the_user_counts_them(guarded: Surroundings, text: str) -> None:
+    bare = subprocess.run(["/bin/sh", "-c", text], capture_output=True, check=False, env={"PATH": os.environ["PATH"]})
+    result = await outcome(guarded, text)
+    assert result.exit_code == bare.returncode
+    assert output(guarded, result) == bare.stdout + bare.stderr
+
+
 @pytest.mark.skipif(shutil.which("as") is None or os.uname().machine != "x86_64", reason="needs an assembler")
 def test_the_program_is_what_its_source_says(tmp_path: Path) -> None:
     made, code = tmp_path / "gate.o", tmp_path / "code"

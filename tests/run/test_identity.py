@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
+from chronex.engine.clock import SYSTEM_CLOCK
 from chronex.model import ProcessIdentity
 from chronex.run import boot_id, identity, identity_of, is_alive, signal_group
 from chronex.run.identity import signal_group_of, status_from_ps, status_of
@@ -129,3 +130,24 @@ def test_where_there_is_no_proc_ps_answers(stranger: subprocess.Popen[bytes]) ->
     assert status == status_from_ps(stranger.pid)
     assert (status.group, status.dead) == (stranger.pid, False)
     assert status_from_ps(2**22 + 1) is None
+
+
+def test_the_boot_clock_tells_a_childs_start_time_as_the_system_does() -> None:
+    for _ in range(40):
+        before_ms = SYSTEM_CLOCK.boottime_ms()
+        pid = os.posix_spawn("/bin/sleep", ["sleep", "30"], {}, setpgroup=0)
+        after_ms = SYSTEM_CLOCK.boottime_ms()
+        try:
+            assert identity.identity_of_child(pid, before_ms, after_ms) == identity_of(pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def test_where_the_readings_disagree_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(identity, "identity_of", asked.append)
+    identity.identity_of_child(77, 1_009, 1_010)
+    monkeypatch.setattr(identity, "_start_times_are_boot_time", lambda: False)
+    identity.identity_of_child(78, 1_000, 1_001)
+    assert asked == [77, 78]

@@ -156,7 +156,7 @@ def test_the_shape_of_the_report() -> None:
     assert set(told) == {"verdict", "journal", "properties", "lags"}
     assert told["journal"] == {
         "events": 14, "first": 1, "last": 14, "from": "2027-01-04T10:00:30Z", "to": "2027-01-04T10:21:06Z",
-        "complete": True, "gaps": 0,
+        "from_ms": 1_799_056_830_000, "to_ms": 1_799_058_066_000, "complete": True, "gaps": 0,
     }  # fmt: skip
     broken = verify_events(mutated(good.NORMAL, "repeat 5")).to_dict()
     (first,) = (entry for entry in broken["properties"] if entry["property"] == "S1")
