@@ -54,7 +54,7 @@ class Muster:
             return
         self._forget_work()
         self._at_ms = at_ms
-        if at_ms is not None:
+        if at_ms is not None and at_ms - self.clock.wall_ms() > LEAD_MS:  # else it is here before anybody could stand
             self._work = asyncio.get_running_loop().create_task(self._call_up(at_ms))
 
     def take(self, request: AttemptRequest) -> Supervision | None:
