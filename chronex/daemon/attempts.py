@@ -192,6 +192,7 @@ class Attempts:
             task=attempt.task,
             occurrence_id="",
             nominal_ms=attempt.nominal_ms,
+            extra_environment=self.surroundings.environment,
         )
 
     def _end_by(self, deadline_ms: int | None, attempt: Attempt) -> None:

@@ -178,8 +178,10 @@ class EmbeddedEngine:
         assert self._logs is not None
         node = this_node(self.settings.max_concurrent_jobs)
         engine = Engine(self.store, node.id, self.settings.max_concurrent_jobs)
-        environment = {} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
-        surroundings = Surroundings.of_this_process(self._logs, self._clock, environment=environment)
+        # A store in memory has no place; its commands must differ all the same from those of the process beside it,
+        # which may have the same jobs: who cancels one would find the other's by its id.
+        own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
+        surroundings = Surroundings.of_this_process(self._logs, self._clock, environment=own)
         return Daemon(self.store, engine, surroundings, node, self.settings, self._tell, calls=self.calls)
 
     def _close(self) -> None:

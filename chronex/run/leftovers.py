@@ -10,13 +10,26 @@ from collections.abc import Iterable
 from chronex.model import ProcessIdentity
 from chronex.run.environment import ATTEMPT_VARIABLE
 from chronex.run.identity import boot_id, is_alive, signal_process, status_of
+from chronex.run.request import AttemptRequest
 
 _ROUNDS = 40
 _BETWEEN_ROUNDS_S = 0.02
 
 
-def find_leftovers(main: ProcessIdentity, attempt_id: str) -> tuple[ProcessIdentity, ...]:
-    """Living processes of the main process's group or session, or with the attempt's id in their environment.
+Marks = frozenset[bytes]
+
+
+def marks_of(request: AttemptRequest) -> Marks:
+    """What every process of the attempt has in its environment, and no other process of this machine.
+
+    Its id alone is not enough: job and second make it, and a scheduler on another store may have the same of both.
+    """
+    marks = {ATTEMPT_VARIABLE: request.attempt_id, **request.extra_environment}
+    return frozenset(f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in marks.items())
+
+
+def find_leftovers(main: ProcessIdentity, marks: Marks) -> tuple[ProcessIdentity, ...]:
+    """Living processes of the main process's group or session, or with the attempt's marks in their environment.
 
     The last finds those that left for a session of their own. Looks at every process: not for the event loop.
     Without /proc nothing is found.
@@ -25,7 +38,6 @@ def find_leftovers(main: ProcessIdentity, attempt_id: str) -> tuple[ProcessIdent
         names = os.listdir("/proc")
     except OSError:
         return ()
-    tag = f"{ATTEMPT_VARIABLE}={attempt_id}\0".encode()
     # While members live, the number of their group cannot be given to a new process. So another process that has
     # it now means that there are none, and that group and session of that number are a stranger's.
     now = status_of(main.pid)
@@ -35,13 +47,13 @@ def find_leftovers(main: ProcessIdentity, attempt_id: str) -> tuple[ProcessIdent
         status = status_of(pid)
         if pid in (main.pid, os.getpid()) or status is None or status.dead:
             continue
-        if (by_number and main.pid in (status.group, status.session)) or tag in _environment_of(pid):
+        if (by_number and main.pid in (status.group, status.session)) or marks <= _environment_of(pid):
             found.append(ProcessIdentity(pid, boot_id(), status.start_time, status.group))
     return tuple(found)
 
 
 def kill_leftovers(
-    found: Iterable[ProcessIdentity], main: ProcessIdentity, attempt_id: str
+    found: Iterable[ProcessIdentity], main: ProcessIdentity, marks: Marks
 ) -> tuple[tuple[ProcessIdentity, ...], int]:
     """Kill them, and what they start meanwhile, for about a second: all that were seen, and how many are gone."""
     seen: dict[ProcessIdentity, None] = {}
@@ -53,13 +65,13 @@ def kill_leftovers(
         for identity in current:
             signal_process(identity, signal.SIGKILL)
         time.sleep(_BETWEEN_ROUNDS_S)
-        current = find_leftovers(main, attempt_id)
+        current = find_leftovers(main, marks)
     return tuple(seen), sum(not is_alive(identity) for identity in seen)
 
 
-def _environment_of(pid: int) -> bytes:
+def _environment_of(pid: int) -> Marks:
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as source:
-            return source.read(256 * 1024) + b"\0"
+            return frozenset(source.read(256 * 1024).split(b"\0"))
     except OSError:
-        return b""
+        return frozenset()

@@ -17,7 +17,7 @@ from chronex.run.exits import Verdict, canceled, judge, timed_out
 from chronex.run.gate import SHUT, Gate, Invocation, Latch
 from chronex.run.identity import identity_of_child
 from chronex.run.launch import prepare, refused_at_the_gate, start
-from chronex.run.leftovers import find_leftovers, kill_leftovers
+from chronex.run.leftovers import find_leftovers, kill_leftovers, marks_of
 from chronex.run.logfile import BoundedLog, LogSummary
 from chronex.run.process import Child, SupervisedProcess
 from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason
@@ -258,7 +258,8 @@ class Supervision:
         """Those who live on, and how many of them were killed; after a stop they get the rest of the grace."""
         if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
-        look = partial(find_leftovers, self.process.identity, self.request.attempt_id)
+        marks = marks_of(self.request)
+        look = partial(find_leftovers, self.process.identity, marks)
         found = await self.loop.run_in_executor(None, look)
         pause = _LOOK_AGAIN_S
         while found and must_die and (left := self.stopper.kill_at - self.loop.time()) > 0:
@@ -267,7 +268,7 @@ class Supervision:
             found = await self.loop.run_in_executor(None, look)
         if not found or not (must_die or self.request.leftovers is LeftoverPolicy.KILL):
             return found, 0
-        kill = partial(kill_leftovers, found, self.process.identity, self.request.attempt_id)
+        kill = partial(kill_leftovers, found, self.process.identity, marks)
         return await self.loop.run_in_executor(None, kill)
 
     def close(self, hooks: Hooks) -> None:

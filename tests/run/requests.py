@@ -17,7 +17,7 @@ _numbers = itertools.count(1)
 
 def request(command: Command = (), **changes: Any) -> AttemptRequest:
     values: dict[str, Any] = {
-        "attempt_id": attempt_id("run_test", next(_numbers)),
+        "attempt_id": attempt_id(f"run_test_{os.getpid()}", next(_numbers)),
         "number": 1,
         "job": "backup",
         "task": "dump",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import errno
 import os
 import resource
@@ -29,7 +30,7 @@ from chronex.run import (
     is_alive,
     run_attempt,
 )
-from chronex.run.leftovers import find_leftovers
+from chronex.run.leftovers import find_leftovers, marks_of
 from tests.run.requests import children, outcome, output, python, request
 
 
@@ -153,11 +154,12 @@ async def test_a_timeout_is_term_then_kill(surroundings: Surroundings, name: str
 
 async def test_a_timeout_ends_a_thousand_forks(surroundings: Surroundings) -> None:
     fork = "import os, time, signal; signal.signal(15, signal.SIG_IGN)\nfor i in range(1000):\n if not os.fork(): time.sleep(60)\nprint(flush=True); time.sleep(60)"
-    result = await outcome(surroundings, python(fork), timeout_ms=1500, log_limit=1000)
+    asked = request(python(fork), timeout_ms=1500, log_limit=1000)
+    result = await run_attempt(asked, Hooks(), surroundings)
     assert result.state is AttemptState.TIMEOUT
     assert result.signal == signal.SIGKILL
     assert result.process is not None
-    assert find_leftovers(result.process, result.log.name.partition(".")[0]) == ()
+    assert find_leftovers(result.process, marks_of(asked)) == ()
 
 
 async def test_members_of_the_group_get_the_whole_grace(surroundings: Surroundings) -> None:
@@ -175,6 +177,26 @@ async def test_cancellation_is_term_then_kill_and_keeps_its_reason(surroundings:
     result = await run_attempt(request(("sleep", "60")), Hooks(cancellation=cancellation), surroundings)
     assert (result.state, result.reason, result.error) == (AttemptState.CANCELED, Reason.CANCELED, "pre-empted")
     assert (result.signal, result.retryable) == (signal.SIGTERM, False)
+
+
+async def test_the_same_attempt_of_another_store_is_a_stranger(surroundings: Surroundings) -> None:
+    """Two stores with the same job have the same ids at the same second; neither may kill the other's commands."""
+    here, there = {"CHRONEX_STORE": "/here"}, {"CHRONEX_STORE": "/there"}
+    asked = request(LEFT_BEHIND["holds no pipe"], leftovers=LeftoverPolicy.KILL, extra_environment=here)
+    theirs = dataclasses.replace(asked, command=("sleep", "60"), extra_environment=there)
+    begun = asyncio.get_running_loop().create_future()
+
+    async def on_start(started: Started) -> None:
+        begun.set_result(started.process)
+
+    cancellation = Cancellation()
+    stranger = asyncio.create_task(run_attempt(theirs, Hooks(on_start, cancellation), surroundings))
+    process = await begun
+    result = await run_attempt(asked, Hooks(), surroundings)
+    assert (len(result.leftovers), result.leftovers_killed) == (1, 1)
+    assert is_alive(process)
+    cancellation.request("enough")
+    assert (await stranger).state is AttemptState.CANCELED
 
 
 DETACH = "import os, sys, time\nif os.fork(): os._exit(0)\n{}\ntime.sleep(60)"
