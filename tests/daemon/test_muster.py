@@ -20,7 +20,7 @@ from chronex.model.records import Attempt, Job, Occurrence, Task
 from chronex.run import AttemptRequest, Hooks, LogDirectory, Surroundings, run_attempt
 from tests.daemon.machine import Machine, until, until_told
 
-SOON_MS = 120
+SOON_MS = 400
 
 
 @pytest.fixture
@@ -117,6 +117,18 @@ async def test_a_child_that_was_killed_at_its_gate_is_not_called(surroundings: S
         await asyncio.sleep(0.005)
     assert muster.take(request_of(launch)) is None
     await gone(standing.child.process.identity.pid)
+
+
+async def test_who_cannot_stand_does_not_keep_the_others_from_it(surroundings: Surroundings, tmp_path: Path) -> None:
+    at_ms = wall_ms() + SOON_MS
+    wanted = launches(at_ms, tmp_path, 2)
+    missing = wanted[0]._replace(task=Task(name="main", run=("/no/such/program",)))
+    muster = Muster(surroundings, lambda _at, _most: [missing, wanted[1]], request_of)
+    muster.prepare(at_ms)
+    while not muster.standing:
+        await asyncio.sleep(0.005)
+    assert list(muster.standing) == [wanted[1].attempt.id]
+    muster.dismiss()
 
 
 async def test_another_instant_takes_the_place_of_the_first(surroundings: Surroundings, tmp_path: Path) -> None:
