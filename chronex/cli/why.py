@@ -100,13 +100,8 @@ def _link_dict(link: Link) -> dict[str, Any]:
 def _print(answer: Answer) -> None:
     zone = answer.zone
     out(paint(inert(f"{answer.job} {stamp(answer.instant_ms, zone)} ({zone.name}): {answer.cause.value}"), "bold"))
-    if sys.stdout.isatty():
-        for line in wrap(
-            answer.summary, columns(), initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-        ):
-            out(inert(line))
-    else:
-        out(inert(f"  {answer.summary}"))
+    for line in _fitted(answer.summary, "  "):
+        out(inert(line))
     for link in answer.links:
         for line in _told(link, zone):
             out(inert(line))
@@ -121,8 +116,14 @@ def _told(link: Link, zone: Zone) -> list[str]:
     line = f"  {_when(link, zone):{_AT_WIDTH}} {link.fact}  [{link.source.value}]"
     if not sys.stdout.isatty() or width(line) <= columns():
         return [line]
-    text = f"{_when(link, zone)} {link.fact} [{link.source.value}]".strip()
-    return wrap(text, columns(), initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    return _fitted(f"{_when(link, zone)} {link.fact} [{link.source.value}]".strip(), "    ")
+
+
+def _fitted(text: str, further: str) -> list[str]:
+    """What is piped somewhere is searched rather than read: there every fact is one line."""
+    if not sys.stdout.isatty():
+        return [f"  {text}"]
+    return wrap(text, columns(), initial_indent="  ", subsequent_indent=further, break_on_hyphens=False)
 
 
 def _when(link: Link, zone: Zone) -> str:
