@@ -149,6 +149,24 @@ async def test_another_instant_takes_the_place_of_the_first(surroundings: Surrou
     muster.dismiss()
 
 
+async def test_what_cannot_be_foreseen_is_left_to_the_tick(surroundings: Surroundings) -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    asked: list[int] = []
+
+    def fail(at_ms: int, _most: int) -> list[Launch]:
+        asked.append(at_ms)
+        raise RuntimeError("the store is gone")
+
+    muster = Muster(surroundings, fail, request_of)
+    muster.prepare(wall_ms() + SOON_MS)
+    while not asked:
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.02)
+    muster.dismiss()
+    assert (muster.standing, told) == ({}, [])
+
+
 async def test_descriptors_are_given_back(surroundings: Surroundings, tmp_path: Path) -> None:
     def open_descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
