@@ -195,8 +195,10 @@ class Chronicle(Simulation):
             if _nominal(process) == instant:
                 continue
             now = process.started == at and self._order[process.attempt_id] >= started
-            came_now = now and self._awake_from(due.get(_nominal(process), _nominal(process))) == at
-            if process.attempt_id in living or (came_now and _nominal(process) < instant):
+            nominal = _nominal(process)
+            first = self._processes(job, nominal)[0] is process  # else it is under way, and tried again
+            had_waited = first and self._awake_from(due.get(nominal, nominal)) < at
+            if process.attempt_id in living or (now and nominal < instant and not had_waited):
                 return True
         return False
 
