@@ -42,7 +42,9 @@ def _open_missing_streams() -> None:
 
 
 def _say(sentence: str) -> None:
-    print(f"chronex: {sentence}", file=sys.stderr)  # noqa: T201
+    from chronex.cli.terminal import err
+
+    err(f"chronex: {sentence}")
 
 
 def _report_failure(error: Exception) -> int:

@@ -53,6 +53,8 @@ def _unread(error: OSError) -> str:
 
 def _absolute(job: Job, now_ms: int) -> Job:
     """`@once +20m` counts from the moment it is applied."""
+    if "+" not in job.schedule:
+        return job
     meaning = read(job.schedule, job.dialect).meaning
     if meaning is None or not meaning.is_relative:
         return job

@@ -45,7 +45,13 @@ def out(text: str = "") -> None:
 
 
 def err(text: str) -> None:
-    _write(sys.stderr, text)
+    """What cannot be said, because the disk is full or the reader has gone, changes nothing of what was done."""
+    try:
+        _write(sys.stderr, text)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 def _write(stream: TextIO, text: str) -> None:

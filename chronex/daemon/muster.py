@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from chronex.engine.clock import Clock
 from chronex.engine.orders import Launch
-from chronex.errors import StoreError
 from chronex.run import AttemptRequest, Surroundings
 from chronex.run.supervise import Supervision, stand
 
@@ -54,7 +53,7 @@ class Muster:
             return
         self._forget_work()
         self._at_ms = at_ms
-        if at_ms is not None:
+        if at_ms is not None and at_ms - self.clock.wall_ms() > LEAD_MS:  # else it is here before anybody could stand
             self._work = asyncio.get_running_loop().create_task(self._call_up(at_ms))
 
     def take(self, request: AttemptRequest) -> Supervision | None:
@@ -86,25 +85,25 @@ class Muster:
         loop = asyncio.get_running_loop()
         try:
             launches = await loop.run_in_executor(None, self._foresee, at_ms, most)
-        except StoreError:
-            return  # the tick will meet it as well, and tell it
+        except (
+            Exception
+        ):  # a store that is gone, a schedule of the user's that fails: the tick meets it, and tells it
+            return
         await _sleep_until(at_ms - LEAD_MS - int(len(launches) * LEAD_PER_CHILD_MS), self.clock)
         for number, launch in enumerate(launches):
             if number % STARTS_PER_TURN == STARTS_PER_TURN - 1:
                 await asyncio.sleep(0)
-            if self.clock.wall_ms() >= at_ms or not self._stand(launch, at_ms):
+            if self.clock.wall_ms() >= at_ms:
                 return
+            self._stand(launch, at_ms)
 
-    def _stand(self, launch: Launch, at_ms: int) -> bool:
-        """False where the system would not: then the instant comes without it, and tells why."""
+    def _stand(self, launch: Launch, at_ms: int) -> None:
+        """Where that is not possible the instant comes without it, and tells why."""
         request = self._request_of(launch)
-        if request.attempt_id in self.standing:
-            return True
-        child = stand(request, self.surroundings)
-        if not isinstance(child, Supervision):
-            return False
-        self.standing[request.attempt_id] = _Standing(request, child, at_ms)
-        return True
+        if request.attempt_id not in self.standing:
+            child = stand(request, self.surroundings)
+            if isinstance(child, Supervision):
+                self.standing[request.attempt_id] = _Standing(request, child, at_ms)
 
 
 async def _sleep_until(at_ms: int, clock: Clock) -> None:

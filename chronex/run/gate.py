@@ -66,12 +66,7 @@ class Refusal(NamedTuple):
 
 
 class Gate(Protocol):
-    """How to start a command so that it waits on DESCRIPTOR first.
-
-    `tells` is whether what the system refuses comes back; otherwise it must be looked for before the start.
-    """
-
-    tells: bool
+    """How to start a command so that it waits on DESCRIPTOR first."""
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
         """The path and argv to start instead."""
@@ -80,8 +75,6 @@ class Gate(Protocol):
 
 class QuickGate:
     """`path` is the program of gate.S."""
-
-    tells = True
 
     def __init__(self, path: bytes) -> None:
         self.path = path
@@ -94,8 +87,6 @@ class QuickGate:
 
 class ShellGate:
     """The command's argv[0] is its path here: a shell cannot give it another name."""
-
-    tells = False
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
         if invocation.script and not invocation.directory:

@@ -60,11 +60,8 @@ def _has_terminal() -> bool:
     return True
 
 
-def prepare(
-    command: Command, directory: str | None, variables: Variables, *, look: bool = True
-) -> Invocation | NotStarted:
-    """The command as the system takes it. `look`: what is missing is named before anything starts; a gate that tells
-    what the system refused makes that needless, except for a name that must be looked for in PATH."""
+def prepare(command: Command, directory: str | None, variables: Variables) -> Invocation | NotStarted:
+    """Find the program and look at the directory, so that what is missing is named before anything starts."""
     argv = (_SHELL, "-c", command) if isinstance(command, str) else command
     if not argv or not argv[0] or command == "":
         return NotStarted("the command is empty", retryable=False)
@@ -75,12 +72,12 @@ def prepare(
         return NotStarted("the command contains text that cannot be written as bytes", retryable=False)
     if b"\0" in b"".join(raw) or b"\0" in where:
         return NotStarted("the command contains a NUL character", retryable=False)
-    problem = _problem_with_directory(where) if where and look else None
+    problem = _problem_with_directory(where) if where else None
     if problem is not None:
         return problem
     if isinstance(command, str):
         return Invocation(raw[0], raw, where, raw[2])
-    program = _find_program(raw[0], variables, where, look=look)
+    program = _find_program(raw[0], variables, where)
     if isinstance(program, NotStarted):
         return program
     return Invocation(program, raw, where)
@@ -148,11 +145,11 @@ def _refused_directory(number: int, where: bytes) -> NotStarted:
     return NotStarted(f"working directory {shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
 
 
-def _find_program(name: bytes, variables: Variables, base: bytes, *, look: bool) -> bytes | NotStarted:
+def _find_program(name: bytes, variables: Variables, base: bytes) -> bytes | NotStarted:
     """By the child's PATH, or by its path as seen from the child's directory."""
     if b"/" in name:
         path = os.path.join(base, name) if base else name
-        return (look and _refused(path)) or path
+        return _refused(path) or path
     seen_but_refused: NotStarted | None = None
     for entry in variables.get(b"PATH", b"").split(b":"):
         path = os.path.join(base, entry or b".", name)

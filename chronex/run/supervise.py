@@ -72,8 +72,7 @@ def stand(request: AttemptRequest, surroundings: Surroundings) -> Supervision | 
     environment = child_environment(request, surroundings.inheritance)
     if isinstance(environment, NotStarted):
         return environment
-    look = not surroundings.gate.tells
-    invocation = prepare(request.command, request.directory, environment.variables, look=look)
+    invocation = prepare(request.command, request.directory, environment.variables)
     if isinstance(invocation, NotStarted):
         return invocation
     fail_point("before spawn")

@@ -140,6 +140,7 @@ def _begin_or_refuse(data: Path) -> bool:
             os.truncate(data, 0)
             return True
         case Header.MISSING:
+            os.close(open_private(data, os.O_RDWR))  # LMDB would leave its mode to the umask
             return True
     return False
 

@@ -3,10 +3,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
+
+from tests.cli.fork import Parent
 
 
 @dataclass(frozen=True)
@@ -29,16 +31,26 @@ def program() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def chronex() -> Chronex:
+def chronex() -> Iterator[Chronex]:
     """Run the real program as a user's shell would, in a plain environment."""
 
     def run(*arguments: str, stdin: str | bytes = "", **environment: str) -> Done:
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "UTC", **environment}
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        command = [*program(), *arguments]
-        done = subprocess.run(command, input=given, capture_output=True, env=env, timeout=60, check=False)
-        out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        if BINARY or is_heard_at_the_start(environment):
+            command = [*program(), *arguments]
+            done = subprocess.run(command, input=given, capture_output=True, env=env, timeout=60, check=False)
+            code, *told = done.returncode, done.stdout, done.stderr
+        else:
+            code, *told = parent.run(arguments, given, env)
+        out, err = (text.decode("utf-8", "replace") for text in told)
         assert "Traceback" not in out + err, out + err
-        return Done(done.returncode, out, err)
+        return Done(code, out, err)
 
-    return run
+    with Parent() as parent:
+        yield run
+
+
+def is_heard_at_the_start(environment: dict[str, str]) -> bool:
+    """Some variables speak to the interpreter, before any program begins."""
+    return any(name.startswith(("PYTHON", "LC_", "LANG")) for name in environment)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +23,7 @@ from chronex.engine.records import decode, encode
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, StoreMeta, Task
 from chronex_store import LmdbStore, places
-from tests.cli.conftest import Chronex
+from tests.cli.conftest import Chronex, program
 
 Capture = pytest.CaptureFixture[str]
 
@@ -189,3 +190,10 @@ def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(
     assert done.code == 2
     assert "not a regular file" in done.out + done.err or "is a pipe" in done.err
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("command", ["nonsense", "list --store /nowhere/x", "fmt bad"])
+def test_a_complaint_that_cannot_be_written_keeps_its_exit_code(command: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*program(), *command.split()], stderr=full, timeout=60, check=False)
+    assert done.returncode == 2

@@ -20,7 +20,7 @@ from chronex.model.records import Attempt, Job, Occurrence, Task
 from chronex.run import AttemptRequest, Hooks, LogDirectory, Surroundings, run_attempt
 from tests.daemon.machine import Machine, until, until_told
 
-SOON_MS = 120
+SOON_MS = 400
 
 
 @pytest.fixture
@@ -119,6 +119,18 @@ async def test_a_child_that_was_killed_at_its_gate_is_not_called(surroundings: S
     await gone(standing.child.process.identity.pid)
 
 
+async def test_who_cannot_stand_does_not_keep_the_others_from_it(surroundings: Surroundings, tmp_path: Path) -> None:
+    at_ms = wall_ms() + SOON_MS
+    wanted = launches(at_ms, tmp_path, 2)
+    missing = wanted[0]._replace(task=Task(name="main", run=("/no/such/program",)))
+    muster = Muster(surroundings, lambda _at, _most: [missing, wanted[1]], request_of)
+    muster.prepare(at_ms)
+    while not muster.standing:
+        await asyncio.sleep(0.005)
+    assert list(muster.standing) == [wanted[1].attempt.id]
+    muster.dismiss()
+
+
 async def test_another_instant_takes_the_place_of_the_first(surroundings: Surroundings, tmp_path: Path) -> None:
     asked: list[int] = []
 
@@ -135,6 +147,24 @@ async def test_another_instant_takes_the_place_of_the_first(surroundings: Surrou
         await asyncio.sleep(0.005)
     assert asked == [near]
     muster.dismiss()
+
+
+async def test_what_cannot_be_foreseen_is_left_to_the_tick(surroundings: Surroundings) -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    asked: list[int] = []
+
+    def fail(at_ms: int, _most: int) -> list[Launch]:
+        asked.append(at_ms)
+        raise RuntimeError("the store is gone")
+
+    muster = Muster(surroundings, fail, request_of)
+    muster.prepare(wall_ms() + SOON_MS)
+    while not asked:
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.02)
+    muster.dismiss()
+    assert (muster.standing, told) == ({}, [])
 
 
 async def test_descriptors_are_given_back(surroundings: Surroundings, tmp_path: Path) -> None:
@@ -196,7 +226,7 @@ def test_the_daemon_has_them_ready_and_none_runs_early(machine: Machine) -> None
     while time.time() < moment:
         stood.update(waiting_gates(daemon.pid))
         time.sleep(0.002)
-    until(lambda: len(list(machine.directory.glob("ran-*"))) == CROWD)
+    until(lambda: len([path for path in machine.directory.glob("ran-*") if path.stat().st_size]) == CROWD)
     assert stood, "nobody stood ready"
     times = [float(path.read_text()) for path in machine.directory.glob("ran-*")]
     assert min(times) >= moment

@@ -59,7 +59,7 @@ def alter_meta(path: Path, **changes: object) -> None:
 
 
 class TestFiles:
-    @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o277])
+    @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o277, 0o777])
     def test_they_are_private_under_every_umask(self, tmp_path: Path, umask: int) -> None:
         before = os.umask(umask)
         try:

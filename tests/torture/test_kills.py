@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.daemon.machine import EVERY_SECOND, Machine, until
+from tests.torture.at_once import live_at_once
 from tests.torture.crime_scene import ON_THE_WAY, WITNESS, Scene, kill_at_random
 
 # Every commit kills at every point, one after the other on a store for each workload: each daemon recovers from the
@@ -21,13 +24,17 @@ QUICK = {
 }
 
 
-@pytest.mark.parametrize("workload", QUICK)
-def test_a_daemon_killed_at_any_point_loses_and_doubles_nothing(machine: Machine, workload: str) -> None:
+def one_after_the_other(workload: str, machine: Machine) -> None:
     scene = Scene(machine, workload)
     for point in QUICK[workload]:
         assert scene.killed(point), f"the daemon never came to {point}"
     scene.settle()
     scene.check()
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_daemon_killed_at_any_point_loses_and_doubles_nothing(tmp_path: Path, half: int) -> None:
+    live_at_once(tmp_path, ((name, partial(one_after_the_other, name)) for name in list(QUICK)[half::2]))
 
 
 def test_a_command_that_was_not_recorded_has_not_run(machine: Machine) -> None:

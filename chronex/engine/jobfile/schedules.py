@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from chronex.engine.jobfile.entries import Entry, RefusedError
 from chronex.engine.jobfile.values import filled_text
-from chronex.expr.diagnostics import Diagnostic
+from chronex.expr.diagnostics import Diagnostic, ValidationResult
 from chronex.timing import parse, validate
 
 
@@ -19,18 +20,36 @@ class Schedule(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
+class _UnsoundError(Exception):
+    def __init__(self, verdict: ValidationResult) -> None:
+        self.verdict = verdict
+
+
 def schedule(entry: Entry, dialect: str, zone: str) -> Schedule:
     """The expression; a zone written in it wins over the job's."""
     text = filled_text(entry)
-    verdict = validate(text, dialect, zone)
-    for finding in verdict.warnings:
+    try:
+        found, warnings = _sound(text, dialect, zone)
+    except _UnsoundError as refused:
+        for finding in refused.verdict.errors:
+            entry.report(*_told(finding), finding.code, entry.span_inside(finding.start, finding.end))
+        found, warnings = None, refused.verdict.warnings
+    for finding in warnings:
         entry.warn(*_told(finding), finding.code, entry.span_inside(finding.start, finding.end))
-    for finding in verdict.errors:
-        entry.report(*_told(finding), finding.code, entry.span_inside(finding.start, finding.end))
-    if verdict.errors:
+    if found is None:
         raise RefusedError
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _sound(text: str, dialect: str, zone: str) -> tuple[Schedule, tuple[Diagnostic, ...]]:
+    """A file of ten thousand jobs has far fewer schedules. A refusal is not kept: zone data may come later."""
+    verdict = validate(text, dialect, zone)
+    if verdict.errors:
+        raise _UnsoundError(verdict)
     expression = parse(text, dialect, zone)
-    return Schedule(text, expression.timezone or zone, expression.kind, expression.options.tags)
+    found = Schedule(text, expression.timezone or zone, expression.kind, expression.options.tags)
+    return found, tuple(verdict.warnings)
 
 
 def _told(finding: Diagnostic) -> tuple[str, str]:
