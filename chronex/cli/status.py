@@ -21,7 +21,13 @@ from chronex_store import LmdbStore
 
 _CLEAR = "\x1b[H\x1b[2J"
 _REFRESH_S = 2.0
-_CARD_WORDS = {"asleep": "asleep", "clock": "clock set forward", "down": "not running"}
+_CARD_WORDS = {
+    "asleep": "asleep",
+    "clock": "clock set forward",
+    "stalled": "stopped or starved",
+    "full": "no room in the store",
+    "down": "not running",
+}
 
 
 def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int:
