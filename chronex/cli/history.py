@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from chronex.cli.arguments import UsageError
 from chronex.cli.looking import columns, cut, looked_at, padded, print_json, since_ms
-from chronex.cli.terminal import out, paint, width
+from chronex.cli.terminal import inert, out, paint, width
 from chronex.cli.times import Zones, timed
 from chronex.engine import keys
 from chronex.engine.commands.naming import job_named
@@ -23,6 +23,7 @@ from chronex.model.states import OccurrenceState
 _PAGE = 500
 # `occ_` and eight characters, which every command takes for the whole id.
 _SHORT_ID = 12
+_LEAST_REASON = 30
 # A filter that matches nothing must not read a history of millions to the end.
 _MOST_SEARCHED = 200_000
 COLOURS = {
@@ -130,17 +131,27 @@ def _lines(zones: Zones, found: list[Occurrence]) -> list[str]:
         took = ""
         if occurrence.started_ms is not None and occurrence.finished_ms is not None:
             took = length(occurrence.finished_ms - occurrence.started_ms)
-        state = paint(f"{occurrence.state.value:12}", *filter(None, [COLOURS.get(occurrence.state)]))
         name = padded(occurrence.job, room)
-        front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name} "
-        # What is piped somewhere is searched rather than read: there nothing is cut.
-        room_left = max(20, columns() - width(front) - 21) if sys.stdout.isatty() else None
-        lines.append(f"{front}{state} {took:>7} {cut(_reason(occurrence), room_left)}".rstrip())
-        if occurrence.older is not None:
-            front = f"{column(occurrence.older.from_ms, zone)} {'':{_SHORT_ID}} {name} "
-            told = f"{how_many(occurrence.older)} until {column(occurrence.older.to_ms, zone)}"
-            lines.append(f"{front}{'missed':12} {'':7} {cut(f'{told}: {occurrence.older.reason}', room_left)}")
+        front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name}"
+        lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence))
+        if (older := occurrence.older) is not None:
+            front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}"
+            told = f"{how_many(older)} until {column(older.to_ms, zone)}: {older.reason}"
+            lines += _row(front, OccurrenceState.MISSED, " " * 7, told)
     return lines
+
+
+def _row(front: str, state: OccurrenceState, took: str, reason: str) -> list[str]:
+    """One line; where the terminal has no room for a reason behind it, the reason has a line of its own."""
+    word = paint(f"{state.value:12}", *filter(None, [COLOURS.get(state)]))
+    head = f"{front} {word} {took}"
+    # What is piped somewhere is searched rather than read: there nothing is cut.
+    if not sys.stdout.isatty():
+        return [f"{head} {inert(reason)}".rstrip()]
+    left = columns() - width(front) - 22
+    if width(reason) <= left or left >= _LEAST_REASON:
+        return [f"{head} {cut(reason, left)}".rstrip()]
+    return [head.rstrip(), *([f"    {cut(reason, columns() - 4)}"] if reason else [])]
 
 
 def _reason(occurrence: Occurrence) -> str:

@@ -117,6 +117,8 @@ def _guarded(work: Callable[[], int]) -> int:
     except ChronexError as error:
         err(inert(f"chronex: {error}"))
         return error.exit_code
+    except BrokenPipeError:
+        raise  # whoever read it has gone, and wants no word of it
     except OSError as error:
         err(inert(f"chronex: {system_sentence(error)}"))
     return FAILURE

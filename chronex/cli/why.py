@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+from textwrap import wrap
 from typing import Any
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.looking import looked_at
-from chronex.cli.terminal import inert, out, paint
+from chronex.cli.looking import columns, looked_at
+from chronex.cli.terminal import inert, out, paint, width
 from chronex.cli.times import timed
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
@@ -98,13 +100,30 @@ def _link_dict(link: Link) -> dict[str, Any]:
 def _print(answer: Answer) -> None:
     zone = answer.zone
     out(paint(inert(f"{answer.job} {stamp(answer.instant_ms, zone)} ({zone.name}): {answer.cause.value}"), "bold"))
-    out(inert(f"  {answer.summary}"))
+    for line in _fitted(answer.summary, "  "):
+        out(inert(line))
     for link in answer.links:
-        out(inert(f"  {_when(link, zone):{_AT_WIDTH}} {link.fact}  [{link.source.value}]"))
+        for line in _told(link, zone):
+            out(inert(line))
     neighbours = [("before", answer.previous_ms), ("after", answer.next_ms)]
     shown = [f"{word} {stamp(ms, zone)}" for word, ms in neighbours if ms is not None]
     if shown and not answer.occurrence:
         out(f"  nearest by schedule: {', '.join(shown)}")
+
+
+def _told(link: Link, zone: Zone) -> list[str]:
+    """One line, or as many as a narrow terminal takes."""
+    line = f"  {_when(link, zone):{_AT_WIDTH}} {link.fact}  [{link.source.value}]"
+    if not sys.stdout.isatty() or width(line) <= columns():
+        return [line]
+    return _fitted(f"{_when(link, zone)} {link.fact} [{link.source.value}]".strip(), "    ")
+
+
+def _fitted(text: str, further: str) -> list[str]:
+    """What is piped somewhere is searched rather than read: there every fact is one line."""
+    if not sys.stdout.isatty():
+        return [f"  {text}"]
+    return wrap(text, columns(), initial_indent="  ", subsequent_indent=further, break_on_hyphens=False)
 
 
 def _when(link: Link, zone: Zone) -> str:

@@ -65,7 +65,9 @@ def run_headless(
         daemon = Daemon(store, engine, surroundings, node, settings, ends.tell if once else tell)
         daemon.chores.add(room_chore(store, daemon.journal))
         daemon.chores.add(Notifier(store, surroundings).chore())
-        daemon.chores.add(Upkeep(store, logs, settings, daemon.clock).chore())
+        upkeep = Upkeep(store, logs, settings, daemon.clock)
+        daemon.chores.add(upkeep.chore())
+        daemon.settings_users.append(upkeep.use)
         if beside is not None:
             return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))

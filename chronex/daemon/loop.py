@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -54,6 +54,7 @@ class Daemon:
         )
         self.chores = Chores((*own, *chores), self.clock, self.journal)
         self.zone = settings.timezone
+        self.settings_users: list[Callable[[SchedulerSettings], None]] = []  # told when the job file has other ones
         self._stopping = asyncio.Event()
         self._stirred = asyncio.Event()  # something other than the store ends the sleep
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from chronex.engine.clock import Clock
 from chronex.engine.orders import Launch
-from chronex.errors import StoreError
 from chronex.run import AttemptRequest, Surroundings
 from chronex.run.supervise import Supervision, stand
 
@@ -86,8 +85,10 @@ class Muster:
         loop = asyncio.get_running_loop()
         try:
             launches = await loop.run_in_executor(None, self._foresee, at_ms, most)
-        except StoreError:
-            return  # the tick will meet it as well, and tell it
+        except (
+            Exception
+        ):  # a store that is gone, a schedule of the user's that fails: the tick meets it, and tells it
+            return
         await _sleep_until(at_ms - LEAD_MS - int(len(launches) * LEAD_PER_CHILD_MS), self.clock)
         for number, launch in enumerate(launches):
             if number % STARTS_PER_TURN == STARTS_PER_TURN - 1:

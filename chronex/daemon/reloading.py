@@ -18,7 +18,7 @@ from chronex.errors import ChronexError
 
 LOOK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.
-_NEED_A_RESTART = ("metrics", "reaper_interval_ms")
+_NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms")
 Signature = tuple[int, int, int]
 
 
@@ -62,12 +62,18 @@ class Reloader:
         async with self._at_work:
             self._known = self._seen = _signature(self._file.path)
             try:
+                self._refuse_empty()
                 found = await asyncio.to_thread(self._file.load)
                 counts = await asyncio.to_thread(self._apply, found, why)
             except ChronexError as error:
                 self._tell("ConfigurationRejected", why, _told(error))
                 return
             self._tell("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
+
+    def _refuse_empty(self) -> None:
+        """A save that a full disk cut short must not remove every job; whoever means it says so with apply."""
+        if self._known is not None and self._known[1] == 0 and self._file.path.is_file():
+            raise ChronexError("the file is empty; to remove all jobs run: chronex apply")
 
     def _apply(self, found: JobFile, why: str) -> dict[str, Any]:
         daemon = self._daemon
@@ -80,6 +86,9 @@ class Reloader:
         daemon, before = self._daemon, self._daemon.attempts.settings
         daemon.engine.places = settings.max_concurrent_jobs
         daemon.attempts.settings = settings
+        daemon.zone = settings.timezone
+        for use in daemon.settings_users:
+            use(settings)
         fixed = [name for name in _NEED_A_RESTART if getattr(before, name) != getattr(settings, name)]
         return {"restart_for": ", ".join(fixed)} if fixed else {}
 

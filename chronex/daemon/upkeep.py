@@ -28,16 +28,13 @@ class Upkeep:
 
     def __init__(self, store: Store, logs: LogDirectory, settings: SchedulerSettings, clock: Clock) -> None:
         self._store, self._logs, self._clock = store, logs, clock
-        history, output = settings.history, settings.logs
-        self.policy = RetentionPolicy(
-            max_count=history.max_count,
-            max_age_ms=history.max_age_ms,
-            journal_count=history.max_events,
-            log_count=output.max_count,
-            log_age_ms=output.max_age_ms,
-        )
+        self.policy = _policy(settings)
         self._pass: Iterator[RetentionReport] | None = None
         self._next_pass_ms = 0
+
+    def use(self, settings: SchedulerSettings) -> None:
+        """From the next pass on, which then comes at once."""
+        self.policy, self._next_pass_ms = _policy(settings), 0
 
     def chore(self) -> Chore:
         return Chore("upkeep", EVERY_S, self.do)
@@ -90,3 +87,14 @@ class Upkeep:
         running = self._store.view(lambda tx: Reading(tx).active_attempts(limit=100_000))
         in_use = {attempt.log_path for attempt in running} | {f"{attempt.id}.log" for attempt in running}
         return tuple(name for name in old if name not in in_use)
+
+
+def _policy(settings: SchedulerSettings) -> RetentionPolicy:
+    history, output = settings.history, settings.logs
+    return RetentionPolicy(
+        max_count=history.max_count,
+        max_age_ms=history.max_age_ms,
+        journal_count=history.max_events,
+        log_count=output.max_count,
+        log_age_ms=output.max_age_ms,
+    )

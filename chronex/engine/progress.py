@@ -12,7 +12,7 @@ from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.placement import Chance
 from chronex.engine.planning import next_look
 from chronex.engine.reports import report_of
-from chronex.engine.retries import retry_at
+from chronex.engine.retries import may_repeat, retry_at
 from chronex.engine.schedule import is_interval, options_of, schedule_of
 from chronex.engine.settling import fate_of, stopping_run
 from chronex.model.policies import Cadence, FailureStrategy, OverlapPolicy, TaskMode
@@ -266,7 +266,8 @@ class Progress:
             reason = occurrence.cancel_reason or reason
             self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
             return
-        again = self._next_attempt(job, task, run, attempt) if end.retryable and task is not None else None
+        can_retry = end.retryable and may_repeat(job, attempt)
+        again = self._next_attempt(job, task, run, attempt) if can_retry and task is not None else None
         changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error, "reason": reason}
         if again is not None:
             self.ledger.advance(run, RunState.RETRY, next_attempt_ms=again, **changes)
@@ -277,10 +278,7 @@ class Progress:
         self.tell("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
 
     def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
-        """An attempt that died with its scheduler is owed another one at once; one that failed has its policy.
-
-        One that never began cannot have taken the scheduler down, so it counts for nothing.
-        """
+        """One that died with its scheduler is owed another at once; if it never began, it counts for nothing."""
         earlier = self.ledger.attempts(run.job, run.nominal_ms, run.task)
         crashed = [one for one in earlier if one.state is AttemptState.CRASHED]
         crashes = sum(1 for one in crashed if one.started_ms is not None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from chronex.engine.placement import Chance
-from chronex.model.policies import RetryPolicy
+from chronex.model.policies import CrashPolicy, RetryPolicy
+from chronex.model.records import Attempt, Job
+from chronex.model.states import AttemptState
 
 _JITTER_STEPS = 1_000_000
 # Ten years: no pause is longer, however often the backoff multiplied it.
@@ -30,3 +32,9 @@ def _pause(policy: RetryPolicy, attempts: int) -> int:
         if pause >= longest:
             return longest
     return min(round(pause), longest)
+
+
+def may_repeat(job: Job, attempt: Attempt) -> bool:
+    """`on_crash = "fail"` wants no second try of what may have done its work; what never began has not."""
+    is_unknown = attempt.state is AttemptState.CRASHED and attempt.started_ms is not None
+    return not is_unknown or job.on_crash is CrashPolicy.RETRY

@@ -10,7 +10,6 @@ from chronex.engine import reasons
 from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel
 from chronex.engine.progress import Progress
-from chronex.model.policies import CrashPolicy
 from chronex.model.records import Attempt, Event, Occurrence, ProcessIdentity
 from chronex.model.states import AttemptState
 
@@ -86,12 +85,8 @@ def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
     if occurrence is not None and occurrence.cancel_reason:
         progress.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
         return
-    if attempt.started_ms is None:
-        progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reasons.NEVER_STARTED))
-        return
-    job = progress.version_of(occurrence) if occurrence is not None else None
-    retryable = job is None or job.on_crash is CrashPolicy.RETRY
-    progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reasons.OWNER_DIED, retryable=retryable))
+    reason = reasons.NEVER_STARTED if attempt.started_ms is None else reasons.OWNER_DIED
+    progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reason))
 
 
 def _cancel_overdue(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:

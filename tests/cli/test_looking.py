@@ -277,6 +277,17 @@ def test_what_history_does_not_understand(past: Past, more: dict[str, Any], sent
     assert sentence in str(told.value)
 
 
+def test_on_a_narrow_terminal_a_reason_has_a_line_of_its_own(
+    past: Past, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("chronex.cli.history.sys.stdout.isatty", lambda: True)
+    lines = printed(run_history, *history(past, form="text")).splitlines()
+    assert "    main: exit code 3" in lines
+    assert all(len(line) <= 70 for line in lines)
+
+
 # -- logs ------------------------------------------------------------------------------------------------------------
 
 

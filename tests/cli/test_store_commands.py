@@ -96,3 +96,13 @@ def test_what_is_no_store_or_no_backup_is_bad_input_and_leaves_nothing_behind(
     assert commands.restore(tmp_path / "none", tmp_path / "file") == 2
     assert commands.restore(tmp_path / "none", tmp_path / "no such backup") == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+def test_a_reader_that_has_gone_is_told_nothing(made: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(commands, "out", gone)
+    with pytest.raises(BrokenPipeError):
+        commands.doctor(made)
+    assert capsys.readouterr().err == ""

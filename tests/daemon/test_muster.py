@@ -149,6 +149,24 @@ async def test_another_instant_takes_the_place_of_the_first(surroundings: Surrou
     muster.dismiss()
 
 
+async def test_what_cannot_be_foreseen_is_left_to_the_tick(surroundings: Surroundings) -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    asked: list[int] = []
+
+    def fail(at_ms: int, _most: int) -> list[Launch]:
+        asked.append(at_ms)
+        raise RuntimeError("the store is gone")
+
+    muster = Muster(surroundings, fail, request_of)
+    muster.prepare(wall_ms() + SOON_MS)
+    while not asked:
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.02)
+    muster.dismiss()
+    assert (muster.standing, told) == ({}, [])
+
+
 async def test_descriptors_are_given_back(surroundings: Surroundings, tmp_path: Path) -> None:
     def open_descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
@@ -208,7 +226,7 @@ def test_the_daemon_has_them_ready_and_none_runs_early(machine: Machine) -> None
     while time.time() < moment:
         stood.update(waiting_gates(daemon.pid))
         time.sleep(0.002)
-    until(lambda: len(list(machine.directory.glob("ran-*"))) == CROWD)
+    until(lambda: len([path for path in machine.directory.glob("ran-*") if path.stat().st_size]) == CROWD)
     assert stood, "nobody stood ready"
     times = [float(path.read_text()) for path in machine.directory.glob("ran-*")]
     assert min(times) >= moment

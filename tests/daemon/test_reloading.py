@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from chronex.daemon.reloading import _NEED_A_RESTART
+from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Reading
 from chronex_store import LmdbStore
 from tests.daemon.machine import Machine, until, until_told
@@ -55,3 +57,30 @@ def test_a_changed_file_is_noticed_by_itself_and_a_missing_one_changes_nothing(m
     until_told(daemon, "ConfigurationRejected")
     machine.write(QUIET.format("b"))
     until(lambda: jobs(machine) == ["b"], seconds=20)
+
+
+def test_an_empty_file_and_a_pipe_in_its_place_change_nothing(machine: Machine) -> None:
+    machine.write(QUIET.format("a"))
+    daemon = machine.start()
+    until_told(daemon, "SchedulerStarted")
+    machine.write("")
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "the file is empty; to remove all jobs run: chronex apply")
+    os.unlink(machine.directory / "chronex.toml")
+    os.mkfifo(machine.directory / "chronex.toml")
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "not a regular file")
+    assert jobs(machine) == ["a"]
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=20) == 0
+
+
+def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
+    machine.write(QUIET.format("a"))
+    daemon = machine.start()
+    until_told(daemon, "SchedulerStarted")
+    machine.write('[scheduler]\nreaper_interval = "2m"\n' + QUIET.format("a"))
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "restart_for=reaper_interval_ms")
+    known = {*SchedulerSettings.__struct_fields__}
+    assert known == {*_NEED_A_RESTART, "timezone", "max_concurrent_jobs", "grace_ms", "history", "logs"}

@@ -154,3 +154,13 @@ def test_a_step_is_small_and_a_pass_is_not_repeated_at_once(world: Logged) -> No
     before = world.store.wait(-1, 0)
     asyncio.run(upkeep.do())
     assert world.store.wait(-1, 0) == before
+
+
+def test_other_limits_count_from_the_next_step_on(world: Logged) -> None:
+    world.run_until(START + DAY)
+    upkeep = Upkeep(world.store, world.logs, SchedulerSettings(), world)
+    asyncio.run(upkeep.do())
+    assert len(world.occurrences("a")) > 20
+    upkeep.use(SMALL)
+    asyncio.run(upkeep.do())
+    assert len(world.occurrences("a")) == 20

@@ -273,6 +273,27 @@ def test_an_attempt_that_died_with_its_node_is_tried_again_but_not_for_ever() ->
     assert world.run(new_year).state is RunState.DLQ
 
 
+@pytest.mark.parametrize("on_crash", list(CrashPolicy))
+@pytest.mark.parametrize("adopted", [True, False], ids=["adopted", "gone"])
+def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
+    on_crash: CrashPolicy, adopted: bool
+) -> None:
+    world = World("0 0 1 1 *", on_crash=on_crash, retry=RetryPolicy(max=3, interval_ms=1000))
+    new_year = START + 365 * 24 * 60 * MINUTE
+    (launch,) = world.tick(new_year)
+    world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", new_year))
+    dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
+    world.store.update(lambda tx: Ledger(tx, new_year).put(dead))
+    heir = Engine(world.store, "node-2", 10, Random(1))
+    _, orphans = heir.take_over(lambda identity: adopted and identity.pid == 77, new_year + 1)
+    for orphan in orphans:
+        unknown = AttemptEnd(AttemptState.CRASHED, "its exit code is not known")
+        world.store.update(heir.ended(orphan, unknown, new_year + 2))
+    again = [order for order in heir.tick(new_year + 5_000, START).orders if isinstance(order, Launch)]
+    assert len(again) == (1 if on_crash is CrashPolicy.RETRY else 0)
+    assert world.run(new_year).state is (RunState.RUNNING if again else RunState.DLQ)
+
+
 def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> None:
     world = World("0 0 1 1 *", on_crash=CrashPolicy.FAIL)
     new_year = START + 365 * 24 * 60 * MINUTE

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from chronex.engine.jobfile import policies, values
 from chronex.engine.jobfile.commands import command
+from chronex.engine.jobfile.crowds import check_crowd
 from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, read_table
 from chronex.engine.jobfile.notifying import notify, notify_policy
 from chronex.engine.jobfile.schedules import Schedule, schedule
@@ -213,6 +214,7 @@ def build_job(
         **fields,
     )
     _check_size(entry, job)
+    check_crowd(entry, job)
     return job
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chronex.engine import journal, reasons
+from chronex.engine.events import EVENTS
 from chronex.engine.ledger import Reading
 from chronex.engine.why.answer import Link, Source, stamp
 from chronex.engine.why.versions import MOST_EVENTS
@@ -31,6 +32,9 @@ _WORDS = {
     "OccurrenceReplayed": "replayed",
     "TaskDropped": "dropped from the dead-letter queue",
     "TaskDeadLettered": "put into the dead-letter queue",
+    "TaskRunAdopted": "it outlived its scheduler, and the next one watches it",
+    "TaskRetryStarted": "tried again",
+    "HookFailed": "its hook failed",
 }
 
 
@@ -66,7 +70,8 @@ def _told(event: Event, zone: Zone) -> list[Link]:
     task = f"{event.task}: " if event.task else ""
     by = f" by {event.actor}" if event.actor else ""
     reason = f": {event.reason}" if event.reason else ""
-    return [Link(f"{task}{_WORDS.get(event.name, event.name)}{by}{reason}", event.at_ms, Source.JOURNAL)]
+    words = _WORDS.get(event.name) or EVENTS.get(event.name, event.name)
+    return [Link(f"{task}{words}{by}{reason}", event.at_ms, Source.JOURNAL)]
 
 
 def run_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[str, Any]) -> list[Link]:

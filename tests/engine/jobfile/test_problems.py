@@ -46,6 +46,15 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
         TASK + '«idempotency_ttl» = "1d"\n',
         [("J024", "idempotency_ttl says how long a key lives", "add idempotency_key")],
     ),
+    # -- more than can wait
+    "a year of seconds in one window": (
+        '[jobs.a]\nschedule = "* * * * * *"\nrun = "true"\nspread = «{ duration = "366d", mode = "before" }»\n',
+        [("J024", "within 366d more than 100000 runs would wait for their start", "make the window shorter")],
+    ),
+    "a year of minutes by chance": (
+        '[jobs.a]\nschedule = «"* * * * * {jitter:300d}"»\nrun = "true"\n',
+        [("J024", "within 300d more than 100000 runs would wait for their start", "make the window shorter")],
+    ),
     # -- unknown keys
     "unknown table": ("[«job».a]\n", [("J010", "unknown key 'job'", "did you mean jobs?")]),
     "unknown job key": (

@@ -139,7 +139,7 @@ class Chronicle(Simulation):
         if self._is_owed(job, instant):
             return Cause.QUEUED
         waiting = self._waiting(job, instant, at, due, known)
-        if job.overlap is OverlapPolicy.SKIP and self._busy(job.id, instant, at):
+        if job.overlap is OverlapPolicy.SKIP and self._busy(job.id, instant, at, due):
             return Cause.OVERLAP
         if job.overlap is OverlapPolicy.SKIP and waiting:
             return Cause.EARLIER_WAITS
@@ -185,14 +185,20 @@ class Chronicle(Simulation):
             self._turns[asked] = at
         return self._turns[asked]
 
-    def _busy(self, job: str, instant: int, at: int) -> bool:
-        """A process of another occurrence lived when the scheduler looked, or was started in that very look."""
+    def _busy(self, job: str, instant: int, at: int, due: dict[int, int]) -> bool:
+        """A process of another occurrence lived when the scheduler looked, or was started in that very look.
+
+        One that had waited before it is started at the end of the look: until then it still waits.
+        """
         started, living = self.looks[at]
         for process in self._of_job(job):
             if _nominal(process) == instant:
                 continue
             now = process.started == at and self._order[process.attempt_id] >= started
-            if process.attempt_id in living or (now and _nominal(process) < instant):
+            nominal = _nominal(process)
+            first = self._processes(job, nominal)[0] is process  # else it is under way, and tried again
+            had_waited = first and self._awake_from(due.get(nominal, nominal)) < at
+            if process.attempt_id in living or (now and nominal < instant and not had_waited):
                 return True
         return False
 

@@ -7,14 +7,17 @@ from random import Random
 import pytest
 
 from chronex.engine.commands import Asker, cancel, replay, trigger
+from chronex.engine.events import EVENTS
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Launch, Order
 from chronex.engine.reasons import Cause
 from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.engine.why import Answer, why
-from chronex.model.records import Job, Task
+from chronex.engine.why.trail import _told
+from chronex.model.records import Event, Job, Task
 from chronex.model.states import AttemptState
+from chronex.timing.zones import load_zone
 from chronex_store import MemoryStore
 
 NOON = 1_800_000_000_000 // 3_600_000 * 3_600_000
@@ -105,3 +108,9 @@ def test_a_key_that_was_executed_already_is_the_cause(ending: AttemptState) -> N
     answer = world.why(NOON + 60 * MINUTE, NOON + 61 * MINUTE)
     assert answer.cause is Cause.IDEMPOTENT
     assert "idempotency key" in words(answer)
+
+
+def test_no_name_of_an_event_is_shown_to_people() -> None:
+    for name in EVENTS:
+        for link in _told(Event(name=name, at_ms=0, actor="ada"), load_zone("UTC")):
+            assert name not in link.fact
