@@ -36,7 +36,7 @@ check: setup  ## style, types, and the direction of imports
 	@$(BIN)/mypy --no-error-summary
 
 test: check  ## everything that must pass before a change lands
-	@$(BIN)/python -m pytest -n 3 -m "not torture"  # of two cores: one worker in three waits for a daemon
+	@$(BIN)/python -m pytest -n 4 --maxschedchunk 10 -m "not torture"  # of four workers about two are waiting
 
 torture: setup  ## long campaigns: every zone transition, long fuzzing, crash loops
 	@$(BIN)/python -m pytest -n 2 -m torture

@@ -1,4 +1,4 @@
-"""How the whole suite runs: in memory instead of on a disk, what waits first, and the collector spared."""
+"""How the whole suite runs: in memory instead of on a disk, waiting while others compute, and the collector spared."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 
 MEMORY = Path("/dev/shm")
-# Real daemons and screens, which mostly wait: begun first, they wait while the other workers compute.
-WAITING = ("torture", "daemon", "tui", "run", "store", "cli", "lsp")
+# Real daemons, terminals and editors are mostly waited for; the longest first.
+WAITING = ("torture", "test_readme.py", "daemon", "lsp", "tui", "store", "run")
 
 
 def pytest_configure() -> None:
@@ -41,9 +42,16 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_rank)  # stable: within a directory the order stays
+    """Between several workers, one that waits among some that compute; none that waits is among the last."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    waiting = sorted((item for item in items if place(item) in WAITING), key=lambda item: WAITING.index(place(item)))
+    computing = [item for item in items if place(item) not in WAITING]
+    mixed = [(number * 0.8 / len(waiting), item) for number, item in enumerate(waiting)]
+    mixed += [(number / len(computing), item) for number, item in enumerate(computing)]
+    items[:] = [item for _, item in sorted(mixed, key=itemgetter(0))]
 
 
-def _rank(item: pytest.Item) -> int:
-    place = item.nodeid.split("/")[1]
-    return WAITING.index(place) if place in WAITING else len(WAITING)
+def place(item: pytest.Item) -> str:
+    """The directory or the file below `tests`."""
+    return item.nodeid.partition("::")[0].split("/")[1]

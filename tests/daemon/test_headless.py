@@ -33,7 +33,7 @@ def test_term_cancels_records_and_exits_0(machine: Machine) -> None:
     daemon = machine.start()
     until_told(daemon, "attempt started")
     daemon.send_signal(signal.SIGTERM)
-    assert daemon.wait(timeout=10) == 0
+    assert daemon.wait(timeout=25) == 0
     assert "the scheduler was stopped" in {row["reason"] for row in machine.history()}
 
 
@@ -62,7 +62,7 @@ def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: M
     until_told(heir, "attempt=2")
     until(lambda: any(row["state"] == "completed" for row in machine.history()))
     heir.send_signal(signal.SIGTERM)
-    assert heir.wait(timeout=10) == 0
+    assert heir.wait(timeout=25) == 0
 
 
 def test_once_runs_what_is_due_and_stops(machine: Machine) -> None:

@@ -21,6 +21,7 @@ MONTH_NAMES = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "O
 DAY_NAMES = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 HOUR, DAY = 3600, 86_400
 ONE = timedelta(seconds=1)
+EPOCH = datetime(1970, 1, 1)
 
 
 class Days(NamedTuple):
@@ -109,9 +110,9 @@ def fires_at(spec: Spec, second: int, zone: ZoneInfo) -> bool:
     assert offset is not None
     assert before is not None
     if offset > before and not spec.posix:
-        wall = now.replace(tzinfo=None)
-        missing = range(0, (offset - before) // ONE + 1, spec.step)
-        return any(wall_matches(spec, wall - ONE * k) for k in missing)
+        shown = second + offset // ONE
+        missing = range(shown - (offset - before) // ONE, shown + 1)
+        return any(wall_matches(spec, EPOCH + ONE * wall) for wall in missing if wall // 60 % 60 in spec.minutes)
     return (spec.repeats or now.fold == 0) and wall_matches(spec, now)
 
 
@@ -145,11 +146,14 @@ def possible(spec: Spec, seconds: range, zone: ZoneInfo) -> Iterable[int]:
 def scan(spec: Spec, start: int, end: int, zone: ZoneInfo) -> Iterator[int]:
     """Every occurrence in [start, end], in UTC seconds, the slow way."""
     at = -(-start // spec.step) * spec.step
+    busy = at  # until here the hours are asked for one by one
     while at <= end:
         hour = at // HOUR * HOUR + HOUR
-        if at % HOUR == 0 and not may_fire_within(spec, at, DAY, zone):
-            at += DAY
-            continue
+        if at >= busy and at % HOUR == 0:
+            if not may_fire_within(spec, at, DAY, zone):
+                at += DAY
+                continue
+            busy = at + DAY
         if may_fire_within(spec, at, hour - at, zone):
             stretch = range(at, min(hour, end + 1), spec.step)
             yield from (second for second in possible(spec, stretch, zone) if fires_at(spec, second, zone))
@@ -159,11 +163,14 @@ def scan(spec: Spec, start: int, end: int, zone: ZoneInfo) -> Iterator[int]:
 def scan_back(spec: Spec, start: int, end: int, zone: ZoneInfo) -> Iterator[int]:
     """The same instants from `start` down to `end`."""
     above, last = start // spec.step * spec.step + spec.step, -(-end // spec.step) * spec.step
+    busy = above
     while above > last:
         hour = (above - 1) // HOUR * HOUR
-        if above % HOUR == 0 and not may_fire_within(spec, above - DAY, DAY, zone):
-            above -= DAY
-            continue
+        if above <= busy and above % HOUR == 0:
+            if not may_fire_within(spec, above - DAY, DAY, zone):
+                above -= DAY
+                continue
+            busy = above - DAY
         if may_fire_within(spec, hour, above - hour, zone):
             found = possible(spec, range(max(hour, last), above, spec.step), zone)
             yield from (second for second in reversed(list(found)) if fires_at(spec, second, zone))
