@@ -69,7 +69,7 @@ async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once() -> N
         await asyncio.sleep(0.1)
         assert occurrences(store) == []
         store.is_full = False
-        await until(lambda: [o.state for o in occurrences(store)] == [OccurrenceState.COMPLETED])
+        await until(lambda: OccurrenceState.COMPLETED in [o.state for o in occurrences(store)])
     assert (told.count("StoreRoomLow"), told.count("StoreRoomBack")) == (1, 1)
 
 
