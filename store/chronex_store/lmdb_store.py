@@ -159,9 +159,8 @@ class LmdbStore:
         try:
             info, stat = env.lmdb.info(), env.lmdb.stat()
             used = _pages(stat) * stat["psize"]
-            disk = os.statvfs(env.path)
-            left = disk.f_bavail * disk.f_frsize
-            return Space(info["map_size"], used, (info["last_pgno"] + 1) * stat["psize"], left)
+            disk, file_bytes = os.statvfs(env.path), (info["last_pgno"] + 1) * stat["psize"]
+            return Space(info["map_size"], used, file_bytes, disk.f_bavail * disk.f_frsize)
         finally:
             self._leave()
 
