@@ -14,12 +14,22 @@ from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 # A per-second job that slept for years must not be listed second by second: the newest are listed one by one,
 # all earlier ones are told as one span.
 MOST_LISTED = 500
+# Where many jobs come back at once, ten thousand times five hundred would fill the store.
+FEW_LISTED = 10
+MANY_DUE = 100
 # A strategy that runs several runs at most so many, those that wait already counted: ten years of a per-second
 # `execute_all` would be three hundred million records, and no machine would ever come to the end of them.
 MOST_OWED = 1_000
 # A span says how many it holds as far as that is cheap, then that there are more.
 MOST_COUNTED = 10_000
 CATCHING_UP = (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
+
+
+class Limits(NamedTuple):
+    """How many missed runs the job may still owe, and how many that do not run have records of their own."""
+
+    room: int = MOST_OWED
+    listed: int = MOST_LISTED
 
 
 class Fate(NamedTuple):
@@ -82,9 +92,9 @@ def told_of(span: MissedSpan) -> dict[str, int]:
     return {**told, "is_more": True} if span.is_more else told
 
 
-def most_listed(policy: RecoveryPolicy, room: int) -> int:
+def most_listed(policy: RecoveryPolicy, limits: Limits) -> int:
     """What runs has a record of its own; of what does not, the newest have."""
-    return max(MOST_LISTED, _most_run(policy, room))
+    return max(limits.listed, _most_run(policy, limits.room))
 
 
 def reason_of_older(policy: RecoveryPolicy, older: MissedSpan, now_ms: int, room: int = MOST_OWED) -> str:

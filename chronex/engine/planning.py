@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.backlog import MOST_OWED, Fate, backlog_of, most_listed, reason_of_older, settle
+from chronex.engine.backlog import Fate, Limits, backlog_of, most_listed, reason_of_older, settle
 from chronex.engine.custom import Schedule
 from chronex.engine.placement import Chance, lead_ms, place
 from chronex.engine.schedule import is_interval, options_of
@@ -15,6 +15,7 @@ from chronex.model.policies import Cadence
 from chronex.model.records import Job, Occurrence
 
 MOST_AT_ONCE = 500
+_USUAL = Limits()
 
 
 class Planned(NamedTuple):
@@ -42,15 +43,15 @@ class _Fates(NamedTuple):
 
 
 def plan_job(
-    job: Job, schedule: Schedule, now_ms: int, awake_since_ms: int, chance: Chance, room: int = MOST_OWED
+    job: Job, schedule: Schedule, now_ms: int, awake_since_ms: int, chance: Chance, limits: Limits = _USUAL
 ) -> Plan:
-    """Decide every instant in (cursor, now + lead]. Those before `awake_since_ms` were slept through, and `room` of
-    them may run where the strategy runs several."""
+    """Decide every instant in (cursor, now + lead]. Those before `awake_since_ms` were slept through, and `limits`
+    say how many of them may run or be listed."""
     cursor = job.cursor_ms if job.cursor_ms is not None else now_ms
     if not _may_fire(job):
         return Plan((), None, cursor, None)
     horizon = now_ms + lead_ms(job)
-    fates = _fates(job, schedule, cursor, horizon, awake_since_ms, now_ms, room)
+    fates = _fates(job, schedule, cursor, horizon, awake_since_ms, now_ms, limits)
     planned = [_planned(job, fate, now_ms, awake_since_ms, chance) for fate in fates.listed]
     if planned and fates.older is not None:
         planned[0] = planned[0]._replace(occurrence=replace(planned[0].occurrence, older=fates.older))
@@ -64,17 +65,17 @@ def is_behind(job: Job, awake_since_ms: int) -> bool:
 
 
 def _fates(
-    job: Job, schedule: Schedule, cursor: int, horizon: int, awake_since_ms: int, now_ms: int, room: int
+    job: Job, schedule: Schedule, cursor: int, horizon: int, awake_since_ms: int, now_ms: int, limits: Limits
 ) -> _Fates:
     """The fates of the missed instants, then those of the ordinary ones."""
     missed_until = min(awake_since_ms - 1, horizon)
     fates: list[Fate] = []
     older = None
     if cursor < missed_until:
-        missed = backlog_of(schedule, cursor, missed_until, most_listed(job.recovery, room))
+        missed = backlog_of(schedule, cursor, missed_until, most_listed(job.recovery, limits))
         if missed.older is not None:
-            older = replace(missed.older, reason=reason_of_older(job.recovery, missed.older, now_ms, room))
-        fates = settle(job.recovery, missed.listed, older, now_ms, room)
+            older = replace(missed.older, reason=reason_of_older(job.recovery, missed.older, now_ms, limits.room))
+        fates = settle(job.recovery, missed.listed, older, now_ms, limits.room)
         # Never a time that is no instant: a random interval draws the next distance from where the last one ended.
         cursor = missed.cursor_ms
         if missed.has_more:

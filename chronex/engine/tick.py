@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from chronex.engine import reasons
 from chronex.engine.admission import MOST_QUEUED, Verdict, admit, is_held
-from chronex.engine.backlog import CATCHING_UP, MOST_OWED, told_of
+from chronex.engine.backlog import CATCHING_UP, FEW_LISTED, MANY_DUE, MOST_LISTED, MOST_OWED, Limits, told_of
 from chronex.engine.custom import FAULTY_SCHEDULE_PAUSE_MS, is_known
 from chronex.engine.draft import Draft
 from chronex.engine.foresight import foresee
@@ -167,6 +167,7 @@ class _Step:
         self._free: int | None = None
         self.left_alone = 0
         self.planned = 0
+        self.listed = MOST_LISTED
 
     @property
     def free_places(self) -> int:
@@ -178,6 +179,7 @@ class _Step:
     def take_due(self, most: int) -> bool:
         """Everything that is due, the earliest first, but at most `most` records; True when some may be left."""
         due = self.ledger.due(self.ledger.now_ms, most)
+        self.listed = FEW_LISTED if len(due) >= MANY_DUE else MOST_LISTED
         for record in due:
             if self.planned >= MOST_PLANNED:
                 return True
@@ -221,7 +223,7 @@ class _Step:
             self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
         try:
             now, awake_since, chance = self.ledger.now_ms, self.awake_since_ms, self.engine.chance
-            plan = plan_job(job, schedule_of(job), now, awake_since, chance, self._room(job))
+            plan = plan_job(job, schedule_of(job), now, awake_since, chance, Limits(self._room(job), self.listed))
         except CustomScheduleError as error:
             # The cursor stays: once the schedule answers again, every instant is found.
             self.ledger.put(replace(job, next_ms=self.ledger.now_ms + FAULTY_SCHEDULE_PAUSE_MS))

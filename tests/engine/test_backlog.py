@@ -13,6 +13,7 @@ from chronex.engine.backlog import (
     MOST_OWED,
     Backlog,
     Fate,
+    Limits,
     backlog_of,
     most_listed,
     reason_of_older,
@@ -108,7 +109,7 @@ LATE = MANY[-1] + 1
 def test_the_newest_run_as_far_as_there_is_room_and_the_others_say_what_stopped_them(
     policy: RecoveryPolicy, room: int, run: int, reason: str
 ) -> None:
-    missed = backlog_of(HOURLY, 0, LATE, most_listed(policy, room))
+    missed = backlog_of(HOURLY, 0, LATE, most_listed(policy, Limits(room)))
     fates = settle(policy, missed.listed, missed.older, LATE, room)
     assert [fate.nominal_ms for fate in fates if fate.runs] == list(MANY[len(MANY) - run :])
     assert {fate.reason for fate in fates if not fate.runs} <= {reason}

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.engine import journal, reasons
-from chronex.engine.backlog import MOST_COUNTED, MOST_OWED
+from chronex.engine.backlog import FEW_LISTED, MANY_DUE, MOST_COUNTED, MOST_LISTED, MOST_OWED
 from chronex.engine.keys import OCCURRENCE
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
@@ -391,6 +391,19 @@ def test_a_tick_takes_no_more_jobs_once_it_has_planned_enough() -> None:
         if not tick.has_more:
             break
     assert (ticks, planned) == (4, 20 * 501)
+
+
+def test_where_many_jobs_come_back_at_once_few_instants_of_each_have_records() -> None:
+    world = World()
+    apply_jobs(world.store, [Job(id=f"job-{n:03}", schedule=SECONDLY, tasks=(ONE,)) for n in range(300)], START)
+    now = START + TEN_YEARS
+    while world.engine.tick(now, awake_since_ms=now).has_more:
+        pass
+    told = world.store.view(lambda tx: Reading(tx).occurrences("job-000", limit=1_000))
+    assert len(told) == FEW_LISTED + 1  # and the one that is due just now
+    assert told[-1].older is not None
+    records = len(world.store.view(lambda tx: tx.scan(OCCURRENCE, None, 1_000_000)))
+    assert records < 300 * (FEW_LISTED + 1) + MANY_DUE * MOST_LISTED
 
 
 def test_a_random_interval_that_slept_long_runs_once_and_goes_on_with_its_chain() -> None:
