@@ -21,7 +21,14 @@ from chronex_store import LmdbStore
 
 _CLEAR = "\x1b[H\x1b[2J"
 _REFRESH_S = 2.0
-_CARD_WORDS = {"asleep": "asleep", "clock": "clock set forward", "down": "not running"}
+_LEAST_DISK_BYTES = 256 * 1024
+_CARD_WORDS = {
+    "asleep": "asleep",
+    "clock": "clock set forward",
+    "stalled": "stopped or starved",
+    "full": "no room in the store",
+    "down": "not running",
+}
 
 
 def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int:
@@ -38,7 +45,7 @@ def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int
             else:
                 _print(found, opened, now_ms, clear=watch and sys.stdout.isatty())
             if not watch:
-                return 1 if check and found.attention() else 0
+                return 1 if check and _attention(found, opened) else 0
             opened.wait(seen, _REFRESH_S)
 
 
@@ -63,9 +70,17 @@ def to_dict(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any]:
         "dead_letters": found.summary.dead_letters,
         "notices": found.notices,
         "outage": None if found.card is None else _card_dict(found.card),
-        "store": {"used_bytes": space.used_bytes, "map_bytes": space.map_bytes},
-        "attention": found.attention(),
+        "store": {"used_bytes": space.used_bytes, "map_bytes": space.map_bytes, "disk_bytes": space.disk_bytes},
+        "attention": _attention(found, store),
     }  # fmt: skip
+
+
+def _attention(found: Standing, store: LmdbStore) -> list[str]:
+    """With the one thing that the store cannot have on record: that nothing can be recorded."""
+    space = store.space()
+    if space.disk_bytes < _LEAST_DISK_BYTES:
+        return ["the disk of the store is full: nothing is claimed until there is room", *found.attention()]
+    return found.attention()
 
 
 def _brief(row: Row) -> dict[str, Any]:
@@ -93,7 +108,7 @@ def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> No
     # What is piped somewhere is searched rather than read: there nothing is cut.
     room, zone = columns() if sys.stdout.isatty() else None, shown_zone()
     lines = [cut(line, room) for line in _lines(found, store, now_ms, zone)]
-    needed = found.attention()
+    needed = _attention(found, store)
     if clear:
         sys.stdout.write(_CLEAR)
     for line in lines:

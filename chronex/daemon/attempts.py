@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from chronex.daemon.muster import Muster
+from chronex.daemon.patience import until_room
 from chronex.daemon.starts import Starts
 from chronex.engine import reasons
 from chronex.engine.jobfile import SchedulerSettings
@@ -141,11 +142,15 @@ class Attempts:
         if launch.occurrence.id in self._starting:
             await asyncio.wait([self._starting[launch.occurrence.id]])
         work = launch.task.run
-        if isinstance(work, Call):
-            state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
-            result = await run_callable(request, self.calls.find(work.target), hooks, self.surroundings, state)
-        else:
-            result = await run_attempt(request, hooks, self.surroundings, standing)
+        try:
+            if isinstance(work, Call):
+                state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
+                result = await run_callable(request, self.calls.find(work.target), hooks, self.surroundings, state)
+            else:
+                result = await run_attempt(request, hooks, self.surroundings, standing)
+        except StoreError as error:
+            self._lost("the start could not be recorded", attempt, error)
+            return
         await self._ended(attempt, result, hooks.cancellation)
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
@@ -211,7 +216,7 @@ class Attempts:
                 # is, so it need not wait until the time of its start is on record as well.
                 self._spawn(self._noted(start))
                 return
-            await self._starts.record(start)
+            await until_room(lambda: self._starts.record(start), lambda: self._stopping)
             # Told when it is on record: from here on a successor would find the process.
             self.tell("attempt started", names(attempt))
 
@@ -234,14 +239,17 @@ class Attempts:
         self.tell("attempt ended", told)
         update = self.engine.ended(attempt, end, self.clock.wall_ms())
         try:
-            orders = await self.store.update_async(update, essential=True)
+            orders = await until_room(lambda: self.store.update_async(update, essential=True), lambda: self._stopping)
         except StoreError as error:
-            # The attempt stays recorded as running by a node that will be gone: a successor takes it up.
-            self.tell("the end could not be recorded", {**names(attempt), "error": str(error)})
-            self._unrecorded()
+            self._lost("the end could not be recorded", attempt, error)
             return
         fail_point("end recorded")
         self.carry_out(orders)
+
+    def _lost(self, what: str, attempt: Attempt, error: StoreError) -> None:
+        """It stays recorded as running, by a node that will be gone: a successor takes it up."""
+        self.tell(what, {**names(attempt), "error": str(error)})
+        self._unrecorded()
 
 
 def names(attempt: Attempt) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def run_headless(
 ) -> int:
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
-    0 when it was stopped in good order; with `once`, 1 when a run did not succeed. With something `beside` it, the
-    engine has a thread of its own, and ends when that has ended.
+    0 when it was stopped in good order; 1 when something could not be recorded, and with `once` when a run did not
+    succeed. With something `beside` it, the engine has a thread of its own, and ends when that has ended.
     """
     if not (store_path / DATA_FILE).exists():
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
@@ -72,7 +72,7 @@ def run_headless(
             return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
     _let_go_of_a_broken_log()
-    return 1 if once and ends.any_failed else 0
+    return 1 if daemon.has_failed or (once and ends.any_failed) else 0
 
 
 class _Ends:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from chronex.daemon.attempts import Attempts, Tell, heard_or_not
 from chronex.daemon.chores import Chore, Chores
-from chronex.daemon.waking import Wakefulness, woken_by_the_clock
+from chronex.daemon.patience import FULL_PAUSE_S
+from chronex.daemon.waking import LONGEST_BETWEEN_LOOKS_MS, Wakefulness, woken_by_the_clock
 from chronex.engine import journal
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.jobfile import SchedulerSettings
@@ -19,7 +20,7 @@ from chronex.engine.ports import Store, Transaction, UpdateFn
 from chronex.engine.rewind import rewind
 from chronex.engine.testing import fail_point
 from chronex.engine.tick import BATCH, FIRST_BATCH, Engine, Tick
-from chronex.errors import StoreError
+from chronex.errors import StoreError, StoreFullError
 from chronex.model.records import Event, Node
 from chronex.run import Calls, Surroundings, is_alive
 
@@ -46,7 +47,9 @@ class Daemon:
         tell = heard_or_not(tell)
         self.store, self.engine, self.node, self.tell = store, engine, node, tell
         self.clock = surroundings.clock
-        self.attempts = Attempts(store, engine, surroundings, settings, tell, self.stop, calls)
+        self.attempts = Attempts(store, engine, surroundings, settings, tell, self.fail, calls)
+        self.has_failed = False
+        self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
             Chore("heartbeat", HEARTBEAT_S, self._beat),
             Chore("reaper", settings.reaper_interval_ms / 1000, self._reap),
@@ -66,6 +69,11 @@ class Daemon:
         self.attempts.stop()
         fail_point("stop asked")
 
+    def fail(self) -> None:
+        """Something could not be recorded: leave, so that whoever is started next goes by what the store says."""
+        self.has_failed = True
+        self.stop()
+
     def drain(self) -> None:
         """No new claim from now on; running work may take its time."""
         self._stopping.set()
@@ -84,7 +92,7 @@ class Daemon:
                 self._stirred.clear()
                 self._notice(wakefulness)
                 seen = self.store.wait(-1, 0)
-                tick = await self._tick(wakefulness.since_ms, most)
+                tick = await self._tick(wakefulness, most)
                 fail_point("tick decided")
                 self.attempts.carry_out(tick.orders)
                 most = BATCH if tick.has_more else FIRST_BATCH
@@ -99,13 +107,35 @@ class Daemon:
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
 
-    async def _tick(self, awake_since_ms: int, most: int) -> Tick:
+    async def _tick(self, wakefulness: Wakefulness, most: int) -> Tick:
         """While it is written down, what was decided before it goes on starting."""
         now_ms = self.clock.wall_ms()
         resting = self.engine.resting(now_ms)
         if resting is not None:
             return resting
-        return await self.store.update_async(self.engine.deciding(now_ms, awake_since_ms, most))
+        if self._full_ms() > LONGEST_BETWEEN_LOOKS_MS:
+            wakefulness.since_ms = now_ms  # nothing could be claimed: what was due meanwhile was slept through
+        try:
+            tick = await self.store.update_async(self.engine.deciding(now_ms, wakefulness.since_ms, most))
+        except StoreFullError as error:
+            self._note_full(error)
+            return Tick((), None, has_more=False)
+        self._note_room()
+        return tick
+
+    def _full_ms(self) -> int:
+        return 0 if self._full_since_ms is None else self.clock.monotonic_ms() - self._full_since_ms
+
+    def _note_full(self, error: StoreFullError) -> None:
+        """Nothing is claimed, and the store is asked again soon. What runs goes on, and chores make room."""
+        if self._full_since_ms is None:
+            self._full_since_ms = self.clock.monotonic_ms()
+            self.journal("StoreRoomLow", {"so": "nothing is claimed until there is room", "reason": str(error)})
+
+    def _note_room(self) -> None:
+        if self._full_since_ms is not None:
+            full_ms, self._full_since_ms = self._full_ms(), None
+            self.journal("StoreRoomBack", {"full_ms": full_ms})
 
     def journal(self, name: str, data: dict[str, Any]) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""
@@ -132,12 +162,16 @@ class Daemon:
             return
         self.attempts.muster.dismiss()
         told = {"told": jump.told(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
+        if jump.stalled_ms:
+            told["stalled_ms"] = jump.stalled_ms
         if jump.by_ms < 0:
             told["jobs"] = rewind(self.store, jump.at_ms)
         self.journal(jump.name, told)
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
-        pause = self.chores.seconds_until_next(at_most=LONGEST_SLEEP_S)
+        pause = self.chores.seconds_until_next(
+            at_most=LONGEST_SLEEP_S if self._full_since_ms is None else FULL_PAUSE_S
+        )
         if next_ms is not None:
             pause = min(pause, max(next_ms - self.clock.wall_ms(), 0) / 1000)
         change = asyncio.ensure_future(self.store.wait_async(seen, pause))
@@ -156,6 +190,8 @@ class Daemon:
         self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.attempts.finish()
         fail_point("node leaving")
+        if self.has_failed:
+            return  # no goodbye: what could not be recorded is taken up as that of a node that died
         self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), essential=True)
         self.journal("SchedulerStopped", {"node": self.node.id})
 

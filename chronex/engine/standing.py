@@ -7,7 +7,7 @@ from typing import NamedTuple
 from chronex.engine import journal, keys
 from chronex.engine.ledger import Reading
 from chronex.engine.overview import IsAlive, Row, Situation, Summary, rows_of, summary_of
-from chronex.engine.why.outages import Outage, last_sign
+from chronex.engine.why.outages import Outage, last_sign, told_by
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
 
@@ -71,11 +71,8 @@ def standing_of(reading: Reading, now_ms: int, is_alive: IsAlive) -> Standing:
 def last_card(reading: Reading, jobs: list[str]) -> Card | None:
     """The newest outage that any instant fell into; shorter ones are nobody's concern."""
     for _, event in journal.backward(reading.tx, None, _MOST_EVENTS):
-        outage: Outage | None = None
-        if event.name in ("MachineSlept", "ClockStepped") and event.data.get("by_ms", 0) > 0:
-            kind = "asleep" if event.data.get("slept_ms", 0) > 0 else "clock"
-            outage = Outage(kind, event.at_ms - event.data["by_ms"], event.at_ms)
-        elif event.name == "SchedulerStarted":
+        outage = told_by(event)
+        if event.name == "SchedulerStarted":
             node = reading.node(event.data.get("node", ""))
             began = event.at_ms if node is None else node.started_ms
             outage = Outage("down", last_sign(reading, began), began)

@@ -45,7 +45,8 @@ class LogDirectory:
             _make_private(path)
             self._descriptor = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDONLY)
         except OSError as problem:
-            raise LogDirectoryError(f"{path} is not a usable log directory: {problem.strerror}") from problem
+            why = (problem.strerror or str(problem)).lower()
+            raise LogDirectoryError(f"{path} cannot hold logs: {why}; move it away, and it is made") from problem
         self._refuse_if_open_to_others()
 
     def _refuse_if_open_to_others(self) -> None:

@@ -51,11 +51,12 @@ RESERVE_LEAST = 32
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """How full the map is. Pages that are free inside the file count as free."""
+    """How full the map is. Pages that are free inside the file count as free. `disk_bytes` are left on the disk."""
 
     map_bytes: int
     used_bytes: int
     file_bytes: int
+    disk_bytes: int
 
     @property
     def ratio(self) -> float:
@@ -158,7 +159,8 @@ class LmdbStore:
         try:
             info, stat = env.lmdb.info(), env.lmdb.stat()
             used = _pages(stat) * stat["psize"]
-            return Space(info["map_size"], used, (info["last_pgno"] + 1) * stat["psize"])
+            disk, file_bytes = os.statvfs(env.path), (info["last_pgno"] + 1) * stat["psize"]
+            return Space(info["map_size"], used, file_bytes, disk.f_bavail * disk.f_frsize)
         finally:
             self._leave()
 

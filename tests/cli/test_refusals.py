@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.cli import main
+from chronex.cli.status import run_status
 from chronex.engine import keys
 from chronex.engine.clock import wall_ms
 from chronex.engine.ports import Transaction
@@ -197,3 +198,14 @@ def test_a_complaint_that_cannot_be_written_keeps_its_exit_code(command: str) ->
     with open("/dev/full", "w") as full:
         done = subprocess.run([*program(), *command.split()], stderr=full, timeout=60, check=False)
     assert done.returncode == 2
+
+
+def test_status_says_that_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """The one thing that a store on a full disk cannot have on record."""
+    with LmdbStore.open(tmp_path / "store") as store:
+        apply_jobs(store, [], wall_ms())
+    found = os.statvfs(tmp_path)
+    full = os.statvfs_result((*found[:4], 0, *found[5:]))
+    monkeypatch.setattr("chronex_store.lmdb_store.os.statvfs", lambda _: full)
+    assert run_status(str(tmp_path / "store"), "text", watch=False, check=True) == 1
+    assert "needs attention: the disk of the store is full" in capsys.readouterr().out

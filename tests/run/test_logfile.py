@@ -48,7 +48,7 @@ def test_a_directory_that_is_a_link_or_a_file_is_refused(tmp_path: Path) -> None
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "file").write_text("")
     for name in ("link", "file"):
-        with pytest.raises(LogDirectoryError, match="not a usable log directory"):
+        with pytest.raises(LogDirectoryError, match="cannot hold logs"):
             LogDirectory(tmp_path / name)
 
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from chronex.engine import journal
 from chronex.engine.ledger import Reading
 from chronex.engine.why.versions import MOST_EVENTS
+from chronex.model.records import Event
 
-_JUMPS = {"MachineSlept", "ClockStepped"}
 _STARTED = "SchedulerStarted"
 
 
 class Outage(NamedTuple):
-    """`kind` is asleep, clock (set forward) or down; `from_ms` is None when its beginning is not on record."""
+    """`kind` is asleep, clock (set forward), stalled, full (the store) or down; an unknown beginning is None."""
 
     kind: str
     from_ms: int | None
@@ -39,11 +39,25 @@ def _jump(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | None:
     for _, event in journal.onward(reading.tx, number - 1, MOST_EVENTS):
         if event.at_ms > decided_ms:
             break
-        by = event.data.get("by_ms", 0)
-        if event.name in _JUMPS and event.at_ms - by <= missed_ms < event.at_ms:
-            kind = "asleep" if event.data.get("slept_ms", 0) > 0 else "clock"
-            return Outage(kind, event.at_ms - by, event.at_ms)
+        outage = told_by(event)
+        if outage is not None and (outage.from_ms or 0) <= missed_ms < event.at_ms:
+            return outage
     return None
+
+
+def told_by(event: Event) -> Outage | None:
+    """The stretch in which nothing could be claimed, of which this event is the end."""
+    match event.name:
+        case "MachineSlept" | "ClockStepped":
+            kind = "asleep" if event.data.get("slept_ms", 0) > 0 else "clock"
+            length = event.data.get("by_ms", 0)
+        case "SchedulerStalled":
+            kind, length = "stalled", event.data.get("stalled_ms", 0)
+        case "StoreRoomBack":
+            kind, length = "full", event.data.get("full_ms", 0)
+        case _:
+            return None
+    return Outage(kind, event.at_ms - length, event.at_ms) if length > 0 else None
 
 
 def _down(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | None:

@@ -30,7 +30,13 @@ _BY_STATE = {
 _OTHERWISE = {_S.FAILED: Cause.FAILED, _S.CANCELED: Cause.CANCELED}
 _RUNS_INSTEAD = {Cause.SUPERSEDED, Cause.FOLDED}
 _IN_THE_WAY = {Cause.OVERLAP, Cause.EARLIER_WAITS, Cause.PREEMPTED, Cause.QUEUE_FULL}
-_OUTAGE_WORDS = {"asleep": "the machine slept", "clock": "the clock was set forward", "down": "no scheduler ran"}
+_OUTAGE_WORDS = {
+    "asleep": "the machine slept",
+    "clock": "the clock was set forward",
+    "stalled": "the scheduler was stopped or starved",
+    "full": "the store had no room",
+    "down": "no scheduler ran",
+}
 
 
 def cause_of_record(occurrence: Occurrence) -> Cause:
