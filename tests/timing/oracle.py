@@ -9,10 +9,9 @@ and nothing on the wall between them can match.
 from __future__ import annotations
 
 import calendar
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from itertools import chain
 from random import Random
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -111,8 +110,10 @@ def fires_at(spec: Spec, second: int, zone: ZoneInfo) -> bool:
     assert before is not None
     if offset > before and not spec.posix:
         shown = second + offset // ONE
-        missing = range(shown - (offset - before) // ONE, shown + 1)
-        return any(wall_matches(spec, EPOCH + ONE * wall) for wall in missing if wall // 60 % 60 in spec.minutes)
+        first = shown - (offset - before) // ONE
+        minutes = (minute for minute in range(first // 60, shown // 60 + 1) if minute_matches(spec, minute))
+        missing = (range(max(first, 60 * minute), min(shown, 60 * minute + 59) + 1) for minute in minutes)
+        return any(wall_matches(spec, EPOCH + ONE * wall) for walls in missing for wall in walls)
     return (spec.repeats or now.fold == 0) and wall_matches(spec, now)
 
 
@@ -132,15 +133,20 @@ def is_calm(second: int, length: int, zone: ZoneInfo) -> bool:
     return before == after
 
 
-def possible(spec: Spec, seconds: range, zone: ZoneInfo) -> Iterable[int]:
-    """Of an hour or less, the seconds whose minute and second on the wall match; all of a minute in which it is set."""
+def possible(spec: Spec, seconds: range, zone: ZoneInfo) -> Sequence[int]:
+    """Of an hour or less, the seconds whose time on the wall matches, and those around which it is set."""
     if not is_calm(seconds[0], seconds[-1] + 1 - seconds[0], zone):
-        minutes = (seconds[n : n + 60] for n in range(0, len(seconds), 60))
-        return chain.from_iterable(possible(spec, minute, zone) for minute in minutes) if seconds[60:] else seconds
+        half = len(seconds) // 2
+        return [*possible(spec, seconds[:half], zone), *possible(spec, seconds[half:], zone)] if half else seconds
     offset = datetime.fromtimestamp(seconds.start, zone).utcoffset()
     assert offset is not None
     ahead = offset // ONE
-    return [s for s in seconds if (s + ahead) // 60 % 60 in spec.minutes and (s + ahead) % 60 in spec.seconds]
+    return [s for s in seconds if (s + ahead) % 60 in spec.seconds and minute_matches(spec, (s + ahead) // 60)]
+
+
+def minute_matches(spec: Spec, minute: int) -> bool:
+    """Minutes are counted from any midnight."""
+    return minute % 60 in spec.minutes and minute // 60 % 24 in spec.hours
 
 
 def scan(spec: Spec, start: int, end: int, zone: ZoneInfo) -> Iterator[int]:
@@ -173,7 +179,7 @@ def scan_back(spec: Spec, start: int, end: int, zone: ZoneInfo) -> Iterator[int]
             busy = above - DAY
         if may_fire_within(spec, hour, above - hour, zone):
             found = possible(spec, range(max(hour, last), above, spec.step), zone)
-            yield from (second for second in reversed(list(found)) if fires_at(spec, second, zone))
+            yield from (second for second in reversed(found) if fires_at(spec, second, zone))
         above = hour
 
 
