@@ -254,9 +254,13 @@ class LogDirectoryError(ChronexError):
 class StoreError(ChronexError):
     """The store could not do what was asked; run `chronex doctor` to see why."""
 
+    exit_code = 1
+
 
 class StoreRefusedError(StoreError):
     """The store must not be used as it is; nothing was changed."""
+
+    exit_code = 2
 
 
 class StorePermissionError(StoreRefusedError):
@@ -300,25 +304,17 @@ class StoreInUseError(StoreError):
 class StoreFullError(StoreError):
     """The store is full and nothing was written; free disk space or history, then it goes on by itself."""
 
-    exit_code = 1
-
 
 class StoreOutcomeUnknownError(StoreError):
     """A commit failed half way, so its outcome is unknown; re-read the store before trying again."""
-
-    exit_code = 1
 
 
 class StoreDamagedError(StoreError):
     """The store's file is damaged; run `chronex doctor`, then `chronex restore` with your last backup."""
 
-    exit_code = 1
-
 
 class StoreReplacedError(StoreError):
     """The store was replaced by a restore while it was open; open it again."""
-
-    exit_code = 1
 
 
 class StoreClosedError(StoreError):
@@ -340,8 +336,6 @@ class RecordTooLargeError(StoreError, ValueError):
 class DamagedRecordError(StoreError):
     """A record is damaged; run `chronex doctor` to see which."""
 
-    exit_code = 1
-
     def __init__(self, key: bytes, reason: str) -> None:
         self.key, self.reason = key, reason
         super().__init__(f"the record {key!r} is damaged: {reason}; run `chronex doctor`")
@@ -349,3 +343,5 @@ class DamagedRecordError(StoreError):
 
 class BackupError(StoreError):
     """The backup cannot be written or restored; choose another file."""
+
+    exit_code = 2

@@ -9,6 +9,20 @@ import pytest
 
 from chronex.cli import store_commands as commands
 from chronex.engine.ledger import key_of
+from chronex.errors import (
+    BackupError,
+    ChronexError,
+    ForeignStoreError,
+    NotPossibleError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreInUseError,
+    StoreOutcomeUnknownError,
+    StorePermissionError,
+    StoreRefusedError,
+    UnknownJobError,
+)
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from tests.engine.samples import JOB
@@ -106,3 +120,15 @@ def test_a_reader_that_has_gone_is_told_nothing(made: Path, capsys: Capture, mon
     with pytest.raises(BrokenPipeError):
         commands.doctor(made)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StoreError, 1), (StoreFullError, 1), (StoreDamagedError, 1), (StoreOutcomeUnknownError, 1),
+        (StoreRefusedError, 2), (StorePermissionError, 2), (ForeignStoreError, 2), (BackupError, 2), (UnknownJobError, 2),
+        (NotPossibleError, 1), (StoreInUseError, 75),
+    ],
+)  # fmt: skip
+def test_a_store_that_fails_is_1_and_one_that_is_wrong_is_2(error: type[ChronexError], code: int) -> None:
+    assert error.exit_code == code
