@@ -153,8 +153,15 @@ class World:
             return
         if any(self._is_overdue(process) for process in self.live.values()):
             self._guarded(self._take_over)
-        self.hands.go_on(self._until_next(tick.next_ms, end))
+        self._wait(self._until_next(tick.next_ms, end))
         self._report_ends()
+
+    def _wait(self, ms: int) -> None:
+        """A daemon looks around every half minute; one that did not for longer would have been stalled."""
+        for _ in range(ms // MINUTE):
+            self.hands.go_on(MINUTE)
+            self.wakefulness.look()
+        self.hands.go_on(ms % MINUTE)
 
     def _is_overdue(self, process: Process) -> bool:
         deadline = process.launch.occurrence.deadline_ms
