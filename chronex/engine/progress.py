@@ -74,7 +74,7 @@ class Progress:
             for task in (tasks if version.mode is TaskMode.PARALLEL else tasks[:1])
         ]
         if not all(begun) or not tasks:
-            self._settle(version, claimed)
+            self.settle(version, claimed)
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
         """Give an occurrence that never ran its fate."""
@@ -186,13 +186,13 @@ class Progress:
             run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
         if task is None:
             self.ledger.advance(run, RunState.CANCELED, reason="the task was removed", finished_ms=self.ledger.now_ms)
-            self._settle(version, occurrence)
+            self.settle(version, occurrence)
             return
         if occurrence.owner != self.node:
             occurrence = replace(occurrence, owner=self.node, epoch=occurrence.epoch + 1)
             self.ledger.put(occurrence)
         if not self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted"):
-            self._settle(version, occurrence)
+            self.settle(version, occurrence)
 
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
         """An occurrence that only waits for a retry gives way to the next one; True when it did."""
@@ -250,7 +250,7 @@ class Progress:
             return
         staging.settle(self.ledger, ended, end.task_state)
         self._end_run(version, occurrence, run, ended, end)
-        self._settle(version, occurrence)
+        self.settle(version, occurrence)
 
     def _end_run(self, job: Job, occurrence: Occurrence, run: Run, attempt: Attempt, end: AttemptEnd) -> None:
         now, task = self.ledger.now_ms, job.task(run.task)
@@ -288,7 +288,7 @@ class Progress:
         counted = run.attempts - unstarted - min(crashes, _MOST_CRASHES)
         return retry_at(job.retry_for(task), counted, self.ledger.now_ms, self.chance)
 
-    def _settle(self, job: Job, occurrence: Occurrence) -> None:
+    def settle(self, job: Job, occurrence: Occurrence) -> None:
         """What the states of all runs mean for the occurrence: go on, wait, or end."""
         runs = self._runs_by_task(job, occurrence)
         stopper = stopping_run(job, runs)

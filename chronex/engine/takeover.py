@@ -11,7 +11,7 @@ from chronex.engine.ledger import Ledger
 from chronex.engine.orders import AttemptEnd, Cancel
 from chronex.engine.progress import Progress
 from chronex.model.records import Attempt, Event, Occurrence, ProcessIdentity
-from chronex.model.states import AttemptState
+from chronex.model.states import AttemptState, OccurrenceState
 
 # Past its deadline an occurrence has this long to be ended by its owner before it is given up.
 STALE_AFTER_MS = 60_000
@@ -40,6 +40,8 @@ def take_over(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) 
                 _cancel_overdue(ledger, progress, adopted[-1])
             else:
                 _crash(ledger, progress, attempt)
+    for attempt in adopted:
+        _go_on(ledger, progress, attempt)
     return adopted
 
 
@@ -78,6 +80,14 @@ def _adopt(ledger: Ledger, progress: Progress, attempt: Attempt, node: str) -> A
         told = {"node": node}
         progress.tell("TaskRunAdopted", occurrence, task=attempt.task, attempt=attempt.number, data=told)
     return ours
+
+
+def _go_on(ledger: Ledger, progress: Progress, adopted: Attempt) -> None:
+    """A peer of it may have failed, and the node have died before it had stopped this one."""
+    occurrence = ledger.occurrence(adopted.job, adopted.nominal_ms)
+    version = None if occurrence is None else progress.version_of(occurrence)
+    if occurrence is not None and version is not None and occurrence.state is OccurrenceState.RUNNING:
+        progress.settle(version, occurrence)
 
 
 def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:

@@ -17,7 +17,7 @@ from chronex.engine.foresight import foresee
 from chronex.engine.indexes import index_keys, key_of
 from chronex.engine.journal import append
 from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
+from chronex.engine.orders import AttemptEnd, Launch, Order
 from chronex.engine.placement import Chance
 from chronex.engine.planning import is_behind, plan_job
 from chronex.engine.ports import ReadTransaction, Store, Transaction, UpdateFn
@@ -284,9 +284,11 @@ class _Step:
         self._tell("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
 
     def _cancel(self, occurrence: Occurrence) -> None:
-        for attempt in self.ledger.active_attempts(occurrence.job):
-            if attempt.nominal_ms == occurrence.nominal_ms:
-                self.orders.append(Cancel(attempt, reasons.CANCELED_FOR_NEXT))
+        """Kept as a wish, like a person's: the order may be another node's to give, or be lost with this one."""
+        if not self.progress.cancel(occurrence, reasons.CANCELED_FOR_NEXT):
+            wished = self.ledger.occurrence(occurrence.job, occurrence.nominal_ms)
+            assert wished is not None, "it runs"
+            self._stop(wished)
 
     def start_queued(self) -> None:
         """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""

@@ -135,7 +135,7 @@ def complete_without_the_second_task(patch: pytest.MonkeyPatch) -> None:
     def settle(self: Progress, job: Job, occurrence: Occurrence) -> None:
         self._finish(occurrence, OccurrenceState.COMPLETED, "")
 
-    patch.setattr(Progress, "_settle", settle)
+    patch.setattr(Progress, "settle", settle)
 
 
 CASES: list[tuple[Break, set[str], dict[str, Any]]] = [

@@ -236,7 +236,9 @@ class Chronicle(Simulation):
         crashed = sum(1 for p in mine if p.launch.task.name == last.launch.task.name and self._killed(p))
         if (died and crashed <= 3) or (not died and tries <= (job.retry.max or 0)):
             # Another attempt was owed and never came: a newcomer took its turn, unless the month ended first.
-            return Cause.PREEMPTED if self._newcomer(instant, instants, due, last.ends) else Cause.RUNNING
+            # One that a crash had interrupted gives way only where the policy says so.
+            given_way = Cause.MADE_ROOM if died else Cause.PREEMPTED
+            return given_way if self._newcomer(instant, instants, due, last.ends) else Cause.RUNNING
         return Cause.FAILED
 
     def _newcomer(self, instant: int, instants: list[int], due: dict[int, int], after: int) -> bool:

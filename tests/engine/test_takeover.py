@@ -1,0 +1,95 @@
+"""What a dead node had decided and not carried out: its heir finds it on record, and does it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from chronex.engine.ledger import Ledger
+from chronex.engine.orders import Cancel, Launch
+from chronex.engine.tick import Engine
+from chronex.model.policies import FailureStrategy, OverlapPolicy, TaskMode
+from chronex.model.records import Node, ProcessIdentity, Task
+from chronex.model.states import AttemptState, OccurrenceState
+from tests.engine.test_tick import FIRST, MINUTE, ONE, START, TWO, World
+
+
+def begin(world: World, launches: list[Launch]) -> None:
+    """Each runs as a process with the number of its turn."""
+    for number, launch in enumerate(launches, start=1):
+        world.store.update(world.engine.started(launch.attempt, ProcessIdentity(number, "boot", 5), "", FIRST))
+
+
+def die(world: World) -> Engine:
+    """The node is gone, and this is its heir."""
+    dead = Node(id="node-1", process=ProcessIdentity(99, "boot", 1))
+    world.store.update(lambda tx: Ledger(tx, FIRST).put(dead))
+    world.engine = Engine(world.store, "node-2", 10, Random(1))
+    return world.engine
+
+
+def test_a_peer_that_was_to_be_canceled_is_canceled_by_the_heir() -> None:
+    """One fails, its end is recorded, and the daemon dies before it has stopped the other."""
+    world = World(tasks=(ONE, TWO), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
+    launches = world.tick(FIRST)
+    begin(world, launches)
+    (lost,) = world.end(launches[0], AttemptState.FAILED, FIRST + 100)
+    assert isinstance(lost, Cancel)
+    orders, (orphan,) = die(world).take_over(lambda process: process.pid == 2, FIRST + 1000)
+    (cancel,) = orders
+    assert isinstance(cancel, Cancel)
+    assert (cancel.attempt, cancel.reason) == (orphan, lost.reason)
+
+
+def test_a_peer_that_goes_on_whatever_others_do_is_left_alone_by_the_heir() -> None:
+    two = Task(name="two", run=("true",), on_failure=FailureStrategy.CONTINUE)
+    world = World(tasks=(ONE, two), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
+    launches = world.tick(FIRST)
+    begin(world, launches)
+    assert world.end(launches[0], AttemptState.FAILED, FIRST + 100) == ()
+    orders, adopted = die(world).take_over(lambda process: process.pid == 2, FIRST + 1000)
+    assert (orders, len(adopted)) == ((), 1)
+
+
+@pytest.mark.parametrize("process_lives", [True, False])
+def test_one_that_was_to_make_room_makes_room_for_the_heir(process_lives: bool) -> None:
+    """It was canceled for the next one, and the daemon died. The next instant, which would say so again, is far away."""
+    world = World(overlap=OverlapPolicy.CANCEL_RUNNING)
+    begin(world, world.tick(FIRST))
+    (lost,) = world.engine.tick(FIRST + MINUTE, START).orders
+    assert isinstance(lost, Cancel)
+    heir = die(world)
+    now = FIRST + MINUTE + 1000
+    first_orders, adopted = heir.take_over(lambda process: process_lives and process.pid == 1, now)
+    orders = (*first_orders, *heir.tick(now + 1, START).orders)
+    if process_lives:
+        (cancel,) = orders
+        assert isinstance(cancel, Cancel)
+        assert (cancel.attempt.id, cancel.reason) == (adopted[0].id, lost.reason)
+    else:
+        (launch,) = orders
+        assert isinstance(launch, Launch)
+        assert launch.occurrence.nominal_ms == FIRST + MINUTE
+        assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
+
+
+def test_one_that_another_node_runs_is_stopped_by_that_node() -> None:
+    """Two engines on one store: the tick that finds the overlap is not always the owner's."""
+    world = World(overlap=OverlapPolicy.CANCEL_RUNNING)
+    (launch,) = world.tick(FIRST)
+    other = Engine(world.store, "node-2", 10, Random(1))
+    assert other.tick(FIRST + MINUTE, START).orders == ()
+    (cancel,) = world.engine.tick(FIRST + MINUTE + 1, START).orders
+    assert isinstance(cancel, Cancel)
+    assert cancel.attempt.id == launch.attempt.id
+
+
+def test_one_that_only_waits_to_be_tried_again_after_a_crash_makes_room_at_once() -> None:
+    world = World(overlap=OverlapPolicy.CANCEL_RUNNING)
+    begin(world, world.tick(FIRST))
+    heir = die(world)
+    heir.take_over(lambda process: False, FIRST + MINUTE + 5)
+    (launch,) = heir.tick(FIRST + MINUTE + 5, START).orders
+    assert isinstance(launch, Launch)
+    assert launch.occurrence.nominal_ms == FIRST + MINUTE
