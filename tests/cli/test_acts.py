@@ -101,7 +101,7 @@ def test_overlap_is_told_and_exits_1(place: Place, capsys: Capture) -> None:
         (["a=1", "a=2"], "", None, "given twice"),
         ([], "k", "soon", "is not a duration"),
         ([], "k", "30min", "did you mean 30m?"),
-        ([], "k", "0s", "is not a duration"),
+        ([], "k", "0s", "is no time at all"),
         ([], "", "1h", "--ttl needs --idempotency-key"),
     ],
 )
