@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 
 from chronex.engine.clock import Clock
@@ -27,6 +28,7 @@ from chronex_tui.actions import (
     with_keys,
 )
 from chronex_tui.asking import Questions, run_name
+from chronex_tui.driver import leaving_with_its_terminal
 from chronex_tui.live import Live, Source
 from chronex_tui.looking import Looking
 from chronex_tui.messages import Arrived
@@ -147,6 +149,9 @@ class ChronexApp(App[int]):
         self.live.start()
         self.board.set_interval(TICK_S, self._tick)
         self.ask.screen()
+
+    def get_driver_class(self) -> type[Driver]:
+        return leaving_with_its_terminal(super().get_driver_class())
 
     def on_unmount(self) -> None:
         self.live.close()

@@ -66,7 +66,9 @@ def duration_of(option: str, text: str | None) -> int | None:
     if text is None:
         return None
     ms = parse_duration(text)
-    if not ms:
+    if ms == 0:
+        raise UsageError(f"{option}: {text!r} is no time at all; write 90s, 10m or 2h30m")
+    if ms is None:
         meant = suggest_duration(text)
         hint = f"did you mean {meant}?" if meant else "write 90s, 10m or 2h30m"
         raise UsageError(f"{option}: {text!r} is not a duration; {hint}")

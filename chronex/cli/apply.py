@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.cli.acting import Desk, at_desk, duration_of, show
+from chronex.cli.arguments import UsageError
 from chronex.cli.jobs import load_or_tell, warn
 from chronex.cli.places import store_path
 from chronex.cli.terminal import err, inert
@@ -66,6 +67,8 @@ def _owner(found: JobFile) -> Any:
 
 def _apply(store: LmdbStore, found: JobFile, way: Way, asked: Asked) -> int:
     basis = asked.basis
+    if basis is not None and basis > (last := store.view(head)):
+        raise UsageError(f"--basis: the journal has come to {last} only; a dry run tells the number")
     if asked.fail_if_fires_now:
         before = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way, asked.days))
         if before.fires_now:

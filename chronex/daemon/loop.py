@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from chronex.daemon.attempts import Attempts, Tell, heard_or_not
 from chronex.daemon.chores import Chore, Chores
 from chronex.daemon.patience import FULL_PAUSE_S
-from chronex.daemon.waking import LONGEST_BETWEEN_LOOKS_MS, Wakefulness, woken_by_the_clock
+from chronex.daemon.waking import LONGEST_BETWEEN_LOOKS_MS, TOLERANCE_MS, Jump, Wakefulness, woken_by_the_clock
 from chronex.engine import journal
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Ledger
 from chronex.engine.ports import Store, Transaction, UpdateFn
-from chronex.engine.rewind import rewind
+from chronex.engine.rewind import newest_sign, rewind
 from chronex.engine.testing import fail_point
 from chronex.engine.tick import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
@@ -83,6 +83,7 @@ class Daemon:
         """Until stopped; with `once`, until what is due now has ended."""
         wakefulness = Wakefulness(self.clock)
         most = FIRST_BATCH
+        self._notice_set_back()
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
@@ -167,6 +168,14 @@ class Daemon:
         if jump.by_ms < 0:
             told["jobs"] = rewind(self.store, jump.at_ms)
         self.journal(jump.name, told)
+
+    def _notice_set_back(self) -> None:
+        """The clock may have been put right while no scheduler was there to see it."""
+        now_ms = self.clock.wall_ms()
+        ahead_ms = self.store.view(newest_sign) - now_ms
+        if ahead_ms > TOLERANCE_MS:
+            told = {"told": Jump(now_ms, -ahead_ms, 0, 0).told(self.zone), "by_ms": -ahead_ms, "slept_ms": 0}
+            self.journal("ClockStepped", {**told, "jobs": rewind(self.store, now_ms)})
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.chores.seconds_until_next(

@@ -75,7 +75,8 @@ def _bring_in(file: Path, room: Path) -> int:
             copy.flush()
             os.fsync(copy.fileno())
     except OSError as error:
-        raise BackupError(f"the backup {file} cannot be read: {error.strerror}") from error
+        why = (error.strerror or str(error)).lower()
+        raise BackupError(f"the backup {file} cannot be read: {why}; name a file that backup wrote") from error
     report = examine(room)
     if report.worst is not None:
         raise BackupError(f"{file} is not a sound backup ({report.worst.message}); nothing was changed")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chronex.cli import acts, dead_letters, replays
+from chronex.cli.acting import duration_of
 from chronex.cli.arguments import UsageError
 from chronex.engine.clock import wall_ms
 from chronex.engine.commands import Asker, pause
@@ -100,7 +101,7 @@ def test_overlap_is_told_and_exits_1(place: Place, capsys: Capture) -> None:
         (["a=1", "a=2"], "", None, "given twice"),
         ([], "k", "soon", "is not a duration"),
         ([], "k", "30min", "did you mean 30m?"),
-        ([], "k", "0s", "is not a duration"),
+        ([], "k", "0s", "is no time at all"),
         ([], "", "1h", "--ttl needs --idempotency-key"),
     ],
 )
@@ -252,3 +253,9 @@ def test_typed_at_a_shell(chronex: Chronex, place: Place) -> None:
     assert done.err.startswith("chronex: no job 'ab'; did you mean a?")
     done = chronex("dlq", "list", "--store", place.path, "--format", "yaml")
     assert done.code == 2
+
+
+@pytest.mark.parametrize(("text", "why"), [("0s", "is no time at all"), ("2 hours", "is not a duration")])
+def test_a_duration_must_be_one_and_longer_than_nothing(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        duration_of("--for", text)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chronex.cli.apply import Asked, run_apply, run_rollback
+from chronex.cli.arguments import UsageError
 from chronex.cli.versions import run_versions
 from chronex.engine.ledger import Reading
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
@@ -75,6 +76,12 @@ def test_a_stale_basis_is_refused_with_what_changed(place: Directory, capsys: Ca
     assert refused.value.exit_code == 1
     assert place.jobs() == ["a 2"]
     assert run_apply(place.asked(ONE_JOB.replace("0 3", "0 7"), basis=2)) == 0
+
+
+def test_a_basis_that_has_not_come_is_bad_input(place: Directory) -> None:
+    assert run_apply(place.asked(ONE_JOB)) == 0
+    with pytest.raises(UsageError, match="the journal has come to 1 only"):
+        run_apply(place.asked(ONE_JOB, basis=99))
 
 
 def test_an_edit_that_fires_now_is_refused_on_request(place: Directory, capsys: Capture) -> None:

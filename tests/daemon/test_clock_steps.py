@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.waking import Jump, Wakefulness
+from chronex.engine.clock import wall_ms
 from chronex.engine.clock_setting import StepAlarm
 from chronex.engine.journal import append
 from chronex.engine.ledger import Reading
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.rewind import rewind
+from chronex.engine.rewind import newest_sign, rewind
 from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
-from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
-from chronex.model.records import Event, Job, Occurrence, Task
-from chronex_store import LmdbStore
+from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.records import Call, Event, Job, Occurrence, Task
+from chronex_store import LmdbStore, MemoryStore
 from tests.daemon.test_waking import Hands
 from tests.verify.assertion import assert_verified
 
@@ -198,3 +200,42 @@ def test_the_alarm_is_silent_while_nobody_sets_the_clock() -> None:
         assert select.select([alarm.fileno()], [], [], 0) == ([], [], [])
         alarm.again()
     alarm.close()
+
+
+@pytest.mark.parametrize("cadence", list(Cadence))
+@pytest.mark.parametrize("schedule", ["* * * * *", "@every 1m", "@every 50s-70s"])
+def test_a_clock_that_is_put_right_while_nobody_runs_silences_no_job(
+    store: LmdbStore, schedule: str, cadence: Cadence
+) -> None:
+    """The jobs were applied, and have run, a year ahead of the time that it really is."""
+    year_ahead = MIDNIGHT + 365 * DAY
+    tasks = (Task(name="main", run=("true",)),)
+    apply_jobs(store, [Job(id="job", schedule=schedule, cadence=cadence, tasks=tasks)], year_ahead)
+    engine = Engine(store, "node-a", places=10)
+    for launch in engine.tick(year_ahead + 2 * MINUTE, year_ahead).orders:
+        assert isinstance(launch, Launch)
+        store.update(engine.ended(launch.attempt, AttemptEnd("success"), year_ahead + 2 * MINUTE))
+    assert store.view(newest_sign) > MIDNIGHT + 364 * DAY
+    assert rewind(store, MIDNIGHT) == 1
+    assert engine.tick(MIDNIGHT + 2 * MINUTE, MIDNIGHT).orders != ()
+
+
+async def test_a_daemon_notices_when_it_starts(tmp_path: Path) -> None:
+    told: list[dict[str, object]] = []
+    store = MemoryStore()
+    apply_jobs(
+        store,
+        [Job(id="job", schedule="@every 50ms {max:1}", tasks=(Task(name="m", run=Call("f")),))],
+        wall_ms() + DAY,
+    )
+
+    def tell(what: str, data: dict[str, object]) -> None:
+        if what == "ClockStepped":
+            told.append(data)
+
+    for _ in range(2):
+        async with EmbeddedEngine(store, calls={"f": lambda _: None}, tell=tell) as engine:
+            seen = engine.store.wait(-1, 0)
+            while engine.row("job").job.counters.completed == 0:
+                await engine.store.wait_async(seen, 0.2)
+    assert [data["jobs"] for data in told] == [1], "once, not at every start"

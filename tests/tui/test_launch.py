@@ -129,16 +129,22 @@ def test_the_first_paint_loads_neither_the_runner_nor_the_commands_nor_the_store
     assert done.stdout.strip() == "[]"
 
 
+def _take_the_terminal() -> None:
+    """Whose terminal it is, is told with SIGHUP when that goes."""
+    ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A program at a terminal of its own."""
 
-    def __init__(self, store: Path, *arguments: str, **more: str) -> None:
+    def __init__(self, store: Path, *arguments: str, is_controlling: bool = False, **more: str) -> None:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         env = environment(store, TERM="xterm-256color", **more)
         self.process = subprocess.Popen(
             [*COMMAND, *arguments], env=env, stdin=slave, stdout=slave, stderr=slave, cwd=store.parent,
             start_new_session=True,
+            preexec_fn=_take_the_terminal if is_controlling else None,  # noqa: PLW1509  no other thread starts it
         )  # fmt: skip
         os.close(slave)
         self.seen = b""
@@ -169,6 +175,10 @@ class Terminal:
                 except OSError:
                     continue
         return self.process.returncode
+
+    def vanish(self) -> None:
+        """As when its window is closed."""
+        os.close(self._master)
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -216,6 +226,22 @@ def test_run_is_engine_and_dashboard_and_both_end_together(tmp_path: Path) -> No
     assert "the scheduler was stopped" in told
     again = chronex(store, "run", "--headless", "--for", "100ms")
     assert again.returncode == 0, "the store was let go"
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["hung up", "only closed"])
+@pytest.mark.parametrize("command", ["tui", "run"])
+def test_when_its_terminal_is_gone_it_leaves(world: Path, tmp_path: Path, command: str, is_told: bool) -> None:
+    store = world if command == "tui" else tmp_path / "store"
+    if command == "run":
+        (tmp_path / "chronex.toml").write_text('[jobs.ticking]\nschedule = "* * * * * *"\nrun = ["true"]\n')
+    terminal = Terminal(store, command, is_controlling=is_told)
+    terminal.until("etl-orders" if command == "tui" else "ticking")
+    terminal.vanish()
+    try:
+        assert terminal.process.wait(30) is not None
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
 
 
 def test_run_without_a_terminal_is_headless(tmp_path: Path) -> None:
