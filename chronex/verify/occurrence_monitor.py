@@ -178,8 +178,13 @@ class OccurrenceMonitor:
 
 
 def _was_due_before(event: Event, earlier: Event) -> bool:
-    """It was due when the earlier start happened, which should have answered for it."""
-    return not event.data.get("manual") and event.data.get("due_ms", event.at_ms) < earlier.at_ms
+    """It was due when the earlier start happened, which should have answered for it.
+
+    Not where the clock was set back since, and told by that clock the earlier start is yet to come.
+    """
+    if event.data.get("manual") or event.at_ms < earlier.at_ms:
+        return False
+    return bool(event.data.get("due_ms", event.at_ms) < earlier.at_ms)
 
 
 def _had_been_due(job: JobTrace, event: Event) -> bool:

@@ -257,7 +257,24 @@ QUEUED_AND_SET_BACK = """
 12:00:00 OccurrenceStarted a@12:00 due_ms=12:00:00 overlap=queue
 """
 
+# The clock is set back by an hour between two runs: the next instant by the new time is before the last start.
+SET_BACK_BETWEEN = """
+10:00:30 JobNew a schedule='*/10 * * * *' cursor_ms=10:50:00 overlap=skip recovery=execute_last
+10:00:30 SchedulerStarted node=n1
+11:00:00 OccurrenceStarted a@11:00 due_ms=11:00:00
+11:00:00 TaskRunStarted a@11:00/main#1 node=n1
+11:00:01 TaskRunCompleted a@11:00/main#1 state=success
+11:00:01 OccurrenceCompleted a@11:00
+10:02:00 ClockStepped by_ms=-3600000
+10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00
+10:10:00 TaskRunStarted a@10:10/main#1 node=n1
+10:10:01 TaskRunCompleted a@10:10/main#1 state=success
+10:10:01 OccurrenceCompleted a@10:10
+10:20:00 OccurrenceStarted a@10:20 due_ms=10:20:00
+"""
+
 GOOD = {
+    "set back between": SET_BACK_BETWEEN,
     "queued and set back": QUEUED_AND_SET_BACK,
     "queued beyond the last": QUEUED_BEYOND_THE_LAST,
     "delayed and set back": DELAYED_AND_SET_BACK,
