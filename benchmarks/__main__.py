@@ -21,10 +21,10 @@ TOPICS: dict[str, Topic] = {
     "startup": (startup.run, startup.notes),
     "decision": (decision.run, decision.notes),
     "lint": (lint.run, lint.notes),
-    "store": (store.run, store.notes),
     "run": (attempts.run, attempts.notes),
     "engine": (engine.run, engine.notes),
     "daemon": (daemon.run, daemon.notes),
+    "store": (store.run, store.notes),  # after starts: the disk is busy with what it leaves for a while
     "verify": (formal_model.run, formal_model.notes),
     "dashboard": (dashboard.run, dashboard.notes),
 }

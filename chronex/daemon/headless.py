@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -68,6 +69,7 @@ def run_headless(
         upkeep = Upkeep(store, logs, settings, daemon.clock)
         daemon.chores.add(upkeep.chore())
         daemon.settings_users.append(upkeep.use)
+        gc.freeze()  # what is loaded stays: no collection need walk through it again
         if beside is not None:
             return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
