@@ -198,6 +198,7 @@ class Daemon:
             await self.attempts.finish()
         self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.attempts.finish()
+        await self.attempts.muster.gone()
         fail_point("node leaving")
         if self.has_failed:
             return  # no goodbye: what could not be recorded is taken up as that of a node that died

@@ -23,6 +23,7 @@ LOOK_AHEAD_MS = 1_000
 LEAD_MS, LEAD_PER_CHILD_MS = 20, 0.8
 MOST_STANDING = 1_024
 STARTS_PER_TURN = 8
+_PATIENCE = 400  # times 5 ms; a gate that is shut ends at once
 _DESCRIPTORS_EACH, _DESCRIPTORS_OF_OURS = 3, 128
 
 
@@ -44,6 +45,7 @@ class Muster:
         self.surroundings, self.clock = surroundings, surroundings.clock
         self._foresee, self._request_of = foresee, request_of
         self.standing: dict[str, _Standing] = {}
+        self._leaving: list[Supervision] = []
         self._at_ms: int | None = None
         self._work: asyncio.Task[None] | None = None
 
@@ -63,14 +65,25 @@ class Muster:
             return None
         if standing.request == request and standing.child.is_standing:
             return standing.child
-        standing.child.dismiss()
+        self._send_home(standing.child)
         return None
+
+    def _send_home(self, child: Supervision) -> None:
+        child.dismiss()
+        self._leaving = [one for one in (*self._leaving, child) if not one.process.is_reaped]
+
+    async def gone(self) -> None:
+        """Until those who were sent home have been reaped: in a program that goes on without us nobody else would."""
+        for _ in range(_PATIENCE):
+            if all(one.process.is_reaped for one in self._leaving):
+                return
+            await asyncio.sleep(0.005)
 
     def dismiss(self, until_ms: int | None = None) -> None:
         """Send those home whose instant has come without an order for them; all of them where no time is given."""
         gone = [name for name, one in self.standing.items() if until_ms is None or one.at_ms <= until_ms]
         for name in gone:
-            self.standing.pop(name).child.dismiss()
+            self._send_home(self.standing.pop(name).child)
         if until_ms is None:
             self._forget_work()
 

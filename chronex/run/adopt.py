@@ -101,6 +101,11 @@ class Orphan:
     def has_ended(self) -> bool:
         return not self.is_alive()
 
+    @property
+    def is_reaped(self) -> bool:
+        """That is for its own parent to do."""
+        return True
+
     def watch(self, on_exit: OnExit) -> None:
         self._on_exit = on_exit
         if self._pidfd >= 0:

@@ -27,6 +27,9 @@ class SupervisedProcess(Protocol):
 
     def has_ended(self) -> bool: ...
 
+    @property
+    def is_reaped(self) -> bool: ...
+
     def signal_group(self, number: int) -> bool: ...
 
     def group_is_alive(self) -> bool: ...
@@ -60,6 +63,10 @@ class Child:
             self._watcher.add(self._pidfd, self._reap)
         else:
             self._look(_FIRST_LOOK_S)
+
+    @property
+    def is_reaped(self) -> bool:
+        return self._reaped
 
     def has_ended(self) -> bool:
         """Asked of the system, and nothing is taken from it: its status can still be waited for."""

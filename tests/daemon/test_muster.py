@@ -129,6 +129,7 @@ async def test_who_cannot_stand_does_not_keep_the_others_from_it(surroundings: S
         await asyncio.sleep(0.005)
     assert list(muster.standing) == [wanted[1].attempt.id]
     muster.dismiss()
+    await muster.gone()
 
 
 async def test_another_instant_takes_the_place_of_the_first(surroundings: Surroundings, tmp_path: Path) -> None:
@@ -147,6 +148,7 @@ async def test_another_instant_takes_the_place_of_the_first(surroundings: Surrou
         await asyncio.sleep(0.005)
     assert asked == [near]
     muster.dismiss()
+    await muster.gone()
 
 
 async def test_what_cannot_be_foreseen_is_left_to_the_tick(surroundings: Surroundings) -> None:
@@ -164,6 +166,7 @@ async def test_what_cannot_be_foreseen_is_left_to_the_tick(surroundings: Surroun
         await asyncio.sleep(0.005)
     await asyncio.sleep(0.02)
     muster.dismiss()
+    await muster.gone()
     assert (muster.standing, told) == ({}, [])
 
 
@@ -173,12 +176,14 @@ async def test_descriptors_are_given_back(surroundings: Surroundings, tmp_path: 
 
     warm = await mustered(surroundings, launches(wall_ms(), tmp_path), wall_ms() + SOON_MS)
     warm.dismiss()
+    await warm.gone()
     await asyncio.sleep(0.05)
     before = open_descriptors()
     at_ms = wall_ms() + SOON_MS
     muster = await mustered(surroundings, launches(at_ms, tmp_path, 5), at_ms)
     assert open_descriptors() >= before + 15
     muster.dismiss()
+    await muster.gone()
     for _ in range(400):
         if open_descriptors() <= before:
             break
