@@ -54,7 +54,7 @@ def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) 
     try:
         real = Path(os.path.realpath(path, strict=not create))
         if create and not real.exists():
-            real.mkdir(mode=DIRECTORY_MODE, parents=True)
+            real.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)  # another may make it at this moment
             real.chmod(DIRECTORY_MODE)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
