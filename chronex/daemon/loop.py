@@ -92,7 +92,7 @@ class Daemon:
             while not self._stopping.is_set():
                 self._stirred.clear()
                 self._notice(wakefulness)
-                seen = self.store.wait(-1, 0)
+                seen, looked_ms = self.store.wait(-1, 0), self.clock.wall_ms()
                 tick = await self._tick(wakefulness, most)
                 fail_point("tick decided")
                 self.attempts.carry_out(tick.orders)
@@ -100,7 +100,7 @@ class Daemon:
                 if tick.has_more:
                     await asyncio.sleep(0)
                     continue
-                self.attempts.muster.dismiss(until_ms=self.clock.wall_ms())
+                self.attempts.muster.dismiss(until_ms=looked_ms)  # a later instant is still to come
                 if once:
                     break
                 self.attempts.muster.prepare(tick.next_ms)

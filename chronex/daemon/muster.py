@@ -70,7 +70,7 @@ class Muster:
 
     def _send_home(self, child: Supervision) -> None:
         child.dismiss()
-        self._leaving = [one for one in (*self._leaving, child) if not one.process.is_reaped]
+        self._leaving.append(child)
 
     async def gone(self) -> None:
         """Until those who were sent home have been reaped: in a program that goes on without us nobody else would."""
@@ -84,6 +84,7 @@ class Muster:
         gone = [name for name, one in self.standing.items() if until_ms is None or one.at_ms <= until_ms]
         for name in gone:
             self._send_home(self.standing.pop(name).child)
+        self._leaving = [child for child in self._leaving if not child.process.is_reaped]
         if until_ms is None:
             self._forget_work()
 
@@ -98,9 +99,7 @@ class Muster:
         loop = asyncio.get_running_loop()
         try:
             launches = await loop.run_in_executor(None, self._foresee, at_ms, most)
-        except (
-            Exception
-        ):  # a store that is gone, a schedule of the user's that fails: the tick meets it, and tells it
+        except Exception:  # a store that is gone, a schedule that fails: the tick meets it too, and tells it
             return
         await _sleep_until(at_ms - LEAD_MS - int(len(launches) * LEAD_PER_CHILD_MS), self.clock)
         for number, launch in enumerate(launches):

@@ -80,8 +80,6 @@ class QuickGate:
         self.path = path
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
-        if invocation.script and not invocation.directory:
-            return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
         return self.path, (b"chronex-gate", invocation.directory, invocation.path, *invocation.argv)
 
 
@@ -89,10 +87,15 @@ class ShellGate:
     """The command's argv[0] is its path here: a shell cannot give it another name."""
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
-        if invocation.script and not invocation.directory:
-            return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
         command = (invocation.directory, invocation.path, *invocation.argv[1:])
         return _SHELL, (_SHELL, b"-c", _SCRIPT, b"chronex-gate", *command)
+
+
+def behind(gate: Gate, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+    """What to start instead of the command: the gate, or the command's own shell where that can wait by itself."""
+    if invocation.script and not invocation.directory:
+        return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
+    return gate.before(invocation)
 
 
 class Latch:
@@ -102,8 +105,8 @@ class Latch:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.theirs = _out_of_the_way(theirs.detach())  # may fail; then `ours` closes itself
         self._ours = ours.detach()
-        self.theirs = _out_of_the_way(theirs.detach())
 
     def started(self) -> None:
         """The child has its end; from now on its death, and ours, is seen by the other."""

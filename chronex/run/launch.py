@@ -17,7 +17,7 @@ from typing import Any
 
 from chronex.model.records import Command
 from chronex.run.environment import Variables
-from chronex.run.gate import DESCRIPTOR, Gate, Invocation, Refusal
+from chronex.run.gate import DESCRIPTOR, Gate, Invocation, Refusal, behind
 from chronex.run.request import NotStarted
 
 _SHELL = "/bin/sh"
@@ -92,7 +92,7 @@ def start(invocation: Invocation, variables: Variables, output: int, gate: Gate,
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, latch, DESCRIPTOR),
     )
-    path, argv = gate.before(invocation)
+    path, argv = behind(gate, invocation)
     try:
         return os.posix_spawn(
             path,
