@@ -15,12 +15,12 @@ from chronex.daemon.attempts import Tell
 from chronex.daemon.beside import EngineThread, run_beside
 from chronex.daemon.descriptors import make_room
 from chronex.daemon.loop import Daemon
+from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.node import this_node
 from chronex.daemon.notify import Notifier
 from chronex.daemon.reloading import Reloader, Reread
 from chronex.daemon.room import room_chore
 from chronex.daemon.upkeep import Upkeep
-from chronex.daemon.watched import watched
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.tick import Engine
@@ -130,5 +130,5 @@ async def _run(
         Reloader(daemon, file).attach()
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
-    async with watched(daemon, settings):
+    async with serve_metrics(daemon, settings):
         await daemon.run(once=once)
