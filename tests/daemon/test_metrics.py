@@ -386,17 +386,17 @@ def scrape(port: int) -> dict[str, float]:
 
 def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: Machine) -> None:
     port = free_port()
-    told = machine.directory / "told"
+    notice = machine.directory / "notice"
     machine.write(
         f'[scheduler]\nmetrics = "127.0.0.1:{port}"\n'
         f'[jobs.bad]\nschedule = "* * * * * *"\nrun = "exit 3"\n'
-        f'notify = {{ run = "cat > {told}.part && mv {told}.part {told}", after_failures = 2 }}\n'
+        f'notify = {{ run = "cat > {notice}.part && mv {notice}.part {notice}", after_failures = 2 }}\n'
     )
     daemon = machine.start()
     failed = "scheduler_job_occurrences_total [('job', 'bad'), ('status', 'failed')]"
     eventually(lambda: scrape(port).get(failed, 0) >= 2)
-    eventually(told.exists)
-    report = json.loads(told.read_text())
+    eventually(notice.exists)
+    report = json.loads(notice.read_text())
     assert (report["kind"], report["job"], report["failures_in_a_row"]) == ("failing", "bad", 2)
     found = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert found["daemon"]["pid"] == daemon.pid
