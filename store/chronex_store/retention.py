@@ -1,4 +1,7 @@
-"""History bounded by count and age, removed in small steps so that no tick waits for it."""
+"""Retention: history bounded by count and age, and what it leaves behind, removed in small steps.
+
+Each step is one short transaction, so that no tick waits for it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,22 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from msgspec.structs import replace
+
 from chronex.engine import keys
 from chronex.engine.journal import head
-from chronex.engine.ledger import Ledger
-from chronex.engine.ports import SCAN_LIMIT, Store, Transaction
+from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.ports import SCAN_LIMIT, ReadTransaction, Store, Transaction
 from chronex.engine.testing import fail_point
-from chronex.model.records import Event, Idempotency, Occurrence, Run
-from chronex.model.states import RunState, is_final
-from chronex_store.leftovers import forgotten_logs, old_nodes, old_versions
+from chronex.model.records import Attempt, Event, Idempotency, Occurrence, Run
+from chronex.model.states import AttemptState, RunState, is_final
 
 # A step takes about 6 ms in a store of a million records, most of it for pages that the finished index touches.
 STEP = 25
+MAX_VERSIONS = 20
+MAX_NODES = 50
+_DAY_MS = 86_400_000
+_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ class RetentionPolicy:
     """What to keep of each job, and of the journal. None: without bound."""
 
     max_count: int | None = 1000
-    max_age_ms: int | None = 90 * 24 * 3600 * 1000
+    max_age_ms: int | None = 90 * _DAY_MS
     journal_count: int | None = 100_000
     log_count: int | None = None
     log_age_ms: int | None = None
@@ -32,7 +40,7 @@ class RetentionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RetentionReport:
-    """What was removed. `logs` names the files of attempts that are gone or keep their log no longer."""
+    """How much was removed. `logs` names the log files that no attempt refers to any more."""
 
     occurrences: int = 0
     events: int = 0
@@ -54,13 +62,13 @@ def trim(store: Store, policy: RetentionPolicy, now_ms: int, step: int = STEP) -
 
 
 def steps(store: Store, policy: RetentionPolicy, now_ms: int, step: int = STEP) -> Iterator[RetentionReport]:
-    """The same, one transaction at a time, for whoever has other things to do in between."""
+    """The same, one transaction at a time, for a caller that has other work in between."""
     for job in _jobs_with_history(store):
         yield from _job_steps(store, job, policy, now_ms, step)
-        for names in forgotten_logs(store, job, policy, now_ms, step):
+        for names in _trim_logs(store, job, policy, now_ms, step):
             yield RetentionReport(logs=names)
-        yield RetentionReport(versions=old_versions(store, job, now_ms))
-    yield RetentionReport(nodes=old_nodes(store, now_ms))
+        yield RetentionReport(versions=_trim_versions(store, job))
+    yield RetentionReport(nodes=_trim_nodes(store, now_ms))
     if policy.journal_count is not None:
         last = store.view(head) - policy.journal_count
         end = keys.event_key(max(last, 0) + 1)
@@ -89,7 +97,7 @@ def _job_steps(store: Store, job: str, policy: RetentionPolicy, now_ms: int, ste
 
 
 def _has_more(store: Store, job: str, cursor: bytes | None, kept: bytes | None, oldest_ms: int | None) -> bool:
-    """Is the next occurrence one that may have to go? Asked first, because a write waits for its turn."""
+    """Whether the next occurrence may have to be removed. Read first, because an update waits for other writers."""
     rows = store.view(lambda tx: tx.scan(keys.within_job(keys.OCCURRENCE, job), cursor, 1))
     if not rows:
         return False
@@ -103,7 +111,8 @@ def _oldest_kept(store: Store, job: str, policy: RetentionPolicy) -> bytes | Non
     if policy.max_count is None:
         return None
     prefix = keys.within_job(keys.OCCURRENCE, job)
-    left, after = policy.max_count, None
+    left = policy.max_count
+    after: bytes | None = None
     oldest: bytes | None = prefix + b"\xff" * 9
     while left > 0:
         size = min(left, SCAN_LIMIT)
@@ -118,9 +127,13 @@ def _oldest_kept(store: Store, job: str, policy: RetentionPolicy) -> bytes | Non
 def _trim_step(
     ledger: Ledger, job: str, cursor: bytes | None, kept: bytes | None, oldest_ms: int | None, step: int
 ) -> tuple[bytes | None, RetentionReport]:
-    """Look at the next `step` occurrences, oldest first: how far it came (None: the end), and what went."""
+    """Remove what may go of the next `step` occurrences, oldest first.
+
+    Returns the last key it read, or None at the end, and what was removed.
+    """
     rows = ledger.tx.scan(keys.within_job(keys.OCCURRENCE, job), cursor, step)
-    removed, logs = 0, list[str]()
+    removed = 0
+    logs: list[str] = []
     for key, _ in rows:
         occurrence = ledger.get(key, Occurrence)
         if occurrence is None:
@@ -128,13 +141,13 @@ def _trim_step(
         is_old = oldest_ms is not None and occurrence.nominal_ms < oldest_ms
         if not is_old and (kept is None or key >= kept):
             return None, RetentionReport(removed, logs=tuple(logs))
-        if _may_go(ledger, occurrence):
+        if _is_removable(ledger, occurrence):
             logs += _remove(ledger, occurrence, key)
             removed += 1
     return (rows[-1][0] if len(rows) == step else None), RetentionReport(removed, logs=tuple(logs))
 
 
-def _may_go(ledger: Ledger, occurrence: Occurrence) -> bool:
+def _is_removable(ledger: Ledger, occurrence: Occurrence) -> bool:
     runs = ledger.runs(occurrence.job, occurrence.nominal_ms)
     return is_final(occurrence.state) and all(_is_over(run) for run in runs)
 
@@ -144,7 +157,7 @@ def _is_over(run: Run) -> bool:
 
 
 def _remove(ledger: Ledger, occurrence: Occurrence, key: bytes) -> list[str]:
-    """The occurrence and all below it; returns the names of the logs that nobody refers to any more."""
+    """Remove the occurrence with its runs and attempts; returns the names of their logs."""
     attempts = ledger.attempts(occurrence.job, occurrence.nominal_ms)
     for tag in (keys.ATTEMPT, keys.RUN):
         for child, _ in ledger.tx.scan(keys.within_occurrence(tag, occurrence.job, occurrence.nominal_ms)):
@@ -154,7 +167,7 @@ def _remove(ledger: Ledger, occurrence: Occurrence, key: bytes) -> list[str]:
 
 
 def _jobs_with_history(store: Store) -> list[str]:
-    """Also of jobs that are gone: jump from one job's first occurrence past its last."""
+    """Every job with an occurrence, also those that were removed; one scan per job, past its last occurrence."""
     found: list[str] = []
     after: bytes | None = None
     while rows := store.view(lambda tx, a=after: tx.scan(keys.OCCURRENCE, a, 1)):  # type: ignore[misc]
@@ -165,7 +178,7 @@ def _jobs_with_history(store: Store) -> list[str]:
 
 
 def _delete_in_steps(store: Store, tag: bytes, end: bytes, step: int, kind: type) -> Iterator[int]:
-    """Remove rows of `tag` below the key `end`; an index entry takes its record along."""
+    """Remove the rows of `tag` below the key `end`; with an entry of the expiry index goes its record."""
 
     def once(tx: Transaction) -> int:
         rows = [key for key, _ in tx.scan(tag, None, step) if key < end]
@@ -177,3 +190,98 @@ def _delete_in_steps(store: Store, tag: bytes, end: bytes, step: int, kind: type
 
     while any(key < end for key, _ in store.view(lambda tx: tx.scan(tag, None, 1))):
         yield store.update(once, essential=True)
+
+
+# -- what history leaves behind: logs, job versions, nodes ---------------------------------------------------------
+
+
+def _trim_logs(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step: int) -> Iterator[tuple[str, ...]]:
+    """Forget the logs over the limits, counted from the newest attempt; yields their names. The attempts stay."""
+    if policy.log_count is None and policy.log_age_ms is None:
+        return
+    oldest_ms = 0 if policy.log_age_ms is None else now_ms - policy.log_age_ms
+    seen = 0
+    doomed: list[Attempt] = []
+    for attempt in _attempts(store, job):
+        if not attempt.log_path or attempt.state is AttemptState.RUNNING:
+            continue
+        seen += 1
+        is_over = policy.log_count is not None and seen > policy.log_count
+        if is_over or (attempt.finished_ms or attempt.created_ms) < oldest_ms:
+            doomed.append(attempt)
+        if len(doomed) == step:
+            yield _forget_logs(store, doomed, now_ms)
+            doomed = []
+    if doomed:
+        yield _forget_logs(store, doomed, now_ms)
+
+
+def _attempts(store: Store, job: str) -> Iterator[Attempt]:
+    """Every attempt of the job, newest first, with one view per page."""
+    prefix = keys.within_job(keys.ATTEMPT, job)
+    after: bytes | None = None
+    while True:
+
+        def page(tx: ReadTransaction, after: bytes | None = after) -> tuple[list[Attempt], bytes | None]:
+            rows = tx.scan(prefix, after, _PAGE, reverse=True)
+            reading = Reading(tx)
+            found = [one for key, _ in rows if (one := reading.get(key, Attempt)) is not None]
+            return found, rows[-1][0] if rows else None
+
+        found, after = store.view(page)
+        if after is None:
+            return
+        yield from found
+
+
+def _forget_logs(store: Store, doomed: list[Attempt], now_ms: int) -> tuple[str, ...]:
+    def write(tx: Transaction) -> tuple[str, ...]:
+        ledger = Ledger(tx, now_ms)
+        names = []
+        for attempt in doomed:
+            found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
+            if found is not None and found.log_path and found.state is not AttemptState.RUNNING:
+                names.append(found.log_path)
+                ledger.put(replace(found, log_path=""))
+        return tuple(names)
+
+    return store.update(write, essential=True)
+
+
+def _trim_versions(store: Store, job: str) -> int:
+    """Remove the versions that no kept occurrence was decided under, except the newest; returns how many."""
+
+    def doomed(tx: ReadTransaction) -> list[bytes]:
+        rows = tx.scan(keys.within_job(keys.JOB_VERSION, job), None, 10_000)
+        beyond = [key for key, _ in rows][:-MAX_VERSIONS]
+        if not beyond:
+            return []
+        used = {one.version for one in Reading(tx).occurrences(job, limit=1_000_000)}
+        return [key for key in beyond if int.from_bytes(key[-4:], "big") not in used][:_PAGE]
+
+    removable = store.view(doomed)
+    if not removable:
+        return 0
+
+    def write(tx: Transaction) -> int:
+        return sum(tx.delete(key) for key in removable)
+
+    return store.update(write, essential=True)
+
+
+def _trim_nodes(store: Store, now_ms: int) -> int:
+    """Remove nodes that have stopped, or were not seen for a day, own no attempt, and are not among the newest."""
+
+    def doomed(reading: Reading) -> list[bytes]:
+        newest_first = sorted(reading.nodes(), key=lambda node: -node.started_ms)
+        owners = {attempt.owner for attempt in reading.active_attempts()}
+        return [
+            keys.node_key(node.id)
+            for node in newest_first[MAX_NODES:]
+            if node.id not in owners and (node.stopped_ms is not None or node.seen_ms < now_ms - _DAY_MS)
+        ][:_PAGE]
+
+    removable = store.view(lambda tx: doomed(Reading(tx)))
+    if not removable:
+        return 0
+    return store.update(lambda tx: sum(tx.delete(key) for key in removable), essential=True)

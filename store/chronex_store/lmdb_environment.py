@@ -28,17 +28,16 @@ from chronex.errors import (
 from chronex.model.records import StoreMeta
 from chronex.version import __version__
 from chronex_store.daemon_lock import refuse_other_namespace
-from chronex_store.faults import is_no_space, translate, translate_open
-from chronex_store.header import Header, inspect
-from chronex_store.pages import BusyError, damaged_pages
-from chronex_store.places import (
+from chronex_store.data_file import DataFileState, data_file_state, refuse_damaged_pages
+from chronex_store.directory_checks import (
     DATA_FILE,
     DIRECTORY_MODE,
     LOCK_FILE,
-    directory_held,
+    directory_lock,
     open_private,
     prepare_directory,
 )
+from chronex_store.lmdb_errors import translate, translate_open
 
 FORMAT = 1
 ENGINE = "0.9"
@@ -47,14 +46,15 @@ DEFAULT_MAP_SIZE = (1 << 30) if sys.maxsize > 1 << 32 else (64 << 20)
 # LMDB sizes its lock file as header plus 64 bytes a reader; 17 pages hold 1024 readers and a little more.
 LOCK_FILE_BYTES = 17 * 4096
 
-_NOT_YET = (Header.MISSING, Header.UNBORN)
+_TO_BE_MADE = (DataFileState.MISSING, DataFileState.UNCOMMITTED)
 
+# The directories of the stores that this process has open.
 _open_paths: set[Path] = set()
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """An open LMDB environment and what it is."""
+class LmdbEnvironment:
+    """An open LMDB environment: where it is, what its meta record says, and the lock file it was opened with."""
 
     path: Path
     lmdb: Any
@@ -67,9 +67,9 @@ class Environment:
         _open_paths.discard(self.path)
 
     def is_replaced(self) -> bool:
-        """A restore puts other files in place; what is written to the old ones would be lost.
+        """Whether a restore has put other files in place; what is written to the old ones would be lost.
 
-        The lock file tells, because asking data.mdb for its status makes the kernel give the next write a
+        The lock file is asked, because asking data.mdb for its status makes the kernel give the next write a
         fine timestamp of its own, which costs every commit a fifth of its time (Linux 6.13 and newer).
         """
         try:
@@ -87,37 +87,40 @@ def open_environment(
     now_ms: int = 0,
     grow: bool = False,
     verify: bool = False,
-) -> Environment:
-    """Check the place, open the environment, check that it is ours. Nothing is changed by a refusal.
+) -> LmdbEnvironment:
+    """Check the directory, open the environment, check that it is ours. Nothing is changed by a refusal.
 
-    `map_size` counts for a new store only, unless `grow` is meant; `verify` reads every page first.
+    `map_size` is used for a new store only, unless `grow` is set; `verify` reads every page first.
     """
     refuse_unpatched_library()
     real = prepare_directory(path, create=create, allow_network=allow_network)
     refuse_second_open(real)
-    is_new = inspect(real / DATA_FILE) in _NOT_YET
+    is_new = data_file_state(real / DATA_FILE) in _TO_BE_MADE
     if is_new and not create:
         raise StoreRefusedError(f"there is no store in {real}; `chronex apply` makes one")
     refuse_other_namespace(real)
     if verify and not is_new:
         refuse_damaged_pages(real / DATA_FILE)
-    with directory_held(real, exclusive=is_new):
+    with directory_lock(real, exclusive=is_new):
         env = _open_checked(real, map_size, now_ms, grow)
     _open_paths.add(real)
     return env
 
 
-def _open_checked(real: Path, map_size: int, now_ms: int, grow: bool = False) -> Environment:
-    is_new = _begin_or_refuse(real / DATA_FILE)
+def _open_checked(real: Path, map_size: int, now_ms: int, grow: bool = False) -> LmdbEnvironment:
+    is_new = _prepare_data_file(real / DATA_FILE)
     _allocate_lock_file(real)
-    # A map size of 0 takes the size that the file was made with, so that all processes agree on it.
-    env = _open_lmdb(real, (map_size or DEFAULT_MAP_SIZE) if is_new else map_size if grow else 0)
+    if is_new:
+        map_size = map_size or DEFAULT_MAP_SIZE
+    elif not grow:
+        map_size = 0  # LMDB takes the size that the file was made with, so that all processes agree on it
+    env = _open_lmdb(real, map_size)
     try:
         check_flags(env)
         env.reader_check()
         meta = _read_meta(env, real) or _initialise(env, now_ms)
         lock_file = str(real / LOCK_FILE)
-        return Environment(real, env, meta, lock_file, os.stat(lock_file).st_ino)
+        return LmdbEnvironment(real, env, meta, lock_file, os.stat(lock_file).st_ino)
     except lmdb.Error as error:
         env.close()
         raise translate(error, "open") from error
@@ -126,43 +129,33 @@ def _open_checked(real: Path, map_size: int, now_ms: int, grow: bool = False) ->
         raise
 
 
-def _begin_or_refuse(data: Path) -> bool:
-    """True for a store that is yet to be made, also when its maker died before the first commit."""
-    match inspect(data):
-        case Header.SHORT:
+def _prepare_data_file(data: Path) -> bool:
+    """True for a store that is yet to be made, also when the process that made it died before its first commit."""
+    match data_file_state(data):
+        case DataFileState.SHORT:
             # LMDB may leave a page unwritten that a transaction took and gave back, so a short file can be whole.
             refuse_damaged_pages(data)
-        case Header.FOREIGN:
+        case DataFileState.FOREIGN:
             raise ForeignStoreError(
                 f"{data} is no Chronex store, or a damaged one; restore a backup or choose another directory"
             )
-        case Header.UNBORN:
+        case DataFileState.UNCOMMITTED:
             os.truncate(data, 0)
             return True
-        case Header.MISSING:
+        case DataFileState.MISSING:
             os.close(open_private(data, os.O_RDWR))  # LMDB would leave its mode to the umask
             return True
     return False
 
 
-def refuse_damaged_pages(data: Path) -> None:
-    """LMDB aborts the process on most damaged pages, so look first where there is reason to."""
-    try:
-        problems = damaged_pages(data)
-    except BusyError:
-        return  # somebody works on it, so it can be worked on
-    if problems:
-        raise StoreDamagedError(f"{data} is damaged ({problems[0]}); run `chronex restore` with your last backup")
-
-
 def refuse_second_open(real: Path) -> None:
-    """Even opening and closing the file would drop the locks that the first one holds."""
+    """Refuse to open a store twice: even opening and closing its file would drop the locks of the first one."""
     if real in _open_paths:
         raise StoreAlreadyOpenError(f"the store {real} is already open in this process; share that one")
 
 
-def open_unheld(real: Path) -> Environment:
-    """For a restore, which holds the directory already."""
+def open_locked(real: Path) -> LmdbEnvironment:
+    """Open a store whose directory lock the caller holds, as a restore does."""
     env = _open_checked(real, 0, 0)
     _open_paths.add(real)
     return env
@@ -179,15 +172,15 @@ def refuse_unpatched_library() -> None:
 
 
 def check_flags(env: Any) -> None:
-    """Durability is a matter of four flags; believe what is read back, not what was asked for."""
+    """Durability depends on these flags; what LMDB reads back counts, not what was asked for."""
     flags = env.flags()
     if not (flags["sync"] and flags["metasync"] and flags["lock"]) or flags["writemap"] or flags["map_async"]:
         raise StoreError(f"LMDB did not take the durable flags: {flags}")
 
 
 def _allocate_lock_file(directory: Path) -> None:
-    # LMDB maps lock.mdb shared and would be killed by SIGBUS on its first touch of a page the disk has no
-    # room for. Opening and closing it here is safe only because this process has no environment on it yet.
+    # LMDB maps lock.mdb shared and would be killed by SIGBUS on its first touch of a page that the disk has no
+    # space for. Opening and closing it here is safe only because this process has no environment on it yet.
     descriptor = open_private(directory / LOCK_FILE, os.O_RDWR)
     try:
         os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size or LOCK_FILE_BYTES)
@@ -217,7 +210,7 @@ def _open_lmdb(directory: Path, map_size: int) -> Any:
 
 
 def _read_meta(env: Any, path: Path) -> StoreMeta | None:
-    """What the store says of itself; None when it is empty."""
+    """The record that says which format the store has; None when the store is empty."""
     with env.begin() as txn:
         raw = txn.get(keys.STORE_META)
         is_empty = txn.stat()["entries"] == 0
@@ -250,7 +243,7 @@ def _initialise(env: Any, now_ms: int) -> StoreMeta:
         chronex=__version__,
     )
     with env.begin(write=True) as txn:
-        # Two processes may make the same store at once; the first one's words stand.
+        # Two processes may make the same store at once; the record of the first one is kept.
         if not txn.put(keys.STORE_META, encode(keys.STORE_META, meta), overwrite=False):
             found = decode(keys.STORE_META, txn.get(keys.STORE_META))
             assert isinstance(found, StoreMeta)
@@ -258,17 +251,9 @@ def _initialise(env: Any, now_ms: int) -> StoreMeta:
     return meta
 
 
-def reopen(old: Environment) -> Environment:
-    """After a failed commit: LMDB's view of the file may be wrong, so begin again from what is on disk."""
+def reopen(old: LmdbEnvironment) -> LmdbEnvironment:
+    """Open again after a failed commit: LMDB's view of the file may be wrong, what is on disk counts."""
     with contextlib.suppress(lmdb.Error):
         old.lmdb.close()
     _open_paths.discard(old.path)
     return open_environment(old.path, create=False, allow_network=True)
-
-
-def is_disk_full(error: lmdb.Error, path: Path) -> bool:
-    """LMDB reports a short write as EIO, so ask the file system as well."""
-    if is_no_space(error):
-        return True
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize < 1 << 16

@@ -8,7 +8,7 @@ from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.ports import Store
 from chronex.errors import StoreError, StoreFullError, StoreOutcomeUnknownError
 from chronex_store import MemoryStore
-from chronex_store.faulty import Fault, FaultyStore, Plan
+from chronex_store.fault_injection import Fault, FaultyStore, PlannedFault
 from tests.engine.samples import AT, JOB
 
 from . import test_contract
@@ -19,7 +19,7 @@ from .conftest import OpenLmdb
 def store(request: pytest.FixtureRequest, open_lmdb: OpenLmdb) -> FaultyStore:
     """Takes the place of the plain stores in the contract suite below."""
     inner: Store = MemoryStore() if request.param == "memory" else open_lmdb()
-    return FaultyStore(inner, [Plan("update", 10**9, Fault.FAIL)])
+    return FaultyStore(inner, [PlannedFault("update", 10**9, Fault.FAIL)])
 
 
 class TestWithoutFault(
@@ -37,7 +37,7 @@ def keys(store: Store) -> list[bytes]:
 
 
 def test_the_nth_call_fails_and_leaves_nothing() -> None:
-    store = FaultyStore(MemoryStore(), [Plan("update", 2, Fault.FAIL, error=StoreFullError)])
+    store = FaultyStore(MemoryStore(), [PlannedFault("update", 2, Fault.FAIL, error=StoreFullError)])
     put(store, b"J1")
     with pytest.raises(StoreFullError):
         put(store, b"J2")
@@ -47,16 +47,18 @@ def test_the_nth_call_fails_and_leaves_nothing() -> None:
 
 
 def test_a_lasting_fault_stays() -> None:
-    store = FaultyStore(MemoryStore(), [Plan("view", 2, Fault.FAIL, lasting=True)])
+    store = FaultyStore(MemoryStore(), [PlannedFault("view", 2, Fault.FAIL, lasting=True)])
     keys(store)
     for _ in range(3):
         with pytest.raises(StoreError):
             keys(store)
-    assert len(store.struck) == 3
+    assert len(store.injected) == 3
 
 
 async def test_a_lost_reply_is_a_deed_done() -> None:
-    store = FaultyStore(MemoryStore(), [Plan("update", 1, Fault.LOSE_REPLY), Plan("update", 2, Fault.LOSE_REPLY)])
+    store = FaultyStore(
+        MemoryStore(), [PlannedFault("update", 1, Fault.LOSE_REPLY), PlannedFault("update", 2, Fault.LOSE_REPLY)]
+    )
     with pytest.raises(StoreOutcomeUnknownError):
         put(store, b"J1")
     with pytest.raises(StoreOutcomeUnknownError):
@@ -66,14 +68,14 @@ async def test_a_lost_reply_is_a_deed_done() -> None:
 
 def test_a_delay_calls_the_pause() -> None:
     called: list[int] = []
-    store = FaultyStore(MemoryStore(), [Plan("wait", 1, Fault.DELAY)], pause=lambda: called.append(1))
+    store = FaultyStore(MemoryStore(), [PlannedFault("wait", 1, Fault.DELAY)], pause=lambda: called.append(1))
     store.wait(-1, 0)
     store.wait(-1, 0)
     assert called == [1]
 
 
 def test_a_torn_record_is_seen_and_put_aside() -> None:
-    store = FaultyStore(MemoryStore(), [Plan("update", 1, Fault.TEAR)])
+    store = FaultyStore(MemoryStore(), [PlannedFault("update", 1, Fault.TEAR)])
     store.update(lambda tx: Ledger(tx, AT).create(JOB))
     assert store.view(lambda tx: Reading(tx).jobs()) == []
     assert store.update(lambda tx: Ledger(tx, AT).job(JOB.id)) is None

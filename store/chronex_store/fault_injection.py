@@ -1,4 +1,4 @@
-"""A store that fails on purpose: tests wrap the store they use and name the call that goes wrong."""
+"""A store that fails on purpose: a test wraps the store it uses and plans which call fails, and how."""
 
 from __future__ import annotations
 
@@ -15,49 +15,54 @@ from chronex.errors import StoreError, StoreOutcomeUnknownError
 class Fault(StrEnum):
     """What goes wrong."""
 
-    FAIL = "fail"  # nothing happens, and an error is raised
-    LOSE_REPLY = "lose_reply"  # it happens, but the caller is told that nobody knows
+    FAIL = "fail"  # the call has no effect, and an error is raised
+    LOSE_REPLY = "lose_reply"  # the call takes effect, and raises StoreOutcomeUnknownError
     DELAY = "delay"  # `pause` is called first
     TEAR = "tear"  # every value that the update writes is cut in half
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The `at`-th call of `method` (1 is the first) suffers `fault`; with `lasting`, all after it too."""
+class PlannedFault:
+    """The `at`-th call of `method` (1 is the first) fails as `kind` says; with `lasting`, all calls after it too."""
 
     method: str
     at: int
-    fault: Fault
+    kind: Fault
     lasting: bool = False
     error: type[StoreError] = StoreError
 
-    def strikes(self, method: str, number: int) -> bool:
+    def applies_to(self, method: str, number: int) -> bool:
         return method == self.method and (number >= self.at if self.lasting else number == self.at)
 
 
 class FaultyStore:
-    """Passes the port on to `inner`, except where a plan strikes. `calls` says how far a run came."""
+    """Passes every call on to `inner`, except where a fault is planned.
 
-    def __init__(self, inner: Store, plans: Iterable[Plan] = (), pause: Callable[[], None] | None = None) -> None:
+    `calls` counts the calls of each method; `injected` lists the faults that have happened.
+    """
+
+    def __init__(
+        self, inner: Store, faults: Iterable[PlannedFault] = (), pause: Callable[[], None] | None = None
+    ) -> None:
         self._inner = inner
-        self._plans = list(plans)
+        self._planned = list(faults)
         self._pause = pause
         self._lock = threading.Lock()
         self.calls = {"view": 0, "update": 0, "wait": 0}
-        self.struck: list[Plan] = []
+        self.injected: list[PlannedFault] = []
 
     def view(self, fn: ViewFn[T]) -> T:
-        plan = self._next("view")
+        fault = self._next("view")
         result = self._inner.view(fn)
-        return self._reply(plan, result)
+        return self._reply(fault, result)
 
     def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
-        plan = self._next("update")
-        return self._reply(plan, self._inner.update(_torn(plan, fn), essential=essential))
+        fault = self._next("update")
+        return self._reply(fault, self._inner.update(_torn(fault, fn), essential=essential))
 
     async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
-        plan = self._next("update")
-        return self._reply(plan, await self._inner.update_async(_torn(plan, fn), essential=essential))
+        fault = self._next("update")
+        return self._reply(fault, await self._inner.update_async(_torn(fault, fn), essential=essential))
 
     def wait(self, since: int, timeout: float) -> int:
         return self._reply(self._next("wait"), self._inner.wait(since, timeout))
@@ -71,33 +76,33 @@ class FaultyStore:
     def close(self) -> None:
         self._inner.close()
 
-    def _next(self, method: str) -> Plan | None:
+    def _next(self, method: str) -> PlannedFault | None:
         with self._lock:
             self.calls[method] += 1
             number = self.calls[method]
-            plan = next((p for p in self._plans if p.strikes(method, number)), None)
-            if plan is not None:
-                self.struck.append(plan)
-        if plan is not None and plan.fault is Fault.FAIL:
-            raise plan.error(f"a planned fault: {method} number {number} failed")
-        if plan is not None and plan.fault is Fault.DELAY and self._pause is not None:
+            fault = next((p for p in self._planned if p.applies_to(method, number)), None)
+            if fault is not None:
+                self.injected.append(fault)
+        if fault is not None and fault.kind is Fault.FAIL:
+            raise fault.error(f"a planned fault: {method} number {number} failed")
+        if fault is not None and fault.kind is Fault.DELAY and self._pause is not None:
             self._pause()
-        return plan
+        return fault
 
-    def _reply(self, plan: Plan | None, result: T) -> T:
-        if plan is not None and plan.fault is Fault.LOSE_REPLY:
+    def _reply(self, fault: PlannedFault | None, result: T) -> T:
+        if fault is not None and fault.kind is Fault.LOSE_REPLY:
             raise StoreOutcomeUnknownError("a planned fault: it was done, and the reply was lost")
         return result
 
 
-def _torn(plan: Plan | None, fn: UpdateFn[T]) -> UpdateFn[T]:
-    if plan is None or plan.fault is not Fault.TEAR:
+def _torn(fault: PlannedFault | None, fn: UpdateFn[T]) -> UpdateFn[T]:
+    if fault is None or fault.kind is not Fault.TEAR:
         return fn
     return lambda tx: fn(cast("Transaction", TornTransaction(tx)))
 
 
 class TornTransaction:
-    """Writes the first half of every value, as a lying disk would."""
+    """Writes the first half of every value, as a disk that loses a part of a write does."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner

@@ -32,10 +32,10 @@ from chronex.errors import (
     StorePermissionError,
     StoreRefusedError,
 )
-from chronex_store import LmdbStore, daemon_lock, environment, places
+from chronex_store import LmdbStore, daemon_lock, directory_checks, linux, lmdb_environment
 from chronex_store.daemon_lock import acquire_daemon_lock, is_daemon_alive, lock_holder
-from chronex_store.environment import MAX_READERS
-from chronex_store.growth import grow
+from chronex_store.free_space import grow_map
+from chronex_store.lmdb_environment import MAX_READERS
 
 from .conftest import OpenLmdb
 
@@ -81,7 +81,7 @@ class TestFiles:
 
     def test_flags_that_are_not_durable_are_refused(self, tmp_path: Path) -> None:
         with lmdb.open(str(tmp_path / "x"), sync=False) as env, pytest.raises(StoreError, match="durable"):
-            environment.check_flags(env)
+            lmdb_environment.check_flags(env)
 
     def test_the_lock_file_is_really_on_the_disk(self, lmdb_store: LmdbStore) -> None:
         found = (lmdb_store.path / "lock.mdb").stat()
@@ -95,10 +95,10 @@ class TestFiles:
 
     def test_the_map_grows_only_offline(self, made: Path) -> None:
         with acquire_daemon_lock(made), pytest.raises(StoreInUseError):
-            grow(made, 2 << 30)
-        assert grow(made, 2 << 30) == 2 << 30
+            grow_map(made, 2 << 30)
+        assert grow_map(made, 2 << 30) == 2 << 30
         with pytest.raises(StoreError, match="larger"):
-            grow(made, 1 << 20)
+            grow_map(made, 1 << 20)
         with LmdbStore.open(made) as store:
             assert store.space().map_bytes == store.environment().meta.map_size == 2 << 30
 
@@ -116,7 +116,7 @@ def be_somebody_else(path: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 def be_on_nfs(path: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(places, "file_system_magic", lambda _: 0x6969)
+    patch.setattr(directory_checks, "file_system_magic", lambda _: 0x6969)
 
 
 def use_system_library(path: Path, patch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def lose_meta(path: Path, _: pytest.MonkeyPatch) -> None:
 
 
 def hold_in_another_container(path: Path, patch: pytest.MonkeyPatch) -> None:
-    holder = daemon_lock.Holder(1, "another boot", 1)
+    holder = daemon_lock.LockHolder(1, "another boot", 1)
     with patch.context() as inner:
         inner.setattr(daemon_lock, "this_process", lambda: holder)
         lock = acquire_daemon_lock(path)
@@ -205,8 +205,8 @@ def test_a_network_store_can_be_forced(made: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_file_system_is_asked() -> None:
-    assert places.file_system_magic(Path("/proc")) == 0x9FA0
-    assert places.file_system_magic(Path("/no/such/place")) == 0
+    assert linux.file_system_magic(Path("/proc")) == 0x9FA0
+    assert linux.file_system_magic(Path("/no/such/place")) == 0
 
 
 def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_read_only_file_system_is_a_typed_error(made: Path, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
         with pytest.raises(StoreRefusedError, match="read-only file system; a store must"):
-            places.open_private(made / "lock.mdb", os.O_RDWR)
+            directory_checks.open_private(made / "lock.mdb", os.O_RDWR)
 
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:

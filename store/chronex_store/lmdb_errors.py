@@ -1,4 +1,4 @@
-"""What an LMDB error means to the user."""
+"""LMDB's errors as errors of the store, with a sentence for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy of the whole store in one file, as backups and migrations need it."""
+"""A copy of the whole store in one file. Backups, restores and migrations all begin with one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import lmdb
 
 from chronex.errors import BackupError
-from chronex_store.environment import Environment
-from chronex_store.places import FILE_MODE
+from chronex_store.directory_checks import FILE_MODE
+from chronex_store.lmdb_environment import LmdbEnvironment
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,11 @@ class BackupReport:
         return asdict(self)
 
 
-def write_backup(env: Environment, file: Path) -> BackupReport:
-    """A compact copy of one snapshot, private and durable before it takes its name; never over a file."""
+def write_snapshot(env: LmdbEnvironment, file: Path) -> BackupReport:
+    """Write a compact copy of what is committed now.
+
+    The file is private, durable before it gets its name, and never replaces another.
+    """
     if file.exists():
         raise BackupError(f"{file} exists; name a new file, a backup is never overwritten")
     part = file.with_name(file.name + ".part")
@@ -55,6 +58,7 @@ def _reason(error: Exception) -> str:
 
 
 def sync_directory(path: Path) -> None:
+    """Make the names of new and renamed files durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

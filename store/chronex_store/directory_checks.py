@@ -1,19 +1,18 @@
-"""Where a store may lie: who owns it, who may read it, which file system holds it."""
+"""Which directory may hold a store: who owns it, who may read it, which file system it is on, who is opening it."""
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from chronex.errors import ForeignStoreError, StoreError, StoreNetworkError, StorePermissionError, StoreRefusedError
+from chronex_store.linux import file_system_magic
 
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
@@ -25,7 +24,8 @@ DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
 OTHERS = 0o077
 # Ten seconds in all: a restore swaps two files.
-_LOCK_TRIES, _LOCK_PAUSE_S = 200, 0.05
+_LOCK_TRIES = 200
+_LOCK_PAUSE_S = 0.05
 
 # The magic numbers of statfs(2) for file systems whose locks or shared maps do not hold between machines.
 NETWORK_FILE_SYSTEMS = {
@@ -54,7 +54,7 @@ def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) 
     try:
         real = Path(os.path.realpath(path, strict=not create))
         if create and not real.exists():
-            real.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)  # another may make it at this moment
+            real.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)  # another process may make it now
             real.chmod(DIRECTORY_MODE)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -70,7 +70,7 @@ def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) 
 
 
 def _refuse_foreign(path: Path, *, create: bool) -> None:
-    """A directory of other things is not to be closed to others for our sake: `--store /etc` is a slip."""
+    """Refuse a directory with other files that other users may read: `--store /etc` is a mistake."""
     if not path.is_dir() or os.path.lexists(path / DATA_FILE):
         return
     if not create:
@@ -87,17 +87,6 @@ def refuse_network(path: Path, allowed: bool = False) -> None:
         raise StoreNetworkError(
             f"{path} lies on {kind}, where the store's locks do not hold; choose a local directory"
         )
-
-
-def file_system_magic(path: Path) -> int:
-    """The type of the file system as statfs(2) gives it; 0 where the system does not tell."""
-    if sys.platform != "linux":
-        return 0
-    # struct statfs begins with f_type, a long, on every Linux architecture; 256 bytes hold all of them.
-    buffer = ctypes.create_string_buffer(256)
-    if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer) != 0:
-        return 0
-    return int(ctypes.c_ulong.from_buffer(buffer).value) & 0xFFFFFFFF
 
 
 def _check_directory(path: Path) -> None:
@@ -148,22 +137,25 @@ def open_private(path: Path, flags: int) -> int:
 
 
 @contextmanager
-def directory_held(path: Path, *, exclusive: bool = False) -> Iterator[None]:
-    """Opening shares the directory for its moment, a restore has it alone: else one could open the old lock
-    file with the new data, and LMDB would look for transactions that the new data never had."""
+def directory_lock(path: Path, *, exclusive: bool = False) -> Iterator[None]:
+    """A lock on the directory: shared while a store is opened, exclusive while one is made or restored.
+
+    Without it a process could open the old lock file with the new data, and LMDB would look for transactions that
+    the new data never had.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if exclusive:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
-            _share(descriptor, path)
+            _lock_shared(descriptor, path)
         yield
     finally:
         os.close(descriptor)
 
 
-def _share(descriptor: int, path: Path) -> None:
-    """Making and restoring take a moment; whoever finds the store locked for longer is told, and does not hang."""
+def _lock_shared(descriptor: int, path: Path) -> None:
+    """Making and restoring take a moment; raises StoreError instead of waiting longer than that."""
     for _ in range(_LOCK_TRIES):
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

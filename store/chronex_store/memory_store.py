@@ -1,4 +1,4 @@
-"""The store in memory: the model that LMDB is compared with, and what fast tests use."""
+"""The store in memory: the model that the LMDB store is compared with, and the store of fast tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from chronex.engine.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.ports import SCAN_LIMIT, Row, T, UpdateFn, ViewFn
 from chronex.errors import StoreClosedError
-from chronex_store.limits import NestingGuard, check_key, check_row, end_of_prefix
+from chronex_store.transaction import NestingGuard, check_key, check_row, end_of_prefix
 
 
 class MemoryStore:
@@ -17,7 +17,7 @@ class MemoryStore:
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
-        self._rows = _Rows()
+        self._rows = _SortedRows()
         self._counter = 0
         self._changed = threading.Condition()
         self._nesting = NestingGuard()
@@ -67,13 +67,15 @@ class MemoryStore:
             self._closed = True
             self._changed.notify_all()
 
-    def _open_rows(self) -> _Rows:
+    def _open_rows(self) -> _SortedRows:
         if self._closed:
             raise StoreClosedError
         return self._rows
 
 
-class _Rows:
+class _SortedRows:
+    """Rows by key, with the keys in order."""
+
     def __init__(self) -> None:
         self.values: dict[bytes, bytes] = {}
         self.keys: list[bytes] = []
@@ -93,13 +95,13 @@ class _Rows:
 
 
 class MemoryReading:
-    """A snapshot: nobody writes while the store's lock is held."""
+    """A snapshot: the store's lock is held, so no other thread writes."""
 
-    def __init__(self, rows: _Rows) -> None:
-        self._rows: _Rows | None = rows
+    def __init__(self, rows: _SortedRows) -> None:
+        self._rows: _SortedRows | None = rows
 
     @property
-    def _live(self) -> _Rows:
+    def _live(self) -> _SortedRows:
         if self._rows is None:
             raise StoreClosedError("the transaction is over; read and write only inside the function given to it")
         return self._rows
@@ -128,9 +130,9 @@ class MemoryReading:
 
 
 class MemoryTransaction(MemoryReading):
-    """Writes at once and remembers how to undo, as the LMDB transaction does."""
+    """Writes at once and keeps the old values that undo it, as the LMDB transaction does."""
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, rows: _SortedRows) -> None:
         super().__init__(rows)
         self.undo: list[tuple[bytes, bytes | None]] = []
 

@@ -10,9 +10,9 @@ import pytest
 
 from chronex.engine.ports import Transaction
 from chronex.errors import StoreError, StoreOutcomeUnknownError
-from chronex_store import LmdbStore, group
+from chronex_store import LmdbStore, group_commit
 from chronex_store import lmdb_store as module
-from chronex_store.batch import hold_job_control, release_job_control, run_batch
+from chronex_store.group_commit import hold_job_control, release_job_control, run_batch
 
 WAIT = 10
 
@@ -91,8 +91,8 @@ def test_a_leader_interrupted_in_the_commit_never_lets_it_run_twice(
 def interrupting_commit(patch: pytest.MonkeyPatch) -> Any:
     run = run_batch
 
-    def run_then_interrupt(txn: Any, batch: Any, frugal: bool) -> bool:
-        wrote = run(txn, batch, frugal)
+    def run_then_interrupt(txn: Any, batch: Any, keep_reserve: bool) -> bool:
+        wrote = run(txn, batch, keep_reserve)
         patch.setattr(module, "_try_commit", interrupted_commit(module._try_commit))
         return wrote
 
@@ -149,7 +149,7 @@ def test_job_control_signals_wait_in_the_main_thread() -> None:
 def test_nobody_who_is_interrupted_keeps_the_lead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while it waits for company: the next update must find a leader, and closing must end."""
 
-    def commit(take: group.Take) -> None:
+    def commit(take: group_commit.Take) -> None:
         for update in take():
             update.result = update.fn(None)
             update.done = True
@@ -157,12 +157,12 @@ def test_nobody_who_is_interrupted_keeps_the_lead(monkeypatch: pytest.MonkeyPatc
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    queue = group.GroupCommit(commit)
-    queue._crowd = 8  # the last commit served many, so this one waits for them
+    queue = group_commit.GroupCommit(commit)
+    queue._last_size = 8  # the last commit served many, so this one waits for them
     monkeypatch.setattr(time, "sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        queue.run(group.Update(lambda _tx: 1, False))
+        queue.run(group_commit.Update(lambda _tx: 1, False))
     monkeypatch.undo()
-    assert not queue._leading
-    assert queue.run(group.Update(lambda _tx: 2, False)) == 2
+    assert not queue._has_leader
+    assert queue.run(group_commit.Update(lambda _tx: 2, False)) == 2
     queue.close()
