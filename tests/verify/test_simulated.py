@@ -8,7 +8,7 @@ from chronex.model.records import Job, Task
 from chronex.verify import TITLES, verify_store
 from tests.engine.simulation import MINUTE, Simulation
 from tests.verify.assertion import assert_verified
-from tests.verify.lives import random_life, tell
+from tests.verify.random_histories import random_life, tell
 from tests.verify.traces import complaints
 
 PER_BATCH = 500

@@ -1,4 +1,4 @@
-"""From the journal of a store to a verdict: in pages, incrementally, and honest about what is missing."""
+"""From the journal of a store to a report: in pages, incrementally, and with a note of what is missing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from chronex.engine.ledger import Reading
 from chronex.engine.ports import ReadTransaction, Store
 from chronex.engine.update import told_of
 from chronex.model.records import Event, Job
-from chronex.verify.lags import LagSummary
-from chronex.verify.monitor import Monitor
-from chronex.verify.rule_monitor import RuleMonitor
-from chronex.verify.verdicts import Line, PropertyResult, Verdict, stamp
+from chronex.verify.monitors import ModelMonitor, RuleMonitor
+from chronex.verify.results import JournalLine, LatencySummary, PropertyResult, PropertyVerdict, utc_text
 
 # A page is decoded inside a read transaction, which should not last: this many take about 20 ms.
 PAGE = 5_000
@@ -23,11 +21,11 @@ PAGE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Which part of the journal was looked at. `gaps` counts places where events are missing or unreadable."""
+    """Which part of the journal was read. `gaps` counts places where events are missing or unreadable."""
 
     events: int
-    first: Line | None
-    last: Line | None
+    first: JournalLine | None
+    last: JournalLine | None
     is_complete: bool
     gaps: int
 
@@ -36,9 +34,9 @@ class Coverage:
             "events": self.events,
             "first": None if self.first is None else self.first[0],
             "last": None if self.last is None else self.last[0],
-            "from": None if self.first is None else stamp(self.first[1].at_ms),
+            "from": None if self.first is None else utc_text(self.first[1].at_ms),
             "from_ms": None if self.first is None else self.first[1].at_ms,
-            "to": None if self.last is None else stamp(self.last[1].at_ms),
+            "to": None if self.last is None else utc_text(self.last[1].at_ms),
             "to_ms": None if self.last is None else self.last[1].at_ms,
             "complete": self.is_complete,
             "gaps": self.gaps,
@@ -46,27 +44,28 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Everything one verification says."""
+class VerificationReport:
+    """The result of one verification."""
 
     coverage: Coverage
     properties: tuple[PropertyResult, ...]
-    lags: tuple[LagSummary, ...]
+    latencies: tuple[LatencySummary, ...]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> PropertyVerdict:
         found = {result.verdict for result in self.properties}
-        return next((v for v in (Verdict.VIOLATED, Verdict.OPEN) if v in found), Verdict.HOLDS)
+        worst_first = (PropertyVerdict.VIOLATED, PropertyVerdict.OPEN)
+        return next((verdict for verdict in worst_first if verdict in found), PropertyVerdict.HOLDS)
 
     def violated(self) -> list[PropertyResult]:
-        return [result for result in self.properties if result.verdict is Verdict.VIOLATED]
+        return [result for result in self.properties if result.verdict is PropertyVerdict.VIOLATED]
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "verdict": self.verdict.value,
             "journal": self.coverage.to_dict(),
             "properties": [result.to_dict() for result in self.properties],
-            "lags": [lag.to_dict() for lag in self.lags],
+            "lags": [latency.to_dict() for latency in self.latencies],
         }
 
 
@@ -76,64 +75,66 @@ class Verifier:
     def __init__(
         self, *, job: str | None = None, since_ms: int | None = None, properties: Iterable[Property] = ()
     ) -> None:
-        self._job, self._since_ms = job, since_ms
-        self._own = [RuleMonitor(own, since_ms) for own in properties]
-        self._monitor: Monitor | None = None
-        self._known: dict[str, dict[str, Any]] = {}
-        self._first: Line | None = None
-        self._last: Line | None = None
-        self._events = self._gaps = 0
+        self._job = job
+        self._since_ms = since_ms
+        self._rules = [RuleMonitor(one, since_ms) for one in properties]
+        self._monitor: ModelMonitor | None = None
+        self._known_jobs: dict[str, dict[str, Any]] = {}
+        self._first: JournalLine | None = None
+        self._last: JournalLine | None = None
+        self._events = 0
+        self._gaps = 0
 
     @property
     def position(self) -> int:
         """The number of the last event seen, 0 before the first."""
         return 0 if self._last is None else self._last[0]
 
-    def know_jobs(self, jobs: Iterable[Job]) -> None:
-        """What the store says of jobs; used for those whose own event lies before a journal that was trimmed."""
-        self._known = {job.id: told_of(job) for job in jobs}
+    def add_known_jobs(self, jobs: Iterable[Job]) -> None:
+        """The jobs as the store has them; used where a trimmed journal no longer has the event of a job."""
+        self._known_jobs = {job.id: told_of(job) for job in jobs}
 
-    def feed(self, lines: Sequence[Line]) -> None:
+    def feed(self, lines: Sequence[JournalLine]) -> None:
         for line in lines:
             monitor = self._monitor or self._begin(line)
             if line[0] != self.position + 1 and self._last is not None:
-                self._miss(monitor)
+                self._note_gap(monitor)
             self._last = line
             self._events += 1
             event = line[1]
             if event.name == "Unreadable":
-                self._miss(monitor)
+                self._note_gap(monitor)
             elif self._job is None or not event.job or event.job == self._job:
                 monitor.feed(line)
-                for own in self._own:
-                    own.feed(line)
+                for rule in self._rules:
+                    rule.feed(line)
 
-    def _begin(self, line: Line) -> Monitor:
+    def _begin(self, line: JournalLine) -> ModelMonitor:
         self._first = line
-        self._monitor = Monitor(is_complete=line[0] == 1, since_ms=self._since_ms)
+        self._monitor = ModelMonitor(is_complete=line[0] == 1, since_ms=self._since_ms)
         if line[0] != 1:
-            for name, told in self._known.items():
-                self._monitor.occurrences.know_job(name, told)
+            for name, definition in self._known_jobs.items():
+                self._monitor.occurrences.add_known_job(name, definition)
         return self._monitor
 
-    def _miss(self, monitor: Monitor) -> None:
+    def _note_gap(self, monitor: ModelMonitor) -> None:
         self._gaps += 1
-        monitor.world.forget()
-        for own in self._own:
-            own.forget()
+        monitor.state.forget()
+        for rule in self._rules:
+            rule.forget()
 
-    def report(self) -> Report:
-        monitor = self._monitor or Monitor(is_complete=True)
+    def report(self) -> VerificationReport:
+        monitor = self._monitor or ModelMonitor(is_complete=True)
         is_complete = self._first is None or (self._first[0] == 1 and not self._gaps)
         coverage = Coverage(self._events, self._first, self._last, is_complete, self._gaps)
-        results = (*monitor.results(), *(own.result() for own in self._own))
-        return Report(coverage, results, monitor.lags())
+        results = (*monitor.results(), *(rule.result() for rule in self._rules))
+        return VerificationReport(coverage, results, monitor.latencies())
 
 
 def follow(store: Store, verifier: Verifier) -> int:
-    """Feed what the journal has beyond the verifier's position; how many events that were."""
+    """Feed the events beyond the verifier's position; returns how many there were."""
     if verifier.position == 0:
-        verifier.know_jobs(store.view(_unchanged_jobs))
+        verifier.add_known_jobs(store.view(_unchanged_jobs))
     count = 0
     while lines := store.view(lambda tx: journal.tail(tx, verifier.position, PAGE)):
         verifier.feed(lines)
@@ -143,20 +144,20 @@ def follow(store: Store, verifier: Verifier) -> int:
 
 def verify_store(
     store: Store, *, job: str | None = None, since_ms: int | None = None, properties: Iterable[Property] = ()
-) -> Report:
-    """The verdict on a store's whole journal."""
+) -> VerificationReport:
+    """The report on a store's whole journal."""
     verifier = Verifier(job=job, since_ms=since_ms, properties=properties)
     follow(store, verifier)
     return verifier.report()
 
 
-def verify_events(events: Iterable[Event], first: int = 1, properties: Iterable[Property] = ()) -> Report:
-    """The verdict on a trace given as events."""
+def verify_events(events: Iterable[Event], first: int = 1, properties: Iterable[Property] = ()) -> VerificationReport:
+    """The report on a trace that is given as events."""
     verifier = Verifier(properties=properties)
     verifier.feed(list(enumerate(events, first)))
     return verifier.report()
 
 
 def _unchanged_jobs(tx: ReadTransaction) -> list[Job]:
-    """Jobs of version 1 are as they were when they came; others may have been different when the trace began."""
+    """Jobs of version 1 are as they were registered; others may have been different when the trace began."""
     return [job for job in Reading(tx).jobs(limit=1_000_000) if job.version == 1]
