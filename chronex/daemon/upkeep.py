@@ -12,7 +12,7 @@ from chronex.engine.jobfile import SchedulerSettings
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.ports import Store
 from chronex.run import LogDirectory
-from chronex_store.retention import RetentionPolicy, RetentionReport, steps
+from chronex_store.history_retention import RetentionPolicy, RetentionReport, steps
 
 EVERY_S = 60.0
 # A pass looks at every job, so passes are rare; the steps of one pass go on minute after minute.

@@ -21,7 +21,7 @@ from chronex_store.directory_checks import DATA_FILE, LOCK_FILE, directory_lock,
 from chronex_store.doctor import check_pages, examine
 from chronex_store.lmdb_environment import LmdbEnvironment, open_locked, refuse_second_open
 from chronex_store.lmdb_store import LmdbStore
-from chronex_store.snapshot import BackupReport, sync_directory, write_snapshot
+from chronex_store.store_snapshot import BackupReport, sync_directory, write_snapshot
 
 
 def backup(path: Path, file: Path) -> BackupReport:

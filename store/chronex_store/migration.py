@@ -16,7 +16,7 @@ from chronex_store import lmdb_environment
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.lmdb_environment import LmdbEnvironment
 from chronex_store.lmdb_errors import translate
-from chronex_store.snapshot import write_snapshot
+from chronex_store.store_snapshot import write_snapshot
 from chronex_store.transaction import LmdbTransaction
 
 MigrationStep = Callable[[Transaction], None]

@@ -11,7 +11,7 @@ from chronex.engine.ports import Transaction
 from chronex.model.records import Event
 from chronex.verify import PropertyVerdict, Verifier, follow, verify_events, verify_store
 from chronex_store import MemoryStore
-from chronex_store.retention import RetentionPolicy, trim
+from chronex_store.history_retention import RetentionPolicy, trim
 from tests.engine.simulation import DAY, simulate
 from tests.verify import good_traces
 from tests.verify.random_histories import random_life

@@ -10,7 +10,7 @@ from chronex.engine.ports import ReadTransaction, Store, Transaction
 from chronex.engine.records import decode
 from chronex.model import Event, Idempotency, OccurrenceState, RunState
 from chronex_store.doctor import index_problem
-from chronex_store.retention import RetentionPolicy, trim
+from chronex_store.history_retention import RetentionPolicy, trim
 from tests.engine.samples import AT, ATTEMPT, OCCURRENCE, RUN
 
 DAY = 24 * 3600 * 1000

@@ -18,9 +18,9 @@
     │   ├── TaskInvalidTypeError
     │   ├── TaskInvalidValueError
     │   └── TaskInvalidStructureError
-    └── TaskListMismatchError                the persisted tasks are not those that were asked for
+    └── TaskListMismatchError                the persisted tasks are not the registered ones
 
-`details` has the keys of the specification, as they are spelled there; what caused an error is its `__cause__` too.
+`details` has the keys of the specification, as they are spelled there; `details["cause"]` is also the `__cause__`.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class TaskInvalidStructureError(TaskTryDeserializeError):
 
 
 class TaskListMismatchError(SchedulerError):
-    """The persisted tasks are not those that were asked for."""
+    """The persisted tasks are not the registered ones."""
 
     def __init__(self, expected: list[str], actual: list[str]) -> None:
         message = f"The persisted tasks {actual} are not the registered ones {expected}"
