@@ -10,17 +10,17 @@ from chronex.verify.results import JournalLine, PropertyCheck, PropertyFinding
 class NodeState:
     """One scheduler. Each field is the event that began this state, or None while it is not in it."""
 
-    __slots__ = ("active", "gone", "initializing", "stopping")
+    __slots__ = ("active", "ended", "initializing", "stopping")
 
     def __init__(self) -> None:
         self.initializing: JournalLine | None = None
         self.active: JournalLine | None = None
         self.stopping: JournalLine | None = None
-        self.gone: JournalLine | None = None
+        self.ended: JournalLine | None = None
 
     @property
     def has_crashed(self) -> bool:
-        return self.gone is not None and self.gone[1].name == "SchedulerCrashed"
+        return self.ended is not None and self.ended[1].name == "SchedulerCrashed"
 
 
 class NodeMonitor:
@@ -48,7 +48,7 @@ class NodeMonitor:
     def initialization_completed(self, line: JournalLine) -> None:
         """IE: active from here on."""
         state = self._state_of(line)
-        state.initializing = state.stopping = state.gone = None
+        state.initializing = state.stopping = state.ended = None
         state.active = line
         self.active_since_ms = line[1].at_ms
 
@@ -79,12 +79,12 @@ class NodeMonitor:
             message = "a stop ended while an initialization had not"
             self._checks["S8"].violate(message, state.initializing, line)
         state.active = state.stopping = state.initializing = None
-        state.gone = line
+        state.ended = line
 
     def crashed(self, line: JournalLine) -> None:
         state = self._state_of(line)
         state.active = state.initializing = state.stopping = None
-        state.gone = line
+        state.ended = line
 
     def _check_none_open(self, state: NodeState, line: JournalLine) -> None:
         """S7, S8, L1: what has begun again before its end can never end any more."""
@@ -99,12 +99,12 @@ class NodeMonitor:
     # -- queries -----------------------------------------------------------------------------------------
 
     def last_departure(self) -> JournalLine | None:
-        """The last stop or crash, when every scheduler that was seen is gone; None while one may be active."""
+        """The last stop or crash, when every scheduler that was seen has ended; None while one may be active."""
         last: JournalLine | None = None
         for state in self.states.values():
-            if state.gone is None:
+            if state.ended is None:
                 return None
-            last = state.gone if last is None or state.gone[0] > last[0] else last
+            last = state.ended if last is None or state.ended[0] > last[0] else last
         return last
 
     def still_open(self) -> Iterator[tuple[str, PropertyFinding]]:

@@ -50,9 +50,9 @@ class RunMonitor:
         if node is None:
             if self.state.is_complete and name:
                 self.state.checks["S3"].violate("started by a scheduler that was never initialized", line)
-        elif node.gone is not None:
+        elif node.ended is not None:
             name, what = ("S5a", "had crashed") if node.has_crashed else ("S4a", "had stopped")
-            self.state.checks[name].violate(f"started by a scheduler that {what}", node.gone, line)
+            self.state.checks[name].violate(f"started by a scheduler that {what}", node.ended, line)
         elif node.active is None:
             why = "was stopping" if node.stopping else "was still being initialized" if node.initializing else ""
             message = f"started by a scheduler that {why or 'had failed to initialize'}"

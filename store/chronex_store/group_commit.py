@@ -243,7 +243,7 @@ def _resolve_futures(updates: list[Update]) -> None:
 
 
 class BatchBrokenError(Exception):
-    """LMDB gave the shared transaction up; each update must be tried alone."""
+    """LMDB cannot go on with the shared transaction; each update must be tried alone."""
 
     def __init__(self, error: StoreError) -> None:
         super().__init__(str(error))

@@ -64,7 +64,7 @@ def trim(store: Store, policy: RetentionPolicy, now_ms: int, step: int = STEP) -
 def steps(store: Store, policy: RetentionPolicy, now_ms: int, step: int = STEP) -> Iterator[RetentionReport]:
     """The same, one transaction at a time, for a caller that has other work in between."""
     for job in _jobs_with_history(store):
-        yield from _job_steps(store, job, policy, now_ms, step)
+        yield from _trim_job(store, job, policy, now_ms, step)
         for names in _trim_logs(store, job, policy, now_ms, step):
             yield RetentionReport(logs=names)
         yield RetentionReport(versions=_trim_versions(store, job))
@@ -79,8 +79,8 @@ def steps(store: Store, policy: RetentionPolicy, now_ms: int, step: int = STEP) 
         yield RetentionReport(keys=count)
 
 
-def _job_steps(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step: int) -> Iterator[RetentionReport]:
-    """One job's history; occurrences that still run, wait, or lie in the dead-letter queue stay."""
+def _trim_job(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step: int) -> Iterator[RetentionReport]:
+    """Trim one job's history; occurrences that still run, wait, or are in the dead-letter queue stay."""
     kept = _oldest_kept(store, job, policy)
     oldest_ms = now_ms - policy.max_age_ms if policy.max_age_ms is not None else None
     cursor: bytes | None = None
@@ -201,19 +201,19 @@ def _trim_logs(store: Store, job: str, policy: RetentionPolicy, now_ms: int, ste
         return
     oldest_ms = 0 if policy.log_age_ms is None else now_ms - policy.log_age_ms
     seen = 0
-    doomed: list[Attempt] = []
+    over_limit: list[Attempt] = []
     for attempt in _attempts(store, job):
         if not attempt.log_path or attempt.state is AttemptState.RUNNING:
             continue
         seen += 1
         is_over = policy.log_count is not None and seen > policy.log_count
         if is_over or (attempt.finished_ms or attempt.created_ms) < oldest_ms:
-            doomed.append(attempt)
-        if len(doomed) == step:
-            yield _forget_logs(store, doomed, now_ms)
-            doomed = []
-    if doomed:
-        yield _forget_logs(store, doomed, now_ms)
+            over_limit.append(attempt)
+        if len(over_limit) == step:
+            yield _forget_logs(store, over_limit, now_ms)
+            over_limit = []
+    if over_limit:
+        yield _forget_logs(store, over_limit, now_ms)
 
 
 def _attempts(store: Store, job: str) -> Iterator[Attempt]:
@@ -234,11 +234,11 @@ def _attempts(store: Store, job: str) -> Iterator[Attempt]:
         yield from found
 
 
-def _forget_logs(store: Store, doomed: list[Attempt], now_ms: int) -> tuple[str, ...]:
+def _forget_logs(store: Store, over_limit: list[Attempt], now_ms: int) -> tuple[str, ...]:
     def write(tx: Transaction) -> tuple[str, ...]:
         ledger = Ledger(tx, now_ms)
         names = []
-        for attempt in doomed:
+        for attempt in over_limit:
             found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
             if found is not None and found.log_path and found.state is not AttemptState.RUNNING:
                 names.append(found.log_path)
@@ -251,7 +251,7 @@ def _forget_logs(store: Store, doomed: list[Attempt], now_ms: int) -> tuple[str,
 def _trim_versions(store: Store, job: str) -> int:
     """Remove the versions that no kept occurrence was decided under, except the newest; returns how many."""
 
-    def doomed(tx: ReadTransaction) -> list[bytes]:
+    def unused(tx: ReadTransaction) -> list[bytes]:
         rows = tx.scan(keys.within_job(keys.JOB_VERSION, job), None, 10_000)
         beyond = [key for key, _ in rows][:-MAX_VERSIONS]
         if not beyond:
@@ -259,7 +259,7 @@ def _trim_versions(store: Store, job: str) -> int:
         used = {one.version for one in Reading(tx).occurrences(job, limit=1_000_000)}
         return [key for key in beyond if int.from_bytes(key[-4:], "big") not in used][:_PAGE]
 
-    removable = store.view(doomed)
+    removable = store.view(unused)
     if not removable:
         return 0
 
@@ -272,7 +272,7 @@ def _trim_versions(store: Store, job: str) -> int:
 def _trim_nodes(store: Store, now_ms: int) -> int:
     """Remove nodes that have stopped, or were not seen for a day, own no attempt, and are not among the newest."""
 
-    def doomed(reading: Reading) -> list[bytes]:
+    def unused(reading: Reading) -> list[bytes]:
         newest_first = sorted(reading.nodes(), key=lambda node: -node.started_ms)
         owners = {attempt.owner for attempt in reading.active_attempts()}
         return [
@@ -281,7 +281,7 @@ def _trim_nodes(store: Store, now_ms: int) -> int:
             if node.id not in owners and (node.stopped_ms is not None or node.seen_ms < now_ms - _DAY_MS)
         ][:_PAGE]
 
-    removable = store.view(lambda tx: doomed(Reading(tx)))
+    removable = store.view(lambda tx: unused(Reading(tx)))
     if not removable:
         return 0
     return store.update(lambda tx: sum(tx.delete(key) for key in removable), essential=True)

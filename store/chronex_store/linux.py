@@ -21,7 +21,7 @@ _STATFS_BYTES = 256
 
 
 def file_system_magic(path: Path) -> int:
-    """The type of the file system as statfs(2) gives it; 0 where the system does not tell."""
+    """The type of the file system as statfs(2) gives it; 0 on another system or an error."""
     if sys.platform != "linux":
         return 0
     buffer = ctypes.create_string_buffer(_STATFS_BYTES)

@@ -133,7 +133,7 @@ def _prepare_data_file(data: Path) -> bool:
     """True for a store that is yet to be made, also when the process that made it died before its first commit."""
     match data_file_state(data):
         case DataFileState.SHORT:
-            # LMDB may leave a page unwritten that a transaction took and gave back, so a short file can be whole.
+            # LMDB may leave a page unwritten that a transaction allocated and freed, so a short file can be whole.
             refuse_damaged_pages(data)
         case DataFileState.FOREIGN:
             raise ForeignStoreError(

@@ -65,7 +65,7 @@ class LmdbStore:
         self._has_terminal = has_terminal()
         self._reserve = ReserveFile(env.path)
         self._group = GroupCommit(self._commit)
-        self._commits = CommitWatch(env.path / DATA_FILE, self._counter, clock)
+        self._commits = CommitWatch(env.path / DATA_FILE, self._commit_number, clock)
 
     @classmethod
     def open(
@@ -170,6 +170,8 @@ class LmdbStore:
         if env is not None:
             env.close()
 
+    # -- holding the environment ----------------------------------------------------------------------------------
+
     def _refuse_fork(self) -> None:
         if self._pid != os.getpid():
             raise StoreForkedError
@@ -192,7 +194,7 @@ class LmdbStore:
                 self._env_lock.notify_all()
 
     def _maintain(self, env: LmdbEnvironment) -> None:
-        # A reader that was killed keeps its slot, and the pages it saw, until another process checks.
+        """Once a minute: clear the slots of killed readers, which keep old pages, and create the reserve file."""
         now = self._clock.monotonic_ms()
         if now - self._maintained_ms > MAINTENANCE_MS:
             self._maintained_ms = now
@@ -211,8 +213,8 @@ class LmdbStore:
         except lmdb.Error as error:
             raise translate(error, "begin") from error
 
-    def _counter(self) -> tuple[int, bool]:
-        """LMDB numbers its commits: the number that a view would see now, and whether it is the newest.
+    def _commit_number(self) -> tuple[int, bool]:
+        """The number of the commit that a view would see now, and whether it is the newest. LMDB numbers its commits.
 
         A commit writes its meta page first, which wakes the sleepers, and becomes visible to readers a moment
         later. In between the newest number is not yet the one that a view sees.
@@ -227,6 +229,8 @@ class LmdbStore:
             return visible, visible >= newest
         finally:
             self._release_env()
+
+    # -- one commit, called by the leader of the group ------------------------------------------------------------
 
     def _commit(self, take: Take) -> None:
         """Commit one batch. It is taken after the transaction has begun, so that updates queued meanwhile join it."""
@@ -244,6 +248,7 @@ class LmdbStore:
                 release_job_control()
 
     def _commit_one_by_one(self, batch: list[Update], error: StoreError) -> None:
+        """After `error` broke the batch: commit each update alone, so that only those that cannot succeed fail."""
         if len(batch) == 1:
             fail_all(batch, error)
         for update in batch:
@@ -259,6 +264,7 @@ class LmdbStore:
             fail_all([update], error)
 
     def _commit_once(self, take: Take) -> None:
+        """Run the batch on one LMDB transaction and commit it; nothing is committed when no update wrote."""
         env, txn = self._begin_write()
         try:
             try:
@@ -296,7 +302,7 @@ class LmdbStore:
                 self._commit_alone(update)
 
     def _begin_write(self) -> tuple[LmdbEnvironment, Any]:
-        """Hold the environment and its writer lock. An environment that LMDB gave up is opened again, once."""
+        """Hold the environment and its writer lock. An environment that LMDB cannot use any more is reopened once."""
         for is_last in (False, True):
             env = self._hold_env()
             try:
@@ -311,12 +317,14 @@ class LmdbStore:
                 raise
         raise AssertionError
 
+    # -- after a failed commit ------------------------------------------------------------------------------------
+
     def _explain_failure(self, env: LmdbEnvironment, failure: lmdb.Error, number: int) -> StoreError:
-        """Reopen, and look for the commit on disk: only when it is not there did a full disk certainly prevent it."""
+        """The error for a failed commit. A full disk is certain only when the reopened store lacks the commit."""
         is_full = is_disk_full(failure, self._path)
         try:
             self._reopen(env)
-            is_committed = self._counter()[0] >= number
+            is_committed = self._commit_number()[0] >= number
         except StoreError:
             is_committed = True
         if is_full and not is_committed:
@@ -328,6 +336,7 @@ class LmdbStore:
         return error
 
     def _reopen(self, old: LmdbEnvironment) -> None:
+        """Wait until no thread holds the environment, then open it again, unless another thread has."""
         with self._env_lock:
             self._env_closing = True
             self._env_lock.wait_for(lambda: self._env_holders == 0)
@@ -350,6 +359,7 @@ class LmdbStore:
 
 
 def _begin_on_same_file(env: LmdbEnvironment) -> Any:
+    """A write transaction; StoreReplacedError when a restore has replaced the file meanwhile."""
     try:
         txn = env.lmdb.begin(write=True)
     except (lmdb.PanicError, lmdb.MapResizedError):
@@ -364,6 +374,7 @@ def _begin_on_same_file(env: LmdbEnvironment) -> Any:
 
 
 def _try_commit(txn: Any, batch: list[Update]) -> lmdb.Error | None:
+    """Commit; returns the error of LMDB, if any."""
     try:
         txn.commit()
     except lmdb.Error as error:
