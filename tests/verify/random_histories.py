@@ -1,4 +1,4 @@
-"""Random lives of the engine, short enough for ten thousand of them: starts, failures, crashes, stops, downtime."""
+"""Random histories of the engine, short enough for ten thousand of them: starts, failures, crashes, stops, downtime."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def random_job(random: Random) -> Job:
     )
 
 
-def random_life(seed: int) -> Simulation:
+def random_history(seed: int) -> Simulation:
     """A job, three to six minutes, and one or two ends of the daemon: by kill, or in good order."""
     random = Random(seed)
     world = Simulation(

@@ -14,7 +14,7 @@ from chronex_store import MemoryStore
 from chronex_store.history_retention import RetentionPolicy, trim
 from tests.engine.simulation import DAY, simulate
 from tests.verify import good_traces
-from tests.verify.random_histories import random_life
+from tests.verify.random_histories import random_history
 from tests.verify.traces import at_ms, complaints, lines, mutated, trace, verdict_of, verified
 
 
@@ -33,7 +33,7 @@ def test_an_empty_journal_breaks_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_trimmed_journal_raises_no_alarm(seed: int) -> None:
-    world = random_life(seed)
+    world = random_history(seed)
     last = world.store.view(journal.head)
     for kept in {1, last // 2, last - 1, Random(seed).randrange(1, last)}:
         trim(world.store, RetentionPolicy(None, None, journal_count=kept), world.now)
@@ -57,7 +57,7 @@ def test_what_breaks_after_the_cut_is_found() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_events_that_are_gone_or_unreadable_raise_no_alarm(seed: int) -> None:
-    world = random_life(seed)
+    world = random_history(seed)
     random = Random(seed)
     last = world.store.view(journal.head)
 
@@ -127,7 +127,7 @@ def test_a_job_that_has_had_its_last_run_owes_nothing() -> None:
     assert verdict_of(verified(done), "L2") == "holds"
 
 
-def test_lags_are_told_and_judge_nothing() -> None:
+def test_latencies_are_reported_without_a_verdict() -> None:
     late = good_traces.NORMAL.replace(
         "10:10:00 OccurrenceStarted a@10:10", "10:13:00 OccurrenceStarted a@10:10"
     ).replace("10:10:0", "10:13:0")
