@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from chronex.declarative.scheduler_states import utc_datetime
-from chronex.engine import journal
-from chronex.engine.ports import Store
 from chronex.model.records import Event
+from chronex.storage import journal
+from chronex.storage.ports import Store
 
 LIFECYCLE_EVENTS = frozenset(
     {

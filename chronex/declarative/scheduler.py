@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from platformdirs import user_state_path
 
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.declarative.event_feed import EventFeed, Listener, SchedulerEvent
 from chronex.declarative.persistence import TaskResolution, job_id, resolve_tasks
@@ -26,15 +27,14 @@ from chronex.declarative.scheduler_states import (
     task_statuses,
     utc_datetime,
 )
-from chronex.engine import journal
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
-from chronex.engine.jobfile import SchedulerSettings
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.ports import Store, Transaction
 from chronex.errors import ChronexError
+from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Event
 from chronex.run import TaskContext
 from chronex.run.callables import TaskFunction
+from chronex.storage import journal
+from chronex.storage.ports import Store, Transaction
+from chronex.storage.records import Ledger, Reading
 from chronex.timing.host import host_zone
 from chronex_store import LmdbStore
 

@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from chronex.declarative.persistence import TASK, PersistedTask, persisted_tasks
-from chronex.engine.ledger import Reading
 from chronex.errors import IllegalTransitionError
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState, RunState
+from chronex.storage.records import Reading
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The last success is looked for in this many occurrences, a page at a time.

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from chronex.engine.ledger import Ledger, Reading
 from chronex.model.ids import run_id
 from chronex.model.records import Idempotency, Job, Occurrence, Task
+from chronex.storage.records import Ledger, Reading
 from chronex.timing.zones import load_zone
 
 DEFAULT_TTL_MS = 86_400_000

@@ -1,4 +1,4 @@
-"""Chronex's store: the port of `chronex.engine.ports` on LMDB, and in memory for tests."""
+"""Chronex's store: the port of `chronex.storage.ports` on LMDB, and in memory for tests."""
 
 from __future__ import annotations
 

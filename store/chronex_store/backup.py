@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import BackupError, StoreError
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE, LOCK_FILE, directory_lock, open_private, prepare_directory

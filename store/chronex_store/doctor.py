@@ -15,12 +15,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from chronex.engine import keys
-from chronex.engine.clock import SYSTEM_CLOCK
-from chronex.engine.ledger import Ledger, index_keys
-from chronex.engine.ports import ReadTransaction, Row, Store, Transaction
-from chronex.engine.records import decode
+from chronex.clock import SYSTEM_CLOCK
 from chronex.errors import ChronexError, DamagedRecordError, StoreRefusedError
+from chronex.storage import keys
+from chronex.storage.codec import decode
+from chronex.storage.ports import ReadTransaction, Row, Store, Transaction
+from chronex.storage.records import Ledger, index_keys
 from chronex_store.daemon_lock import is_daemon_alive
 from chronex_store.data_file import DataFileBusyError, damaged_pages
 from chronex_store.directory_checks import DATA_FILE, prepare_directory

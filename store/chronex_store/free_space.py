@@ -15,9 +15,9 @@ from typing import Any
 import lmdb
 from msgspec.structs import replace
 
-from chronex.engine import keys
-from chronex.engine.records import encode
 from chronex.errors import StoreError
+from chronex.storage import keys
+from chronex.storage.codec import encode
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import RESERVE_FILE, open_private, prepare_directory
 from chronex_store.lmdb_environment import LmdbEnvironment, open_environment

@@ -11,13 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.engine import keys
-from chronex.engine.journal import head
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.ports import SCAN_LIMIT, ReadTransaction, Store, Transaction
-from chronex.engine.testing import fail_point
+from chronex.failpoints import fail_point
 from chronex.model.records import Attempt, Event, Idempotency, Occurrence, Run
 from chronex.model.states import AttemptState, RunState, is_final
+from chronex.storage import keys
+from chronex.storage.journal import head
+from chronex.storage.ports import SCAN_LIMIT, ReadTransaction, Store, Transaction
+from chronex.storage.records import Ledger, Reading
 
 # A step takes about 6 ms in a store of a million records, most of it for pages that the finished index touches.
 STEP = 25

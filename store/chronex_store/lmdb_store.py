@@ -11,9 +11,7 @@ from typing import Any, cast
 
 import lmdb
 
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
-from chronex.engine.ports import T, UpdateFn, ViewFn
-from chronex.engine.testing import fail_point
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
     StoreClosedError,
     StoreError,
@@ -22,6 +20,8 @@ from chronex.errors import (
     StoreOutcomeUnknownError,
     StoreReplacedError,
 )
+from chronex.failpoints import fail_point
+from chronex.storage.ports import T, UpdateFn, ViewFn
 from chronex_store import lmdb_environment
 from chronex_store.commit_watch import CommitWatch
 from chronex_store.directory_checks import DATA_FILE
@@ -48,7 +48,7 @@ MAINTENANCE_MS = 60_000
 
 
 class LmdbStore:
-    """A store in a directory; see `chronex.engine.ports.Store` for the contract."""
+    """A store in a directory; see `chronex.storage.ports.Store` for the contract."""
 
     def __init__(self, env: LmdbEnvironment, clock: Clock) -> None:
         self._env: LmdbEnvironment | None = env

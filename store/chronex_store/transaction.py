@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 import lmdb
 
-from chronex.engine.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, SCAN_LIMIT, Row
 from chronex.errors import (
     InvalidKeyError,
     NestedTransactionError,
@@ -24,6 +23,7 @@ from chronex.errors import (
     StoreError,
     StoreFullError,
 )
+from chronex.storage.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, SCAN_LIMIT, Row
 from chronex_store.lmdb_errors import MAP_FULL, translate
 
 # How many rows a scan reads first. Most prefixes hold a few rows.

@@ -19,7 +19,7 @@ from chronex.declarative.scheduler_errors import (
     FieldParseError,
     InvalidCronExpressionError,
 )
-from chronex.engine.schedule import schedule_of
+from chronex.timing.job_schedule import schedule_of
 
 
 async def nothing() -> None:

@@ -20,12 +20,12 @@ from chronex.declarative.scheduler_errors import (
     TaskMissingFieldError,
     TaskTryDeserializeError,
 )
-from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.update import apply_jobs
-from chronex.engine.update.applying import write_steps
-from chronex.engine.update.changes import Change
+from chronex.engine.update.apply import write_steps
+from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
 from chronex.model.records import Call, Job, Task
+from chronex.storage.records import Ledger, Reading
 from tests.declarative.world import World, crash, failing
 
 HOUR = timedelta(hours=1)

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import backlog, planning, tick
-from chronex.engine.admission import START, Admission
-from chronex.engine.draft import Draft
-from chronex.engine.ledger import Ledger
+from chronex.engine import engine, plan
+from chronex.engine.admit import START, Admission
+from chronex.engine.lifecycle import Progress
 from chronex.engine.orders import Launch
-from chronex.engine.planning import Plan
-from chronex.engine.progress import Progress
+from chronex.engine.plan import Plan
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
+from chronex.storage.records import Draft, Ledger
 from tests.engine.simulated.campaign import simulate
 from tests.engine.simulated.checker import check
 from tests.engine.simulated.expected import AfterEnd, Cron
@@ -37,8 +36,8 @@ def a_world(schedule: str = "*/7 * * * *", **policies: Any) -> World:
 
     policies.setdefault("overlap", OverlapPolicy.QUEUE)
     policies.setdefault("recovery", RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
-    job = Job(id="job", schedule=schedule, tasks=(Task(name="a", run=("true",)), Task(name="b")), **policies)
-    fields = schedule.partition(" {")[0]
+    job = Job(id="job", schedule=job_schedule, tasks=(Task(name="a", run=("true",)), Task(name="b")), **policies)
+    fields = job_schedule.partition(" {")[0]
     world = World(Random(4), [Drawn(job, Cron(fields))], NEW_YEAR, places=1, faults=())
     world.live_until(NEW_YEAR + DAY // 4)
     world.suffer(Event(0, Trouble.SLEEP, DAY // 12, 0.0))
@@ -50,17 +49,17 @@ def drop_an_occurrence(patch: pytest.MonkeyPatch) -> None:
     calls = count()
 
     def plan(*arguments: Any) -> Plan:
-        made = planning.plan_job(*arguments)
+        made = plan.plan_job(*arguments)
         return made._replace(planned=()) if next(calls) == 20 else made
 
-    patch.setattr(tick, "plan_job", plan)
+    patch.setattr(engine, "plan_job", plan)
 
 
 def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
     calls = count()
 
     def plan(*arguments: Any) -> Plan:
-        made = planning.plan_job(*arguments)
+        made = plan.plan_job(*arguments)
         if next(calls) != 20:
             return made
         occurrence, fate = made.planned[0]
@@ -70,7 +69,7 @@ def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         )
         return made._replace(planned=(*made.planned, twin))
 
-    patch.setattr(tick, "plan_job", plan)
+    patch.setattr(engine, "plan_job", plan)
 
 
 def launch_twice(patch: pytest.MonkeyPatch) -> None:
@@ -87,7 +86,7 @@ def admit_always(patch: pytest.MonkeyPatch) -> None:
     def admit(*arguments: Any) -> Admission:
         return START
 
-    patch.setattr(tick, "admit", admit)
+    patch.setattr(engine, "admit", admit)
 
 
 def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
@@ -113,7 +112,7 @@ def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
 
 def run_all_that_was_missed(patch: pytest.MonkeyPatch) -> None:
     policy = RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
-    patch.setattr(planning, "settle", lambda _, *missed: backlog.settle(policy, *missed))
+    patch.setattr(plan, "settle", lambda _, *missed: plan.settle(policy, *missed))
 
 
 def forget_an_end(patch: pytest.MonkeyPatch) -> None:
@@ -164,10 +163,10 @@ def test_a_broken_engine_is_found(
 
 def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bug of seed 1, put back."""
-    from chronex.engine import schedule
+    from chronex.timing import job_schedule
 
     job = Job(id="job", schedule="@every 5m", tasks=(Task(name="a", run=("true",)),), cadence=Cadence.FIXED_DELAY)
     drawn = [Drawn(job, AfterEnd(NEW_YEAR, 5 * MINUTE))]
     assert check(simulate(2, DAY, drawn, NEW_YEAR)) == []
-    monkeypatch.setattr(tick, "schedule_of", schedule._schedule_of)
+    monkeypatch.setattr(engine, "schedule_of", job_schedule._schedule_of)
     assert {finding.rule for finding in check(simulate(2, DAY, drawn, NEW_YEAR))} == {"instants"}

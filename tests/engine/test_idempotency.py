@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from chronex.engine import reasons
 from chronex.engine.idempotency import key_of, unknown_fields
-from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.orders import Launch
 from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
-from tests.engine.test_tick import FIRST, MINUTE, ONE, THREE, TWO, World
+from chronex.storage.records import Ledger, Reading
+from tests.engine.test_engine import FIRST, MINUTE, ONE, THREE, TWO, World
 
 DAILY = replace(ONE, idempotency_key="{job}:{date}", idempotency_ttl_ms=5 * MINUTE)
 

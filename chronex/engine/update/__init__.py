@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from chronex.engine.update.applying import apply_jobs, roll_back
-from chronex.engine.update.changes import Change, Changed, Policy, definition, told_of
-from chronex.engine.update.effect import Effect, Preview, preview
-from chronex.engine.update.steps import Way
+from chronex.engine.update.apply import apply_jobs, roll_back
+from chronex.engine.update.diff import Change, Changed, Policy, Way, definition, told_of
 from chronex.engine.update.versions import kept_versions
+from chronex.views.apply_preview import Effect, Preview, preview
 
 __all__ = [
     "Change",
