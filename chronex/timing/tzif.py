@@ -1,7 +1,7 @@
 """Read compiled zone data (RFC 8536) into integers.
 
-The standard zoneinfo module answers "what is the offset at this instant?", one datetime at a time. The
-search needs the transitions themselves, so it reads the same files.
+The standard zoneinfo module answers "what is the offset at this instant?", one datetime at a time. The search
+needs the transitions themselves, so this module reads the same files.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from chronex.text.instants import EPOCH_ORDINAL
+
 _DAY = 86_400
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 class RuleDay(NamedTuple):
@@ -26,7 +27,7 @@ class RuleDay(NamedTuple):
 
     def local_second(self, year: int) -> int:
         """Seconds from 1970-01-01 00:00 on the wall to this moment of `year`."""
-        return (self._ordinal(year) - _EPOCH_ORDINAL) * _DAY + self.second
+        return (self._ordinal(year) - EPOCH_ORDINAL) * _DAY + self.second
 
     def _ordinal(self, year: int) -> int:
         first = date(year, 1, 1).toordinal()
@@ -88,7 +89,7 @@ class ZoneData(NamedTuple):
 
 
 def _year_of(second: int) -> int:
-    ordinal = second // _DAY + _EPOCH_ORDINAL
+    ordinal = second // _DAY + EPOCH_ORDINAL
     return date.fromordinal(min(max(ordinal, 1), date.max.toordinal())).year
 
 

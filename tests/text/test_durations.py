@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronex.expr.durations import MAX_DURATION_MS, format_duration, parse_duration, suggest_duration
+from chronex.text.durations import MAX_DURATION_MS, format_duration, parse_duration, suggest_duration
 
 S, M, H, D = 1000, 60_000, 3_600_000, 86_400_000
 
