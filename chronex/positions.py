@@ -1,4 +1,4 @@
-"""Where every key and value of a TOML or JSON text stands, since tomllib and json tell no positions.
+"""Where every key and value of a TOML or JSON text stands, since tomllib and json give no positions.
 
 The scanner checks nothing that the real parsers check. It reads any text without raising, stops where it
 understands no more (the real parser then says what is wrong), and gives the parts of a valid text exactly.
@@ -107,7 +107,9 @@ class _TooDeepError(Exception):
 
 class _Scanner:
     def __init__(self, text: str, assign: str, unescape: Callable[[str], str]) -> None:
-        self.text, self.assign, self.unescape = text, assign, unescape
+        self.text = text
+        self.assign = assign
+        self.unescape = unescape
         self.at = 0
         self.root = TextNode(TextSpan(0, len(text)))
         self.twice: tuple[str, TextSpan] | None = None

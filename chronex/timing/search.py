@@ -104,9 +104,8 @@ class CronSearch:
         self._mirrored = mirrored
         self._times = _times_of_day(cron.hour.values, cron.minute.values, cron.second.values, mirrored)
         self._count = len(self._times)
-        self._first, self._last = FIRST_SECOND, LAST_SECOND
-        if mirrored:
-            self._first, self._last = -1 - LAST_SECOND, -1 - FIRST_SECOND
+        self._first = -1 - LAST_SECOND if mirrored else FIRST_SECOND
+        self._last = -1 - FIRST_SECOND if mirrored else LAST_SECOND
         # The interval between two clock changes that held the last match: instants low..high, and its offset.
         self._last_interval: tuple[int, int, int] = (1, 0, 0)
         self.matching_days = _MatchingDays(cron, mirrored=mirrored)

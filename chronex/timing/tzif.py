@@ -76,7 +76,7 @@ class ZoneData(NamedTuple):
         if self.rule is None:
             return before, [change for change in listed if change[0] < end]
         last_listed = self.at[-1] if self.at else -(1 << 60)
-        # One year of run-up tells which half of the rule `start` itself falls in.
+        # The rule is evaluated from the year before, to know which of its two offsets holds at `start`.
         earliest = max(_year_of(start) - 1, _year_of(last_listed) if self.at else 1)
         for at, offset in self.rule.changes(earliest, _year_of(end) + 1):
             if at <= last_listed:
@@ -124,7 +124,7 @@ def _without_idle_changes(at: tuple[int, ...], offsets: tuple[int, ...], rule: Y
     """Drop transitions that change only the abbreviation: they move no clock."""
     kept = [i for i in range(len(at)) if offsets[i] != offsets[i + 1]]
     if rule is not None and rule.start is not None and at and (not kept or kept[-1] != len(at) - 1):
-        kept.append(len(at) - 1)  # the rule takes over after the last one listed, idle or not
+        kept.append(len(at) - 1)  # the rule holds after the last one listed, whether or not that one moves the clock
     return ZoneData(tuple(at[i] for i in kept), (offsets[0], *(offsets[i + 1] for i in kept)), rule)
 
 

@@ -69,7 +69,7 @@ class Zone:
         self._source = source
         self._blocks: dict[int, tuple[list[int], list[int]]] = {}
         self._transition_bits: dict[int, int] = {}
-        # The transition days of every block of days that was asked for, and of the day before the block.
+        # The transition days of every block of days that was computed, and of the day before the block.
         self.transition_days: set[int] = set()
         self.timelines: dict[object, object] = {}
 

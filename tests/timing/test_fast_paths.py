@@ -19,9 +19,9 @@ from chronex.timing.occurrences import cron_datetimes
 from chronex.timing.search import CronSearch
 from chronex.timing.zones import LAST_SECOND, Zone, load_zone
 
-# (zone, dates worth standing near): thirty-minute shifts, missing and doubled midnights, a missing day,
+# Zones, and dates near which instants are drawn: thirty-minute shifts, missing and doubled midnights, a missing day,
 # a doubled day, daylight time suspended for Ramadan, negative daylight time, and none at all.
-PLACES: dict[str, tuple[str, ...]] = {
+ZONES: dict[str, tuple[str, ...]] = {
     "UTC": ("2026-03-01", "2100-02-28"),
     "America/New_York": ("2026-03-08", "2026-11-01", "2200-03-09", "1883-11-18"),
     "Australia/Lord_Howe": ("2026-04-05", "2026-10-04"),
@@ -62,7 +62,7 @@ def cron_of(text: str) -> Cron:
 
 def seconds_near(zone: str, chooser: random.Random, count: int) -> Iterator[int]:
     for _ in range(count):
-        day = datetime.fromisoformat(chooser.choice(PLACES[zone])).replace(tzinfo=UTC)
+        day = datetime.fromisoformat(chooser.choice(ZONES[zone])).replace(tzinfo=UTC)
         away = chooser.choice((3 * 3600, 2 * 86_400, 9 * 86_400, 300 * 86_400))
         moment = day + timedelta(seconds=chooser.randint(-away, away))
         yield int(moment.timestamp()) // 1800 * 1800 if chooser.random() < 0.3 else int(moment.timestamp())
@@ -82,8 +82,8 @@ def shown(instant: int, zone: Zone) -> str:
     return datetime.fromtimestamp(instant, zone.tzinfo).isoformat()
 
 
-@pytest.mark.parametrize("zone_name", PLACES)
-def test_stream_and_between_give_what_the_walk_gives(zone_name: str) -> None:
+@pytest.mark.parametrize("zone_name", ZONES)
+def test_bulk_datetimes_and_between_give_what_the_walk_gives(zone_name: str) -> None:
     chooser, zone = random.Random(f"stream {zone_name}"), load_zone(zone_name)
     for text in EXPRESSIONS:
         search = CronSearch(cron_of(text), zone, chooser.choice(POLICIES))
@@ -101,7 +101,7 @@ def test_stream_and_between_give_what_the_walk_gives(zone_name: str) -> None:
             ], f"{where} until {shown(end, zone)}"
 
 
-@pytest.mark.parametrize("zone_name", PLACES)
+@pytest.mark.parametrize("zone_name", ZONES)
 def test_next_gives_what_the_walk_gives(zone_name: str) -> None:
     chooser, zone = random.Random(f"next {zone_name}"), load_zone(zone_name)
     tz = zone.tzinfo
@@ -163,7 +163,7 @@ class OddZone(tzinfo):
         return local.replace(tzinfo=timezone(offset))
 
 
-def test_a_tzinfo_of_unknown_make_is_asked_by_instant_only() -> None:
+def test_a_tzinfo_of_an_unknown_library_is_asked_by_instant_only() -> None:
     meaning = parse_text("30 1-3 * * *").meaning
     assert meaning is not None
     after = datetime(2026, 10, 31, 12, tzinfo=UTC)
