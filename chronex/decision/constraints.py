@@ -30,7 +30,7 @@ class LocalMoment(NamedTuple):
 
 
 class Clause(Protocol):
-    """One kind of clause with everything that was said about it."""
+    """One kind of clause, with all entries of that kind."""
 
     @property
     def text(self) -> str: ...
@@ -80,7 +80,7 @@ class ClauseReport(TypedDict):
 
 
 class ConstraintMeta(TypedDict):
-    """What became of every clause; plain data that JSON can carry."""
+    """Every clause with its count; plain data that JSON can carry."""
 
     only: list[ClauseReport]
     avoid: list[ClauseReport]

@@ -149,7 +149,7 @@ def placed(early: Shape, seconds: int, *, late: bool) -> Sampler:
 
 
 def clamped(second: int, seconds: int) -> int:
-    """A transform may reach its end by a hair too far: x = 1 for one, or a rounding below 0 for another."""
+    """Keep a second in 0..seconds: x = 1 would give seconds + 1, and a rounding may go below 0."""
     return min(max(second, 0), seconds)
 
 
@@ -185,7 +185,7 @@ def parse_distribution(text: str) -> tuple[str, dict[str, str]]:
         if not equals and place == 0 and key and known_parameters(name):
             key, value = known_parameters(name)[0], key
         elif not key or not value:
-            make_distribution(name, {})  # a wrong name is the better message
+            make_distribution(name, {})  # if the name is wrong too, its error is the more helpful one
             message = f"write {name}:name=value,name=value, not {text[:60]!r}"
             raise DistributionParameterError(message, value=entry)
         if key in params:

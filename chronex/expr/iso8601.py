@@ -7,7 +7,7 @@ from datetime import date
 from typing import NamedTuple
 
 from chronex.text.durations import DAY_MS, MAX_DURATION_MS
-from chronex.text.instants import EPOCH_ORDINAL
+from chronex.text.instants import EPOCH_ORDINAL, utc_offset
 
 _MOMENT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
@@ -51,10 +51,7 @@ def _clock_text(ms: int) -> str:
 def _offset_text(offset: int | None) -> str:
     if offset is None:
         return ""
-    if offset == 0:
-        return "Z"
-    sign, minutes = ("-" if offset < 0 else "+"), abs(offset) // 60
-    return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
+    return utc_offset(offset) if offset else "Z"
 
 
 def parse_moment(text: str) -> Moment | None:
