@@ -12,8 +12,8 @@ from chronex.engine.commands import DeadLetter, dead_letter, dead_letters, drop_
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.wording import column
 from chronex.errors import UnknownJobError
+from chronex.expr.suggest import nearest
 from chronex.model.records import Attempt, Run
-from chronex.text.suggestions import nearest
 from chronex.timing.zones import Zone
 
 

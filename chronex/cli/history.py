@@ -15,10 +15,10 @@ from chronex.engine.commands.naming import job_named
 from chronex.engine.ledger import Reading
 from chronex.engine.wording import column, how_many, length
 from chronex.errors import ChronexError
+from chronex.expr.suggest import nearest
 from chronex.model.placed import MissedSpan
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
-from chronex.text.suggestions import nearest
 
 _PAGE = 500
 # `occ_` and eight characters, which every command takes for the whole id.

@@ -19,8 +19,8 @@ from chronex.cli.terminal import err, inert
 from chronex.engine.clock import wall_ms
 from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
 from chronex.errors import StoreInUseError
+from chronex.expr.durations import parse_duration
 from chronex.model.records import Job, Task
-from chronex.text.durations import parse_duration
 from chronex.timing import read
 
 if TYPE_CHECKING:

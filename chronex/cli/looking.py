@@ -15,7 +15,7 @@ from chronex.cli.terminal import inert, out, wants_unicode, width
 from chronex.cli.times import shown_zone
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
-from chronex.text.durations import parse_duration
+from chronex.expr.durations import parse_duration
 from chronex_store import LmdbStore
 
 T = TypeVar("T")

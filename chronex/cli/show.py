@@ -21,10 +21,10 @@ from chronex.engine.ledger import Reading
 from chronex.engine.overview import MEANING, NextRun, Retry, Situation
 from chronex.engine.wording import full, length, upcoming
 from chronex.expr.describe import describe
+from chronex.expr.durations import format_duration
 from chronex.model.policies import RecoveryPolicy, RetryPolicy
 from chronex.model.records import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
-from chronex.text.durations import format_duration
 from chronex.timing import read
 from chronex.timing.zones import Zone
 

@@ -13,8 +13,8 @@ from chronex.engine.commands.telling import tell
 from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.staging import check_state, put_state, running_attempt, seen_by, stage, task_state
 from chronex.errors import NotPossibleError
+from chronex.expr.suggest import nearest
 from chronex.model.records import Attempt
-from chronex.text.suggestions import nearest
 
 
 class Whose(NamedTuple):

@@ -18,7 +18,7 @@ from chronex.engine.why.answer import stamp
 from chronex.engine.why.instants import zone_of
 from chronex.engine.why.moments import by_occurrence, clock_links, instant_of, read_time
 from chronex.engine.why.versions import Lives, lives_of
-from chronex.text.suggestions import nearest
+from chronex.expr.suggest import nearest
 from chronex.timing.zones import Zone
 
 _AT_WIDTH = 29

@@ -29,7 +29,7 @@ from chronex.errors import ChronexError
 from chronex.model.records import Event
 from chronex.run import TaskContext
 from chronex.run.callables import TaskFunction
-from chronex.timing.host_zone import host_zone
+from chronex.timing.host import host_zone
 from chronex_store import LmdbStore
 
 # All that is due starts; the bound is there so that nothing is without one.

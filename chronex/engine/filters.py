@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from chronex.engine.overview import Row, Situation
+from chronex.expr.durations import parse_duration
+from chronex.expr.suggest import nearest
 from chronex.model.records import Call, Work
-from chronex.text.durations import parse_duration
-from chronex.text.suggestions import nearest
 
 _COMPARED = re.compile(r"(next|last)([<>])(.*)")
 _KEYED = re.compile(r"([a-z]+):(.*)")

@@ -16,7 +16,7 @@ from chronex.engine import keys
 from chronex.engine.ledger import Reading, pages
 from chronex.engine.placement import lead_ms, place
 from chronex.engine.schedule import schedule_of
-from chronex.expr.option_block import Options
+from chronex.expr.options import Options
 from chronex.model.records import Job, Node, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.timing import read

@@ -8,12 +8,12 @@ from random import Random
 
 from chronex.engine.custom import CUSTOM, Schedule, custom_schedule
 from chronex.expr.meaning import Every, Meaning
-from chronex.expr.option_block import Options
+from chronex.expr.options import Options
 from chronex.model.policies import Cadence
 from chronex.model.records import Job
 from chronex.timing import read
-from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
+from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import load_zone
 
 _NO_OPTIONS = Options()

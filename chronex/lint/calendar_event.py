@@ -12,7 +12,7 @@ from typing import NamedTuple
 from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import ERROR, Diagnostic
 from chronex.expr.faults import quote
-from chronex.text.suggestions import nearest
+from chronex.expr.suggest import nearest
 from chronex.timing.zones import load_zone, zone_names
 
 NOT_UNDERSTOOD = "W161"

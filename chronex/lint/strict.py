@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from chronex.expr.diagnostics import ERROR, Diagnostic
 from chronex.expr.faults import quote
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
+from chronex.expr.suggest import nearest
 from chronex.lint.hosts import GITHUB, Host
-from chronex.text.suggestions import nearest
 
 REFUSED = "W130"
 _WORD = re.compile(r"[^ \t]+")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import ERROR, WARNING
 from chronex.expr.faults import quote
+from chronex.expr.suggest import nearest
 from chronex.lint.findings import Edit, Finding, Fix
-from chronex.text.suggestions import nearest
 from chronex.timing.zones import load_zone, zone_names
 
 # Fixed for ever, though the places they are named after change their clocks or have changed their offset.

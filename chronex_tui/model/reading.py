@@ -13,7 +13,7 @@ from chronex.engine.schedule import timing_of
 from chronex.errors import ChronexError
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
-from chronex.timing.clock_changes import effect_of
+from chronex.timing.clock_effects import effect_of
 from chronex_tui.model.snapshot import Detail, Firing, History, RunItem, RunKey, Snapshot
 
 PAGE = 500

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chronex.engine.overview import NextRun, Outcome, Row, Summary
 from chronex.model.records import Attempt, Occurrence, Run
-from chronex.timing.clock_changes import ClockEffect
+from chronex.timing.clock_effects import Effect
 from chronex.timing.zones import ClockChange
 
 
@@ -68,7 +68,7 @@ class Detail:
     upcoming: tuple[NextRun, ...]
     firing: Firing | None
     change: ClockChange | None
-    effect: ClockEffect | None
+    effect: Effect | None
     log: tuple[str, ...] = ()
 
 

@@ -19,9 +19,9 @@ from chronex.cli.times import time_text, timed
 from chronex.engine.clock import wall_ms
 from chronex.engine.ledger import Reading
 from chronex.engine.rehearsal import Played, rehearse
+from chronex.expr.durations import format_duration, parse_duration
 from chronex.model.records import Job
 from chronex.model.states import OccurrenceState
-from chronex.text.durations import format_duration, parse_duration
 
 _DAY_MS = 86_400_000
 _LONGEST_MS = 10 * 366 * _DAY_MS

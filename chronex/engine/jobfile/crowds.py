@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from chronex.engine.jobfile.entries import Entry
 from chronex.engine.schedule import options_of, schedule_of, timing_of
+from chronex.expr.durations import format_duration
 from chronex.expr.meaning import Cron, Every
 from chronex.model.policies import Cadence
 from chronex.model.records import Job
-from chronex.text.durations import format_duration
 
 MOST_WAITING = 100_000
 _YEAR_MS = 366 * 86_400_000

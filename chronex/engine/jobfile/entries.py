@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from chronex.engine.jobfile.problems import Problem
 from chronex.expr.faults import quote
-from chronex.positions import LineIndex, TextNode, TextSpan
-from chronex.text.suggestions import nearest
+from chronex.expr.suggest import nearest
+from chronex.positions import LineIndex, Node, Span
 
 MAX_PROBLEMS = 1_000
 
@@ -33,16 +33,16 @@ class Sheet:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
 
-    def report(self, span: TextSpan, message: str, hint: str, code: str) -> None:
+    def report(self, span: Span, message: str, hint: str, code: str) -> None:
         self.problems.append(self._problem(span, message, hint, code))
         if len(self.problems) >= MAX_PROBLEMS:
             raise TooManyProblemsError
 
-    def warn(self, span: TextSpan, message: str, hint: str, code: str) -> None:
+    def warn(self, span: Span, message: str, hint: str, code: str) -> None:
         if len(self.warnings) < MAX_PROBLEMS:
             self.warnings.append(self._problem(span, message, hint, code))
 
-    def _problem(self, span: TextSpan, message: str, hint: str, code: str) -> Problem:
+    def _problem(self, span: Span, message: str, hint: str, code: str) -> Problem:
         line, column = self.lines.line_and_column(span.start)
         end = max(min(span.end, self.lines.end_of_line(line)), span.start + 1)
         return Problem(self.path, line, column, column + end - span.start, message, hint, code)
@@ -53,7 +53,7 @@ class Entry:
     """A value with its name and place. `label` is the name as messages show it."""
 
     value: object
-    node: TextNode
+    node: Node
     label: str
     sheet: Sheet
 
@@ -68,23 +68,23 @@ class Entry:
             yield self.child(index)
 
     @property
-    def key_span(self) -> TextSpan:
+    def key_span(self) -> Span:
         return self.node.key or self.node.value
 
-    def span_inside(self, start: int, end: int) -> TextSpan:
+    def span_inside(self, start: int, end: int) -> Span:
         """A part of a string, or the whole of it when escapes hide where the part stands."""
         if self.node.content is None:
             return self.node.value
-        return TextSpan(self.node.content + start, self.node.content + end)
+        return Span(self.node.content + start, self.node.content + end)
 
-    def report(self, message: str, hint: str, code: str, span: TextSpan | None = None) -> None:
+    def report(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
         self.sheet.report(span or self.node.value, message, hint, code)
 
-    def refuse(self, message: str, hint: str, code: str, span: TextSpan | None = None) -> NoReturn:
+    def refuse(self, message: str, hint: str, code: str, span: Span | None = None) -> NoReturn:
         self.report(message, hint, code, span)
         raise RefusedError
 
-    def warn(self, message: str, hint: str, code: str, span: TextSpan | None = None) -> None:
+    def warn(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
         self.sheet.warn(span or self.node.value, message, hint, code)
 
     def refuse_type(self, expected: str, example: str) -> NoReturn:

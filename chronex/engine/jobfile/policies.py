@@ -15,7 +15,7 @@ from chronex.engine.jobfile.values import (
     positive_duration,
     whole_number,
 )
-from chronex.model.policies import DstSetting, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.policies import DstPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 
 UNLIMITED = "unlimited"
 MAX_RETRIES = 1_000_000
@@ -100,9 +100,9 @@ def dst(entry: Entry) -> Given:
     return read_table(entry, DST, f'{entry.label} = {{ gap = "skip", overlap = "first" }}')
 
 
-def dst_policy(given: Given, dialect: str) -> DstSetting:
+def dst_policy(given: Given, dialect: str) -> DstPolicy:
     """What is not given is the dialect's own rule."""
-    own = DstSetting(gap="skip", overlap="first") if dialect == "posix" else DstSetting()
+    own = DstPolicy(gap="skip", overlap="first") if dialect == "posix" else DstPolicy()
     return replace(own, **given)
 
 

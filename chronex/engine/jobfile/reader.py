@@ -18,7 +18,7 @@ from chronex.engine.jobfile.values import name
 from chronex.errors import UnknownZoneError
 from chronex.expr.faults import quote
 from chronex.model.records import Job
-from chronex.positions import TextSpan
+from chronex.positions import Span
 from chronex.timing.zones import load_zone
 
 Value = TypeVar("Value")
@@ -119,7 +119,7 @@ def _known_zone(sheet: Sheet, zone: str) -> str:
         load_zone(zone)
     except UnknownZoneError:
         message = f"the host's time zone {quote(zone)} is unknown"
-        sheet.report(TextSpan(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
+        sheet.report(Span(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
         return "UTC"
     return zone
 

@@ -15,10 +15,10 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple, NoReturn
 
 from chronex.engine.events import EVENTS
+from chronex.expr.durations import parse_duration, suggest_duration
 from chronex.expr.faults import quote
+from chronex.expr.suggest import nearest
 from chronex.model.records import Event
-from chronex.text.durations import parse_duration, suggest_duration
-from chronex.text.suggestions import nearest
 
 SAME_JOB = "$job"
 _WORD = re.compile(r"\s*([A-Za-z0-9_*$-]+|[()/]|\S)", re.ASCII)

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from chronex.engine.jobfile.entries import Entry, Reader, read_table
 from chronex.engine.jobfile.values import duration, positive_duration, size, text, whole_number, yes_or_no, zone
+from chronex.expr.durations import UNITS
 from chronex.expr.faults import quote
-from chronex.text.durations import UNITS
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
 

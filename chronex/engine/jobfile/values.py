@@ -11,10 +11,10 @@ from typing import TypeVar
 from chronex.engine.idempotency import FIELDS, MAX_KEY_BYTES, unknown_fields
 from chronex.engine.jobfile.entries import Entry, read_each, read_table
 from chronex.errors import UnknownZoneError
+from chronex.expr.durations import UNITS, format_duration, parse_duration, suggest_duration
 from chronex.expr.faults import quote
+from chronex.expr.suggest import nearest
 from chronex.model.ids import MAX_NAME
-from chronex.text.durations import UNITS, format_duration, parse_duration, suggest_duration
-from chronex.text.suggestions import nearest
 from chronex.timing.zones import load_zone, zone_names
 
 LOCAL = "local"

@@ -18,9 +18,9 @@ from chronex.engine.update.changes import Change, Changed, Policy, definition, t
 from chronex.engine.update.steps import DEFAULT_WINDOW_MS, Owns, Step, Way, of_no_trigger_file, plan_steps
 from chronex.engine.update.versions import kept_versions, prune_versions
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.expr.suggest import nearest
 from chronex.model.records import Event, Job, JobVersion
 from chronex.model.states import OccurrenceState
-from chronex.text.suggestions import nearest
 
 _CHANGES = {f"Job{change.value.capitalize()}": change.value for change in Change if change is not Change.PRESERVED}
 

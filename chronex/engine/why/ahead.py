@@ -10,10 +10,10 @@ from chronex.engine.why.answer import Answer, Link, Source, stamp
 from chronex.engine.why.instants import clock_note, is_untraceable, names_instant, next_of, zone_of
 from chronex.engine.why.unrecorded import Finding, answered, not_named
 from chronex.engine.why.versions import Lives
+from chronex.expr.durations import format_duration
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Job
-from chronex.text.durations import format_duration
-from chronex.timing.occurrences import stagger_offset
+from chronex.timing.offsets import stagger_offset
 from chronex.timing.zones import Zone
 
 

@@ -6,7 +6,7 @@ from chronex.engine.schedule import RandomInterval, schedule_of, timing_of
 from chronex.errors import CustomScheduleError
 from chronex.model.policies import Cadence
 from chronex.model.records import Job
-from chronex.timing.clock_changes import note_of
+from chronex.timing.clock_effects import note_of
 from chronex.timing.zones import Zone, load_zone
 
 

@@ -12,12 +12,12 @@ from chronex.engine.schedule import timing_of
 from chronex.engine.why.answer import Link, Source, moment, stamp
 from chronex.engine.why.instants import next_of, previous_of
 from chronex.engine.why.versions import Lives
+from chronex.expr.durations import parse_duration
 from chronex.model.ids import occurrence_id
 from chronex.model.records import Job
-from chronex.text.durations import parse_duration
-from chronex.timing.clock_changes import effect_of
-from chronex.timing.dst import wall_to_instant
+from chronex.timing.clock_effects import effect_of
 from chronex.timing.occurrences import Occurrences
+from chronex.timing.walls import wall_to_instant
 from chronex.timing.zones import Zone
 
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?", re.ASCII)

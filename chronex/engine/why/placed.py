@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chronex.engine.why.answer import Link, Source, stamp
+from chronex.expr.durations import format_duration
 from chronex.model.records import Job, Occurrence
-from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 
 

@@ -14,9 +14,9 @@ from chronex.engine.why.outages import Outage, outage_at
 from chronex.engine.why.placed import placement_links
 from chronex.engine.why.trail import journal_links, run_links
 from chronex.engine.why.versions import Lives, last_event
+from chronex.expr.durations import format_duration
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
-from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 
 _S = OccurrenceState

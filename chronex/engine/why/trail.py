@@ -10,9 +10,9 @@ from chronex.engine.events import EVENTS
 from chronex.engine.ledger import Reading
 from chronex.engine.why.answer import Link, Source, stamp
 from chronex.engine.why.versions import MOST_EVENTS
+from chronex.expr.durations import format_duration
 from chronex.model.records import Attempt, Event, Occurrence, Run
 from chronex.model.states import AttemptState, RunState
-from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 
 # A transaction writes as many events as it decides instants.
