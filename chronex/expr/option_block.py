@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from chronex.expr.diagnostics import Report
-from chronex.expr.durations import format_duration, parse_duration, suggest_duration
-from chronex.expr.faults import quote
-from chronex.expr.moments import Moment, parse_moment
-from chronex.expr.suggest import nearest
+from chronex.expr.iso8601 import Moment, parse_moment
+from chronex.text.durations import format_duration, parse_duration, suggest_duration
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 _TAG = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -49,12 +49,14 @@ class Options(NamedTuple):
 NO_OPTIONS = Options()
 
 
-class Span(NamedTuple):
+class Fragment(NamedTuple):
+    """A part of the expression's text, and where it starts in the whole."""
+
     text: str
     start: int
 
 
-def parse_options(block: Span, report: Report) -> Options:
+def parse_options(block: Fragment, report: Report) -> Options:
     """Read what stands between the brackets, reporting every fault."""
     values: dict[str, Any] = {}
     at = block.start
@@ -64,7 +66,7 @@ def parse_options(block: Span, report: Report) -> Options:
     return Options(**values)
 
 
-def _read_pair(pair: Span, values: dict[str, Any], report: Report) -> None:
+def _read_pair(pair: Fragment, values: dict[str, Any], report: Report) -> None:
     if not pair.text:
         report.error("E010", "expression", "an option is missing between the brackets", pair.text, pair.start)
         return
@@ -76,7 +78,7 @@ def _read_pair(pair: Span, values: dict[str, Any], report: Report) -> None:
         _report_unknown(key, report)
         return
     if not colon or not value.text:
-        message = f"option {quote(key.text)} has no value; write {name}:…"
+        message = f"option {quoted(key.text)} has no value; write {name}:…"
         report.error("E016", f"options.{name}", message, pair.text, pair.start)
         return
     attribute, read = _READERS[name]
@@ -88,23 +90,23 @@ def _read_pair(pair: Span, values: dict[str, Any], report: Report) -> None:
         values[attribute] = result
 
 
-def _trimmed(text: str, start: int) -> Span:
+def _trimmed(text: str, start: int) -> Fragment:
     stripped = text.strip(" ")
-    return Span(stripped, start + len(text) - len(text.lstrip(" ")))
+    return Fragment(stripped, start + len(text) - len(text.lstrip(" ")))
 
 
-def _report_unknown(key: Span, report: Report) -> None:
+def _report_unknown(key: Fragment, report: Report) -> None:
     meant = nearest(key.text, _READERS) if report.may_guess else None
     hint = f"; did you mean {meant}?" if meant else f"; the options are {', '.join(sorted(_READERS))}"
-    report.error("E015", "options", f"unknown option {quote(key.text)}{hint}", key.text, key.start, fix=meant)
+    report.error("E015", "options", f"unknown option {quoted(key.text)}{hint}", key.text, key.start, fix=meant)
 
 
-def _read_duration(name: str, value: Span, report: Report) -> int | None:
+def _read_duration(name: str, value: Fragment, report: Report) -> int | None:
     ms = parse_duration(value.text)
     if ms is None:
         meant = suggest_duration(value.text)
         hint = f"; did you mean {meant}?" if meant else "; write a duration such as 1h30m"
-        message = f"expected duration, got {quote(value.text)}{hint}"
+        message = f"expected duration, got {quoted(value.text)}{hint}"
         report.error("E016", f"options.{name}", message, value.text, value.start, fix=meant)
         return None
     if ms == 0 and name in ("window", "stagger"):
@@ -114,17 +116,17 @@ def _read_duration(name: str, value: Span, report: Report) -> int | None:
     return ms
 
 
-def _read_moment(name: str, value: Span, report: Report) -> Moment | None:
+def _read_moment(name: str, value: Fragment, report: Report) -> Moment | None:
     moment = parse_moment(value.text)
     if moment is None:
-        message = f"expected date or datetime, got {quote(value.text)}; write 2027-01-31 or 2027-01-31T09:00:00"
+        message = f"expected date or datetime, got {quoted(value.text)}; write 2027-01-31 or 2027-01-31T09:00:00"
         report.error("E016", f"options.{name}", message, value.text, value.start)
     return moment
 
 
-def _read_max(name: str, value: Span, report: Report) -> int | None:
+def _read_max(name: str, value: Fragment, report: Report) -> int | None:
     if not _INTEGER.fullmatch(value.text) or len(value.text) > _MAX_COUNT_DIGITS:
-        message = f"expected positive integer, got {quote(value.text)}"
+        message = f"expected positive integer, got {quoted(value.text)}"
         report.error("E016", f"options.{name}", message, value.text, value.start)
         return None
     count = int(value.text)
@@ -134,13 +136,13 @@ def _read_max(name: str, value: Span, report: Report) -> int | None:
     return count
 
 
-def _read_tags(name: str, value: Span, report: Report) -> tuple[str, ...] | None:
+def _read_tags(name: str, value: Fragment, report: Report) -> tuple[str, ...] | None:
     tags: list[str] = []
     seen: set[str] = set()
     at = value.start
     for tag in value.text.split("+"):
         if not _TAG.fullmatch(tag):
-            message = f"expected tags (a letter, then letters, digits, _ or -, joined by +), got {quote(tag)}"
+            message = f"expected tags (a letter, then letters, digits, _ or -, joined by +), got {quoted(tag)}"
             report.error("E016", f"options.{name}", message, tag, at)
         elif tag in seen:
             report.warning("W001", f"options.{name}", f"duplicate tag '{tag}'", tag, at)
@@ -150,7 +152,7 @@ def _read_tags(name: str, value: Span, report: Report) -> tuple[str, ...] | None
     return tuple(tags)
 
 
-_READERS: dict[str, tuple[str, Callable[[str, Span, Report], Any]]] = {
+_READERS: dict[str, tuple[str, Callable[[str, Fragment, Report], Any]]] = {
     "jitter": ("jitter", _read_duration),
     "stagger": ("stagger", _read_duration),
     "window": ("window", _read_duration),

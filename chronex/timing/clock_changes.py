@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
+from chronex.text.instants import EPOCH
+from chronex.timing.dst import fires_twice
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.timeline import fires_twice
 from chronex.timing.zones import ClockChange
 
 _DAY = 86_400
@@ -14,30 +15,30 @@ _HALF_HOUR = 1800
 _MOST_TIMES = 4
 
 
-class Effect(NamedTuple):
-    """The runs that a clock change touches. `touches` is False when the expression does not notice."""
+class ClockEffect(NamedTuple):
+    """What a clock change does to the runs of an expression, in words."""
 
-    touches: bool
+    touches: bool  # is any run moved, merged, skipped or doubled?
     text: str
 
 
 def wall_clock(wall: int) -> str:
-    """HH:MM, or HH:MM:SS when there are seconds."""
+    """The time of day of a wall second: `02:30`, or `02:30:15` when there are seconds."""
     second = wall % _DAY
     text = f"{second // 3600:02}:{second // 60 % 60:02}"
     return f"{text}:{second % 60:02}" if second % 60 else text
 
 
 def wall_date(wall: int) -> str:
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=wall)).strftime("%a %d %b %Y")
+    """`Sun 28 Mar 2027`."""
+    return (EPOCH + timedelta(seconds=wall)).strftime("%a %d %b %Y")
 
 
-def effect_of(timing: Occurrences, change: ClockChange) -> Effect:
+def effect_of(timing: Occurrences, change: ClockChange) -> ClockEffect:
     """What happens to the runs of this expression at this clock change."""
     if (pattern := timing.pattern) is None:
-        return (
-            Effect(False, "counts elapsed time: not touched") if timing.meaning.kind == "interval" else _untouched()
-        )
+        is_interval = timing.meaning.kind == "interval"
+        return ClockEffect(False, "counts elapsed time: not touched") if is_interval else _untouched()
     low, high = sorted((change.at + change.before, change.at + change.after))
     walls = [w for w in pattern.walls_between(low, high - 1) if _is_open(timing, w - change.before)]
     if not walls:
@@ -45,39 +46,39 @@ def effect_of(timing: Occurrences, change: ClockChange) -> Effect:
     return _gap_effect(timing, change, walls) if change.is_gap else _overlap_effect(timing, change, walls)
 
 
-def _untouched() -> Effect:
-    return Effect(False, "no run is touched")
+def _untouched() -> ClockEffect:
+    return ClockEffect(False, "no run is touched")
 
 
 def _is_open(timing: Occurrences, instant: int) -> bool:
     return timing.low <= instant * 1000 <= timing.high
 
 
-def _gap_effect(timing: Occurrences, change: ClockChange, walls: list[int]) -> Effect:
+def _gap_effect(timing: Occurrences, change: ClockChange, walls: list[int]) -> ClockEffect:
     missing = _times(walls)
     verb = "do" if len(walls) > 1 else "does"
     if timing.policy.gap == "skip":
-        return Effect(True, f"{missing} {verb} not exist: {_runs(len(walls))} skipped")
+        return ClockEffect(True, f"{missing} {verb} not exist: {_runs(len(walls))} skipped")
     end = wall_clock(change.at + change.after)
     pattern = timing.pattern
     assert pattern is not None
     lands_on_run = any(pattern.walls_between(change.at + change.after, change.at + change.after))
     if lands_on_run:
-        return Effect(True, f"{missing} {verb} not exist: merged into the run at {end}")
+        return ClockEffect(True, f"{missing} {verb} not exist: merged into the run at {end}")
     if len(walls) > 1:
-        return Effect(True, f"{missing} {verb} not exist: one run at {end} instead of {len(walls)}")
-    return Effect(True, f"{missing} does not exist: the run fires at {end} instead")
+        return ClockEffect(True, f"{missing} {verb} not exist: one run at {end} instead of {len(walls)}")
+    return ClockEffect(True, f"{missing} does not exist: the run fires at {end} instead")
 
 
-def _overlap_effect(timing: Occurrences, change: ClockChange, walls: list[int]) -> Effect:
+def _overlap_effect(timing: Occurrences, change: ClockChange, walls: list[int]) -> ClockEffect:
     pattern = timing.pattern
     assert pattern is not None
     twice = _times(walls)
     verb = "happen" if len(walls) > 1 else "happens"
     if fires_twice(timing.policy, is_interval=pattern.is_interval):
-        return Effect(True, f"{twice} {verb} twice: fires on both passes, {_runs(len(walls))} more than usual")
+        return ClockEffect(True, f"{twice} {verb} twice: fires on both passes, {_runs(len(walls))} more than usual")
     once = "each fires" if len(walls) > 1 else "fires"
-    return Effect(True, f"{twice} {verb} twice: {once} once, on the first pass")
+    return ClockEffect(True, f"{twice} {verb} twice: {once} once, on the first pass")
 
 
 def _runs(count: int) -> str:
@@ -85,6 +86,7 @@ def _runs(count: int) -> str:
 
 
 def _times(walls: list[int]) -> str:
+    """`02:00, 02:15, 02:30, 02:45 and 8 more`."""
     shown = [wall_clock(wall) for wall in walls[:_MOST_TIMES]]
     if len(walls) > _MOST_TIMES:
         return f"{', '.join(shown)} and {len(walls) - _MOST_TIMES} more"
@@ -130,7 +132,7 @@ class Cell(NamedTuple):
 
 
 def day_cells(timing: Occurrences, change: ClockChange) -> list[Cell]:
-    """The local day of a clock change in the order it is lived, its missing half hours in place."""
+    """The local day of a clock change in the order of its instants, with the missing half hours in their place."""
     low, high = sorted((change.at + change.before, change.at + change.after))
     start = low // _DAY * _DAY
     end = max(start + _DAY, high)

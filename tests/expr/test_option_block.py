@@ -6,13 +6,13 @@ import pytest
 
 import chronex
 from chronex.expr.diagnostics import Report
-from chronex.expr.moments import parse_moment
-from chronex.expr.options import NO_OPTIONS, OPTION_NAMES, Options, Span, parse_options
+from chronex.expr.iso8601 import parse_moment
+from chronex.expr.option_block import NO_OPTIONS, OPTION_NAMES, Fragment, Options, parse_options
 
 
 def read(text: str) -> Options:
     report = Report()
-    options = parse_options(Span(text, 0), report)
+    options = parse_options(Fragment(text, 0), report)
     assert report.errors == ()
     return options
 

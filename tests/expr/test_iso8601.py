@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronex.expr.moments import Moment, Period, moment_from_instant, parse_moment, parse_period
+from chronex.expr.iso8601 import Moment, Period, moment_from_instant, parse_moment, parse_period
 
 EPOCH = datetime(1970, 1, 1)
 

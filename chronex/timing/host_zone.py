@@ -14,12 +14,14 @@ _FROM_VARIABLE = "the host's, from the TZ variable"
 
 
 class ZoneChoice(NamedTuple):
+    """A zone, and for people where it was found."""
+
     zone: Zone
     source: str
 
 
 def host_zone() -> ZoneChoice:
-    """The first that is known. A TZ such as JST-9 has no name in the zone data: that it was not used is told."""
+    """The first zone that the zone data knows. If TZ is none (JST-9), `source` says that it was not used."""
     unused = ""
     for name, source in _host_candidates():
         try:

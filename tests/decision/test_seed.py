@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chronex.decision.generator import UNIT, SplitMix64
-from chronex.decision.seed import generator_of
+from chronex.decision.seed import UNIT, SplitMix64, generator_of
 
 # The first outputs for the seed 1234567, as the algorithm's reference program prints them.
 PUBLISHED = [

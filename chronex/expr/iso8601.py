@@ -6,7 +6,8 @@ import re
 from datetime import date
 from typing import NamedTuple
 
-from chronex.expr.durations import MAX_DURATION_MS
+from chronex.text.durations import DAY_MS, MAX_DURATION_MS
+from chronex.text.instants import EPOCH_ORDINAL, utc_offset
 
 _MOMENT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
@@ -16,8 +17,6 @@ _PERIOD = re.compile(
     r"P(?=[0-9T])(?:([0-9]{1,6})Y)?(?:([0-9]{1,6})M)?(?:([0-9]{1,6})W)?(?:([0-9]{1,8})D)?"
     r"(?:T(?=[0-9])(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,10})(?:\.([0-9]{1,3}))?S)?)?"
 )
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_DAY_MS = 86_400_000
 
 
 class Moment(NamedTuple):
@@ -32,8 +31,8 @@ class Moment(NamedTuple):
         return None if self.offset is None else self.wall_ms - self.offset * 1000
 
     def __str__(self) -> str:
-        days, ms = divmod(self.wall_ms, _DAY_MS)
-        text = date.fromordinal(days + _EPOCH_ORDINAL).isoformat()
+        days, ms = divmod(self.wall_ms, DAY_MS)
+        text = date.fromordinal(days + EPOCH_ORDINAL).isoformat()
         if self.is_date:
             return text
         return f"{text}T{_clock_text(ms)}{_offset_text(self.offset)}"
@@ -52,10 +51,7 @@ def _clock_text(ms: int) -> str:
 def _offset_text(offset: int | None) -> str:
     if offset is None:
         return ""
-    if offset == 0:
-        return "Z"
-    sign, minutes = ("-" if offset < 0 else "+"), abs(offset) // 60
-    return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
+    return utc_offset(offset) if offset else "Z"
 
 
 def parse_moment(text: str) -> Moment | None:
@@ -65,17 +61,17 @@ def parse_moment(text: str) -> Moment | None:
         return None
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     try:
-        days = date(int(year), int(month), int(day)).toordinal() - _EPOCH_ORDINAL
+        days = date(int(year), int(month), int(day)).toordinal() - EPOCH_ORDINAL
     except ValueError:
         return None
     if hour is None:
-        return Moment(days * _DAY_MS, None, is_date=True)
+        return Moment(days * DAY_MS, None, is_date=True)
     h, m, s = int(hour), int(minute), int(second or 0)
     ms = _milliseconds(fraction or "")
     offset = _parse_offset(zone)
     if h > 23 or m > 59 or s > 59 or ms is None or (zone and offset is None):
         return None
-    return Moment(days * _DAY_MS + ((h * 60 + m) * 60 + s) * 1000 + ms, offset, is_date=False)
+    return Moment(days * DAY_MS + ((h * 60 + m) * 60 + s) * 1000 + ms, offset, is_date=False)
 
 
 def _milliseconds(fraction: str) -> int | None:
@@ -123,5 +119,5 @@ def parse_period(text: str) -> Period | None:
     years, months, weeks, days, hours, minutes, seconds = numbers
     elapsed = ((hours * 60 + minutes) * 60 + seconds) * 1000 + int((match[8] or "").ljust(3, "0"))
     period = Period(years * 12 + months, weeks * 7 + days, elapsed)
-    approximate_ms = (period.months * 31 + period.days) * _DAY_MS + elapsed
+    approximate_ms = (period.months * 31 + period.days) * DAY_MS + elapsed
     return period if 0 < approximate_ms <= MAX_DURATION_MS else None

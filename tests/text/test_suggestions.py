@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronex.expr.suggest import distance_within_two, nearest
+from chronex.text.suggestions import distance_within_two, nearest
 
 ZONES = ("America/New_York", "Asia/Seoul", "Asia/Shanghai", "Europe/Berlin", "UTC")
 

@@ -1,17 +1,17 @@
-"""Text to an Expression: the parser's findings, and what only zone data can tell."""
+"""Text to an Expression: the parser's findings, and the checks that need zone data."""
 
 from __future__ import annotations
 
 from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.diagnostics import ValidationResult
-from chronex.expr.faults import quote
 from chronex.expr.meaning import Once
 from chronex.expr.parser import Parsed, parse_text
-from chronex.expr.suggest import nearest
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 from chronex.timing.advice import advise
+from chronex.timing.dst import DstPolicy
 from chronex.timing.expression import Expression, ZoneLike
 from chronex.timing.occurrences import LAST_MS, resolve, resolve_until
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import load_zone, utc_zone, zone_names, zone_of
 
 
@@ -22,7 +22,7 @@ def read(text: str, dialect: str = "chronex") -> Parsed:
     if parsed.meaning is not None and zone_is_known:
         _check_bounds(parsed)
     found = parsed.report.found
-    if "\t" in text:  # the parser reads tabs as spaces; a value is what stands in the text
+    if "\t" in text:  # the parser reads tabs as spaces; a diagnostic quotes the text as it was written
         found[:] = [d._replace(value=text[d.start : d.end]) if " " in d.value else d for d in found]
     found.sort(key=lambda d: (d.start, d.end))
     return parsed._replace(meaning=None) if parsed.report.errors else parsed
@@ -52,6 +52,7 @@ def validate(
 
 
 def _check_zone(parsed: Parsed) -> bool:
+    """Is the zone of the text known? A text without one passes."""
     if parsed.zone is None:
         return True
     try:
@@ -60,14 +61,14 @@ def _check_zone(parsed: Parsed) -> bool:
         name = parsed.zone.text
         meant = nearest(name, zone_names())
         hint = f"; did you mean {meant}?" if meant else ""
-        message = f"unknown timezone {quote(name)}{hint}"
+        message = f"unknown timezone {quoted(name)}{hint}"
         parsed.report.error("E011", "timezone", message, name, parsed.zone.start, fix=meant)
         return False
     return True
 
 
 def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
-    """A relative `@once` must end before the calendar does, or it would have no date to print."""
+    """Report a relative `@once` that ends after the calendar does: it would have no date to print."""
     body = parsed.meaning.body if parsed.meaning else None
     if not isinstance(body, Once) or body.relative is None or reference_ms is None:
         return parsed
@@ -80,6 +81,7 @@ def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
 
 
 def _check_bounds(parsed: Parsed) -> None:
+    """Report a `from` that is not before `until`: in which order they lie depends on the zone."""
     assert parsed.meaning is not None
     options = parsed.meaning.options
     if options.from_ is None or options.until is None or parsed.block is None:

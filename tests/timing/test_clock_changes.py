@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import chronex
-from chronex.timing.clock_effects import day_cells, effect_of, note_of
+from chronex.timing.clock_changes import day_cells, effect_of, note_of
 from chronex.timing.zones import ClockChange, load_zone
 
 

@@ -1,10 +1,10 @@
-"""Stagger: a job's place inside its stagger never changes."""
+"""Stagger: a job's offset inside its stagger never changes."""
 
 from __future__ import annotations
 
 import pytest
 
-from chronex.timing.offsets import stagger_offset
+from chronex.timing.occurrences import stagger_offset
 
 
 @pytest.mark.parametrize(
