@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from chronex.errors import ChronexError
-from chronex.model.policies import Cadence, DstPolicy, SpreadPolicy
+from chronex.model.policies import Cadence, DstSetting, SpreadPolicy
 from chronex.model.records import Job
 from chronex.timing.job_schedule import CUSTOM, RandomInterval, options_of, schedule_of
 from chronex.verify.results import JournalLine
@@ -119,7 +119,7 @@ def _job_record(job: str, definition: dict[str, Any]) -> Job:
         schedule=str(definition["schedule"]),
         dialect=str(definition.get("dialect", "chronex")),
         timezone=str(definition.get("timezone", "UTC")),
-        dst=None if dst is None else DstPolicy(*dst),
+        dst=None if dst is None else DstSetting(*dst),
         spread=None if spread is None else SpreadPolicy(duration_ms=int(spread)),
         anchor_ms=definition.get("anchor_ms"),
     )
