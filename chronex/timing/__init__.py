@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from chronex.timing.expression import Expression, epoch_ms
-from chronex.timing.reading import parse, read, validate
+from chronex.timing.reading import parse, parse_and_validate, read, validate
 
-__all__ = ["Expression", "epoch_ms", "parse", "read", "validate"]
+__all__ = ["Expression", "epoch_ms", "parse", "parse_and_validate", "read", "validate"]

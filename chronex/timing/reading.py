@@ -46,9 +46,24 @@ def validate(
     policy: DstPolicy | None = None,
 ) -> ValidationResult:
     """Every error and warning. Warnings that depend on the date need a reference."""
+    return parse_and_validate(text, dialect, tz, reference_ms, policy=policy)[1]
+
+
+def parse_and_validate(
+    text: str,
+    dialect: str = "chronex",
+    tz: ZoneLike = None,
+    reference_ms: int | None = None,
+    *,
+    policy: DstPolicy | None = None,
+) -> tuple[Expression | None, ValidationResult]:
+    """The expression, None where the text has an error, and every error and warning; the text is parsed once."""
     parsed = _within_calendar(read(text, dialect), reference_ms)
-    advice = advise(parsed, zone_of(tz), reference_ms, policy) if parsed.meaning is not None else ()
-    return ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
+    if parsed.meaning is None:
+        return None, ValidationResult(parsed.report.errors, parsed.report.warnings)
+    advice = advise(parsed, zone_of(tz), reference_ms, policy)
+    meaning = parsed.meaning if reference_ms is None else parsed.meaning.resolved(reference_ms)
+    return Expression(meaning, tz), ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
 
 
 def _check_zone(parsed: Parsed) -> bool:

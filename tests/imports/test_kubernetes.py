@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chronex.cli.imports.kubernetes import read_cronjobs
-from chronex.cli.imports.proving import as_chronex_reads, prove
+from chronex.imports.kubernetes import read_cronjobs
+from chronex.imports.prove import as_chronex_reads, prove
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 

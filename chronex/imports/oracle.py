@@ -1,14 +1,14 @@
-"""When the source itself would fire: the rules of cron and Kubernetes, written down apart from our own engine.
+"""When cron and Kubernetes themselves would fire: an evaluator that is independent of Chronex's own.
 
 The proof of an import compares two independent answers, so nothing here uses Chronex's parser or search; only the
 clock changes of a zone are shared.
 
-- cron (Debian, cronie): a day field that begins with `*` puts no demand of its own (so `*/2` beside a weekday means
-  both must hold). When the clock is set forward, a job at fixed times that was jumped over runs at once; one with `*`
-  in its minute or hour keeps to the wall. When it is set back, a job at fixed times does not run again, one with `*`
+- cron (Debian, cronie): a day field that begins with `*` is no restriction (so with `*/2` beside a weekday both must
+  hold). When the clock is set forward, a job at fixed times that was jumped over runs at once; one with `*` in its
+  minute or hour follows the wall clock. When it is set back, a job at fixed times does not run again, one with `*`
   does.
-- kubernetes (robfig/cron): only a plain `*` or `?` puts no demand; the wall alone decides, so a skipped time does not
-  run and a repeated one runs twice.
+- kubernetes (robfig/cron): only a plain `*` or `?` is no restriction; the wall clock alone decides, so a skipped time
+  does not run and a repeated one runs twice.
 """
 
 from __future__ import annotations
@@ -27,22 +27,24 @@ _NICKNAMES = {
     "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
     "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }  # fmt: skip
-CRON, KUBERNETES = "cron", "kubernetes"
 
 
-class Host(NamedTuple):
-    """`*/2` is as free as `*` in one of them; and which of the two passes an hour, or a gap, belongs to."""
+class CronRules(NamedTuple):
+    """The points in which the implementations differ: whether `*/2` restricts its field as little as `*` does, and
+    whether a job at fixed times runs once on a day whose clock is set."""
 
     name: str
     step_is_free: bool
     fixed_times_follow_the_day: bool
 
 
-HOSTS = {CRON: Host(CRON, True, True), KUBERNETES: Host(KUBERNETES, False, False)}
+CRON = CronRules("cron", step_is_free=True, fixed_times_follow_the_day=True)
+KUBERNETES = CronRules("kubernetes", step_is_free=False, fixed_times_follow_the_day=False)
 
 
-class Pattern(NamedTuple):
-    """The five fields as sets. `free_days` and `free_weekdays` put no demand; `has_star` keeps to the wall."""
+class CronPattern(NamedTuple):
+    """The five fields as sets. `free_days` and `free_weekdays` mark fields that restrict nothing; `has_star` that the
+    minute or hour begins with `*`, so that the wall clock alone decides."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -62,8 +64,8 @@ class Pattern(NamedTuple):
         return by_day or by_weekday
 
 
-def pattern_of(text: str, host: Host) -> Pattern | None:
-    """What the source reads; None where it would refuse the text (or where it is no calendar pattern)."""
+def pattern_of(text: str, rules: CronRules) -> CronPattern | None:
+    """The fields as the source reads them; None where it would refuse the text, or for no calendar pattern."""
     fields = _NICKNAMES.get(text.strip().lower(), text).split()
     if len(fields) != 5:
         return None
@@ -72,15 +74,15 @@ def pattern_of(text: str, host: Host) -> Pattern | None:
     if any(values is None for values in read):
         return None
     minutes, hours, days, months, weekdays = (values or frozenset() for values in read)
-    return Pattern(
+    return CronPattern(
         minutes, hours, days, months, frozenset(value % 7 for value in weekdays),
-        free_days=_is_free(fields[2], host), free_weekdays=_is_free(fields[4], host),
+        free_days=_is_free(fields[2], rules), free_weekdays=_is_free(fields[4], rules),
         has_star=fields[0].startswith("*") or fields[1].startswith("*"),
     )  # fmt: skip
 
 
-def _is_free(field: str, host: Host) -> bool:
-    return field[0] in "*?" if host.step_is_free else field in ("*", "?", "*/1")
+def _is_free(field: str, rules: CronRules) -> bool:
+    return field[0] in "*?" if rules.step_is_free else field in ("*", "?", "*/1")
 
 
 def _field(text: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int] | None:
@@ -113,29 +115,33 @@ def _value(text: str, low: int, names: tuple[str, ...]) -> int | None:
     return names.index(word) + low if word in names else None
 
 
-def instants(pattern: Pattern, host: Host, zone: Zone, start: int, end: int) -> Iterator[int]:
+def instants(pattern: CronPattern, rules: CronRules, zone: Zone, start: int, end: int) -> Iterator[int]:
     """Every UTC second in [start, end) at which the source fires, in order."""
     times = sorted(hour * 3600 + minute * 60 for hour in pattern.hours for minute in pattern.minutes)
     day = (start + zone.offset_at(start)) // _DAY - 1
     last = (end + zone.offset_at(end)) // _DAY + 1
     while day <= last:
         if pattern.holds_on(date.fromordinal(day + _EPOCH)):
-            found = _restless(day, times, pattern, host, zone) if zone.is_restless(day) else _calm(day, times, zone)
+            found = (
+                _on_transition_day(day, times, pattern, rules, zone)
+                if zone.is_restless(day)
+                else _on_plain_day(day, times, zone)
+            )
             yield from (second for second in found if start <= second < end)
         day += 1
 
 
-def _calm(day: int, times: list[int], zone: Zone) -> list[int]:
+def _on_plain_day(day: int, times: list[int], zone: Zone) -> list[int]:
     midnight = day * _DAY
     shift = midnight - zone.offset_at(midnight - zone.offset_at(midnight))
     return [shift + time for time in times]
 
 
-def _restless(day: int, times: list[int], pattern: Pattern, host: Host, zone: Zone) -> list[int]:
-    """A day on which the clock is set: walk it minute by minute, as the source does."""
+def _on_transition_day(day: int, times: list[int], pattern: CronPattern, rules: CronRules, zone: Zone) -> list[int]:
+    """The instants of a day on which the clock is set, found minute by minute, as the source does."""
     wanted = set(times)
-    follows_the_day = host.fixed_times_follow_the_day and not pattern.has_star
-    begin, end = day * _DAY - 2 * _DAY // 2, (day + 2) * _DAY
+    follows_the_day = rules.fixed_times_follow_the_day and not pattern.has_star
+    begin, end = (day - 1) * _DAY, (day + 2) * _DAY
     found: set[int] = set()
     passed: set[int] = set()
     for change in zone.changes(begin, end):
@@ -154,6 +160,6 @@ def _restless(day: int, times: list[int], pattern: Pattern, host: Host, zone: Zo
 
 
 def five_years(now_s: int) -> tuple[int, int]:
-    """From the next whole minute."""
+    """The five years to compare, from the next whole minute: start and end in UTC seconds."""
     start = -(-now_s // 60) * 60
     return start, start + int(timedelta(days=5 * 365 + 2).total_seconds())

@@ -1,4 +1,4 @@
-"""systemd timers with their services: calendar, monotonic repetition, delay, persistence, and what is run."""
+"""Import of systemd timers with their services: calendar, repetition, delay, persistence, and commands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chronex.cli.imports.calendar import translate
-from chronex.cli.imports.imported import Import, Imported, Instants, Lost, Names
-from chronex.lint.calendar_event import parse_calendar
+from chronex.imports.imported import Import, Imported, Instants, JobNames, Lost
+from chronex.lint.calendar_event import CalendarEvent, Chain, Values, parse_calendar
 from chronex.lint.calendar_schedule import CalendarSchedule
 from chronex.timing.zones import Zone, load_zone
 
@@ -22,6 +21,8 @@ _UNITS_MS = {
     "hour": 3_600_000, "hours": 3_600_000, "d": 86_400_000, "day": 86_400_000, "days": 86_400_000,
     "w": 604_800_000, "week": 604_800_000, "weeks": 604_800_000,
 }  # fmt: skip
+_MICRO = 1_000_000
+_CRON_WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
 _PREFIXES = "@-:+!|"
 _SAME_RULES = {"gap": "skip", "overlap": "first"}
@@ -45,7 +46,7 @@ class Timer(NamedTuple):
 
 def read_timers(timers: list[Timer], zone: Zone) -> Import:
     found = Import("systemd", zone.name, {"overlap": "skip"}, [], [])
-    names = Names()
+    names = JobNames()
     for timer in timers:
         _timer(timer, zone, names, found)
     return found
@@ -72,7 +73,7 @@ def read_unit(text: str) -> Unit:
 
 
 def timers_in(paths: list[Path]) -> Iterator[Timer]:
-    """The timers of files and directories, each with the service it starts, where that is beside it."""
+    """The timers of files and directories, each with the service that it starts, where that file lies beside it."""
     for path in paths:
         files = sorted(path.glob("*.timer")) if path.is_dir() else [path]
         for file in files:
@@ -87,13 +88,13 @@ def _last(section: Mapping[str, list[str]], key: str) -> str:
     return (section.get(key) or [""])[-1]
 
 
-def _timer(timer: Timer, zone: Zone, names: Names, found: Import) -> None:
+def _timer(timer: Timer, zone: Zone, names: JobNames, found: Import) -> None:
     section = timer.timer.get("Timer", {})
     found.lost.extend(_lost_keys(timer.name, section))
     shared = _shared(timer, section)
     for event_text in section.get("OnCalendar", []):
         entry = _calendar(event_text, timer.name, zone, shared, names)
-        (found.jobs if isinstance(entry, Imported) else found.lost).append(entry)  # type: ignore[arg-type]
+        found.add(entry)
     for text in section.get("OnUnitActiveSec", []):
         ms = span_ms(text)
         if ms:
@@ -113,7 +114,7 @@ def _lost_keys(name: str, section: Mapping[str, list[str]]) -> Iterator[Lost]:
                 yield Lost(name, f"{key}={value}", "has no equivalent; Chronex starts jobs at their second")
 
 
-def _calendar(text: str, origin: str, zone: Zone, shared: _Shared, names: Names) -> Imported | Lost:
+def _calendar(text: str, origin: str, zone: Zone, shared: _Shared, names: JobNames) -> Imported | Lost:
     event, faults = parse_calendar(text)
     if event is None:
         return Lost(origin, f"OnCalendar={text}", faults[0].message)
@@ -141,7 +142,7 @@ def _jitter(section: Mapping[str, list[str]]) -> str:
 
 
 def span_ms(text: str) -> int:
-    """systemd's time spans: `1h 30min`, `90` (seconds), `2days`; 0 where it is none."""
+    """Milliseconds of a time span as systemd writes it: `1h 30min`, `90` (seconds), `2days`; 0 for any other text."""
     total, at = 0.0, 0
     for match in _SPAN.finditer(text):
         if match.start() != at or match[2] not in _UNITS_MS:
@@ -206,3 +207,74 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return text.split()
+
+
+# -- a calendar event as a cron expression with seconds, where one says the same ----------------------------------
+
+
+class Translated(NamedTuple):
+    """`extra` are keys of the job beside its schedule; `lost` says what no expression can."""
+
+    schedule: str
+    extra: dict[str, Any]
+    lost: str = ""
+
+
+def translate(event: CalendarEvent) -> Translated:
+    if event.at is not None:
+        return Translated("", {}, "a single instant that is counted from 1970")
+    seconds = _scaled(event.micros)
+    if seconds is None:
+        return Translated("", {}, "fractions of a second")
+    if event.years is not None:
+        return Translated("", {}, "years: use {from:…} and {until:…}")
+    days = _days(event)
+    if days is None:
+        return Translated("", {}, "several days counted from the end of the month")
+    times = [_field(seconds), _field(event.minutes), _field(event.hours)]
+    fields = [*(times if times[0] != "0" else times[1:]), days, _field(event.months)]
+    weekdays = _weekdays(event.weekdays)
+    if weekdays != "*" and days != "*":
+        # systemd wants both to hold; cron's fields are joined by "or".
+        return Translated(" ".join([*fields, "*"]), {"spread": {"duration": "0s", "only": f"dow={weekdays}"}})
+    return Translated(" ".join([*fields, weekdays]), {})
+
+
+def _scaled(values: Values) -> Values:
+    """Microseconds as seconds; None where one is no whole second."""
+    if values is None:
+        return (Chain(0, 59, 1),)
+    parts = [part for chain in values for part in (chain.start, chain.stop or 0, chain.step)]
+    if any(part % _MICRO for part in parts if part != 60 * _MICRO - 1):
+        return None
+    return tuple(
+        Chain(c.start // _MICRO, None if c.stop is None else c.stop // _MICRO, c.step // _MICRO) for c in values
+    )
+
+
+def _field(values: Values) -> str:
+    if values is None:
+        return "*"
+    return ",".join(_chain(chain) for chain in values)
+
+
+def _chain(chain: Chain) -> str:
+    if chain.stop is None:
+        return f"{chain.start}/{chain.step}" if chain.step else str(chain.start)
+    span = f"{chain.start}-{chain.stop}"
+    return f"{span}/{chain.step}" if chain.step > 1 else span
+
+
+def _days(event: CalendarEvent) -> str | None:
+    if not event.from_end:
+        return _field(event.days)
+    chain = event.days[0] if event.days is not None and len(event.days) == 1 else None
+    if chain is None or chain.stop is not None or chain.step:
+        return None
+    return "L" if chain.start == 1 else f"L-{chain.start - 1}"
+
+
+def _weekdays(bits: int | None) -> str:
+    if bits is None or bits == 0b1111111:
+        return "*"
+    return ",".join(name for number, name in enumerate(_CRON_WEEKDAYS) if bits >> number & 1)

@@ -1,31 +1,37 @@
-"""Everything `chronex explain` knows about an expression, as plain data; explain_text.py draws it."""
+"""What there is to say about an expression, as plain data: its next runs, their distances, what clock changes do to it.
+
+Nothing here reads a clock or writes to a terminal.
+"""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chronex.cli.arguments import ZoneChoice, local
 from chronex.expr.diagnostics import Diagnostic
 from chronex.expr.meaning import Every, Meaning
 from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of, note_of
 from chronex.timing.expression import Expression
+from chronex.timing.host import ZoneChoice
 from chronex.timing.occurrences import LAST_MS, Occurrences
 from chronex.timing.offsets import stagger_offset
 from chronex.timing.zones import ClockChange, Zone, utc_zone
 
-if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
+if TYPE_CHECKING:  # the decision core is loaded only for a question with a spread
     from chronex.decision import DecisionResult
     from chronex.decision.spread import Spread
 
 _YEAR_MS = 366 * 86_400_000
-_MOST_SAMPLED = 600_000  # a year of minutes; a schedule of seconds is sampled
+_MOST_SAMPLED = 600_000  # more than the minutes of a year; a schedule of seconds is only sampled
 _YEARS_AHEAD = 3
 HISTOGRAM_PERIODS = 200
 HISTOGRAM_BINS = 24
 
 
-class Run(NamedTuple):
+class ExplainedRun(NamedTuple):
+    """One run: its scheduled time, the span in which it starts, and the start that a spread chooses, if there is one."""
+
     nominal: int
     earliest: int
     latest: int
@@ -54,7 +60,7 @@ class Explanation(NamedTuple):
     zone: Zone
     zone_source: str
     since: int
-    runs: list[Run]
+    runs: list[ExplainedRun]
     distances: Distances | None
     changes: list[ChangeReport]
     warnings: tuple[Diagnostic, ...]
@@ -84,7 +90,7 @@ class Explanation(NamedTuple):
             data["histogram"] = self.histogram
         return data
 
-    def _occurrence(self, run: Run) -> dict[str, Any]:
+    def _occurrence(self, run: ExplainedRun) -> dict[str, Any]:
         row = {
             "nominal": iso(run.nominal, self.zone),
             "utc": iso_utc(run.nominal),
@@ -100,6 +106,12 @@ class Explanation(NamedTuple):
             return None
         shortest, longest, runs, is_sample = self.distances
         return {"shortest_ms": shortest, "longest_ms": longest, "runs": runs, "sample": is_sample}
+
+
+def local(ms: int, zone: Zone) -> datetime:
+    second, rest = divmod(ms, 1000)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+    return moment.astimezone(zone.tzinfo).replace(microsecond=rest * 1000)
 
 
 def iso(ms: int, zone: Zone) -> str:
@@ -128,27 +140,34 @@ def offset_text(seconds: int) -> str:
     return f"{text}:{rest % 60:02}" if rest % 60 else text
 
 
+class Question(NamedTuple):
+    """What is asked about an expression: the runs after `since`, of a job of this identity, spread over a window."""
+
+    since: int
+    count: int
+    identity: str | None = None
+    spread: Spread | None = None
+
+
 def explain(
-    text: str,
-    expression: Expression,
-    warnings: tuple[Diagnostic, ...],
-    choice: ZoneChoice,
-    since: int,
-    count: int,
-    identity: str | None,
-    spread: Spread | None,
+    text: str, expression: Expression, warnings: tuple[Diagnostic, ...], choice: ZoneChoice, question: Question
 ) -> Explanation:
-    """Gather the facts; nothing here reads a clock or the terminal."""
     timing = expression.occurrences(choice.zone.tzinfo)
-    nominals = _next_nominals(timing, since, count)
-    runs = [_run(timing, ms, index, identity, spread) for index, ms in enumerate(nominals, 1)]
+    since, spread = question.since, question.spread
+    nominals = _next_nominals(timing, since, question.count)
     changes = timing.zone.changes(since // 1000, since // 1000 + _YEARS_AHEAD * 366 * 86_400)[:2]
-    reports = [ChangeReport(c, effect_of(timing, c), day_cells(timing, c)) for c in changes]
-    source = "from the expression" if expression.timezone else choice.source
-    histogram = _histogram(timing, since, spread)
-    distances = _distances(timing, since)
     return Explanation(
-        text, expression, timing.zone, source, since, runs, distances, reports, warnings, spread, histogram
+        text=text,
+        expression=expression,
+        zone=timing.zone,
+        zone_source="from the expression" if expression.timezone else choice.source,
+        since=since,
+        runs=[_run(timing, ms, index, question.identity, spread) for index, ms in enumerate(nominals, 1)],
+        distances=_distances(timing, since),
+        changes=[ChangeReport(c, effect_of(timing, c), day_cells(timing, c)) for c in changes],
+        warnings=warnings,
+        spread=spread,
+        histogram=_histogram(timing, since, spread),
     )
 
 
@@ -158,7 +177,7 @@ def _next_nominals(timing: Occurrences, since: int, count: int) -> list[int]:
     return list(islice(timing.between(since + 1, LAST_MS, since), wanted))
 
 
-def _run(timing: Occurrences, nominal: int, index: int, identity: str | None, spread: Spread | None) -> Run:
+def _run(timing: Occurrences, nominal: int, index: int, identity: str | None, spread: Spread | None) -> ExplainedRun:
     options, body = timing.meaning.options, timing.meaning.body
     earliest = latest = nominal
     if isinstance(body, Every) and body.high is not None:
@@ -173,8 +192,8 @@ def _run(timing: Occurrences, nominal: int, index: int, identity: str | None, sp
         latest = nominal + options.window
     note = note_of(timing, nominal)
     if spread is None:
-        return Run(nominal, earliest, latest, note, None)
-    return Run(nominal, earliest, latest, note, _decision(spread, nominal))
+        return ExplainedRun(nominal, earliest, latest, note, None)
+    return ExplainedRun(nominal, earliest, latest, note, _decision(spread, nominal))
 
 
 def _decision(spread: Spread, nominal: int) -> DecisionResult:

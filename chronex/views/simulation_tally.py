@@ -1,4 +1,4 @@
-"""Count a rehearsal: by job, by hour of the week, by minute, and by what runs at once."""
+"""Counts over a simulation: by job, by hour of the week, by minute, and how many runs overlap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_COLLISIONS = 10
 
 @dataclass(slots=True)
 class JobTally:
-    """`queued` waited for a place or for an earlier one; `longest_wait_ms` from due to start."""
+    """`queued` counts the runs that waited for a slot or for an earlier run; `longest_wait_ms` is from due to start."""
 
     completed: int = 0
     skipped: int = 0
@@ -30,7 +30,9 @@ class JobTally:
 
 
 @dataclass(slots=True)
-class Tally:
+class SimulationTally:
+    """`hours` are the starts by hour of the week, from Monday; `minutes` the starts by minute since the epoch."""
+
     jobs: dict[str, JobTally]
     hours: list[int]
     minutes: Counter[int]
@@ -42,8 +44,8 @@ class Tally:
         return [item for item in most if item[1] > 1]
 
 
-def tally(played: Iterable[Played], names: Iterable[str], zone: Zone) -> Tally:
-    found = Tally({name: JobTally() for name in names}, [0] * _HOURS_OF_WEEK, Counter())
+def tally(played: Iterable[Played], names: Iterable[str], zone: Zone) -> SimulationTally:
+    found = SimulationTally({name: JobTally() for name in names}, [0] * _HOURS_OF_WEEK, Counter())
     edges: Counter[int] = Counter()
     for each in played:
         _count(found, each)
@@ -61,7 +63,7 @@ def tally(played: Iterable[Played], names: Iterable[str], zone: Zone) -> Tally:
     return found
 
 
-def _count(found: Tally, each: Played) -> None:
+def _count(found: SimulationTally, each: Played) -> None:
     job = found.jobs[each.occurrence.job]
     match each.state:
         case OccurrenceState.COMPLETED:
@@ -78,7 +80,7 @@ def _count(found: Tally, each: Played) -> None:
         job.busy_ms += each.ended_ms - each.started_ms
 
 
-def as_data(found: Tally) -> dict[str, Any]:
+def as_data(found: SimulationTally) -> dict[str, Any]:
     """The documented shape of `simulate --format json`, without its frame."""
     return {
         "most_at_once": found.most_at_once,

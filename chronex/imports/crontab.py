@@ -1,4 +1,4 @@
-"""crontabs and cron.d: every line becomes a job, or is named as lost."""
+"""Import of crontabs and cron.d files: every line becomes a job, or is listed as lost."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ import re
 import shlex
 from typing import Any, NamedTuple
 
-from chronex.cli.imports.hosts import CRON, HOSTS, Pattern, instants, pattern_of
-from chronex.cli.imports.imported import Import, Imported, Lost, Names
 from chronex.errors import UnknownZoneError
+from chronex.imports.imported import Import, Imported, JobNames, Lost
+from chronex.imports.oracle import CRON, CronPattern, instants, pattern_of
 from chronex.timing.zones import Zone, load_zone
 
 _VARIABLE = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*""")
 _SCHEDULE = re.compile(r"\s*(@[A-Za-z]+|\S+(?:\s+\S+){4})(?:\s+(.*))?")
 _STDIN = "CRON_STDIN"
-# What cron does, so that nothing changes with the move: no run waits for another, and none is made up.
+# The policies of cron itself, so that the import changes nothing: runs overlap, and missed ones are not caught up.
 DEFAULTS: dict[str, Any] = {"overlap": "allow", "recovery": "mark_missed"}
-_ABOUT_MAIL = "output is kept for chronex logs; notify tells of failures"
-_FOR_CRON_ITSELF = {
-    "MAILTO": _ABOUT_MAIL,
-    "MAILFROM": _ABOUT_MAIL,
-    "CONTENT_TYPE": _ABOUT_MAIL,
-    "CONTENT_TRANSFER_ENCODING": _ABOUT_MAIL,
-    "RANDOM_DELAY": "add {jitter:…} to the schedules below it, or a spread",
-    "START_HOURS_RANGE": "belongs to anacron and has no equivalent",
+_SEE_NOTIFY = "output is kept by chronex logs; for mail on failure see notify"
+# Variables that configure cron itself and are not passed to the commands, with what to do instead.
+_CRON_SETTINGS = {
+    "MAILTO": _SEE_NOTIFY,
+    "MAILFROM": _SEE_NOTIFY,
+    "CONTENT_TYPE": "has no equivalent",
+    "CONTENT_TRANSFER_ENCODING": "has no equivalent",
+    "RANDOM_DELAY": "has no equivalent; see jitter and spread",
+    "START_HOURS_RANGE": "has no equivalent",
 }
 # Words that begin a command and do not say what it is for.
 _WRAPPERS = frozenset({
@@ -34,7 +35,7 @@ _WRAPPERS = frozenset({
 
 
 class _Context(NamedTuple):
-    """What the lines above an entry have set."""
+    """What the lines above an entry have set: variables, the zone, and the comment directly above it."""
 
     env: dict[str, str]
     zone: Zone
@@ -43,9 +44,9 @@ class _Context(NamedTuple):
 
 
 def read_crontab(text: str, zone: Zone, *, has_user: bool, user: str) -> Import:
-    """`user` is who will run Chronex; entries of others are carried over with a note."""
+    """`user` is the account that will run Chronex; entries of other accounts are carried over with a note."""
     found = Import("crontab", zone.name, dict(DEFAULTS), [], [])
-    names, context = Names(), _Context({}, zone)
+    names, context = JobNames(), _Context({}, zone)
     for number, line in enumerate(text.splitlines(), 1):
         origin, stripped = f"line {number}", line.strip()
         if not stripped:
@@ -53,10 +54,10 @@ def read_crontab(text: str, zone: Zone, *, has_user: bool, user: str) -> Import:
         elif stripped.startswith("#"):
             context = context._replace(comment=(*context.comment, stripped.lstrip("# ").rstrip()))
         elif (variable := _VARIABLE.fullmatch(line)) is not None:
-            context = _set(context, variable[1].strip("\"'"), _unquoted(variable[2]), origin, found.lost)
+            context = _with_variable(context, variable[1].strip("\"'"), _unquoted(variable[2]), origin, found.lost)
         else:
             entry = _entry(line, origin, context, has_user, user, names)
-            (found.jobs if isinstance(entry, Imported) else found.lost).append(entry)  # type: ignore[arg-type]
+            found.add(entry)
             context = context._replace(comment=())
     return found
 
@@ -65,8 +66,8 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
-def _set(context: _Context, name: str, value: str, origin: str, lost: list[Lost]) -> _Context:
-    """A variable for the lines below; some are for cron itself."""
+def _with_variable(context: _Context, name: str, value: str, origin: str, lost: list[Lost]) -> _Context:
+    """The context for the lines below a variable; a few variables are settings of cron itself."""
     context = context._replace(comment=())
     if name == "CRON_TZ":
         try:
@@ -74,24 +75,14 @@ def _set(context: _Context, name: str, value: str, origin: str, lost: list[Lost]
         except UnknownZoneError:
             lost.append(Lost(origin, f"CRON_TZ={value}", "the zone is unknown here; times are read in the host's"))
             return context
-    if name in (
-        "MAILTO",
-        "MAILFROM",
-        "CONTENT_TYPE",
-        "CONTENT_TRANSFER_ENCODING",
-        "RANDOM_DELAY",
-        "START_HOURS_RANGE",
-    ):
+    if name in _CRON_SETTINGS:
         if value:
-            why = "output is kept by chronex logs; for mail on failure see notify" if name.startswith("MAIL") else (
-                "has no equivalent; see jitter and spread" if "DELAY" in name else "has no equivalent"
-            )  # fmt: skip
-            lost.append(Lost(origin, f"{name}={value}", why))
+            lost.append(Lost(origin, f"{name}={value}", _CRON_SETTINGS[name]))
         return context
     return context._replace(env={**context.env, name: value})
 
 
-def _entry(line: str, origin: str, context: _Context, has_user: bool, user: str, names: Names) -> Imported | Lost:
+def _entry(line: str, origin: str, context: _Context, has_user: bool, user: str, names: JobNames) -> Imported | Lost:
     match = _SCHEDULE.fullmatch(line)
     command = (match[2] or "").strip() if match else ""
     notes: list[str] = []
@@ -104,7 +95,7 @@ def _entry(line: str, origin: str, context: _Context, has_user: bool, user: str,
     schedule = " ".join(match[1].split())
     if schedule.lower() == "@reboot":
         return Lost(origin, line.strip(), "Chronex has no @reboot; let the service manager start it")
-    pattern = pattern_of(schedule, HOSTS[CRON])
+    pattern = pattern_of(schedule, CRON)
     if pattern is None:
         return Lost(origin, line.strip(), "cron itself does not understand this schedule")
     table = _table(schedule, command, context)
@@ -112,22 +103,23 @@ def _entry(line: str, origin: str, context: _Context, has_user: bool, user: str,
         table |= _both_days(schedule, pattern, table["schedule"])
         notes.append("cron wants both day fields to hold here; days with one of them are recorded as skipped")
     return Imported(
-        id=names.give(_program(command)),
+        id=names.give(_program_name(command)),
         origin=origin,
         table=table,
         zone=context.zone,
-        theirs=lambda start, end: instants(pattern, HOSTS[CRON], context.zone, start, end),
+        source_instants=lambda start, end: instants(pattern, CRON, context.zone, start, end),
         notes=tuple(notes),
     )
 
 
-def _needs_both(schedule: str, pattern: Pattern) -> bool:
-    """`*/2` beside a weekday: free to cron, so that both must hold; a restriction of its own to Chronex."""
+def _needs_both(schedule: str, pattern: CronPattern) -> bool:
+    """True for `*/2` beside a weekday: cron treats the day field as unrestricted, so both fields must hold, while
+    Chronex treats it as a restriction, so either one would fire."""
     fields = schedule.split()
     return len(fields) == 5 and "*" not in (fields[2], fields[4]) and (pattern.free_days or pattern.free_weekdays)
 
 
-def _both_days(schedule: str, pattern: Pattern, text: str) -> dict[str, Any]:
+def _both_days(schedule: str, pattern: CronPattern, text: str) -> dict[str, Any]:
     """The days of the month stay in the schedule; the weekdays become a constraint on the start."""
     weekdays = ",".join(str(day) for day in sorted(pattern.weekdays))
     days_only = text.removesuffix(schedule) + " ".join([*schedule.split()[:4], "*"])
@@ -153,14 +145,14 @@ def _table(schedule: str, command: str, context: _Context) -> dict[str, Any]:
 
 
 def split_percents(command: str) -> tuple[str, str | None]:
-    """What the shell gets, and what it reads: `%` ends the command, later ones end lines, `\\%` is itself."""
+    """The command and its standard input: the first `%` ends the command, later ones end lines, `\\%` is a `%`."""
     parts = re.split(r"(?<!\\)%", command)
     plain = [part.replace("\\%", "%") for part in parts]
     return plain[0].rstrip(), "\n".join(plain[1:]) + "\n" if len(plain) > 1 else None
 
 
-def _program(command: str) -> str:
-    """A name from what it runs: the first word that is no variable, wrapper or option."""
+def _program_name(command: str) -> str:
+    """A job name from the command: its first word that is not a variable, wrapper or option."""
     try:
         words = shlex.split(command.replace("\\%", "%"))
     except ValueError:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
-from chronex.cli.imports.hosts import CRON, HOSTS, KUBERNETES, five_years, instants, pattern_of
+from chronex.imports.oracle import CRON, KUBERNETES, CronRules, five_years, instants, pattern_of
 from chronex.timing.zones import load_zone
 
 START, END = five_years(int(datetime(2027, 1, 1, tzinfo=UTC).timestamp()))
@@ -22,10 +22,10 @@ TEXTS = [
 ]  # fmt: skip
 
 
-def fired(text: str, zone: str, host: str = CRON, start: int = START, end: int = END) -> list[int]:
-    pattern = pattern_of(text, HOSTS[host])
+def fired(text: str, zone: str, rules: CronRules = CRON, start: int = START, end: int = END) -> list[int]:
+    pattern = pattern_of(text, rules)
     assert pattern is not None
-    return list(instants(pattern, HOSTS[host], load_zone(zone), start, end))
+    return list(instants(pattern, rules, load_zone(zone), start, end))
 
 
 # After the half hour that Lord Howe repeats, cronsim misses the 02:00 that comes once, at 15:30 UTC.
@@ -81,4 +81,4 @@ def test_a_stepped_day_beside_a_weekday_means_both_to_cron_and_either_to_kuberne
 
 @pytest.mark.parametrize("text", ["", "* * * *", "60 * * * *", "* 5-3 * * *", "a * * * *", "*/0 * * * *", "@reboot"])
 def test_what_the_source_refuses_is_no_pattern(text: str) -> None:
-    assert pattern_of(text, HOSTS[CRON]) is None
+    assert pattern_of(text, CRON) is None

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.imports.crontab import read_crontab, split_percents
-from chronex.cli.imports.imported import Import
-from chronex.cli.imports.proving import as_chronex_reads, prove
-from chronex.cli.imports.writing import job_file
+from chronex.imports.crontab import read_crontab, split_percents
+from chronex.imports.imported import Import, job_file_text
+from chronex.imports.prove import as_chronex_reads, prove
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
-from tests.cli.imports.crontabs import CRONTABS, SYSTEM
+from tests.imports.crontabs import CRONTABS, SYSTEM
 
 NOW = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
 BERLIN = load_zone("Europe/Berlin")
@@ -47,7 +46,7 @@ def test_comments_above_an_entry_become_its_description() -> None:
 
 
 def test_what_is_lost_stands_in_the_file_too() -> None:
-    written = job_file(imported(CRONTABS["reboot"][0]))
+    written = job_file_text(imported(CRONTABS["reboot"][0]))
     assert "# NOT CARRIED OVER, line 1: @reboot /usr/bin/agent" in written
     assert set(tomllib.loads(written)["jobs"]) == {"other"}
 

@@ -1,13 +1,13 @@
-"""Kubernetes CronJobs: schedule, policy and command. The container itself stays behind, and that is said."""
+"""Import of Kubernetes CronJobs: schedule, policies and command. Images are not carried over, and a note says so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from chronex.cli.imports.hosts import HOSTS, KUBERNETES, instants, pattern_of
-from chronex.cli.imports.imported import Import, Imported, Lost, Names
 from chronex.errors import UnknownZoneError
+from chronex.imports.imported import Import, Imported, JobNames, Lost
+from chronex.imports.oracle import KUBERNETES, instants, pattern_of
 from chronex.lint.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
@@ -16,15 +16,15 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 def read_cronjobs(text: str, zone: Zone) -> Import:
-    """`zone` is where the new job file lives; a CronJob without timeZone is read in UTC, as most controllers are."""
+    """`zone` is the zone of the new job file; a CronJob without timeZone is read in UTC, as most controllers do."""
     roots, problem = read_yaml(text)
     found = Import("kubernetes", zone.name, {}, [], [])
     if problem is not None:
         found.lost.append(Lost("the file", problem.message, "what stands after this fault could not be read"))
-    names = Names()
+    names = JobNames()
     for node in _cron_jobs(roots):
         entry = _cron_job(node, names)
-        (found.jobs if isinstance(entry, Imported) else found.lost).append(entry)  # type: ignore[arg-type]
+        found.add(entry)
     return found
 
 
@@ -47,11 +47,11 @@ def _text(node: Mapping | None, *path: str) -> str:
     return found.value if found is not None else ""
 
 
-def _cron_job(node: Mapping, names: Names) -> Imported | Lost:
+def _cron_job(node: Mapping, names: JobNames) -> Imported | Lost:
     name, spec = _text(node, "metadata", "name") or "cronjob", node.mapping("spec")
     schedule = " ".join(_text(spec, "schedule").split())
     origin = f"CronJob {name}"
-    pattern = pattern_of(schedule, HOSTS[KUBERNETES])
+    pattern = pattern_of(schedule, KUBERNETES)
     if spec is not None and schedule.startswith("@every "):
         table, notes = _table(spec, schedule)
         return Imported(names.give(name), origin, table, utc_zone(), None, (*notes, "counts from when it is applied"))
@@ -70,7 +70,7 @@ def _cron_job(node: Mapping, names: Names) -> Imported | Lost:
         origin=origin,
         table=table,
         zone=zone,
-        theirs=lambda start, end: instants(pattern, HOSTS[KUBERNETES], zone, start, end),
+        source_instants=lambda start, end: instants(pattern, KUBERNETES, zone, start, end),
         notes=tuple(notes),
     )
 
@@ -98,12 +98,12 @@ def _number(text: str) -> int | None:
 
 
 def _containers(job: Mapping | None, table: dict[str, Any]) -> list[str]:
-    """The commands as tasks; what cannot come along is told."""
+    """Put the commands into the table as tasks; the notes say what cannot be carried over."""
     template = job.mapping("template") if job else None
     pod = template.mapping("spec") if template else None
     containers = [node for node in (pod.sequence("containers") if pod else []) if isinstance(node, Mapping)]
     notes = [f"the image {_text(node, 'image')} is not used: its command runs on this machine" for node in containers]
-    names, tasks = Names(), []
+    names, tasks = JobNames(), []
     for node in containers:
         command = (*_strings(node.get("command")), *_strings(node.get("args")))
         if not command:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.imports.imported import Import
-from chronex.cli.imports.proving import as_chronex_reads, prove
-from chronex.cli.imports.systemd import read_timers, span_ms, timers_in
+from chronex.imports.imported import Import
+from chronex.imports.prove import as_chronex_reads, prove
+from chronex.imports.systemd import read_timers, span_ms, timers_in
 from chronex.timing.zones import load_zone
 
 NOW = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
@@ -58,7 +58,7 @@ def test_the_instants_are_those_that_systemd_names(tmp_path: Path, event: str) -
         ]
         times = [line.split(": ", 1)[1].removesuffix(" UTC") for line in lines if line.endswith("UTC")]
         expected = [int(datetime.strptime(t[4:], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()) for t in times]
-        theirs = written(tmp_path, f"OnCalendar={event} Europe/Berlin").jobs[0].theirs
+        theirs = written(tmp_path, f"OnCalendar={event} Europe/Berlin").jobs[0].source_instants
         assert theirs is not None
         ours = list(theirs(begin + 1, expected[-1] + 1))
         assert ours == list(dict.fromkeys(expected))
