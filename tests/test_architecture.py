@@ -18,15 +18,16 @@ SOURCES = sorted(
 )
 
 # A room may import the rooms listed beside it (and itself), nothing else of ours.
-BELOW_EXPR = {"errors", "model", "version", "positions"}
+BELOW_EXPR = {"errors", "model", "version", "positions", "text"}
 BELOW_TIMING = BELOW_EXPR | {"expr"}
 BELOW_DECISION = BELOW_TIMING | {"timing"}
 BELOW_ENGINE = BELOW_DECISION | {"decision"}
 BELOW_RUN = BELOW_ENGINE | {"engine"}
 BELOW_DAEMON = BELOW_RUN | {"run", "store", "verify"}
-BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "chronex"}
+BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "views", "imports", "chronex"}
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
+    "text": set(),
     "positions": set(),  # where the parts of a TOML or JSON text stand: for the job file and for the linter
     "errors": {"expr"},  # for the type of a diagnostic only
     "model": {"errors"},
@@ -39,6 +40,8 @@ ALLOWED: dict[str, set[str]] = {
     "run": BELOW_RUN,
     "store": BELOW_RUN,
     "verify": BELOW_RUN,
+    "views": BELOW_RUN,
+    "imports": BELOW_RUN | {"lint"},
     "daemon": BELOW_DAEMON,
     "declarative": BELOW_DAEMON | {"daemon"},
     "chronex": BELOW_ENGINE | {"engine", "declarative"},  # the front door: chronex/__init__.py

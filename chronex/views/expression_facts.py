@@ -1,22 +1,22 @@
-"""What there is to say about an expression, as plain data: its next runs, their distances, what clock changes do to it.
+"""What there is to say about an expression, as plain data: its next runs, their distances, and clock changes.
 
 Nothing here reads a clock or writes to a terminal.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chronex.expr.diagnostics import Diagnostic
 from chronex.expr.meaning import Every, Meaning
+from chronex.text.instants import rfc3339, rfc3339_in, utc_offset
 from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of, note_of
 from chronex.timing.expression import Expression
 from chronex.timing.host import ZoneChoice
 from chronex.timing.occurrences import LAST_MS, Occurrences
 from chronex.timing.offsets import stagger_offset
-from chronex.timing.zones import ClockChange, Zone, utc_zone
+from chronex.timing.zones import ClockChange, Zone
 
 if TYPE_CHECKING:  # the decision core is loaded only for a question with a spread
     from chronex.decision import DecisionResult
@@ -30,7 +30,7 @@ HISTOGRAM_BINS = 24
 
 
 class ExplainedRun(NamedTuple):
-    """One run: its scheduled time, the span in which it starts, and the start that a spread chooses, if there is one."""
+    """One run: its scheduled time, the span in which it starts, and the start that a spread chooses, if any."""
 
     nominal: int
     earliest: int
@@ -80,7 +80,7 @@ class Explanation(NamedTuple):
             "timezone": self.zone.name,
             "timezone_source": self.zone_source,
             "description": self.expression.describe(),
-            "from": iso(self.since, self.zone),
+            "from": rfc3339_in(self.since, self.zone.tzinfo),
             "occurrences": [self._occurrence(run) for run in self.runs],
             "distances": self._distance_dict(),
             "clock_changes": [_change_dict(report, self.zone) for report in self.changes],
@@ -92,11 +92,11 @@ class Explanation(NamedTuple):
 
     def _occurrence(self, run: ExplainedRun) -> dict[str, Any]:
         row = {
-            "nominal": iso(run.nominal, self.zone),
-            "utc": iso_utc(run.nominal),
+            "nominal": rfc3339_in(run.nominal, self.zone.tzinfo),
+            "utc": rfc3339(run.nominal),
             "nominal_ms": run.nominal,
-            "earliest": iso(run.earliest, self.zone),
-            "latest": iso(run.latest, self.zone),
+            "earliest": rfc3339_in(run.earliest, self.zone.tzinfo),
+            "latest": rfc3339_in(run.latest, self.zone.tzinfo),
             "note": run.note,
         }
         return row if run.decision is None else row | {"decision": run.decision.to_dict()}
@@ -108,43 +108,22 @@ class Explanation(NamedTuple):
         return {"shortest_ms": shortest, "longest_ms": longest, "runs": runs, "sample": is_sample}
 
 
-def local(ms: int, zone: Zone) -> datetime:
-    second, rest = divmod(ms, 1000)
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-    return moment.astimezone(zone.tzinfo).replace(microsecond=rest * 1000)
-
-
-def iso(ms: int, zone: Zone) -> str:
-    moment = local(ms, zone)
-    return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds")
-
-
-def iso_utc(ms: int) -> str:
-    return iso(ms, utc_zone()).replace("+00:00", "Z")
-
-
 def _change_dict(report: ChangeReport, zone: Zone) -> dict[str, Any]:
     change = report.change
     return {
-        "at": iso(change.at * 1000, zone),
+        "at": rfc3339_in(change.at * 1000, zone.tzinfo),
         "kind": "gap" if change.is_gap else "overlap",
-        "from_offset": offset_text(change.before),
-        "to_offset": offset_text(change.after),
+        "from_offset": utc_offset(change.before),
+        "to_offset": utc_offset(change.after),
         "effect": report.effect.text,
     }
 
 
-def offset_text(seconds: int) -> str:
-    sign, rest = ("-" if seconds < 0 else "+"), abs(seconds)
-    text = f"{sign}{rest // 3600:02}:{rest // 60 % 60:02}"
-    return f"{text}:{rest % 60:02}" if rest % 60 else text
-
-
 class Question(NamedTuple):
-    """What is asked about an expression: the runs after `since`, of a job of this identity, spread over a window."""
+    """What is asked about an expression: its next `most` runs after `since`, for a job with this id and spread."""
 
     since: int
-    count: int
+    most: int
     identity: str | None = None
     spread: Spread | None = None
 
@@ -154,7 +133,7 @@ def explain(
 ) -> Explanation:
     timing = expression.occurrences(choice.zone.tzinfo)
     since, spread = question.since, question.spread
-    nominals = _next_nominals(timing, since, question.count)
+    nominals = _next_nominals(timing, since, question.most)
     changes = timing.zone.changes(since // 1000, since // 1000 + _YEARS_AHEAD * 366 * 86_400)[:2]
     return Explanation(
         text=text,

@@ -18,7 +18,7 @@ MOST_COLLISIONS = 10
 
 @dataclass(slots=True)
 class JobTally:
-    """`queued` counts the runs that waited for a slot or for an earlier run; `longest_wait_ms` is from due to start."""
+    """`queued` counts the runs that waited for a slot or an earlier run; `longest_wait_ms` is from due to start."""
 
     completed: int = 0
     skipped: int = 0

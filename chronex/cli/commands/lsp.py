@@ -1,0 +1,71 @@
+"""`chronex lsp`: the language server for editors, over standard input and output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from chronex.cli.arguments import UsageError, choose_zone, read_instant
+from chronex.cli.options import ZoneName
+from chronex.cli.output import out
+
+
+def lsp(
+    tz: ZoneName = None,
+    now: Annotated[
+        str | None, typer.Option(help="Pretend that it is this ISO 8601 time.", metavar="TIME", hidden=True)
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Show what the server can do, and exit.")] = False,
+) -> int:
+    """Serve editors over standard input and output: the findings of lint, hover, hints, completion and fixes.
+
+    Example: chronex lsp --check
+    """
+    return run_lsp(tz, now, check=check)
+
+
+def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
+    from chronex.cli.lint_assumptions import assumptions
+    from chronex.engine.clock import wall_ms
+
+    try:
+        from chronex.lsp.server import FEATURES, Surroundings, build
+    except ImportError:
+        raise UsageError("the language server needs pygls; install chronex[lsp]") from None
+    choice = choose_zone(tz)
+    clock: Callable[[], int] = wall_ms
+    if now is not None:
+        fixed = read_instant(now, choice.zone, "--now")
+        clock = lambda: fixed  # noqa: E731
+    assume = assumptions(choice.zone.name, choice.source, clock())
+    server = build(Surroundings(clock, assume, job_file_keys()))
+    if check:
+        out(f"chronex language server, over standard input and output; zone {choice.zone.name} ({choice.source})")
+        for name, what in FEATURES.items():
+            out(f"  {name:<17} {what}")
+        return 0
+    if sys.stdin.isatty():
+        raise UsageError("an editor starts this; chronex lsp --check shows what it can do")
+    server.start_io()
+    return 0
+
+
+def job_file_keys() -> dict[str, Sequence[str]]:
+    """The keys of each table of a job file, by the name under which it is written."""
+    from chronex.engine.jobfile.jobs import DEFAULTS, JOB, TASK
+    from chronex.engine.jobfile.keymap import KEYS, TUI
+    from chronex.engine.jobfile.policies import DST, RECOVERY, RETRY
+    from chronex.engine.jobfile.properties import PROPERTY
+    from chronex.engine.jobfile.reader import TOP_LEVEL
+    from chronex.engine.jobfile.settings import HISTORY, LOGS, SCHEDULER
+    from chronex.engine.jobfile.spreads import SPREAD
+
+    tables = {
+        "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
+        "recovery": RECOVERY, "dst": DST, "spread": SPREAD, "history": HISTORY, "logs": LOGS, "property": PROPERTY,
+        "tui": TUI, "keys": KEYS,
+    }  # fmt: skip
+    return {name: tuple(keys) for name, keys in tables.items()}
