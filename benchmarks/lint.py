@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.measure import FULL, Row, Size, seconds
-from chronex.cli.lint import assumptions
+from chronex.cli.lint_assumptions import assumptions
 from chronex.lint.document import open_document
 from chronex.lint.linter import lint_document
 from chronex.lint.schedules import forget_judgements

@@ -68,7 +68,7 @@ def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: M
 def test_once_runs_what_is_due_and_stops(machine: Machine) -> None:
     machine.write('[jobs.a]\nschedule = "@every 1s"\nrun = ["true"]\n')
     assert machine.chronex("apply").stdout == "new        a\n"
-    assert machine.chronex("apply").stdout == "preserved  a\n"
+    assert machine.chronex("apply").stdout == "unchanged  a\n"
     until(lambda: bool(machine.chronex("run", "--once").returncode == 0 and machine.history()))
     # Where the machine took more than a second to come this far, the newest of what is due runs for the others.
     assert {row["state"] for row in machine.history()} - {"missed"} == {"completed"}

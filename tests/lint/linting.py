@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronex.cli.lint import assumptions
+from chronex.cli.lint_assumptions import assumptions
 from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document, open_document
 from chronex.lint.findings import Finding

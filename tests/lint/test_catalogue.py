@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.lint import assumptions
+from chronex.cli.lint_assumptions import assumptions
 from chronex.engine.jobfile.problems import TITLES as JOB_FILE_TITLES
 from chronex.expr.codes import TITLES
 from chronex.lint.catalogue import Rule, rules

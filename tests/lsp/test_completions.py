@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.cli.lsp import job_file_keys
+from chronex.cli.commands.lsp import job_file_keys
 from chronex.lint.document import open_document
 from chronex.lsp.completions import completions_at
 

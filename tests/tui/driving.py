@@ -23,7 +23,7 @@ SIZES = ((80, 24), (120, 40), (200, 60))
 def app_on(
     place: Path | Source, wishes: Wishes | None = None, *, clock: Clock | None = None, is_ascii: bool = False
 ) -> ChronexApp:
-    from chronex.cli.dashboard import explain_lines
+    from chronex.cli.explain_text import explain_lines
 
     source = StoreAt(place) if isinstance(place, Path) else place
     glyphs = ASCII if is_ascii else UNICODE

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from chronex.cli.dashboard import explain_lines
+from chronex.cli.explain_text import explain_lines
 from chronex_tui.app import Wishes
 from chronex_tui.launch import Picture, take_picture
 from chronex_tui.live import StoreAt

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.dashboard import _own_keys
+from chronex.cli.commands.tui import _own_keys
 from chronex.engine.jobfile import JobFileError, keymap, read_job_file, read_keys
 from chronex_tui.actions import ACTIONS, name_of
 from chronex_tui.app import Wishes

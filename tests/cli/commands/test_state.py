@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from chronex.cli import task_state
 from chronex.cli.arguments import UsageError
+from chronex.cli.commands import state
 from chronex.engine.clock import wall_ms
 from chronex.engine.commands import Asker, trigger
 from chronex.engine.ledger import Ledger
@@ -38,18 +38,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def value(place: str, capsys: Capture, name: str = "n") -> str | None:
     capsys.readouterr()
-    if task_state.run_get(name, "a", None, place, "json"):
+    if state.run_get(name, "a", None, place, "json"):
         return None
     found: str = json.loads(capsys.readouterr().out)["value"]
     return found
 
 
 def test_a_person_sets_reads_lists_and_removes(place: str, capsys: Capture) -> None:
-    assert task_state.run_set("n", "1", False, "a", None, place) == 0
+    assert state.run_set("n", "1", "a", None, place) == 0
     assert value(place, capsys) == "1"
-    assert task_state.run_list("a", "main", place, "json") == 0
+    assert state.run_list("a", "main", place, "json") == 0
     assert json.loads(capsys.readouterr().out) == {"n": "1"}
-    assert task_state.run_set("n", None, True, "a", None, place) == 0
+    assert state.run_set("n", None, "a", None, place) == 0
     assert value(place, capsys) is None
 
 
@@ -57,7 +57,7 @@ def test_a_person_sets_reads_lists_and_removes(place: str, capsys: Capture) -> N
 def test_inside_a_run_it_counts_with_the_attempts_success_or_not_at_all(
     place: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch, end: str, kept: str
 ) -> None:
-    task_state.run_set("n", "old", False, "a", None, place)
+    state.run_set("n", "old", "a", None, place)
     with LmdbStore.open(Path(place)) as store:
         store.update(lambda tx: trigger(Ledger(tx, wall_ms()), "a", Asker("ann", "cli", "desk")))
         engine = Engine(store, "node-1", 10, Random(1))
@@ -65,13 +65,13 @@ def test_inside_a_run_it_counts_with_the_attempts_success_or_not_at_all(
     assert isinstance(launch, Launch)
     for name, text in (("JOB", "a"), ("TASK", "main"), ("ATTEMPT", launch.attempt.id)):
         monkeypatch.setenv(f"CHRONEX_{name}", text)
-    assert task_state.run_set("n", "new", False, None, None, place) == 0
-    assert task_state.run_get("n", None, None, place, "text") == 0
+    assert state.run_set("n", "new", None, None, place) == 0
+    assert state.run_get("n", None, None, place, "text") == 0
     assert capsys.readouterr().out == "new\n", "the run sees its own change"
     with LmdbStore.open(Path(place)) as store:
         store.update(engine_of(store).ended(launch.attempt, AttemptEnd(end), wall_ms()))
     with pytest.raises(NotPossibleError, match="is over"):
-        task_state.run_set("n", "late", False, None, None, place)
+        state.run_set("n", "late", None, None, place)
     for name in ("JOB", "TASK", "ATTEMPT"):
         monkeypatch.delenv(f"CHRONEX_{name}")
     assert value(place, capsys) == kept
@@ -83,12 +83,12 @@ def engine_of(store: LmdbStore) -> Engine:
 
 def test_what_is_not_clear_is_asked(place: str) -> None:
     with pytest.raises(UsageError, match="say which job"):
-        task_state.run_list(None, None, place, "text")
+        state.run_list(None, None, place, "text")
     with pytest.raises(UsageError, match="say which task: --task with one of main, other"):
-        task_state.run_list("b", None, place, "text")
+        state.run_list("b", None, place, "text")
     with pytest.raises(UsageError, match="did you mean other"):
-        task_state.run_list("b", "othr", place, "text")
+        state.run_list("b", "othr", place, "text")
     with pytest.raises(UnknownJobError):
-        task_state.run_list("ghost", None, place, "text")
+        state.run_list("ghost", None, place, "text")
     with pytest.raises(UsageError, match="give a VALUE"):
-        task_state.run_set("n", None, False, "a", None, place)
+        state.set_value("n", job="a", store=place)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli import verify as command
+from chronex.cli.commands import verify as command
 from chronex.engine import journal
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Event, Job, Task

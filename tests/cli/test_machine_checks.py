@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.machine.programs import Missing, Moved, programs_of, words_of
-from chronex.cli.machine.report import Check, Found, Verdict, examine
+from chronex.cli.machine_checks import (
+    Check,
+    CheckVerdict,
+    NotFound,
+    OtherFile,
+    StoreFacts,
+    examine,
+    programs_of,
+    words_of,
+)
 from chronex.model.records import Job, Node, Task
 from chronex.run import identity_of
 from tests.cli.conftest import Chronex
@@ -54,14 +62,14 @@ def test_a_program_is_looked_for_where_the_job_will_look(tmp_path: Path) -> None
     def finding(job: Job) -> object:
         return next(iter(programs_of([job], str(mine.parent), str(theirs.parent))))[1].finding
 
-    assert finding(job("tool")) == Moved(str(mine), str(theirs))
-    assert finding(job("only")) == Missing()
+    assert finding(job("tool")) == OtherFile(str(mine), str(theirs))
+    assert finding(job("only")) == NotFound()
     assert finding(job("only", PATH=str(mine.parent))) is None
     assert finding(job(str(mine))) is None
-    assert finding(job(str(tmp_path / "gone"))) == Missing()
+    assert finding(job(str(tmp_path / "gone"))) == NotFound()
 
 
-def checks(found: Found, path: str = "/usr/bin:/bin") -> dict[str, list[Check]]:
+def checks(found: StoreFacts, path: str = "/usr/bin:/bin") -> dict[str, list[Check]]:
     by_topic: dict[str, list[Check]] = {}
     for check in examine(found, {"PATH": path}, "not installed"):
         by_topic.setdefault(check.topic, []).append(check)
@@ -69,8 +77,8 @@ def checks(found: Found, path: str = "/usr/bin:/bin") -> dict[str, list[Check]]:
 
 
 def test_a_zone_that_is_unknown_here_names_its_jobs() -> None:
-    found = Found((Job(id="a", schedule="@daily", timezone="Mars/Olympus"),), None)
-    wrong = [check for check in checks(found)["zone data"] if check.verdict is Verdict.WRONG]
+    found = StoreFacts((Job(id="a", schedule="@daily", timezone="Mars/Olympus"),), None)
+    wrong = [check for check in checks(found)["zone data"] if check.verdict is CheckVerdict.WRONG]
     assert len(wrong) == 1
     assert "used by a" in wrong[0].message
 
@@ -79,10 +87,10 @@ def test_a_zone_that_is_unknown_here_names_its_jobs() -> None:
 def test_the_path_of_a_running_daemon_is_compared_with_the_shells() -> None:
     me = identity_of(os.getpid())
     assert me is not None
-    found = Found((), Node(id="n", process=me))
+    found = StoreFacts((), Node(id="n", process=me))
     topics = checks(found, path=f"{os.environ['PATH']}:/only/in/the/shell")
     assert "/only/in/the/shell" in topics["environment"][0].message
-    assert topics["daemon"][0].verdict is Verdict.FINE
+    assert topics["daemon"][0].verdict is CheckVerdict.FINE
 
 
 def test_doctor_exits_1_for_a_program_that_no_job_will_find(chronex: Chronex, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.jobs import load
+from chronex.cli.job_file import load_job_file
 
 FILE = """
 [jobs.a]
@@ -34,7 +34,7 @@ def test_a_relative_directory_lies_beside_the_job_file(
     monkeypatch.setenv("HOME", str(home))
     (beside / "chronex.toml").write_text(FILE.replace("{directory}", directory))
     monkeypatch.chdir(tmp_path)
-    (job,) = load(Path("config/chronex.toml")).jobs
+    (job,) = load_job_file(Path("config/chronex.toml")).jobs
     assert [task.directory for task in job.tasks] == [
         expected.format(file=beside, above=tmp_path, home=home),
         "/elsewhere",

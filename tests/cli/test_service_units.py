@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.service.managers import manager_of
-from chronex.cli.service.units import Service, launchd_plist, systemd_unit
+from chronex.cli.service_units import Service, launchd_plist, manager_of, systemd_unit
 
 PLAIN = Service(
     ("/opt/chronex",), Path("/home/ann/chronex.toml"), Path("/home/ann/store"), "/usr/bin:/bin", Path("/l")

@@ -1,8 +1,9 @@
-"""What holds for the whole command line: help with examples, plain text in pipes, short start-up, bad usage."""
+"""What holds for the whole command line: the table, help with examples, plain text in pipes, start-up, bad usage."""
 
 from __future__ import annotations
 
 import os
+import pkgutil
 import pty
 import re
 import shlex
@@ -11,14 +12,19 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
+import chronex.cli.commands
 from chronex.cli.app import COMMANDS as APP_COMMANDS
+from chronex.cli.command_tree import program as command_tree
 from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 
 EXPRESSION_COMMANDS = ["explain", "next", "lint", "fmt", "lsp", "version"]
 STORE_COMMANDS = ["verify", "doctor", "backup", "restore"]  # in this order the examples build on each other
 COMMANDS = [*EXPRESSION_COMMANDS, *STORE_COMMANDS]
+COMMAND_TREE = command_tree()
+COMMAND_MODULES = sorted(module.name for module in pkgutil.iter_modules(chronex.cli.commands.__path__))
 
 
 def example_of(chronex: Chronex, command: str) -> list[str]:
@@ -170,8 +176,8 @@ def test_start_up_imports_nothing_heavy(arguments: list[str]) -> None:
 
 def test_a_defect_of_ours_is_one_sentence(chronex: Chronex) -> None:
     program = (
-        "import chronex.cli, chronex.cli.expressions as e, sys\n"
-        "e.run_fmt = lambda *a: 1 / 0\n"
+        "import chronex.cli, chronex.cli.commands.fmt as command, sys\n"
+        "command.run_fmt = lambda *a: 1 / 0\n"
         "sys.argv = ['chronex', 'fmt', '@daily']\n"
         "chronex.cli.main()\n"
     )
@@ -179,3 +185,21 @@ def test_a_defect_of_ours_is_one_sentence(chronex: Chronex) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("chronex: this should not have happened (ZeroDivisionError")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", APP_COMMANDS)
+def test_the_table_leads_to_a_declaration(name: str) -> None:
+    declared = APP_COMMANDS[name]()
+    assert isinstance(declared, typer.Typer) or callable(declared)
+    assert name in {command.name for command in COMMAND_TREE.commands}
+
+
+@pytest.mark.parametrize("module", COMMAND_MODULES)
+def test_declaring_a_command_imports_nothing_heavy(module: str) -> None:
+    program = (
+        f"import sys, chronex.cli.commands.{module}\n"
+        "heavy = {'textual', 'lmdb', 'pygls', 'rich', 'pydantic', 'msgspec', 'asyncio'} & set(sys.modules)\n"
+        "heavy |= {name for name in sys.modules if name.startswith(('chronex.engine', 'chronex_store', 'chronex_tui'))}\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -15,7 +15,7 @@ from tests.cli.conftest import Chronex
 pytestmark = pytest.mark.binary
 
 NOW = ("--now", "2027-01-01", "--tz", "UTC")
-SCHEMA = Path(__file__).parent.parent / "lint" / "sarif-2.1.0.schema.json"
+SCHEMA = Path(__file__).parents[2] / "lint" / "sarif-2.1.0.schema.json"
 BAD_JOB = '[jobs.a]\nschedule = "0 9 * * MNO"\nrun = "x"\noverlab = "skip"\n'
 GOOD_JOB = '[jobs.a]\nschedule = "0 9 * * MON"\nrun = "x"\noverlap = "skip"\n'
 
@@ -131,7 +131,7 @@ def test_text_has_one_line_for_each_finding_that_vim_can_read(chronex: Chronex, 
 def test_without_arguments_the_files_below_this_directory_are_read(
     chronex: Chronex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = Path(__file__).parent.parent.parent
+    root = Path(__file__).parents[3]
     monkeypatch.chdir(folder)
     done = chronex("lint", *NOW, "--format", "gcc", PYTHONPATH=f"{root}:{root}/store")
     assert [line.split(":")[0] for line in done.out.splitlines()] == ["a.crontab", "chronex.toml", "chronex.toml"]
@@ -278,7 +278,7 @@ def test_vim_reads_the_lines_with_its_errorformat(chronex: Chronex, folder: Path
 def test_explain_prints_the_page_of_a_rule(chronex: Chronex) -> None:
     done = chronex("lint", "--explain", "w111")
     assert done.code == 0
-    assert done.out == (Path(__file__).parent.parent.parent / "docs" / "rules" / "W111.md").read_text()
+    assert done.out == (Path(__file__).parents[3] / "docs" / "rules" / "W111.md").read_text()
 
 
 def test_rules_can_be_listed(chronex: Chronex) -> None:
@@ -291,7 +291,7 @@ def test_lint_imports_no_server() -> None:
     import sys
 
     program = (
-        "import sys, chronex.lint.linter, chronex.lint.fixes, chronex.lint.formats, chronex.cli.lint\n"
+        "import sys, chronex.lint.linter, chronex.lint.fixes, chronex.lint.formats, chronex.cli.commands.lint\n"
         "assert not {'pygls', 'lsprotocol', 'yaml', 'msgspec'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.init import init
-from chronex.cli.places import job_file_path, store_path
+from chronex.cli.commands.init import run_init
+from chronex.cli.paths import job_file_path, store_path
 from chronex.engine.jobfile import STARTER, read_job_file
 
 pytestmark = pytest.mark.binary
@@ -30,7 +30,7 @@ def mode(path: Path) -> int:
 @pytest.mark.usefixtures("any_umask")
 def test_the_file_is_valid_and_closed_to_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new" / "deep" / "chronex.toml"
-    assert init(path, force=False) == 0
+    assert run_init(path, force=False) == 0
     assert path.read_text() == STARTER
     assert read_job_file(path.read_bytes(), str(path), "UTC").jobs
     assert (mode(path), mode(path.parent), mode(path.parent.parent)) == (0o600, 0o700, 0o700)
@@ -43,9 +43,9 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     path.write_text("mine")
     path.chmod(0o644)
     with pytest.raises(UsageError, match="is there already; --force replaces it"):
-        init(path, force=False)
+        run_init(path, force=False)
     assert path.read_text() == "mine"
-    assert init(path, force=True) == 0
+    assert run_init(path, force=True) == 0
     assert path.read_text() == STARTER
     assert mode(path) == 0o600
 
@@ -56,11 +56,11 @@ def test_a_link_is_never_written_through(tmp_path: Path, force: bool) -> None:
     target.write_text("mine")
     path.symlink_to(target)
     if force:
-        init(path, force=True)
+        run_init(path, force=True)
         assert not path.is_symlink()
     else:
         with pytest.raises(UsageError, match="is there already"):
-            init(path, force=False)
+            run_init(path, force=False)
     assert target.read_text() == "mine"
 
 
@@ -68,7 +68,7 @@ def test_a_dangling_link_counts_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "chronex.toml"
     path.symlink_to(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="is there already"):
-        init(path, force=False)
+        run_init(path, force=False)
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -85,7 +85,7 @@ def test_errors_are_one_sentence_and_a_hint(tmp_path: Path, place: str, sentence
     (tmp_path / "file").write_text("")
     (tmp_path / "directory").mkdir()
     with pytest.raises(UsageError, match=sentence) as caught:
-        init(tmp_path / place, force=True)
+        run_init(tmp_path / place, force=True)
     assert "\n" not in str(caught.value)
     assert sorted(os.listdir(tmp_path)) == ["directory", "file"]
 

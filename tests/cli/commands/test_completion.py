@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.app import COMMANDS
-from chronex.cli.reference.completion import SHELLS, completion
-from chronex.cli.reference.manual import manual
-from chronex.cli.reference.tree import Command, program
+from chronex.cli.command_tree import CommandInfo, program
+from chronex.cli.completion_scripts import SHELLS, completion_script
+from chronex.cli.manual_page import manual
 from tests.cli.conftest import Chronex
 
 PROGRAM = program()
 
 
-def every_command(command: Command) -> list[Command]:
+def every_command(command: CommandInfo) -> list[CommandInfo]:
     return [command, *(below for each in command.commands for below in every_command(each))]
 
 
@@ -26,7 +26,7 @@ def test_the_tree_has_every_command_in_the_order_of_the_help() -> None:
 
 
 @pytest.mark.parametrize("command", every_command(PROGRAM)[1:], ids=lambda c: c.name)
-def test_every_command_and_option_has_words(command: Command) -> None:
+def test_every_command_and_option_has_words(command: CommandInfo) -> None:
     assert command.help
     assert command.example.startswith("chronex ") or command.commands
     assert all(option.help for option in command.options)
@@ -34,7 +34,7 @@ def test_every_command_and_option_has_words(command: Command) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_names_every_command_and_option(shell: str) -> None:
-    script = completion(shell, PROGRAM)
+    script = completion_script(shell, PROGRAM)
     for command in every_command(PROGRAM)[1:]:
         assert command.name in script
         for option in command.options:
@@ -46,7 +46,7 @@ def test_each_shell_accepts_its_script(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     script = tmp_path / "script"
-    script.write_text(completion(shell, PROGRAM))
+    script.write_text(completion_script(shell, PROGRAM))
     subprocess.run([shell, "-n", script], check=True)
 
 
@@ -64,7 +64,7 @@ def test_bash_completes_what_is_typed(typed: list[str], offered: list[str], tmp_
     if shutil.which("bash") is None:
         pytest.skip("bash is not installed")
     script = tmp_path / "script"
-    script.write_text(completion("bash", PROGRAM))
+    script.write_text(completion_script("bash", PROGRAM))
     words = " ".join(f"'{word}'" for word in typed)
     asked = f'. {script}; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _chronex; echo "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path)
