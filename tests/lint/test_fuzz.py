@@ -84,7 +84,7 @@ def test_monstrous_texts_are_answered(kind: str, text: str) -> None:
 
 
 def test_sarif_of_anything_is_valid() -> None:
-    from tests.cli.test_lint import SCHEMA
+    from tests.cli.commands.test_lint import SCHEMA
 
     schema = json.loads(SCHEMA.read_text())
     items = [
