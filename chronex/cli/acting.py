@@ -14,8 +14,8 @@ from chronex.cli.places import store_path
 from chronex.cli.terminal import err, inert, out
 from chronex.cli.times import Zones
 from chronex.engine.commands import Asker
-from chronex.engine.ledger import Ledger, Reading
 from chronex.model.records import Occurrence
+from chronex.storage.records import Ledger, Reading
 from chronex.text.durations import parse_duration, suggest_duration
 from chronex.timing.zones import Zone
 from chronex_store import LmdbStore

@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 
 from chronex.expr.diagnostics import WARNING
 from chronex.expr.meaning import Cron, Every
+from chronex.jobfile.positions import TextNode
 from chronex.lint.document import Document
 from chronex.lint.finders.job_files import scan_job_file
 from chronex.lint.findings import INFO, Edit, Finding, Fix, Place
@@ -15,7 +16,6 @@ from chronex.lint.hosts import GITHUB
 from chronex.lint.schedules import CronSchedule, schedule_of
 from chronex.lint.strings import text_of, toml_string
 from chronex.lint.zones import abbreviation_message, is_abbreviation
-from chronex.positions import TextNode
 from chronex.text.durations import format_duration, parse_duration
 from chronex.timing.occurrences import LAST_MS, Occurrences
 

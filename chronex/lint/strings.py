@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 
-from chronex.positions import TextNode
+from chronex.jobfile.positions import TextNode
 
 
 def text_of(node: TextNode, source: str, unescape: Callable[[str], object]) -> str | None:

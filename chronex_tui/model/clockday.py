@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chronex.engine.schedule import timing_of
 from chronex.model.records import Job
 from chronex.text.durations import format_duration
 from chronex.timing.clock_changes import Cell, ClockEffect, day_cells, effect_of, wall_clock
 from chronex.timing.dst import DstPolicy
+from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import ClockChange, Zone, load_zone
 from chronex_tui.model.cells import Line, Span, crop, fit, shown, width
