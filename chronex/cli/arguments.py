@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from chronex.errors import ChronexError
 
 if TYPE_CHECKING:
-    from chronex.timing.host import ZoneChoice
+    from chronex.timing.host_zone import ZoneChoice
     from chronex.timing.zones import Zone
 
 TEXT_OR_JSON = ("text", "json")
@@ -20,7 +20,7 @@ class UsageError(ChronexError):
 def choose(option: str, value: str, allowed: tuple[str, ...]) -> str:
     """One of a few words, or a usage error that names them."""
     if value not in allowed:
-        from chronex.expr.suggest import nearest
+        from chronex.text.suggestions import nearest
 
         meant = nearest(value, allowed)
         hint = f"did you mean {meant}?" if meant else f"use {', '.join(allowed[:-1])} or {allowed[-1]}"
@@ -34,7 +34,7 @@ def check_format(form: str) -> None:
 
 def choose_zone(option: str | None) -> ZoneChoice:
     """--tz, else the host's zone, else UTC; always with a word on where it came from."""
-    from chronex.timing.host import ZoneChoice, host_zone
+    from chronex.timing.host_zone import ZoneChoice, host_zone
 
     if not option:
         return host_zone()
@@ -48,7 +48,7 @@ def choose_zone(option: str | None) -> ZoneChoice:
 
 
 def _zone_hint(option: str) -> str:
-    from chronex.expr.suggest import nearest
+    from chronex.text.suggestions import nearest
     from chronex.timing.zones import zone_names
 
     meant = nearest(option, zone_names())
@@ -58,7 +58,7 @@ def _zone_hint(option: str) -> str:
 def read_instant(text: str | None, zone: Zone, option: str = "--from") -> int:
     """Epoch milliseconds of an ISO 8601 text (in `zone` when it has no offset); now when absent."""
     if text is None or text == "now":
-        from chronex.engine.clock import wall_ms
+        from chronex.clock import wall_ms
 
         return wall_ms()
     from datetime import datetime
@@ -83,7 +83,7 @@ def read_since(text: str | None, zone: Zone) -> int | None:
     """`2h` is that long ago; otherwise an ISO 8601 time in `zone`."""
     if text is None:
         return None
-    from chronex.engine.clock import wall_ms
+    from chronex.clock import wall_ms
     from chronex.text.durations import parse_duration
 
     span = parse_duration(text)

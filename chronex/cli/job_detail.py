@@ -10,11 +10,6 @@ import msgspec
 from chronex.cli.output import paint, wants_unicode
 from chronex.cli.record_output import SITUATION_COLOURS, attempt_json, outcome_json, situation_text
 from chronex.cli.times import timed
-from chronex.engine.custom import CUSTOM
-from chronex.engine.details import Detail
-from chronex.engine.filters import command_text
-from chronex.engine.overview import MEANING, NextRun, Retry, Situation
-from chronex.engine.wording import full, length, upcoming
 from chronex.expr.describe import describe
 from chronex.model.policies import RecoveryPolicy, RetryPolicy
 from chronex.model.records import Call, Job, Task, Work
@@ -22,7 +17,11 @@ from chronex.model.states import OccurrenceState
 from chronex.text.durations import format_duration
 from chronex.text.terminal import terminal_safe
 from chronex.timing import read
+from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
+from chronex.views.filters import command_text
+from chronex.views.jobs import MEANING, Detail, NextRun, Retry, Situation
+from chronex.views.wording import full, length, upcoming
 
 # A past occurrence by the state in which it ended: its mark, its mark in ASCII, its colour.
 _MARKS = {

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from chronex.cli.arguments import UsageError
 from chronex.cli.output import err
 from chronex.cli.paths import JOB_FILE, is_named, job_file_path, read_file
-from chronex.engine.clock import wall_ms
-from chronex.engine.jobfile import JobFile, JobFileError, read_job_file, read_triggers
+from chronex.clock import wall_ms
+from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
 from chronex.model.records import Job, Task
 from chronex.text.terminal import terminal_safe
 from chronex.timing import read
-from chronex.timing.host import host_zone
+from chronex.timing.host_zone import host_zone
 
 _MOST_BYTES = 1 << 20
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chronex.cli.service_units import service_state
-from chronex.engine.clock_setting import is_synchronized
-from chronex.engine.ledger import Reading
+from chronex.daemon.wakeups import is_synchronized
 from chronex.errors import UnknownZoneError
 from chronex.model.records import Call, Job, Node, Task
 from chronex.run import is_alive
+from chronex.storage.records import Reading
 from chronex.timing.zones import load_zone, zone_version
 from chronex_store import LmdbStore
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from chronex.cli.output import wants_unicode
 from chronex.cli.times import timed
-from chronex.engine.overview import GLYPHS, Outcome, Situation
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
+from chronex.views.jobs import GLYPHS, Outcome, Situation
 
 SITUATION_COLOURS = {
     Situation.RUNNING: ("cyan",),

@@ -13,9 +13,9 @@ from chronex.cli.output import err
 from chronex.cli.paths import store_path
 from chronex.cli.times import JobZones
 from chronex.engine.commands import Asker
-from chronex.engine.ledger import Ledger, Reading
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
+from chronex.storage.records import Ledger, Reading
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
 from chronex_store import LmdbStore

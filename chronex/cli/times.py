@@ -13,20 +13,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chronex.engine.ledger import Reading
     from chronex.model.records import Job
+    from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
 
 
 def shown_zone() -> Zone:
     """The zone of times that belong to no job."""
-    from chronex.timing.host import host_zone
+    from chronex.timing.host_zone import host_zone
 
     return host_zone().zone
 
 
 def zone_of(job: Job) -> Zone:
-    from chronex.engine.why.instants import zone_of as job_zone
+    from chronex.views.why.instants import zone_of as job_zone
 
     return job_zone(job)
 
@@ -35,7 +35,7 @@ def time_text(ms: int | None, zone: Zone) -> str:
     """`2026-11-16 03:00+09:00`, for people, who do not read the milliseconds of a wall clock."""
     if ms is None:
         return ""
-    from chronex.engine.wording import stamp
+    from chronex.views.wording import stamp
 
     return stamp(ms // 1000 * 1000, zone)
 

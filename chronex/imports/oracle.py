@@ -124,7 +124,7 @@ def instants(pattern: CronPattern, rules: CronRules, zone: Zone, start: int, end
         if pattern.holds_on(date.fromordinal(day + _EPOCH)):
             found = (
                 _on_transition_day(day, times, pattern, rules, zone)
-                if zone.is_restless(day)
+                if zone.is_transition_day(day)
                 else _on_plain_day(day, times, zone)
             )
             yield from (second for second in found if start <= second < end)

@@ -9,13 +9,13 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.jobfile import JobFile, read_job_file
-from chronex.engine.placement import place
-from chronex.engine.schedule import options_of, schedule_of
+from chronex.engine.place import place
 from chronex.imports.imported import Import, Imported, job_file_text
 from chronex.imports.oracle import five_years
+from chronex.jobfile import JobFile, read_job_file
 from chronex.model.records import Job
-from chronex.timing.timeline import DstPolicy
+from chronex.timing.dst import DstPolicy
+from chronex.timing.job_schedule import options_of, schedule_of
 from chronex.timing.zones import Zone
 
 _DAY = 86_400

@@ -5,11 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from chronex.engine.custom import CUSTOM
-from chronex.engine.schedule import RandomInterval, options_of, schedule_of
 from chronex.errors import ChronexError
-from chronex.model.policies import Cadence, DstPolicy, SpreadPolicy
+from chronex.model.policies import Cadence, DstSetting, SpreadPolicy
 from chronex.model.records import Job
+from chronex.timing.job_schedule import CUSTOM, RandomInterval, options_of, schedule_of
 from chronex.verify.verdicts import Line
 
 # Beyond this an instant that is waited for is forgotten rather than kept for ever.
@@ -116,7 +115,7 @@ def _definition(job: str, told: dict[str, Any]) -> Job:
         schedule=str(told["schedule"]),
         dialect=str(told.get("dialect", "chronex")),
         timezone=str(told.get("timezone", "UTC")),
-        dst=None if dst is None else DstPolicy(*dst),
+        dst=None if dst is None else DstSetting(*dst),
         spread=None if spread is None else SpreadPolicy(duration_ms=int(spread)),
         anchor_ms=told.get("anchor_ms"),
     )

@@ -1,1 +1,1 @@
-"""Read models: what people ask about jobs and expressions, as plain data without a terminal."""
+"""Read models for people: what the jobs are, what will run, why something ran or did not. Nothing here writes."""

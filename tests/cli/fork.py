@@ -22,7 +22,15 @@ from typing import IO, Any
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
 # What the commands use; a command imports most of it only when it runs.
-PRELOADED = ("chronex.cli", "chronex.engine", "chronex.imports", "chronex.lint", "chronex.verify", "chronex_store")
+PRELOADED = (
+    "chronex.cli",
+    "chronex.engine",
+    "chronex.imports",
+    "chronex.lint",
+    "chronex.verify",
+    "chronex.views",
+    "chronex_store",
+)
 
 
 class Parent:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import RetryPolicy
 from chronex.model.records import Job, Task
 from chronex.model.states import AttemptState
-from chronex.run.logfile import BoundedLog, LogDirectory
+from chronex.run.output import BoundedLog, LogDirectory
 from chronex_store import LmdbStore
 
 MINUTE = 60_000

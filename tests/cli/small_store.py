@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from chronex.cli.commands import trigger
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Reading
+from chronex.clock import wall_ms
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, Task
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 
 Capture = pytest.CaptureFixture[str]

@@ -11,9 +11,9 @@ import pytest
 
 from chronex.cli import times
 from chronex.cli.commands import dlq, history, list_jobs, pause, show, status, why
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, Task
 from chronex.timing.zones import load_zone

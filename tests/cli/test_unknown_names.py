@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.commands import cancel, dlq, pause, replay
+from chronex.clock import wall_ms
 from chronex.engine import commands
-from chronex.engine.clock import wall_ms
 from chronex.engine.commands import Asker
-from chronex.engine.ledger import Ledger
 from chronex.errors import ChronexError, StoreError, UnknownIdError, UnknownJobError
+from chronex.storage.records import Ledger
 from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 from tests.cli.small_store import Capture, Place, run_trigger, triggered

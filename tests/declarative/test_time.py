@@ -11,7 +11,7 @@ from chronex.declarative import TaskState
 from chronex.declarative.errors import CronCalculationError
 from chronex.declarative.persistence import job_of
 from chronex.declarative.registrations import checked
-from chronex.timing.host import host_zone
+from chronex.timing.host_zone import host_zone
 from tests.declarative.world import World, crash, failing
 
 

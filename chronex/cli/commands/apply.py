@@ -16,10 +16,11 @@ from chronex.cli.times import JobZones, rfc3339, time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.jobfile import JobFile
-    from chronex.engine.ports import Store
-    from chronex.engine.update import Changed, Effect, Preview, Way
+    from chronex.engine.update import Changed, Way
+    from chronex.jobfile import JobFile
+    from chronex.storage.ports import Store
     from chronex.timing.zones import Zone
+    from chronex.views.apply_preview import Effect, Preview
     from chronex_store import LmdbStore
 
 # So many lines of each kind of effect on each job are shown to people; programs get them all.
@@ -87,7 +88,7 @@ def run_apply(options: ApplyOptions) -> int:
     """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
     from chronex.cli.job_file import load_or_report, print_warnings
     from chronex.engine.update import Policy, Way
-    from chronex.engine.update.steps import DEFAULT_WINDOW_MS
+    from chronex.engine.update.diff import DEFAULT_WINDOW_MS
     from chronex_store import LmdbStore, MemoryStore
 
     window_ms = read_duration("--window", options.window) or DEFAULT_WINDOW_MS
@@ -106,7 +107,7 @@ def run_apply(options: ApplyOptions) -> int:
 def _owner(found: JobFile) -> Any:
     """Tells whether the file owns a job, and so may remove it. Trigger definitions own what came from the same file,
     a job file all that came from no trigger definitions."""
-    from chronex.engine.update.steps import of_no_trigger_file
+    from chronex.engine.update.diff import of_no_trigger_file
 
     path = Path(found.path)
     if path.suffix != ".json":
@@ -117,9 +118,10 @@ def _owner(found: JobFile) -> Any:
 
 def _apply(store: LmdbStore, found: JobFile, way: Way, options: ApplyOptions) -> int:
     from chronex.engine.commands import Asker
-    from chronex.engine.journal import head
-    from chronex.engine.ledger import Reading
-    from chronex.engine.update import apply_jobs, preview
+    from chronex.engine.update import apply_jobs
+    from chronex.storage.journal import head
+    from chronex.storage.records import Reading
+    from chronex.views.apply_preview import preview
 
     basis = options.basis
     if basis is not None and basis > (last := store.view(head)):
@@ -152,8 +154,8 @@ def _apply(store: LmdbStore, found: JobFile, way: Way, options: ApplyOptions) ->
 
 
 def _preview(store: Store, found: JobFile, way: Way, options: ApplyOptions) -> int:
-    from chronex.engine.ledger import Reading
-    from chronex.engine.update import preview
+    from chronex.storage.records import Reading
+    from chronex.views.apply_preview import preview
 
     seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way, options.days))
     _print_preview(seen, options, _zones(store, found))
@@ -162,7 +164,7 @@ def _preview(store: Store, found: JobFile, way: Way, options: ApplyOptions) -> i
 
 def _zones(store: Store, found: JobFile) -> Callable[[str], Zone]:
     """The zones of the jobs as they will be; of a job that is removed, as it is."""
-    from chronex.engine.ledger import Reading
+    from chronex.storage.records import Reading
 
     wanted = {job.id: job for job in found.jobs}
     return lambda name: (

@@ -14,8 +14,8 @@ from chronex.cli.times import JobZones, time_text, timed
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
     from chronex.engine.commands import DeadLetter
-    from chronex.engine.ledger import Reading
     from chronex.model.records import Attempt, Run
+    from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
 
 Runs = Annotated[list[str] | None, typer.Argument(help="Ids of dead letters.", metavar="RUN…")]
@@ -169,7 +169,7 @@ def run_drop(chosen: Chosen, reason: str, store: str | None, form: str) -> int:
 def _find(reading: Reading, chosen: Chosen) -> list[Run]:
     from chronex.engine.commands import dead_letter, dead_letters
     from chronex.errors import UnknownJobError
-    from chronex.expr.suggest import nearest
+    from chronex.text.suggestions import nearest
 
     if chosen.ids:
         return list({run.id: run for run in (dead_letter(reading, one).run for one in chosen.ids)}.values())
@@ -207,7 +207,7 @@ def _lines(session: StoreSession, runs: list[Run]) -> list[str]:
 
 
 def _line(run: Run, zone: Zone) -> str:
-    from chronex.engine.wording import column
+    from chronex.views.wording import column
 
     died = column(run.finished_ms or run.created_ms, zone)
     return f"{died}  {f'{run.job}/{run.task}':24} {run.id}  {run.attempts} tried  {run.reason}"
@@ -255,7 +255,7 @@ def _try_json(attempt: Attempt) -> dict[str, Any]:
 
 
 def _letter_lines(letter: DeadLetter, zone: Zone) -> list[str]:
-    from chronex.engine.wording import column
+    from chronex.views.wording import column
 
     run, occurrence = letter.run, letter.occurrence
     version = f", version {occurrence.version}" if occurrence is not None else ""

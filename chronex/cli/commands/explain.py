@@ -11,7 +11,7 @@ from chronex.cli.options import Dialect, Form, Since, Text, ZoneName
 from chronex.cli.output import caret_lines, err, print_json, print_painted
 
 if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
-    from chronex.decision.spread import Spread
+    from chronex.decision.window_spread import Spread
     from chronex.expr.diagnostics import ValidationResult
 
 
@@ -111,7 +111,7 @@ def _read_spread(options: SpreadOptions, zone: str, identity: str | None) -> "Sp
     from datetime import timedelta
 
     from chronex.decision import make_spread
-    from chronex.decision.preview import parse_distribution
+    from chronex.decision.distributions import parse_distribution
     from chronex.text.durations import parse_duration
 
     window = parse_duration(options.window)

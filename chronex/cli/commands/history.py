@@ -15,10 +15,10 @@ from chronex.cli.times import JobZones, shown_zone, timed
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.ledger import Reading
     from chronex.model.placed import MissedSpan
     from chronex.model.records import Occurrence
     from chronex.model.states import OccurrenceState
+    from chronex.storage.records import Reading
 
 _PAGE = 500
 # `occ_` and eight characters, which every command accepts for the whole id.
@@ -84,8 +84,8 @@ def run_history(query: HistoryQuery, store: str | None, form: str) -> int:
 
 
 def _states(texts: list[str]) -> frozenset[OccurrenceState]:
-    from chronex.expr.suggest import nearest
     from chronex.model.states import OccurrenceState
+    from chronex.text.suggestions import nearest
 
     known = [state.value for state in OccurrenceState]
     for text in texts:
@@ -113,7 +113,7 @@ def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
     if query.job is not None:
         yield from _of_job(reading, query.job, query.since_ms)
         return
-    from chronex.engine import keys
+    from chronex.storage import keys
 
     yield from sorted(reading.active(), key=lambda o: -(o.started_ms or 0))
     after: bytes | None = None
@@ -131,7 +131,7 @@ def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
 
 
 def _of_job(reading: Reading, job: str, since: int | None) -> Iterator[Occurrence]:
-    from chronex.engine.commands.naming import job_named
+    from chronex.engine.commands.names import job_named
 
     before: int | None = None
     if not _has_history(reading, job):
@@ -158,8 +158,8 @@ def _has_history(reading: Reading, job: str) -> bool:
 
 
 def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
-    from chronex.engine.wording import column, how_many, length
     from chronex.model.states import OccurrenceState
+    from chronex.views.wording import column, how_many, length
 
     name_width = max((width(o.job) for o in found), default=0)
     lines: list[str] = []

@@ -12,8 +12,8 @@ from chronex.cli.output import DEFAULT_WIDTH, columns, cut, out, padded, paint, 
 from chronex.cli.times import shown_zone, timed
 
 if TYPE_CHECKING:
-    from chronex.engine.overview import Outcome, Row
     from chronex.timing.zones import Zone
+    from chronex.views.jobs import Outcome, Row
 
 # Columns of the table.
 _STATE_WIDTH = 10
@@ -43,9 +43,9 @@ def list_jobs(
 
 def run_list(store: str | None, form: str, filter_text: str) -> int:
     from chronex.cli.store_session import read_store
-    from chronex.engine.clock import wall_ms
-    from chronex.engine.filters import parse_filter
-    from chronex.engine.overview import rows_of
+    from chronex.clock import wall_ms
+    from chronex.views.filters import parse_filter
+    from chronex.views.jobs import rows_of
 
     chosen = parse_filter(filter_text)
     if chosen.problems:
@@ -97,8 +97,8 @@ def _columns_that_fit(widths: list[int]) -> int:
 
 
 def next_text(row: Row, now_ms: int, zone: Zone) -> str:
-    from chronex.engine.overview import Situation
-    from chronex.engine.wording import length, moment, upcoming
+    from chronex.views.jobs import Situation
+    from chronex.views.wording import length, moment, upcoming
 
     if row.situation is Situation.RUNNING and row.running_since_ms is not None:
         return f"running {length(max(0, now_ms - row.running_since_ms))}"
@@ -114,8 +114,8 @@ def next_text(row: Row, now_ms: int, zone: Zone) -> str:
 
 
 def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:
-    from chronex.engine.wording import length, moment
     from chronex.model.states import OccurrenceState
+    from chronex.views.wording import length, moment
 
     if last is None:
         return "never ran"

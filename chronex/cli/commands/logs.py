@@ -15,9 +15,9 @@ from chronex.cli.paths import store_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.ledger import Reading
     from chronex.model.records import Attempt
-    from chronex.run.reading import LogReader
+    from chronex.run.output import LogReader
+    from chronex.storage.records import Reading
     from chronex_store import LmdbStore
 
 _POLL_S = 0.2
@@ -67,8 +67,8 @@ class LogsOptions(NamedTuple):
 
 def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool) -> int:
     from chronex.cli.store_session import open_store
-    from chronex.engine.ledger import Reading
-    from chronex.run.reading import LogReader
+    from chronex.run.output import LogReader
+    from chronex.storage.records import Reading
 
     with open_store(store) as opened:
         attempts = opened.view(lambda tx: _attempts(Reading(tx), options))
@@ -100,7 +100,7 @@ def _attempts(reading: Reading, options: LogsOptions) -> list[Attempt]:
 
 
 def _attempts_named(reading: Reading, what: str) -> list[Attempt]:
-    from chronex.engine.commands.naming import find
+    from chronex.engine.commands.names import find
 
     if "@" not in what and not what.startswith(_KINDS):
         return _latest(reading, what)
@@ -113,7 +113,7 @@ def _attempts_named(reading: Reading, what: str) -> list[Attempt]:
 
 def _latest(reading: Reading, job: str) -> list[Attempt]:
     """The attempts of the job's last occurrence that ran; a job that was removed still has its logs."""
-    from chronex.engine.commands.naming import job_named
+    from chronex.engine.commands.names import job_named
     from chronex.errors import ChronexError
 
     try:
@@ -150,7 +150,7 @@ def _heading(attempt: Attempt) -> str:
 
 def _whole(reader: LogReader, attempt: Attempt) -> bytes:
     from chronex.model.states import AttemptState
-    from chronex.run.logfile import DEFAULT_LIMIT
+    from chronex.run.output import DEFAULT_LIMIT
 
     is_over = attempt.state is not AttemptState.RUNNING
     return reader.whole(attempt.log_path, attempt.log_limit or DEFAULT_LIMIT, is_over=is_over)
@@ -202,9 +202,9 @@ def _pieces(store: LmdbStore, reader: LogReader, attempt: Attempt) -> Iterator[b
     Beyond its limit the file is a ring buffer, whose content may be overwritten between two reads: then a mark is
     printed, and what was kept of the output follows when the attempt has ended.
     """
-    from chronex.engine.ledger import Reading
     from chronex.model.states import AttemptState
-    from chronex.run.logfile import DEFAULT_LIMIT
+    from chronex.run.output import DEFAULT_LIMIT
+    from chronex.storage.records import Reading
 
     shown, is_announced = 0, False
     while True:

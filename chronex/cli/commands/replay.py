@@ -12,8 +12,8 @@ from chronex.cli.output import print_lines, print_result
 
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
-    from chronex.engine.ledger import Reading
     from chronex.model.records import Occurrence
+    from chronex.storage.records import Reading
 
 
 def replay(
@@ -94,7 +94,7 @@ def run_replay(chosen: str | PastFilter, reason: str, as_of: str, *, yes: bool, 
 
 def _originals(reading: Reading, chosen: str | PastFilter) -> list[Occurrence]:
     """Oldest first. The queue of a job has a limit; more replays at once would only be skipped."""
-    from chronex.engine.admission import MOST_QUEUED
+    from chronex.engine.admit import MOST_QUEUED
     from chronex.engine.commands import job_named, occurrence_named
 
     if isinstance(chosen, str):
@@ -119,7 +119,7 @@ def _originals(reading: Reading, chosen: str | PastFilter) -> list[Occurrence]:
 
 def _agreed(session: StoreSession, originals: list[Occurrence], yes: bool, form: str) -> bool:
     from chronex.cli.store_session import confirmed
-    from chronex.engine.wording import column
+    from chronex.views.wording import column
 
     if not originals:
         print_result(form, list, lambda: ["nothing to replay: no occurrence is meant by that"])

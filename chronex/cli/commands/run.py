@@ -56,10 +56,10 @@ def run_daemon(
     """Apply the job file where there is one, and run until stopped; StoreInUseError where another daemon runs."""
     from chronex.cli.job_file import load_job_file, load_or_report
     from chronex.daemon.headless import run_headless
-    from chronex.daemon.outlet import Outlet
-    from chronex.daemon.reloading import Reread
-    from chronex.engine.jobfile import SchedulerSettings
-    from chronex.timing.host import host_zone
+    from chronex.daemon.log_writer import Outlet
+    from chronex.daemon.reload import Reread
+    from chronex.jobfile import SchedulerSettings
+    from chronex.timing.host_zone import host_zone
 
     seconds = _seconds(duration)
     path = job_file_path(config)
@@ -96,13 +96,13 @@ def _discard_log(_what: str, _data: dict[str, Any]) -> None:
 def _json_line(what: str, data: dict[str, Any]) -> str:
     import json
 
-    from chronex.engine.clock import wall_ms
+    from chronex.clock import wall_ms
 
     return json.dumps({"at": rfc3339(wall_ms()), "event": what, **data}, default=str)
 
 
 def _text_line(what: str, data: dict[str, Any]) -> str:
-    from chronex.engine.clock import wall_ms
+    from chronex.clock import wall_ms
 
     fields = " ".join(_log_field(name, value) for name, value in data.items() if value not in (None, ""))
     return terminal_safe(f"{rfc3339(wall_ms())} {what} {fields}")

@@ -13,9 +13,9 @@ from chronex.cli.times import time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.details import Detail
-    from chronex.engine.ledger import Reading
     from chronex.model.records import Job
+    from chronex.storage.records import Reading
+    from chronex.views.jobs import Detail
 
 _VERSION_FIELDS_NOT_SHOWN = ("id", "written")
 
@@ -40,9 +40,9 @@ def show(
 def run_show(name: str, store: str | None, form: str) -> int:
     from chronex.cli.job_detail import detail_json, detail_lines
     from chronex.cli.store_session import read_store
-    from chronex.engine.clock import wall_ms
-    from chronex.engine.commands.naming import job_named
-    from chronex.engine.details import detail_of
+    from chronex.clock import wall_ms
+    from chronex.engine.commands.names import job_named
+    from chronex.views.jobs import detail_of
 
     now_ms = wall_ms()
 
@@ -81,8 +81,8 @@ def run_versions(name: str, store: str | None, form: str) -> int:
 def _kept_versions(reading: Reading, name: str) -> list[Job]:
     from chronex.engine.update import kept_versions
     from chronex.errors import UnknownJobError
-    from chronex.expr.suggest import nearest
     from chronex.model.ids import is_name
+    from chronex.text.suggestions import nearest
 
     found = kept_versions(reading, name) if is_name(name) else []
     if not found:

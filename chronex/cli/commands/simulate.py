@@ -17,10 +17,10 @@ from chronex.text.durations import format_duration, parse_duration
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.ledger import Reading
-    from chronex.engine.rehearsal import Played
     from chronex.model.records import Job
+    from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
+    from chronex.views.simulation import Played
     from chronex.views.simulation_tally import JobTally, SimulationTally
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -74,8 +74,8 @@ def run_simulate(options: SimulateOptions) -> int:
     from random import Random
 
     from chronex.cli.job_file import load_or_report
-    from chronex.engine.clock import wall_ms
-    from chronex.engine.rehearsal import rehearse
+    from chronex.clock import wall_ms
+    from chronex.views.simulation import rehearse
     from chronex.views.simulation_tally import as_data, tally
 
     found = load_or_report(options.file)
@@ -142,7 +142,7 @@ def _given(durations: Sequence[str], known: set[str]) -> tuple[dict[str, int], i
 
 def _measured(store: Path, jobs: Sequence[Job]) -> dict[str, int]:
     """The median of each job's latest runs, where a store has some."""
-    from chronex.engine.ledger import Reading
+    from chronex.storage.records import Reading
     from chronex_store import LmdbStore
 
     if not store.exists():

@@ -14,8 +14,8 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
-    from chronex.engine.ledger import Ledger, Reading
     from chronex.model.records import Attempt
+    from chronex.storage.records import Ledger, Reading
 
 state = typer.Typer(
     help="Small values that a task keeps between its runs.",
@@ -83,8 +83,8 @@ class StateOwner(NamedTuple):
 
 def run_get(name: str, job: str | None, task: str | None, store: str | None, form: str) -> int:
     from chronex.cli.store_session import open_session
-    from chronex.engine.staging import check_state
-    from chronex.expr.suggest import nearest
+    from chronex.engine.task_state import check_state
+    from chronex.text.suggestions import nearest
 
     check_state(name)
     with open_session(store) as session:
@@ -101,7 +101,7 @@ def run_get(name: str, job: str | None, task: str | None, store: str | None, for
 def run_set(name: str, value: str | None, job: str | None, task: str | None, store: str | None) -> int:
     """Keep the value; None removes it."""
     from chronex.cli.store_session import open_session
-    from chronex.engine.staging import check_state
+    from chronex.engine.task_state import check_state
 
     check_state(name, value)
     with open_session(store) as session:
@@ -123,7 +123,7 @@ def run_list(job: str | None, task: str | None, store: str | None, form: str) ->
 
 
 def _values(reading: Reading, owner: StateOwner) -> dict[str, str]:
-    from chronex.engine.staging import seen_by, task_state
+    from chronex.engine.task_state import seen_by, task_state
 
     if owner.attempt is not None:
         return seen_by(reading.tx, owner.attempt)
@@ -131,8 +131,8 @@ def _values(reading: Reading, owner: StateOwner) -> dict[str, str]:
 
 
 def _set(ledger: Ledger, session: StoreSession, owner: StateOwner, name: str, value: str | None) -> None:
-    from chronex.engine.commands.telling import tell
-    from chronex.engine.staging import put_state, stage
+    from chronex.engine.commands.actor import tell
+    from chronex.engine.task_state import put_state, stage
 
     if owner.attempt is not None:
         stage(ledger, owner.attempt, {name: value})
@@ -145,7 +145,7 @@ def _set(ledger: Ledger, session: StoreSession, owner: StateOwner, name: str, va
 def _owner(reading: Reading, job: str | None, task: str | None) -> StateOwner:
     """The named task; else the task that runs this command, as its environment says."""
     from chronex.engine.commands import job_named
-    from chronex.engine.staging import running_attempt
+    from chronex.engine.task_state import running_attempt
     from chronex.errors import NotPossibleError
 
     own_job = os.environ.get("CHRONEX_JOB", "")
@@ -163,7 +163,7 @@ def _owner(reading: Reading, job: str | None, task: str | None) -> StateOwner:
 
 
 def _task_name(job: str, names: list[str], task: str | None) -> str:
-    from chronex.expr.suggest import nearest
+    from chronex.text.suggestions import nearest
 
     if task is None and len(names) != 1:
         raise UsageError(f"say which task: --task with one of {', '.join(names) or 'none'}")

@@ -15,9 +15,9 @@ from chronex.cli.times import shown_zone, timed
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.overview import Row
-    from chronex.engine.standing import Card, Standing
     from chronex.timing.zones import Zone
+    from chronex.views.jobs import Row
+    from chronex.views.status import Card, Standing
     from chronex_store import LmdbStore
 
 _CLEAR = "\x1b[H\x1b[2J"
@@ -50,7 +50,7 @@ def status(
 def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int:
     """0; with `check` 1 when something needs attention."""
     from chronex.cli.store_session import open_store
-    from chronex.engine.clock import wall_ms
+    from chronex.clock import wall_ms
 
     if watch and form != "text":
         raise UsageError("--watch is for people; use --format json without it")
@@ -69,9 +69,9 @@ def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int
 
 
 def _read(store: LmdbStore, now_ms: int) -> Standing:
-    from chronex.engine.ledger import Reading
-    from chronex.engine.standing import standing_of
     from chronex.run import is_alive
+    from chronex.storage.records import Reading
+    from chronex.views.status import standing_of
 
     return store.view(lambda tx: standing_of(Reading(tx), now_ms, is_alive))
 
@@ -150,8 +150,8 @@ def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> No
 
 
 def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterator[str]:
-    from chronex.engine.standing import MOST_LISTED
-    from chronex.engine.wording import length, moment, upcoming
+    from chronex.views.status import MOST_LISTED
+    from chronex.views.wording import length, moment, upcoming
 
     summary = found.summary
     daemon = summary.daemon
@@ -191,7 +191,7 @@ def _dead_letters_text(count: int) -> str:
 
 
 def _outage_text(card: Card, now_ms: int, zone: Zone) -> str:
-    from chronex.engine.wording import moment
+    from chronex.views.wording import moment
 
     begin, end = card.outage.from_ms or 0, card.outage.until_ms or now_ms
     span = f"{moment(begin, now_ms, zone)} to {moment(end, now_ms, zone)}"

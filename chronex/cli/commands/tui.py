@@ -17,7 +17,7 @@ from chronex.cli.paths import job_file_path, read_file, store_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.timing.host import ZoneChoice
+    from chronex.timing.host_zone import ZoneChoice
     from chronex.timing.zones import Zone
     from chronex_store import LmdbStore
     from chronex_tui.app import Engine, Wishes
@@ -115,7 +115,7 @@ def can_show_dashboard() -> bool:
 def run_with_dashboard(config: str | None, store: str | None) -> int:
     """`chronex run` at a terminal: the engine on a thread, the dashboard before it, and both end together."""
     from chronex.cli.commands.run import run_daemon
-    from chronex.daemon.beside import EngineThread
+    from chronex.daemon.engine_thread import EngineThread
     from chronex_tui.live import SharedStore
 
     def beside(opened: LmdbStore, engine: EngineThread) -> int:
@@ -158,7 +158,7 @@ def show_dashboard(options: TuiOptions, source: Source, engine: Engine | None = 
 
 
 def _zone(options: TuiOptions) -> ZoneChoice:
-    from chronex.timing.host import host_zone
+    from chronex.timing.host_zone import host_zone
 
     return host_zone() if options.tz is None else choose_zone(options.tz)
 
@@ -191,7 +191,7 @@ def _own_keys(config: str | None) -> dict[str, str]:
         return {}
     if b"tui" not in data or path.suffix == ".json":
         return {}  # no keys are set, so the reader is not loaded
-    from chronex.engine.jobfile import JobFileError, read_keys
+    from chronex.jobfile import JobFileError, read_keys
 
     try:
         return read_keys(data, str(path))
@@ -215,8 +215,8 @@ def _since(text: str | None, zone: Zone) -> int | None:
 
 def _run_key(text: str, source: Source) -> RunKey:
     """An id, a beginning of one, or JOB@TIME, as `chronex history` prints them."""
-    from chronex.engine.commands.naming import find
-    from chronex.engine.ledger import Reading
+    from chronex.engine.commands.names import find
+    from chronex.storage.records import Reading
     from chronex_tui.model.snapshot import RunKey
 
     store = source.open()

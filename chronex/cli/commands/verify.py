@@ -14,9 +14,9 @@ from chronex.cli.paths import job_file_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.jobfile import Property
-    from chronex.engine.ledger import Reading
-    from chronex.engine.ports import Store
+    from chronex.jobfile import Property
+    from chronex.storage.ports import Store
+    from chronex.storage.records import Reading
     from chronex.verify import Finding, PropertyResult, Report, Verifier
     from chronex.verify.lags import LagSummary
     from chronex.verify.verdicts import Line
@@ -49,7 +49,7 @@ def run_verify(
 ) -> int:
     """0 when nothing is violated, 1 when something is, 2 when the job file has a mistake."""
     from chronex.cli.store_session import open_store
-    from chronex.timing.host import host_zone
+    from chronex.timing.host_zone import host_zone
     from chronex.verify import Verdict, Verifier, follow
 
     properties = _own_properties(config)
@@ -78,7 +78,7 @@ def _own_properties(config: str | None) -> tuple[Property, ...] | None:
 
 
 def _must_exist(store: Store, job: str | None) -> None:
-    from chronex.engine.ledger import Reading
+    from chronex.storage.records import Reading
 
     def is_known(reading: Reading) -> bool:
         return job is None or reading.job(job) is not None or bool(reading.occurrences(job, limit=1))

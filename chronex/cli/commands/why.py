@@ -15,10 +15,10 @@ from chronex.cli.times import timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.ledger import Reading
-    from chronex.engine.why import Answer, Link
-    from chronex.engine.why.versions import Lives
+    from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
+    from chronex.views.why import Answer, Link
+    from chronex.views.why.job_versions import Lives
 
 _AT_WIDTH = 29
 
@@ -45,7 +45,7 @@ def why(
 
 def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
     from chronex.cli.store_session import read_store
-    from chronex.engine.clock import wall_ms
+    from chronex.clock import wall_ms
 
     answers = read_store(store, lambda reading: answers_to(reading, job, time, wall_ms()))
     if form == "json":
@@ -60,10 +60,10 @@ def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
 
 def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> list[Answer]:
     """One answer for a time, or two: the last thing that happened and the next. UsageError without the job."""
-    from chronex.engine.why import latest_and_next
-    from chronex.engine.why import why as why_at
-    from chronex.engine.why.moments import by_occurrence
-    from chronex.engine.why.versions import lives_of
+    from chronex.views.why import latest_and_next
+    from chronex.views.why import why as why_at
+    from chronex.views.why.instants import by_occurrence
+    from chronex.views.why.job_versions import lives_of
 
     lives = lives_of(reading, job)
     if lives is None:
@@ -84,8 +84,8 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> lis
 
 
 def _at_time(reading: Reading, lives: Lives, job: str, time: str, now_ms: int) -> Answer | None:
-    from chronex.engine.why import why as why_at
-    from chronex.engine.why.moments import clock_links, instant_of, read_time
+    from chronex.views.why import why as why_at
+    from chronex.views.why.instants import clock_links, instant_of, read_time
 
     chosen = read_time(time, zone_of(lives.last), now_ms)
     if chosen is None:
@@ -101,7 +101,7 @@ def _one(answer: Answer | None) -> list[Answer]:
 
 
 def _unknown(reading: Reading, job: str) -> str:
-    from chronex.expr.suggest import nearest
+    from chronex.text.suggestions import nearest
 
     known = [found.id for found in reading.jobs()]
     if not known:
@@ -130,7 +130,7 @@ def _link_json(link: Link) -> dict[str, Any]:
 
 
 def _print(answer: Answer) -> None:
-    from chronex.engine.why.answer import stamp
+    from chronex.views.why.answer import stamp
 
     zone = answer.zone
     out(
@@ -166,6 +166,6 @@ def _fitted(text: str, further: str) -> list[str]:
 
 
 def _when(link: Link, zone: Zone) -> str:
-    from chronex.engine.why.answer import stamp
+    from chronex.views.why.answer import stamp
 
     return "" if link.at_ms is None else stamp(link.at_ms, zone)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
+from chronex.jobfile.positions import TextNode, scan_json
 from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document
 from chronex.lint.findings import Found, Place
 from chronex.lint.hosts import CHRONEX
 from chronex.lint.strings import text_of
-from chronex.positions import Node, scan_json
 
 
 def find_triggers(document: Document, assume: Assumptions) -> Found:
@@ -28,7 +28,7 @@ def is_trigger_like(text: str) -> bool:
     return '"expression"' in text and '"id"' in text
 
 
-def _trigger(node: Node, text: str, assume: Assumptions, found: Found) -> None:
+def _trigger(node: TextNode, text: str, assume: Assumptions, found: Found) -> None:
     expression, identity = node.children.get("expression"), node.children.get("id")
     if expression is None or identity is None:
         return

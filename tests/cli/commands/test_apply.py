@@ -10,8 +10,8 @@ import pytest
 
 from chronex.cli.arguments import UsageError
 from chronex.cli.commands.apply import ApplyOptions, run_apply, run_rollback
-from chronex.engine.ledger import Reading
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 
 Capture = pytest.CaptureFixture[str]

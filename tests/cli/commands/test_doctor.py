@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.commands.doctor import run_doctor
-from chronex.engine.ledger import key_of
+from chronex.storage.records import key_of
 from chronex_store import LmdbStore
 from tests.cli.small_store import Capture
-from tests.engine.samples import JOB
+from tests.storage.samples import JOB
 from tests.store.test_doctor import fill
 
 

@@ -15,9 +15,9 @@ import pytest
 from chronex.cli.arguments import UsageError
 from chronex.cli.commands.history import history
 from chronex.cli.commands.logs import LogsOptions, run_logs
-from chronex.engine.ledger import Reading
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
-from chronex.run.logfile import BoundedLog
+from chronex.run.output import BoundedLog
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.cli.past import HOSTILE, Past
 
@@ -95,7 +95,7 @@ def test_following_shows_lines_as_they_come_and_ends_with_the_attempt(
 
     script = f"""
 from pathlib import Path
-from chronex.engine.ledger import Ledger
+from chronex.storage.records import Ledger
 from chronex.model.states import AttemptState
 from chronex_store import LmdbStore
 with LmdbStore.open(Path({str(past.place)!r})) as store:

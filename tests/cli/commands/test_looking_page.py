@@ -11,7 +11,7 @@ from typing import Any
 from chronex.cli.commands.history import history
 from chronex.cli.commands.list_jobs import run_list
 from chronex.cli.commands.show import run_show
-from chronex.engine.overview import Situation
+from chronex.views.jobs import Situation
 from tests.cli.past import Past
 
 PAGE = (Path(__file__).parents[3] / "docs" / "looking.md").read_text()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.commands.simulate import SimulatedSpan
-from chronex.engine.rehearsal import Played
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState
+from chronex.views.simulation import Played
 from tests.cli.conftest import Chronex
 
 JOBS = """
