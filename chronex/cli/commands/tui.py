@@ -55,7 +55,7 @@ def tui(
     ] = None,
     print_: Annotated[bool, typer.Option("--print", help="Print one frame as text and exit.")] = False,
     screenshot: Annotated[
-        str | None, typer.Option(help="Write one frame to an .svg or .png file and exit.", metavar="FILE")
+        str | None, typer.Option(help="Write one frame to an .svg file and exit.", metavar="FILE")
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Hide everything that changes something.")] = False,
     no_mouse: Annotated[
@@ -235,8 +235,10 @@ def _picture(options: TuiOptions) -> Picture | None:
             raise UsageError("--size is for pictures; use it with --print or --screenshot FILE")
         return None
     file = None if options.screenshot is None else Path(options.screenshot)
-    if file is not None and file.suffix not in (".svg", ".png"):
-        raise UsageError(f"--screenshot: {terminal_safe(file.name)!r} must end in .svg or .png")
+    if file is not None and file.suffix != ".svg":
+        name = terminal_safe(file.name)
+        hint = f"use --screenshot {terminal_safe(str(file.parent / file.stem))}.svg, which every browser shows"
+        raise UsageError(f"--screenshot: Chronex writes SVG, and {name!r} does not end in .svg; {hint}")
     return Picture(_size(options.size), file)
 
 
