@@ -208,41 +208,71 @@ def _version() -> Declaration:
     return version
 
 
-# Each command and how its declaration is loaded, in the order of the help.
-COMMANDS: dict[str, Callable[[], Declaration]] = {
-    "explain": _explain,
-    "next": _next,
-    "lint": _lint,
-    "fmt": _fmt,
-    "lsp": _lsp,
-    "init": _init,
-    "apply": _apply,
-    "run": _run,
-    "tui": _tui,
-    "list": _list,
-    "show": _show,
-    "history": _history,
-    "logs": _logs,
-    "status": _status,
-    "why": _why,
-    "trigger": _trigger,
-    "pause": _pause,
-    "resume": _resume,
-    "cancel": _cancel,
-    "replay": _replay,
-    "dlq": _dlq,
-    "state": _state,
-    "verify": _verify,
-    "doctor": _doctor,
-    "backup": _backup,
-    "restore": _restore,
-    "simulate": _simulate,
-    "import": _import,
-    "service": _service,
-    "completion": _completion,
-    "man": _man,
-    "version": _version,
+# Each command, how its declaration is loaded, and its line of the help, in the order of the help. The line stands
+# here too so that `chronex --help` loads no command; a test holds it to the declaration.
+COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
+    "explain": (_explain, "Say what an expression means, when it fires, and what clock changes do to it."),
+    "next": (_next, "Print the next instants, one ISO 8601 time a line or a list of them in JSON, for scripts."),
+    "lint": (
+        _lint,
+        "Find mistakes and surprises in job files, crontabs, workflows, CronJobs, timers and expressions.",
+    ),
+    "fmt": (_fmt, "Print expressions in canonical form."),
+    "lsp": (
+        _lsp,
+        "Serve editors over standard input and output: the findings of lint, hover, hints, completion and fixes.",
+    ),
+    "init": (_init, "Write a commented starter chronex.toml."),
+    "apply": (_apply, "Bring the jobs of the store to what the job file says."),
+    "run": (_run, "Apply the job file and run its jobs until stopped, with the dashboard."),
+    "tui": (_tui, "Look at a store live: what runs, what failed and why, what comes next."),
+    "list": (_list, "List the jobs: how each one is, when it runs next, and how its last run ended."),
+    "show": (_show, "Show one job in full: its next runs, its tasks, the policies that hold, and how it has been."),
+    "history": (_history, "Show what became of past occurrences, newest first, each with its reason."),
+    "logs": (_logs, "Show what attempts have written."),
+    "status": (
+        _status,
+        "Show on one screen whether a scheduler runs, what runs and comes next, and what needs attention.",
+    ),
+    "why": (
+        _why,
+        "Say why a job ran, ran late, failed, or did not run at a time; without TIME: the last run and the next.",
+    ),
+    "trigger": (_trigger, "Run a job now; its overlap policy is respected."),
+    "pause": (_pause, "Hold a job's schedule: what is due meanwhile is skipped, with your name."),
+    "resume": (_resume, "End a pause."),
+    "cancel": (_cancel, "Cancel an occurrence that runs or waits: TERM, then KILL after its grace period."),
+    "replay": (
+        _replay,
+        "Run what has ended once more, at its old scheduled time; by --job and range the list is shown first.",
+    ),
+    "dlq": (_dlq, "Dead letters: runs that failed for good."),
+    "state": (_state, "Small values that a task keeps between its runs."),
+    "verify": (_verify, "Check the journal against the formal model and your own properties."),
+    "doctor": (
+        _doctor,
+        "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
+        "whether the programs that jobs name are found.",
+    ),
+    "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
+    "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
+    "simulate": (
+        _simulate,
+        "Play the coming days of all jobs through the real planner: crowded hours, runs that will be "
+        "skipped or late.",
+    ),
+    "import": (
+        _import,
+        "Carry schedules over, and prove it: every instant of the next five years that differs is listed "
+        "with its reason.",
+    ),
+    "service": (_service, "Run Chronex as a service of your user: systemd on Linux, launchd on macOS."),
+    "completion": (_completion, "Print a completion script for a shell."),
+    "man": (_man, "Print the manual page, for `chronex man | man -l -`."),
+    "version": (_version, "Show the version."),
 }
+# The commands with commands below them; typer lists them after all others.
+_GROUPS = frozenset({"dlq", "state", "service"})
 # `chronex why backup -2h`: a time before now is no option, and no -h either.
 _SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
 
@@ -264,8 +294,27 @@ def normalized(arguments: Sequence[str]) -> list[str]:
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The program for these arguments. Building a command costs a millisecond, so only the one asked for is built;
-    where none is recognised, all are, for help and for the error message."""
+    """The program for these arguments. Loading and building a command costs a millisecond or two, so only the one
+    that runs is built; where none is recognised, all are listed by name, for help and for the error message."""
+    app = _without_commands()
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    if name in COMMANDS:
+        _add(app, name)
+        return app
+    for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
+        app.command(listed, help=COMMANDS[listed][1])(_only_listed)
+    return app
+
+
+def whole_app() -> typer.Typer:
+    """The program with every command, for completion and the manual page."""
+    app = _without_commands()
+    for name in COMMANDS:
+        _add(app, name)
+    return app
+
+
+def _without_commands() -> typer.Typer:
     app = typer.Typer(
         name="chronex",
         help="Cron you can see, explain and trust.",
@@ -276,14 +325,15 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    first = arguments[0] if arguments else ""
-    for name in [first] if first in COMMANDS else COMMANDS:
-        _add(app, name)
     return app
 
 
+def _only_listed() -> None:
+    """Stands for a command that is listed and not run."""
+
+
 def _add(app: typer.Typer, name: str) -> None:
-    declared = COMMANDS[name]()
+    declared = COMMANDS[name][0]()
     if isinstance(declared, typer.Typer):
         for below in declared.registered_commands:
             below.cls = PlainCommand

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from typer.main import get_command
 
-from chronex.cli.app import COMMANDS, app_for
+from chronex.cli.app import COMMANDS, whole_app
 
 
 class OptionInfo(NamedTuple):
@@ -38,7 +38,7 @@ class CommandInfo(NamedTuple):
 
 def program() -> CommandInfo:
     """The whole program, with every command in the order of the help."""
-    root = _read("chronex", get_command(app_for(())))
+    root = _read("chronex", get_command(whole_app()))
     order = list(COMMANDS)
     return root._replace(commands=tuple(sorted(root.commands, key=lambda command: order.index(command.name))))
 

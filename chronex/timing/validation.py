@@ -8,7 +8,6 @@ from chronex.expr.meaning import Once
 from chronex.expr.parser import Parsed, parse_text
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
-from chronex.timing.advice import advise
 from chronex.timing.dst import DstPolicy
 from chronex.timing.expression import Expression, ZoneLike
 from chronex.timing.occurrences import LAST_MS, resolve, resolve_until
@@ -61,6 +60,8 @@ def parse_and_validate(
     parsed = _within_calendar(read(text, dialect), reference_ms)
     if parsed.meaning is None:
         return None, ValidationResult(parsed.report.errors, parsed.report.warnings)
+    from chronex.timing.advice import advise  # only for people: `chronex next` starts without it
+
     advice = advise(parsed, zone_of(tz), reference_ms, policy)
     meaning = parsed.meaning if reference_ms is None else parsed.meaning.resolved(reference_ms)
     return Expression(meaning, tz), ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer import Context
+from typer.main import get_command
 
 import chronex.cli.commands
 from chronex.cli.app import COMMANDS as APP_COMMANDS
+from chronex.cli.app import app_for, whole_app
 from chronex.cli.command_tree import program as command_tree
 from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
@@ -189,9 +192,15 @@ def test_a_defect_of_ours_is_one_sentence(chronex: Chronex) -> None:
 
 @pytest.mark.parametrize("name", APP_COMMANDS)
 def test_the_table_leads_to_a_declaration(name: str) -> None:
-    declared = APP_COMMANDS[name]()
+    declared = APP_COMMANDS[name][0]()
     assert isinstance(declared, typer.Typer) or callable(declared)
     assert name in {command.name for command in COMMAND_TREE.commands}
+
+
+def test_the_help_lists_commands_as_their_declarations_do() -> None:
+    """`chronex --help` loads no command: its lines stand in the table."""
+    listed, declared = (get_command(app) for app in (app_for(["--help"]), whole_app()))
+    assert listed.get_help(Context(listed)) == declared.get_help(Context(declared))
 
 
 @pytest.mark.parametrize("module", COMMAND_MODULES)
