@@ -12,8 +12,8 @@ from chronex.text.durations import format_duration, parse_duration, suggest_dura
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
-_TAG = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_TAG = r"[A-Za-z][A-Za-z0-9_-]*"
+_INTEGER = r"[+-]?[0-9]+"
 _MAX_COUNT_DIGITS = 18
 
 
@@ -125,7 +125,7 @@ def _read_moment(name: str, value: Fragment, report: Report) -> Moment | None:
 
 
 def _read_max(name: str, value: Fragment, report: Report) -> int | None:
-    if not _INTEGER.fullmatch(value.text) or len(value.text) > _MAX_COUNT_DIGITS:
+    if not re.fullmatch(_INTEGER, value.text) or len(value.text) > _MAX_COUNT_DIGITS:
         message = f"expected positive integer, got {quoted(value.text)}"
         report.error("E016", f"options.{name}", message, value.text, value.start)
         return None
@@ -141,7 +141,7 @@ def _read_tags(name: str, value: Fragment, report: Report) -> tuple[str, ...] | 
     seen: set[str] = set()
     at = value.start
     for tag in value.text.split("+"):
-        if not _TAG.fullmatch(tag):
+        if not re.fullmatch(_TAG, tag):
             message = f"expected tags (a letter, then letters, digits, _ or -, joined by +), got {quoted(tag)}"
             report.error("E016", f"options.{name}", message, tag, at)
         elif tag in seen:

@@ -23,7 +23,7 @@ _OPENERS = {"{": "}", "<": ">"}
 _FOREIGN_ZONE = re.compile(r"(?:CRON_TZ|cron_tz|tz|Tz|TIMEZONE|timezone)=")
 _WEEKDAY_STAR = FIVE_FIELDS[4].star
 _KNOWN_WORDS = (*ALIASES, "@every", "@once")
-_REPEATING = re.compile(r"[Rr]([0-9]*)/([^/]*)/([^/]*)")
+_REPEATING = r"[Rr]([0-9]*)/([^/]*)/([^/]*)"
 _MOST_REPETITIONS_DIGITS = 12
 
 
@@ -306,7 +306,7 @@ def _read_once(value: Fragment, report: Report) -> Once | None:
 
 def _read_repeating(body: Fragment, report: Report) -> Repeating | None:
     """`R5/2026-01-01T00:00:00Z/P1M`."""
-    match = _REPEATING.fullmatch(body.text)
+    match = re.fullmatch(_REPEATING, body.text)
     if match is None:
         message = "a repeating interval is written R[n]/start/period, such as R5/2026-01-01T09:00:00/P1M"
         report.error("E010", "expression", message, body.text, body.start)
