@@ -33,7 +33,7 @@ class CheckVerdict(StrEnum):
 
 
 class Check(NamedTuple):
-    """`topic` is what was looked at; `advice` what to do where something is to be done."""
+    """`topic` is what was checked; `advice` what to do, empty where there is nothing to do."""
 
     topic: str
     verdict: CheckVerdict

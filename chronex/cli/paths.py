@@ -28,7 +28,7 @@ def job_file_path(option: str | None, environ: Mapping[str, str] = os.environ) -
 
 
 def is_named(option: str | None, environ: Mapping[str, str] = os.environ) -> bool:
-    """Was a job file asked for by name? Then it must be there."""
+    """True where the user named a job file, which must then exist."""
     return bool(option or environ.get(CONFIG_VARIABLE))
 
 

@@ -22,7 +22,7 @@ from chronex_store import LmdbStore
 from chronex_store.daemon_lock import is_daemon_alive
 
 T = TypeVar("T")
-# A daemon takes up a command within milliseconds; a command that does not wait for the end looks this long for it.
+# A daemon takes up a command within milliseconds; a command that does not wait for the end gives it this long.
 _DAEMON_ANSWERS_MS = 2_000
 _POLL_S = 1.0
 

@@ -25,8 +25,8 @@ Instants = Callable[[int, int], Iterator[int]]
 
 
 class Imported(NamedTuple):
-    """One job. `source_instants` gives the UTC seconds in [start, end) at which the source fires, None where nobody
-    can compute them; `notes` say what differs besides time."""
+    """One job. `source_instants` gives the UTC seconds in [start, end) at which the source fires, None where they
+    cannot be computed; `notes` say what differs besides time."""
 
     id: str
     origin: str
