@@ -13,7 +13,8 @@ from chronex.cli.options import Config, Form, Since, StorePath, ZoneName
 from chronex.cli.output import err, out, padded, print_json, print_painted, wants_unicode
 from chronex.cli.paths import store_path
 from chronex.cli.times import time_text, timed
-from chronex.text.durations import format_duration, parse_duration
+from chronex.text.durations import DAY_MS, format_duration, parse_duration
+from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -23,14 +24,12 @@ if TYPE_CHECKING:
     from chronex.views.simulation import Played
     from chronex.views.simulation_tally import JobTally, SimulationTally
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHADES = " ░▒▓█"
 _ASCII_SHADES = " .:*#"
 _MOST_JOBS_SHOWN = 20
-_DAY_MS = 86_400_000
-_LONGEST_MS = 10 * 366 * _DAY_MS
-_DEFAULT_MS = 1000
-_LATEST = 20
+_LONGEST_MS = 10 * 366 * DAY_MS
+_DEFAULT_DURATION_MS = 1000  # of a run whose duration is neither given nor measured
+_RUNS_MEASURED = 20  # the latest of each job
 # About ten seconds of simulation: four weeks of a job that runs every second are more.
 MOST_RUNS = 1_000_000
 
@@ -83,7 +82,7 @@ def run_simulate(options: SimulateOptions) -> int:
         return 2
     zone = choose_zone(options.tz or found.settings.timezone).zone
     begin = wall_ms() if options.since is None else read_instant(options.since, zone)
-    end = begin + 28 * _DAY_MS if options.until is None else read_instant(options.until, zone, "--to")
+    end = begin + 28 * DAY_MS if options.until is None else read_instant(options.until, zone, "--to")
     if not begin < end <= begin + _LONGEST_MS:
         raise UsageError("--to must be later than --from, by ten years at most")
     given, default = _given(options.durations, {job.id for job in found.jobs})
@@ -110,7 +109,9 @@ class SimulatedSpan:
 
     def __init__(self, played: Iterable[Played], end_ms: int, *, is_chosen: bool, most: int = MOST_RUNS) -> None:
         self.end_ms = end_ms
-        self._played, self._is_chosen, self._most = played, is_chosen, most
+        self._played = played
+        self._is_chosen = is_chosen
+        self._most = most
 
     def __iter__(self) -> Iterator[Played]:
         for number, one in enumerate(self._played, 1):
@@ -125,7 +126,7 @@ class SimulatedSpan:
 
 def _given(durations: Sequence[str], known: set[str]) -> tuple[dict[str, int], int]:
     """`JOB=5m` for one job, `5m` for all that are not known."""
-    given, default = {}, _DEFAULT_MS
+    given, default = {}, _DEFAULT_DURATION_MS
     for text in durations:
         job, equals, value = text.rpartition("=")
         ms = parse_duration(value)
@@ -160,7 +161,7 @@ def _medians(reading: Reading, jobs: Sequence[Job]) -> dict[str, int]:
     for job in jobs:
         times = [
             o.finished_ms - o.started_ms
-            for o in reading.occurrences(job.id, limit=_LATEST)
+            for o in reading.occurrences(job.id, limit=_RUNS_MEASURED)
             if o.state is OccurrenceState.COMPLETED and o.started_ms is not None and o.finished_ms is not None
         ]
         if times:
@@ -183,7 +184,7 @@ def _density(hours: Sequence[int]) -> Iterator[str]:
     shades = _SHADES if wants_unicode() else _ASCII_SHADES
     levels = _levels(hours)
     yield "starts     " + "".join(f"{hour:02} " for hour in range(24))
-    for day, name in enumerate(_DAYS):
+    for day, name in enumerate(SHORT_WEEKDAYS):
         row = hours[day * 24 : day * 24 + 24]
         cells = "".join(shades[sum(value >= level for level in levels)] * 2 + " " for value in row)
         yield f"  {name}      {cells.rstrip()}".rstrip()

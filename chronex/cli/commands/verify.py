@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from chronex.jobfile import Property
     from chronex.storage.ports import Store
     from chronex.storage.records import Reading
-    from chronex.verify import Finding, PropertyResult, Report, Verifier
-    from chronex.verify.lags import LagSummary
-    from chronex.verify.verdicts import Line
+    from chronex.verify import PropertyFinding, PropertyResult, VerificationReport, Verifier
+    from chronex.verify.results import JournalLine, LatencySummary
 
 _COLOURS = {"holds": "green", "violated": "red", "open": "yellow"}
 _POLL_S = 30.0
@@ -29,7 +28,8 @@ def verify(
     store: StorePath = None,
     config: Config = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Report only what broke at or after this time.", metavar="TIME")
+        str | None,
+        typer.Option("--since", help="Report only what broke at or after this time.", metavar="TIME"),
     ] = None,
     job: Annotated[str | None, typer.Option("--job", help="Only this job.", metavar="JOB")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Go on with the journal as it grows.")] = False,
@@ -50,7 +50,7 @@ def run_verify(
     """0 when nothing is violated, 1 when something is, 2 when the job file has a mistake."""
     from chronex.cli.store_session import open_store
     from chronex.timing.host_zone import host_zone
-    from chronex.verify import Verdict, Verifier, follow
+    from chronex.verify import PropertyVerdict, Verifier, follow
 
     properties = _own_properties(config)
     if properties is None:
@@ -64,7 +64,7 @@ def run_verify(
         _print(report, form)
         if watch:
             report = _watch(opened, verifier, report, form)
-    return 1 if report.verdict is Verdict.VIOLATED else 0
+    return 1 if report.verdict is PropertyVerdict.VIOLATED else 0
 
 
 def _own_properties(config: str | None) -> tuple[Property, ...] | None:
@@ -90,7 +90,9 @@ def _must_exist(store: Store, job: str | None) -> None:
 # -- watching -----------------------------------------------------------------------------------------------
 
 
-def _watch(store: Store, verifier: Verifier, report: Report, form: str, rounds: int | None = None) -> Report:
+def _watch(
+    store: Store, verifier: Verifier, report: VerificationReport, form: str, rounds: int | None = None
+) -> VerificationReport:
     """Print each new violation as it comes, until interrupted; tests end the loop after so many `rounds`."""
     from chronex.verify import follow
 
@@ -108,13 +110,13 @@ def _watch(store: Store, verifier: Verifier, report: Report, form: str, rounds: 
     return report
 
 
-def _news(before: Report, after: Report) -> Iterator[tuple[PropertyResult, Finding]]:
+def _news(before: VerificationReport, after: VerificationReport) -> Iterator[tuple[PropertyResult, PropertyFinding]]:
     for old, new in zip(before.properties, after.properties, strict=True):
         for finding in new.findings[len(old.findings) :]:
             yield new, finding
 
 
-def _print_news(result: PropertyResult, finding: Finding, form: str) -> None:
+def _print_news(result: PropertyResult, finding: PropertyFinding, form: str) -> None:
     import json
 
     if form == "json":
@@ -126,19 +128,19 @@ def _print_news(result: PropertyResult, finding: Finding, form: str) -> None:
 # -- text ------------------------------------------------------------------------------------------------
 
 
-def _print(report: Report, form: str) -> None:
+def _print(report: VerificationReport, form: str) -> None:
     if form == "json":
         print_json(report.to_dict())
         return
     _print_coverage(report)
     for result in report.properties:
         _print_property(result)
-    for lag in report.lags:
+    for lag in report.latencies:
         _print_lag(lag)
 
 
-def _print_coverage(report: Report) -> None:
-    from chronex.verify.verdicts import stamp
+def _print_coverage(report: VerificationReport) -> None:
+    from chronex.verify.results import utc_text
 
     covered = report.coverage
     if covered.first is None or covered.last is None:
@@ -146,7 +148,7 @@ def _print_coverage(report: Report) -> None:
         return
     out(
         f"{covered.events} events, {covered.first[0]} to {covered.last[0]},"
-        f" {stamp(covered.first[1].at_ms)} to {stamp(covered.last[1].at_ms)}"
+        f" {utc_text(covered.first[1].at_ms)} to {utc_text(covered.last[1].at_ms)}"
     )
     if covered.first[0] != 1:
         out("the journal was trimmed: what lies before its first event is taken on trust")
@@ -165,25 +167,25 @@ def _print_property(result: PropertyResult) -> None:
         out(f"      {terminal_safe(finding.message)}")
 
 
-def _print_finding(result: PropertyResult, finding: Finding) -> None:
+def _print_finding(result: PropertyResult, finding: PropertyFinding) -> None:
     name = paint(terminal_safe(result.property), "red")
     out(f"      {name} breaks at event {finding.number}: {terminal_safe(finding.message)}")
     for line in finding.evidence:
         out(f"        {terminal_safe(_event_text(line))}")
 
 
-def _event_text(line: Line) -> str:
-    from chronex.verify.verdicts import stamp
+def _event_text(line: JournalLine) -> str:
+    from chronex.verify.results import utc_text
 
     number, event = line
     subject = event.job
     if event.nominal_ms is not None:
-        subject += f" of {stamp(event.nominal_ms)}"
+        subject += f" of {utc_text(event.nominal_ms)}"
     if event.task:
         subject += f", {event.task}" + (f" attempt {event.attempt}" if event.attempt else "")
     node = event.data.get("node")
     parts = [
-        f"{number:>7}  {stamp(event.at_ms):24} {event.name:24}",
+        f"{number:>7}  {utc_text(event.at_ms):24} {event.name:24}",
         subject,
         f"on {node}" if node else "",
         event.reason,
@@ -191,13 +193,13 @@ def _event_text(line: Line) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _print_lag(lag: LagSummary) -> None:
-    from chronex.verify.lags import BOUND_MS
+def _print_lag(lag: LatencySummary) -> None:
+    from chronex.verify.results import LATENCY_BOUND_MS
 
     if not lag.count:
         out(f"{lag.name:5} {'':9} {lag.title}: no such start")
         return
-    share = f"{lag.within_bound} of {lag.count} within {BOUND_MS // 1000} s"
+    share = f"{lag.within_bound} of {lag.count} within {LATENCY_BOUND_MS // 1000} s"
     out(
         f"{lag.name:5} {'':9} {lag.title}: median {_ms(lag.median_ms)}, 95 % within {_ms(lag.p95_ms)},"
         f" longest {_ms(lag.max_ms)}; {share}" + (f"; {lag.left_out} waited in a queue" if lag.left_out else "")
