@@ -1,240 +1,244 @@
-"""The one registry of what can be done: keys, footer, menus, palette and help are made from it."""
+"""Actions that look: each method answers one id of the registry, and none changes anything in the store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from chronex_tui.model.cells import Line, fit, wrap
+from chronex_tui.model.clock_changes import POLICIES
+from chronex_tui.model.lanes import Window
+from chronex_tui.screens.dialog import confirm
+from chronex_tui.theme import NAMES
 
-ALL = ("jobs", "runs", "timeline", "clock", "density")
-JOB_SCREENS = ("jobs", "runs", "timeline")
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """`needs` is what must be selected; `shell` the same from a shell; `rank` its place in the footer, 0 for none."""
-
-    id: str
-    key: str
-    label: str
-    sentence: str
-    shell: str = ""
-    where: tuple[str, ...] = ALL
-    needs: str = ""
-    writes: bool = False
-    asks: bool = False
-    rank: int = 0
-    group: str = "look"
+if TYPE_CHECKING:
+    from chronex_tui.app import ChronexApp
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What is selected, and what may be done to it."""
+class ViewActions:
+    def __init__(self, app: ChronexApp) -> None:
+        self.app, self.state = app, app.state
 
-    screen: str
-    job: str = ""
-    run: str = ""  # the selected occurrence, as commands name it
-    live_run: str = ""  # the one that runs
-    zone: str = "UTC"  # of the selected job
-    is_read_only: bool = False
-    is_live: bool = False  # the selected job or run has something running or waiting for a retry
-    is_dead: bool = False  # the selected run, or one of the job's, lies in the dead letters
-    is_paused: bool = False
-    filter: str = ""
-    has_store: bool = True
-    actions: tuple[Action, ...] = ()  # the registry with the user's own keys; empty for its own
+    # -- screens ----------------------------------------------------------------------------------------------
 
+    def go(self, name: str) -> None:
+        async def open_it() -> None:
+            await self.app.board.open_view(name)
+            self.app.requests.screen()
 
-ACTIONS: tuple[Action, ...] = (
-    Action("screen-jobs", "1", "jobs",
-           "Show all jobs: what runs, what failed, what comes next.", "chronex list", group="screens"),
-    Action("screen-runs", "2", "runs",
-           "Show every run, the living ones first, then history and dead letters.",
-           "chronex history", group="screens"),
-    Action("screen-timeline", "3", "timeline",
-           "Show runs over time, past and planned.", "chronex tui --screen timeline", group="screens"),
-    Action("screen-clock", "4", "clock",
-           "Show what the next clock changes do to every job.", "chronex tui --screen clock", group="screens"),
-    Action("screen-density", "5", "density",
-           "Show how many runs start in each hour of the week.", "chronex tui --screen density", group="screens"),
-    Action("filter", "/", "filter",
-           "Filter as you type: name, tag, state:failed, tz:Europe/*, -word. Enter keeps it, esc drops it.",
-           "chronex list --filter '{filter}'", JOB_SCREENS, rank=1),
-    Action("open", "enter", "open",
-           "Open what is selected: a job's runs, a run's output.", "", JOB_SCREENS, "job", rank=2),
-    Action("menu", "a", "actions",
-           "List everything that can be done to the selection.", "", JOB_SCREENS, "job", rank=3),
-    Action("trigger", "t", "trigger",
-           "Run the job now, whatever its schedule says; its overlap policy still holds.",
-           "chronex trigger {job}", JOB_SCREENS, "job", writes=True, asks=True, rank=4, group="act"),
-    Action("pause", "p", "pause/resume",
-           "Pause the job, so that its runs are skipped, or resume it.",
-           "chronex {pause} {job}", JOB_SCREENS, "job", writes=True, rank=5, group="act"),
-    Action("undo", "u", "undo", "Take back the last pause or resume.", "", JOB_SCREENS, writes=True, group="act"),
-    Action("replay", "R", "replay",
-           "Run a past run again at its scheduled time, or all dead letters of the job.",
-           "chronex replay {run}", JOB_SCREENS, "job", writes=True, asks=True, rank=7, group="act"),
-    Action("cancel", "X", "cancel",
-           "Cancel what runs now or waits for a retry.",
-           "chronex cancel {live_run}", JOB_SCREENS, "live", writes=True, asks=True, rank=8, group="act"),
-    Action("mark", "space", "mark",
-           "Mark the job; trigger, pause and cancel then act on all that are marked.",
-           "", ("jobs",), "job", group="act"),
-    Action("log", "l", "log",
-           "Show the output of the newest attempt; F follows it, / searches it.",
-           "chronex logs {job}", JOB_SCREENS, "job", rank=6),
-    Action("explain", "x", "explain",
-           "Explain the schedule: what it means, when it runs, what clock changes do to it.",
-           "chronex explain '{schedule}' --tz {zone}", JOB_SCREENS, "job", rank=9),
-    Action("why", "w", "why",
-           "Tell the whole chain: why it ran, ran late, or did not run.",
-           "chronex why {job} {at}", JOB_SCREENS, "job", rank=8),
-    Action("edit", "e", "edit",
-           "Open the job's definition in $VISUAL or $EDITOR, at its line.", "", JOB_SCREENS, "job"),
-    Action("try_", "n", "try a schedule",
-           "Try a schedule: its meaning, next runs and mistakes, as you type.", "chronex explain '…'", rank=12),
-    Action("states", "f", "by state",
-           "Show only jobs or runs in one state, chosen from a list with counts.", "", ("jobs", "runs")),
-    Action("sort", "s", "sort", "Sort by state, name, next or last run.", "", ("jobs",)),
-    Action("reverse", "S", "reverse", "Turn the order round.", "", ("jobs",)),
-    Action("columns", "c", "columns", "Choose the columns of the table, for this session.", "", ("jobs",)),
-    Action("dead", "d", "dead letters",
-           "Show only runs that gave up after their last attempt.", "chronex dlq list", ("runs",), rank=9),
-    Action("zoom-in", "+", "zoom in", "See less time in more detail.", "", ("timeline",), rank=2),
-    Action("zoom-out", "-", "zoom out", "See more time in less detail.", "", ("timeline",), rank=2),
-    Action("earlier", "left", "earlier", "Move back in time.", "", ("timeline",), rank=1),
-    Action("later", "right", "later", "Move forward in time.", "", ("timeline",), rank=1),
-    Action("now", "0", "now", "Return to now.", "", ("timeline",), rank=3),
-    Action("change-before", "[", "previous change",
-           "Go to the clock change before this one.", "", ("clock",), rank=1),
-    Action("change-after", "]", "next change", "Go to the clock change after this one.", "", ("clock",), rank=1),
-    Action("policy", "space", "what if",
-           "See the day under another clock-change policy; nothing is saved.", "", ("clock",), rank=2),
-    Action("zone", "Z", "zone", "Choose the zone whose clock changes are shown.", "", ("clock",), rank=3),
-    Action("past", "P", "past/coming week",
-           "Count the past seven days instead of the coming ones.", "", ("density",), rank=1),
-    Action("run-time", "D", "run time/starts",
-           "Count minutes of run time instead of starts; what is to come takes as long as usual.",
-           "", ("density",), rank=2),
-    Action("crowd", "H", "spread",
-           "Suggest other minutes for the jobs of the busiest minute; nothing is changed.", "", ("density",), rank=3),
-    Action("times", "T", "times", "Tell times in each job's zone, in your own, or in UTC.", "", rank=10),
-    Action("zoom", "z", "zoom panel", "Give the whole screen to the focused panel, or take it back.", "", rank=14),
-    Action("copy", "y", "copy", "Copy a name, a schedule, an id or the shell command shown below.", "", rank=11),
-    Action("freeze", "!", "freeze",
-           "Hold the picture still; the store is followed again when you press it once more.", ""),
-    Action("theme", "C", "colours", "Go through the colour themes.", "chronex tui --theme light"),
-    Action("write", "W", "allow changes", "Leave read-only mode.", ""),
-    Action("palette", ":", "palette", "Find any action by its name.", "", rank=13),
-    Action("help", "?", "keys", "Show what every key does here.", "chronex tui --help", rank=98),
-    Action("quit", "q", "quit", "Leave the dashboard.", "", rank=99),
-)  # fmt: skip
+        self.app.run_worker(open_it(), exclusive=True, group="screens")
 
-BY_ID = {action.id: action for action in ACTIONS}
-KEY_NAMES = {"space": "space", "left": "←", "right": "→", "enter": "enter"}
+    def screen_jobs(self) -> None:
+        self.go("jobs")
 
+    def screen_runs(self) -> None:
+        self.go("runs")
 
-class KeyClashError(Exception):
-    """Two actions of one screen share a key."""
+    def screen_timeline(self) -> None:
+        self.go("timeline")
 
+    def screen_clock(self) -> None:
+        self.go("clock")
 
-def with_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
-    """The registry with other keys for some actions, as [tui.keys] of the job file has them."""
-    return tuple(replace(action, key=keys.get(name_of(action), action.key)) for action in ACTIONS)
+    def screen_density(self) -> None:
+        self.go("density")
 
+    def open(self) -> None:
+        """A job opens its runs, a run its output."""
+        if self.state.screen == "runs":
+            self.log()
+            return
+        self.state.run_job = self.state.job or ""
+        self.state.run = None
+        self.go("runs")
 
-def name_of(action: Action) -> str:
-    """As a job file calls it."""
-    return action.id.rstrip("_")
+    # -- lists ------------------------------------------------------------------------------------------------
 
+    def filter(self) -> None:
+        self.app.board.open_filter()
 
-def check_keys(actions: Sequence[Action] = ACTIONS) -> None:
-    """Refuse a registry in which a key means two things at once, naming both."""
-    for screen in ALL:
-        taken: dict[str, Action] = {}
-        for action in actions:
-            if screen in action.where and (other := taken.setdefault(action.key, action)) is not action:
-                raise KeyClashError(f"the key {action.key} stands for {other.id} and {action.id} on {screen}")
+    def states(self) -> None:
+        from chronex_tui.screens.menus import state_menu
 
+        state_menu(self.app)
 
-def is_available(action: Action, context: Context) -> bool:
-    """Can it be done here and now?"""
-    if context.screen not in action.where:
-        return False
-    if action.id == "write":
-        return context.is_read_only
-    if action.writes and (context.is_read_only or not context.has_store):
-        return False
-    return {"": True, "job": bool(context.job), "live": context.is_live}[action.needs]
+    def sort(self) -> None:
+        self.state.next_sort()
+        self.app.notify(f"sorted by {self.state.sort}", timeout=1.5)
+        self.app.board.update_all()
 
+    def reverse(self) -> None:
+        self.state.reverse = not self.state.reverse
+        self.app.board.update_all()
 
-def available(context: Context) -> list[Action]:
-    return [action for action in context.actions or ACTIONS if is_available(action, context)]
+    def columns(self) -> None:
+        from chronex_tui.screens.menus import ColumnsScreen
 
+        self.app.push_screen(ColumnsScreen(self.app))
 
-def action_for(key: str, context: Context) -> Action | None:
-    return next((action for action in available(context) if action.key == key), None)
+    def dead(self) -> None:
+        self.state.only_dead = not self.state.only_dead
+        self.app.board.update_all()
 
+    def times(self) -> None:
+        self.state.next_times()
+        self.app.board.update_all()
+        self.app.requests.heatmap()
 
-def key_text(action: Action) -> str:
-    return KEY_NAMES.get(action.key, action.key)
+    def freeze(self) -> None:
+        """Hold the picture; the newest snapshot of the meantime is taken up when it goes on."""
+        if self.state.frozen_ms is None:
+            self.state.frozen_ms = self.state.now_ms
+            return
+        self.state.frozen_ms = None
+        held_snapshot, self.app.held_snapshot = self.app.held_snapshot, None
+        if held_snapshot is not None:
+            self.app.requests.receive(held_snapshot)
 
+    # -- over the board ---------------------------------------------------------------------------------------
 
-def footer_keys(context: Context) -> list[tuple[str, str]]:
-    """For the last line: the ranked actions that can be done, best first."""
-    ranked = sorted((action for action in available(context) if action.rank), key=lambda action: action.rank)
-    return [(key_text(action), _label(action, context)) for action in ranked]
+    def log(self) -> None:
+        from chronex_tui.screens.log_screen import open_log
 
+        open_log(self.app)
 
-def _label(action: Action, context: Context) -> str:
-    if action.id == "pause":
-        return "resume" if context.is_paused else "pause"
-    return action.label
+    def explain(self) -> None:
+        from chronex_tui.screens.explanations import explain_job
 
+        explain_job(self.app)
 
-def shell_command(action: Action, context: Context, schedule: str = "") -> str:
-    """The same from a shell. Names are safe by their pattern; a schedule is quoted."""
-    if not action.shell or (action.needs and not context.job):
-        return ""
-    quoted = schedule.replace("'", "'\\''")
-    filled = action.shell.format(
-        job=context.job,
-        run=context.run or f"--job {context.job}",
-        live_run=context.live_run,
-        at=context.run.partition("@")[2],
-        pause="resume" if context.is_paused else "pause",
-        schedule=quoted,
-        zone=context.zone,
-        filter=context.filter.replace("'", "'\\''"),
-    )
-    return filled.rstrip()
+    def why(self) -> None:
+        from chronex_tui.screens.explanations import ask_why
 
+        ask_why(self.app)
 
-def help_lines(context: Context, cells: int, schedule: str = "") -> Iterator[Line]:
-    """Every action of this screen with its sentence and its shell command."""
-    titles = {"act": "Act", "look": "Look", "screens": "Screens"}
-    for group, title in titles.items():
-        yield ((title, "bold"),)
-        for action in context.actions or ACTIONS:
-            if action.group != group or context.screen not in action.where:
-                continue
-            style = "key" if is_available(action, context) else "dim"
-            for number, piece in enumerate(wrap(action.sentence, max(cells - 9, 20))):
-                yield ((fit(key_text(action) if number == 0 else "", 7) + "  ", style), (piece, ""))
-            if command := shell_command(action, context, schedule):
-                yield ((" " * 9, ""), (f"$ {command}", "dim"))
-        yield ()
-    yield (("Everywhere", "bold"),)
-    for keys, sentence in MOVES:
-        yield ((fit(keys, 16) + "  ", "key"), (sentence, ""))
-    yield ()
-    yield (("CAPITALS cannot be taken back and always ask. Looking never changes anything.", "dim"),)
+    def edit(self) -> None:
+        from chronex_tui.editing import edit_definition
 
+        row = self.state.row(self.app.context().job)
+        if row is None:
+            self.app.notify("this job is no longer there, so there is nothing to edit", severity="warning")
+            return
+        edit_definition(self.app, row.job.id, row.job.source)
 
-MOVES = (
-    ("j k ↓ ↑", "move; ctrl+d and ctrl+u by pages, g and G to the ends"),
-    ("tab, shift+tab", "the next and the previous panel"),
-    ("esc", "clear the filter, close, go back; it never quits"),
-    ("ctrl+p", "the palette, as :"),
-)
+    def try_(self) -> None:
+        from chronex_tui.screens.explanations import TryScheduleScreen
+
+        self.app.push_screen(TryScheduleScreen(self.app))
+
+    def menu(self) -> None:
+        from chronex_tui.screens.menus import action_menu
+
+        action_menu(self.app)
+
+    def copy(self) -> None:
+        from chronex_tui.screens.menus import copy_menu
+
+        copy_menu(self.app)
+
+    def help(self) -> None:
+        from chronex_tui.screens.explanations import HelpScreen
+
+        self.app.push_screen(HelpScreen(self.app))
+
+    def palette(self) -> None:
+        self.app.action_command_palette()
+
+    # -- timeline ---------------------------------------------------------------------------------------------
+
+    def _window(self, window: Window, *, follows: bool) -> None:
+        self.state.window, self.state.follows_now = window, follows
+        self.app.board.update_all()
+        self.app.requests.lanes()
+
+    def zoom_in(self) -> None:
+        self._window(self.state.window.zoomed(-1), follows=self.state.follows_now)
+
+    def zoom_out(self) -> None:
+        self._window(self.state.window.zoomed(1), follows=self.state.follows_now)
+
+    def earlier(self) -> None:
+        self._window(self.state.window.panned(-1), follows=False)
+
+    def later(self) -> None:
+        self._window(self.state.window.panned(1), follows=False)
+
+    def now(self) -> None:
+        self._window(Window(self.state.now_ms, self.state.window.half_ms), follows=True)
+
+    # -- clock and density ------------------------------------------------------------------------------------
+
+    def _change(self, by: int) -> None:
+        last = max(len(self.state.clock_days) - 1, 0)
+        self.state.clock_index = max(0, min(self.state.clock_index + by, last))
+        self.app.board.view.see_selected()
+
+    def change_before(self) -> None:
+        self._change(-1)
+
+    def change_after(self) -> None:
+        self._change(1)
+
+    def policy(self) -> None:
+        self.state.policy = (self.state.policy + 1) % len(POLICIES)
+        self.app.board.update_all()
+        self.app.requests.clock()
+
+    def zone(self) -> None:
+        from chronex_tui.screens.menus import zone_menu
+
+        zone_menu(self.app)
+
+    def past(self) -> None:
+        self.state.heatmap_is_past = not self.state.heatmap_is_past
+        self.state.heatmap = None
+        self.app.requests.screen()
+        self.app.board.update_all()
+
+    def run_time(self) -> None:
+        self.state.heatmap_is_time = not self.state.heatmap_is_time
+        self.app.requests.screen()
+        self.app.board.update_all()
+
+    def busiest_minute(self) -> None:
+        self.app.requests.busiest_minute()
+
+    # -- the look of it ---------------------------------------------------------------------------------------
+
+    def theme(self) -> None:
+        """The next of the coloured themes; what has no colours stays so."""
+        if self.app.palette.name in ("mono", "ansi"):
+            self.app.notify("this terminal shows no other colours")
+            return
+        names = NAMES[:3]
+        name = names[(names.index(self.app.palette.name) + 1) % len(names)]
+        self.app.palette.become(name)
+        self.app.theme = f"chronex-{name}"
+        self.app.board.update_all()
+
+    def zoom(self) -> None:
+        """The focused panel alone, or everything again."""
+        if self.app.is_zoomed:
+            self.app.board.minimize()
+            self.app.is_zoomed = False
+            return
+        focused = self.app.board.focused
+        if focused is not None:
+            self.app.board.maximize(focused)
+            self.app.is_zoomed = True
+
+    def write(self) -> None:
+        self.state.is_read_only = False
+        self.app.notify("changes are allowed again")
+        self.app.board.refresh_bars()
+
+    def quit(self) -> None:
+        """With an engine in the same process, leaving stops it: asked first where something runs."""
+        running = [item for item in self.state.snapshot.live if item.state == "running"]
+        if self.app.engine is None or not running:
+            self.app.exit(0)
+            return
+        names = ", ".join(item.key.job for item in running[:5])
+        facts = [
+            ("The engine runs in this window: leaving stops it.", "bold"),
+            (f"Still running: {names}. They are asked to end, and have their grace period.", "retry"),
+        ]
+        confirm(self.app, "Quit", facts, "", lambda: self.app.exit(0))

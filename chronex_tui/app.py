@@ -17,7 +17,11 @@ from textual.screen import Screen
 
 from chronex.engine.clock import Clock
 from chronex.timing.zones import Zone
-from chronex_tui.actions import (
+from chronex_tui.actions import ViewActions
+from chronex_tui.data import DataArrived, Live, StoreSource
+from chronex_tui.data_requests import DataRequests, run_name
+from chronex_tui.driver import exit_with_terminal
+from chronex_tui.model.available_actions import (
     ACTIONS,
     BY_ID,
     Context,
@@ -27,32 +31,26 @@ from chronex_tui.actions import (
     shell_command,
     with_keys,
 )
-from chronex_tui.asking import Questions, run_name
-from chronex_tui.driver import leaving_with_its_terminal
-from chronex_tui.live import Live, Source
-from chronex_tui.looking import Looking
-from chronex_tui.messages import Arrived
-from chronex_tui.model.glyphs import Glyphs
+from chronex_tui.model.display import Glyphs
+from chronex_tui.model.lanes import Window
 from chronex_tui.model.snapshot import RunKey, Snapshot
-from chronex_tui.model.timeline import Window
-from chronex_tui.model.wording import HOUR
+from chronex_tui.model.time_text import HOUR
 from chronex_tui.screens.board import Board
 from chronex_tui.state import State
-from chronex_tui.style import CSS
-from chronex_tui.themes import NAMES, Book, textual_theme
+from chronex_tui.theme import CSS, NAMES, Palette, textual_theme
 from chronex_tui.widgets.table import Table
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from chronex_tui.acting import Acting
+    from chronex_tui.commands import StoreCommands
 
 TICK_S = 1.0
 Explain = Callable[[str, str, str, int], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class StartOptions:
     """Where to begin and how to look, as the command line says."""
 
     screen: str = "jobs"
@@ -69,12 +67,12 @@ class Wishes:
 
 def _palette() -> type[Provider]:
     """Loaded when it is opened."""
-    from chronex_tui.palette import ActionProvider
+    from chronex_tui.screens.menus import ActionProvider
 
     return ActionProvider
 
 
-class Engine(Protocol):
+class RunningEngine(Protocol):
     """The engine of the same process, where there is one."""
 
     @property
@@ -95,43 +93,43 @@ class ChronexApp(App[int]):
 
     def __init__(
         self,
-        source: Source,
+        source: StoreSource,
         clock: Clock,
         home: Zone,
         glyphs: Glyphs,
-        wishes: Wishes,
+        options: StartOptions,
         explain: Explain | None = None,
-        engine: Engine | None = None,
+        engine: RunningEngine | None = None,
     ) -> None:
-        self.actions = with_keys(wishes.keys)
+        self.actions = with_keys(options.keys)
         check_keys(self.actions)
         self.has_no_color = bool(os.environ.get("NO_COLOR"))
-        plain = wishes.theme in ("mono", "ansi")
+        plain = options.theme in ("mono", "ansi")
         super().__init__(ansi_color=True if plain else None)
-        for key in wishes.keys.values():
+        for key in options.keys.values():
             self.bind(key, f"press({key!r})", show=False)
-        self.clock, self.wishes, self.explain, self.engine = clock, wishes, explain, engine
-        self.book = Book(wishes.theme, glyphs.ellipsis)
+        self.clock, self.options, self.explain, self.engine = clock, options, explain, engine
+        self.palette = Palette(options.theme, glyphs.ellipsis)
         now = clock.wall_ms()
-        self.state = State(glyphs, home, now, is_read_only=wishes.is_read_only)
+        self.state = State(glyphs, home, now, is_read_only=options.is_read_only)
         self.state.window = Window(now, HOUR)
-        self.state.set_filter(wishes.filter)
-        self.state.job, self.state.run = wishes.job or None, wishes.run
-        self.state.clock_zone, self.state.clock_since_ms = wishes.zone, wishes.since_ms
+        self.state.set_filter(options.filter)
+        self.state.job, self.state.run = options.job or None, options.run
+        self.state.clock_zone, self.state.clock_since_ms = options.zone, options.since_ms
         self.live = Live(source, clock, self._post)
-        self.ask = Questions(self)
-        self.looking = Looking(self)
-        self._acting: Acting | None = None
+        self.requests = DataRequests(self)
+        self.view_actions = ViewActions(self)
+        self._store_commands: StoreCommands | None = None
         self.arrivals = 0
         self.last_action = ""
         self.is_zoomed = False
-        self.held: Snapshot | None = None
+        self.held_snapshot: Snapshot | None = None
         for name in NAMES:
             self.register_theme(textual_theme(name))
-        self.theme = f"chronex-{wishes.theme}"
+        self.theme = f"chronex-{options.theme}"
 
     def get_default_screen(self) -> Screen[None]:
-        return Board(self.state, self.book)
+        return Board(self.state, self.palette)
 
     @property
     def board(self) -> Board:
@@ -145,19 +143,19 @@ class ChronexApp(App[int]):
             os.environ["NO_COLOR"] = "1"  # Textual takes it away; pagers and editors started from here want it
         if not self.is_headless:
             self._leave_on_signals()
-        await self.board.open_view(self.wishes.screen)
+        await self.board.open_view(self.options.screen)
         self.live.start()
         self.board.set_interval(TICK_S, self._tick)
-        self.ask.screen()
+        self.requests.screen()
 
     def get_driver_class(self) -> type[Driver]:
-        return leaving_with_its_terminal(super().get_driver_class())
+        return exit_with_terminal(super().get_driver_class())
 
     def on_unmount(self) -> None:
         self.live.close()
 
     def _post(self, value: object) -> None:
-        self.post_message(Arrived(value))
+        self.post_message(DataArrived(value))
 
     def _leave_on_signals(self) -> None:
         """TERM, and the terminal's own end, are asked for politely: the screen is restored, the engine is stopped."""
@@ -180,27 +178,27 @@ class ChronexApp(App[int]):
 
     # -- what arrives -------------------------------------------------------------------------------------------
 
-    def on_arrived(self, message: Arrived) -> None:
+    def on_data_arrived(self, message: DataArrived) -> None:
         if not self.screen_stack or not self.board.is_attached:
             return  # it came in while everything was taken down
         self.arrivals += 1
         if self.state.frozen_ms is not None and isinstance(message.value, Snapshot):
-            self.held = message.value
+            self.held_snapshot = message.value
             return
         self.state.now_ms = self.clock.wall_ms()
-        self.ask.take(message.value)
+        self.requests.receive(message.value)
 
-    def on_table_moved(self, message: Table.Moved) -> None:
+    def on_table_cursor_moved(self, message: Table.CursorMoved) -> None:
         identity = message.identity
         if isinstance(identity, RunKey):
             self.state.run, self.state.job, self.state.run_index = identity, identity.job, message.table.index
         elif isinstance(identity, str):
             self.state.job = identity
         self.last_action = ""
-        self.ask.selection()
+        self.requests.selection()
         self.board.refresh_keys()
 
-    def on_table_opened(self, message: Table.Opened) -> None:
+    def on_table_row_opened(self, message: Table.RowOpened) -> None:
         self.do("open")
 
     # -- keys -----------------------------------------------------------------------------------------------------
@@ -241,17 +239,17 @@ class ChronexApp(App[int]):
             return
         self.last_action = action_id if action.shell else self.last_action
         name = action_id.replace("-", "_")
-        getattr(self.looking if hasattr(self.looking, name) else self.acting, name)()
+        getattr(self.view_actions if hasattr(self.view_actions, name) else self.store_commands, name)()
         self.board.refresh_bars()
 
     @property
-    def acting(self) -> Acting:
+    def store_commands(self) -> StoreCommands:
         """Loaded with the first act: most sessions only look."""
-        if self._acting is None:
-            from chronex_tui.acting import Acting
+        if self._store_commands is None:
+            from chronex_tui.commands import StoreCommands
 
-            self._acting = Acting(self)
-        return self._acting
+            self._store_commands = StoreCommands(self)
+        return self._store_commands
 
     def current_command(self) -> str:
         """The shell's way to do what was done last, or what enter would do."""

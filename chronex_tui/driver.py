@@ -14,7 +14,7 @@ from textual.app import App
 from textual.driver import Driver
 
 
-class UntilGone:
+class TerminalStream:
     """A stream like the one it is given, until that fails; from then on nothing is written and nothing is raised."""
 
     def __init__(self, stream: IO[str], gone: Callable[[], object]) -> None:
@@ -40,14 +40,14 @@ class UntilGone:
         return getattr(self._stream, name)
 
 
-def leaving_with_its_terminal(kind: type[Driver]) -> type[Driver]:
+def exit_with_terminal(kind: type[Driver]) -> type[Driver]:
     """The driver of this platform, on such a stream; one that writes elsewhere (a browser, a test) is left alone."""
 
     class Leaving(kind):  # type: ignore[valid-type,misc]
-        def __init__(self, app: App[Any], **wishes: Any) -> None:
-            super().__init__(app, **wishes)
+        def __init__(self, app: App[Any], **options: Any) -> None:
+            super().__init__(app, **options)
             stream: IO[str] | None = getattr(self, "_file", None)
             if stream is not None:
-                self._file = UntilGone(stream, lambda: app.call_later(app.exit, 0))
+                self._file = TerminalStream(stream, lambda: app.call_later(app.exit, 0))
 
     return Leaving

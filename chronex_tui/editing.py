@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from chronex_tui.model.cells import shown
+from chronex_tui.model.layout import terminal_safe
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -38,7 +38,7 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
     except ValueError:
         raise CannotEditError(f"{name} cannot be read: a quote is not closed") from None
     if not command or shutil.which(command[0], path=environ.get("PATH")) is None:
-        missing = shown(command[0]) if command else "nothing"
+        missing = terminal_safe(command[0]) if command else "nothing"
         hint = f"{name} names it" if name else "EDITOR is not set"
         raise CannotEditError(f"there is no editor {missing} ({hint}); set EDITOR to one that is installed")
     return command
@@ -77,10 +77,12 @@ def definition_of(name: str, source: str) -> tuple[Path, int]:
             text = opened.read(_MOST_BYTES).decode(errors="replace")
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise CannotEditError(f"{shown(str(file))} cannot be read: {why}") from None
+        raise CannotEditError(f"{terminal_safe(str(file))} cannot be read: {why}") from None
     line = definition_line(text, name)
     if line is None and not Path(source).is_absolute():  # applied from another directory: this is another file
-        raise CannotEditError(f"{shown(str(file))} does not define {name}; start chronex tui where it was applied")
+        raise CannotEditError(
+            f"{terminal_safe(str(file))} does not define {name}; start chronex tui where it was applied"
+        )
     return file, line or 1
 
 

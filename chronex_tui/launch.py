@@ -1,9 +1,12 @@
-"""From the command line to the screen: a session at a terminal, or one picture without any."""
+"""Starts the dashboard: a session at a terminal, or one frame without a terminal."""
 
 from __future__ import annotations
 
 import asyncio
+import locale
 import os
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +14,15 @@ from typing import TYPE_CHECKING
 from chronex.engine.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import ChronexError
 from chronex.timing.zones import Zone
-from chronex_tui.model.glyphs import Glyphs
-from chronex_tui.terminal import is_terminal
+from chronex_tui.model.display import Glyphs
 
 if TYPE_CHECKING:
     from rich.segment import Segment
 
-    from chronex_tui.app import ChronexApp, Engine, Explain, Wishes
-    from chronex_tui.live import Source
+    from chronex_tui.app import ChronexApp, Explain, RunningEngine, StartOptions
+    from chronex_tui.data import StoreSource
+    from chronex_tui.model.display import Glyphs
+
 
 # A picture is taken when nothing has arrived for a while, and at the latest after this long.
 _SETTLED_S, _MOST_S = 0.1, 8.0
@@ -41,30 +45,30 @@ class Picture:
 
 
 def run_dashboard(
-    source: Source,
+    source: StoreSource,
     home: Zone,
-    wishes: Wishes,
+    options: StartOptions,
     glyphs: Glyphs,
     *,
     mouse: bool = True,
     explain: Explain | None = None,
     clock: Clock = SYSTEM_CLOCK,
-    engine: Engine | None = None,
+    engine: RunningEngine | None = None,
 ) -> int:
     """Until the user quits, or the engine beside it has died."""
     if not is_terminal(os.environ):
         raise NoTerminalError
     from chronex_tui.app import ChronexApp
 
-    app = ChronexApp(source, clock, home, glyphs, wishes, explain, engine)
+    app = ChronexApp(source, clock, home, glyphs, options, explain, engine)
     app.run(mouse=mouse)
     return app.return_code or 0
 
 
 def take_picture(
-    source: Source,
+    source: StoreSource,
     home: Zone,
-    wishes: Wishes,
+    options: StartOptions,
     glyphs: Glyphs,
     picture: Picture,
     *,
@@ -75,16 +79,16 @@ def take_picture(
     """One frame without a terminal: its text; and the file, where one is wanted."""
     from chronex_tui.app import ChronexApp
 
-    app = ChronexApp(source, clock, home, glyphs, wishes, explain)
+    app = ChronexApp(source, clock, home, glyphs, options, explain)
     return asyncio.run(_picture(app, picture, keys))
 
 
 async def _picture(app: ChronexApp, picture: Picture, keys: tuple[str, ...]) -> str:
     async with app.run_test(size=picture.size) as pilot:
-        await settle(app)
+        await wait_until_idle(app)
         for key in keys:
             await pilot.press(key)
-            await settle(app)
+            await wait_until_idle(app)
         await pilot.pause()
         text = frame_text(app)
         if picture.file is not None:
@@ -92,7 +96,7 @@ async def _picture(app: ChronexApp, picture: Picture, keys: tuple[str, ...]) -> 
         return text
 
 
-async def settle(app: ChronexApp) -> None:
+async def wait_until_idle(app: ChronexApp) -> None:
     """Until the reader has answered and nothing new has come for a moment."""
     waited, quiet, seen = 0.0, 0.0, -1
     while waited < _MOST_S and quiet < _SETTLED_S:
@@ -126,3 +130,31 @@ def save(app: ChronexApp, file: Path) -> None:
         save_png(app, file)
     else:
         raise PictureError(f"{file.name}: a picture is an .svg or a .png file")
+
+
+def is_terminal(environ: Mapping[str, str]) -> bool:
+    """Can a full-screen program run here?"""
+    return sys.stdin.isatty() and sys.stdout.isatty() and environ.get("TERM", "") not in ("", "dumb")
+
+
+def choose_glyphs(environ: Mapping[str, str], *, ascii_only: bool) -> Glyphs:
+    """Signs beyond ASCII need a terminal and a locale that know them; the Linux console knows few."""
+    from chronex_tui.model.display import ASCII, UNICODE
+
+    encoding = locale.getpreferredencoding(False).lower().replace("-", "")
+    if ascii_only or environ.get("TERM", "").startswith("linux") or encoding != "utf8":
+        return ASCII
+    return UNICODE
+
+
+def choose_theme(wanted: str | None, environ: Mapping[str, str]) -> str:
+    """What was asked for; else none under NO_COLOR, and the terminal's own colours where it has only sixteen."""
+    if wanted:
+        return wanted
+    if environ.get("NO_COLOR"):
+        return "mono"
+    term = environ.get("TERM", "")
+    rich_in_colour = environ.get("COLORTERM") in ("truecolor", "24bit") or "256" in term or "direct" in term
+    if term and not rich_in_colour and term.startswith(("linux", "vt", "ansi", "xterm", "screen", "rxvt")):
+        return "ansi"
+    return "dark"

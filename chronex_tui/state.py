@@ -5,19 +5,77 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from chronex.engine import filters
 from chronex.engine.overview import Row
 from chronex.model.records import Job
 from chronex.timing.zones import Zone
-from chronex_tui.model.clockday import ClockDay
-from chronex_tui.model.density import Density
-from chronex_tui.model.filtering import Filter, parse_filter
-from chronex_tui.model.glyphs import Glyphs
-from chronex_tui.model.jobs import COLUMNS, JobsTable, order
-from chronex_tui.model.look import TIMES, Look
-from chronex_tui.model.runs import RunsTable, merged
-from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Detail, Firing, History, RunItem, RunKey, Snapshot
-from chronex_tui.model.timeline import Lane, Window
-from chronex_tui.model.wording import HOUR
+from chronex_tui.model.clock_changes import ClockDay
+from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
+from chronex_tui.model.heatmap import Heatmap
+from chronex_tui.model.jobs_table import COLUMNS, JobsTable, order
+from chronex_tui.model.lanes import Lane, Window
+from chronex_tui.model.runs_table import RunsTable, merged, state_of
+from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Firing, History, JobDetail, RunItem, RunKey, Snapshot
+from chronex_tui.model.time_text import HOUR
+
+_STATE = "state:"
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardFilter:
+    """`jobs` asks everything of jobs; `names` the same without states, which runs have of their own."""
+
+    text: str
+    jobs: filters.Filter
+    names: filters.Filter
+    wanted: frozenset[str]
+    unwanted: frozenset[str]
+
+    @property
+    def problem(self) -> str:
+        return self.jobs.problems[0] if self.jobs.problems else ""
+
+    def matches(self, row: Row, now_ms: int) -> bool:
+        return self.jobs.matches(row, now_ms)
+
+    def narrows(self, before: DashboardFilter) -> bool:
+        """Letters were added to a plain word: whatever did not pass before does not pass now."""
+        last = self.text.rpartition(" ")[2]
+        is_plain = not any(sign in last for sign in ":<>") and not last.startswith("-")
+        return is_plain and self.text.startswith(before.text) and " " not in self.text[len(before.text) :]
+
+    @property
+    def has_states(self) -> bool:
+        return bool(self.wanted or self.unwanted)
+
+    def runs(self, items: Sequence[RunItem], rows: Sequence[Row], now_ms: int) -> list[RunItem]:
+        """Jobs are asked once each, runs only for their job and state."""
+        found = list(items)
+        if self.names.tests:
+            taken = {row.job.id for row in rows if self.names.matches(row, now_ms)}
+            found = [item for item in found if item.key.job in taken]
+        if self.wanted:
+            found = [item for item in found if not self.wanted.isdisjoint(_names(item))]
+        if self.unwanted:
+            found = [item for item in found if self.unwanted.isdisjoint(_names(item))]
+        return found
+
+
+def _names(item: RunItem) -> tuple[str, ...]:
+    """A run by the words people use for its state; what gave up has failed as well."""
+    state = state_of(item)
+    return (state, word(state), item.state)
+
+
+def parse_filter(text: str) -> DashboardFilter:
+    words = text.split()
+    wanted = frozenset(one[len(_STATE) :] for one in words if one.startswith(_STATE) and len(one) > len(_STATE))
+    unwanted = frozenset(one[len(_STATE) + 1 :] for one in words if one.startswith(f"-{_STATE}"))
+    others = [one for one in words if not one.removeprefix("-").startswith(_STATE)]
+    return DashboardFilter(
+        text.strip(), filters.parse_filter(text), filters.parse_filter(" ".join(others)), wanted, unwanted
+    )
+
 
 _MOST_KEPT = 12
 SORT_ORDER = ("state", "name", "next", "last")
@@ -32,24 +90,24 @@ class State:
     now_ms: int
     snapshot: Snapshot = EMPTY
     history: History = NO_HISTORY
-    detail: Detail | None = None
+    detail: JobDetail | None = None
     firing: Firing | None = None
     log: tuple[str, ...] = ()
     log_of: str = ""
     lanes: tuple[Lane, ...] = ()
     clock_days: tuple[ClockDay, ...] = ()
-    calm_zones: tuple[str, ...] = ()
-    density: Density | None = None
+    unchanging_zones: tuple[str, ...] = ()
+    heatmap: Heatmap | None = None
     screen: str = "jobs"
     times: str = "local"
-    filter: Filter = field(default_factory=lambda: parse_filter(""))
+    filter: DashboardFilter = field(default_factory=lambda: parse_filter(""))
     sort: str = "state"
     reverse: bool = False
     job: str | None = None
     run: RunKey | None = None
     marked: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()  # columns of the Jobs table that are left out
-    asked: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, str] = field(default_factory=dict)
     only_dead: bool = False
     run_job: str = ""  # the Runs screen shows this job alone
     window: Window = field(default_factory=lambda: Window(0, HOUR))
@@ -59,12 +117,12 @@ class State:
     clock_zone: str = ""
     clock_since_ms: int | None = None
     cursor: tuple[int, int] = (0, 0)
-    density_is_past: bool = False
-    density_is_time: bool = False
+    heatmap_is_past: bool = False
+    heatmap_is_time: bool = False
     frozen_ms: int | None = None
     is_read_only: bool = False
     _rows: tuple[Row, ...] = ()
-    _rows_of: tuple[object, Filter] | None = None
+    _rows_of: tuple[object, DashboardFilter] | None = None
     _runs: dict[str, list[RunItem]] = field(default_factory=dict)
     _runs_of: object = None
     _ordered: list[Row] = field(default_factory=list)
@@ -77,8 +135,8 @@ class State:
     run_index: int = 0
 
     @property
-    def look(self) -> Look:
-        return Look(self.now_ms, self.glyphs, self.home, self.times)
+    def display(self) -> DisplaySettings:
+        return DisplaySettings(self.now_ms, self.glyphs, self.home, self.times)
 
     # -- jobs -------------------------------------------------------------------------------------------------
 
@@ -92,14 +150,14 @@ class State:
             known = self._rows_of is not None and self._rows_of[0] == order_key
             base = self._rows if known and self._rows_of and self.filter.narrows(self._rows_of[1]) else self._ordered
             now = self.now_ms
-            self._rows = tuple(row for row in base if self.filter.takes_row(row, now))
+            self._rows = tuple(row for row in base if self.filter.matches(row, now))
             self._rows_of = (order_key, self.filter)
         return self._rows
 
     def jobs_table(self) -> JobsTable:
-        lives, sorted_by = self.snapshot.daemon_lives, _SORTED[self.sort]
+        lives, sorted_by = self.snapshot.is_daemon_alive, _SORTED[self.sort]
         columns = tuple(column for column in COLUMNS if column.name not in self.hidden)
-        return JobsTable(self.rows, self.look, lives, self.marked, sorted_by, dict(self.asked), columns)
+        return JobsTable(self.rows, self.display, lives, self.marked, sorted_by, dict(self.pending), columns)
 
     def row(self, name: str | None) -> Row | None:
         return self._by_name.get(name or "")
@@ -163,7 +221,7 @@ class State:
         return next((item for item in runs if item.key == self.run), None)
 
     def runs_table(self) -> RunsTable:
-        return RunsTable(self.runs, self.look, self.job_of)
+        return RunsTable(self.runs, self.display, self.job_of)
 
     # -- looking ----------------------------------------------------------------------------------------------
 

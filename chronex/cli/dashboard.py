@@ -16,9 +16,9 @@ from chronex.cli.terminal import err, inert, out
 from chronex.timing.zones import Zone, load_zone
 
 if TYPE_CHECKING:
-    from chronex_tui.app import Engine, Wishes
+    from chronex_tui.app import RunningEngine, StartOptions
+    from chronex_tui.data import StoreSource
     from chronex_tui.launch import Picture
-    from chronex_tui.live import Source
     from chronex_tui.model.snapshot import RunKey
 
 SCREENS = ("jobs", "runs", "timeline", "clock", "density")
@@ -53,14 +53,14 @@ class Asked:
 
 def run_tui(asked: Asked) -> int:
     """Attach to a store, whether its engine runs, is stopped, or the store is not there yet."""
-    from chronex_tui.live import StoreAt
+    from chronex_tui.data import StoreAt
 
     return show(asked, StoreAt(store_path(asked.store, os.environ)))
 
 
 def is_wanted() -> bool:
     """Is there a terminal that a full-screen program can have?"""
-    from chronex_tui.terminal import is_terminal
+    from chronex_tui.launch import is_terminal
 
     return is_terminal(os.environ)
 
@@ -70,7 +70,7 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     from chronex.cli.jobs import run_daemon
     from chronex.daemon.beside import EngineThread
     from chronex_store import LmdbStore
-    from chronex_tui.live import SharedStore
+    from chronex_tui.data import SharedStore
 
     def beside(opened: LmdbStore, engine: EngineThread) -> int:
         code = show(Asked(config=config), SharedStore(opened, store_path(store, os.environ)), engine)
@@ -81,10 +81,9 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     return run_daemon(config, store, once=False, duration=None, log_format="text", beside=beside)
 
 
-def show(asked: Asked, source: Source, engine: Engine | None = None) -> int:
+def show(asked: Asked, source: StoreSource, engine: RunningEngine | None = None) -> int:
     """The dashboard on this store: as a session, or as one picture."""
-    from chronex_tui.launch import NoTerminalError, run_dashboard, take_picture
-    from chronex_tui.terminal import choose_glyphs, choose_theme
+    from chronex_tui.launch import NoTerminalError, choose_glyphs, choose_theme, run_dashboard, take_picture
 
     choose("--screen", asked.screen, SCREENS)
     if asked.theme is not None:
@@ -114,12 +113,12 @@ def _zone(asked: Asked) -> ZoneChoice:
     return host_zone() if asked.tz is None else choose_zone(asked.tz)
 
 
-def _wishes(asked: Asked, zone: Zone, theme: str, source: Source) -> Wishes:
-    from chronex_tui.app import Wishes
+def _wishes(asked: Asked, zone: Zone, theme: str, source: StoreSource) -> StartOptions:
+    from chronex_tui.app import StartOptions
 
     run = _run_key(asked.run, source) if asked.run else None
     screen = "runs" if run is not None and asked.screen == "jobs" else asked.screen
-    return Wishes(
+    return StartOptions(
         screen=screen,
         job=asked.job or (run.job if run else ""),
         run=run,
@@ -162,7 +161,7 @@ def _since(text: str | None, zone: Zone) -> int | None:
     return round(moment.replace(tzinfo=moment.tzinfo or zone.tzinfo).timestamp() * 1000)
 
 
-def _run_key(text: str, source: Source) -> RunKey:
+def _run_key(text: str, source: StoreSource) -> RunKey:
     """An id, a beginning of one, or JOB@TIME, as `chronex history` prints them."""
     from chronex.engine.commands.naming import find
     from chronex.engine.ledger import Reading
@@ -172,7 +171,7 @@ def _run_key(text: str, source: Source) -> RunKey:
     try:
         named = store.view(lambda tx: find(Reading(tx), text))
     finally:
-        source.let_go(store)
+        source.release(store)
     return RunKey(named.job, named.nominal_ms)
 
 

@@ -11,9 +11,9 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from chronex_tui.model.cells import Line
-from chronex_tui.themes import Book
-from chronex_tui.widgets.panel import Grounded, strip_of
+from chronex_tui.model.layout import Line
+from chronex_tui.theme import Palette
+from chronex_tui.widgets.panel import LineWidget, strip_of
 
 
 class TableModel(Protocol):
@@ -30,7 +30,7 @@ class TableModel(Protocol):
     def line(self, index: int, cells: int, ellipsis: str) -> Line: ...
 
 
-class Table(Grounded, can_focus=True):
+class Table(LineWidget, can_focus=True):
     """A heading that stays, and rows below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,23 +42,23 @@ class Table(Grounded, can_focus=True):
         Binding("end,G", "jump(-1)", show=False),
     ]
 
-    class Moved(Message):
+    class CursorMoved(Message):
         """The cursor is on another row."""
 
         def __init__(self, table: Table, identity: Hashable | None) -> None:
             super().__init__()
             self.table, self.identity = table, identity
 
-    class Opened(Message):
+    class RowOpened(Message):
         """The row under the cursor was clicked again."""
 
         def __init__(self, table: Table) -> None:
             super().__init__()
             self.table = table
 
-    def __init__(self, book: Book, *, id: str | None = None, classes: str = "", title: str = "") -> None:  # noqa: A002
+    def __init__(self, palette: Palette, *, id: str | None = None, classes: str = "", title: str = "") -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
-        self.book = book
+        self.palette = palette
         self.model: TableModel | None = None
         self.cursor: Hashable | None = None
         self.index = 0
@@ -82,7 +82,7 @@ class Table(Grounded, can_focus=True):
         self._see_cursor()
         self.refresh()
         if moved:
-            self.post_message(self.Moved(self, self.cursor))
+            self.post_message(self.CursorMoved(self, self.cursor))
 
     def put(self, identity: Hashable) -> None:
         """Set the cursor on a row by what it is."""
@@ -115,7 +115,7 @@ class Table(Grounded, can_focus=True):
         self.cursor = self.model.identity(self.index)
         self._see_cursor()
         self.refresh()
-        self.post_message(self.Moved(self, self.cursor))
+        self.post_message(self.CursorMoved(self, self.cursor))
 
     def action_move(self, by: int) -> None:
         self.move_to(self.index + by)
@@ -131,7 +131,7 @@ class Table(Grounded, can_focus=True):
         if event.y <= self.gutter.top or self.model is None or row >= len(self.model):
             return
         if row == self.index and event.chain > 1:
-            self.post_message(self.Opened(self))
+            self.post_message(self.RowOpened(self))
         self.move_to(row)
 
     def _see_cursor(self) -> None:
@@ -156,12 +156,14 @@ class Table(Grounded, can_focus=True):
         model = self.model
         index = y - 1 + self.scroll_offset.y
         if model is None or index >= len(model):
-            return Strip.blank(width, self.ground)
+            return Strip.blank(width, self.background_style)
         if y == 0:
-            return strip_of(((" ", ""), *model.head(width - 2, self.sort_mark)), width, self.book, self.ground)
-        line = model.line(index, width - 2, self.book.ellipsis)
+            return strip_of(
+                ((" ", ""), *model.head(width - 2, self.sort_mark)), width, self.palette, self.background_style
+            )
+        line = model.line(index, width - 2, self.palette.ellipsis)
         over = "" if index != self.index else "select" if self.has_focus else "select-idle"
-        return strip_of(((" ", ""), *line), width, self.book, self.ground, over)
+        return strip_of(((" ", ""), *line), width, self.palette, self.background_style, over)
 
     def watch_has_focus(self, value: bool) -> None:
         super().watch_has_focus(value)

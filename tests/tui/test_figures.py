@@ -7,22 +7,18 @@ from datetime import UTC, datetime
 import pytest
 
 from chronex.timing.zones import load_zone
-from chronex_tui.model.cells import line_width, plain
-from chronex_tui.model.clockday import POLICIES, clock_days, picture, title_line
-from chronex_tui.model.columns import Column, lay_out
-from chronex_tui.model.density import levels, odd_hours
-from chronex_tui.model.figures import coming_density, lanes
-from chronex_tui.model.filtering import parse_filter
-from chronex_tui.model.glyphs import UNICODE
-from chronex_tui.model.look import Look
-from chronex_tui.model.painted import painted
+from chronex_tui.model.clock_changes import POLICIES, clock_days, picture, title_line
+from chronex_tui.model.display import UNICODE, DisplaySettings
+from chronex_tui.model.heatmap import coming_starts, levels, odd_hours
+from chronex_tui.model.lanes import Lane, Mark, Window, lane_line, lanes, past_marks
+from chronex_tui.model.layout import Column, fit_columns, line_width, painted, plain
 from chronex_tui.model.snapshot import RunItem, RunKey
-from chronex_tui.model.timeline import Lane, Mark, Window, lane_line, past_marks
-from chronex_tui.model.trial import trial_lines
-from chronex_tui.model.wording import away, countdown, duration, elapsed, short_reason, stamp
+from chronex_tui.model.time_text import away, countdown, duration, elapsed, short_reason, stamp
+from chronex_tui.model.try_schedule import try_schedule_lines
+from chronex_tui.state import parse_filter
 from tests.tui.world import DAY, HOME, HOUR, MINUTE, NOW, job
 
-LOOK = Look(NOW, UNICODE, HOME)
+DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
 
 
 def at(text: str) -> int:
@@ -62,7 +58,7 @@ def test_other_words_of_time() -> None:
 
 def lane(*marks: Mark) -> str:
     window = Window(NOW, HOUR)
-    return plain([lane_line(Lane("backup", marks), window, LOOK, 71, 11)])[11:]
+    return plain([lane_line(Lane("backup", marks), window, DISPLAY, 71, 11)])[11:]
 
 
 def test_a_run_is_as_long_as_it_took() -> None:
@@ -110,9 +106,9 @@ def test_no_job_and_no_run_make_no_lane() -> None:
 
 def pictured(zone: str, since: str, *schedules: str, policy: int = 0) -> str:
     jobs = [job(f"job-{number}", schedule, zone) for number, schedule in enumerate(schedules)]
-    days, calm = clock_days(jobs, at(since), policy=POLICIES[policy])
-    lines = [line for day in days[:1] for line in (title_line(day, LOOK), *picture(day, LOOK, 140, 9))]
-    return plain([*lines, *(((zone, ""),) for zone in calm)])
+    days, unchanging = clock_days(jobs, at(since), policy=POLICIES[policy])
+    lines = [line for day in days[:1] for line in (title_line(day, DISPLAY), *picture(day, DISPLAY, 140, 9))]
+    return plain([*lines, *(((zone, ""),) for zone in unchanging)])
 
 
 def test_the_missing_hour_of_berlin() -> None:
@@ -151,25 +147,25 @@ def test_another_policy_is_a_what_if() -> None:
 
 
 def test_starts_are_counted_by_day_and_hour_from_now_on() -> None:
-    density = coming_density([job("a", "30 15 * * *", "Europe/Berlin"), job("b", "0 * * * *")], NOW, HOME)
-    assert density.counts[(0, 15)] == 2
-    assert (0, 14) not in density.counts
-    assert density.counts[(6, 15)] == 2
-    assert density.jobs[(0, 15)] == (("a", 1), ("b", 1))
-    assert density.busiest is not None
+    heatmap = coming_starts([job("a", "30 15 * * *", "Europe/Berlin"), job("b", "0 * * * *")], NOW, HOME)
+    assert heatmap.counts[(0, 15)] == 2
+    assert (0, 14) not in heatmap.counts
+    assert heatmap.counts[(6, 15)] == 2
+    assert heatmap.jobs[(0, 15)] == (("a", 1), ("b", 1))
+    assert heatmap.busiest is not None
 
 
 def test_a_job_of_every_second_is_counted_without_living_through_it() -> None:
-    density = coming_density([job("fast", "* * * * * *")], NOW, HOME)
-    assert density.counts[(1, 12)] == 3600
-    assert density.is_cut
+    heatmap = coming_starts([job("fast", "* * * * * *")], NOW, HOME)
+    assert heatmap.counts[(1, 12)] == 3600
+    assert heatmap.is_cut
 
 
 def test_the_fullest_minute_is_named() -> None:
-    density = coming_density(
+    heatmap = coming_starts(
         [job("a", "0 9 * * *"), job("b", "0 9 * * *"), job("c", "5 9 * * *")], NOW, load_zone("UTC")
     )
-    minute, starts = density.minutes[(1, 9)]
+    minute, starts = heatmap.minutes[(1, 9)]
     assert starts == 2
     assert minute % HOUR == 0
 
@@ -192,9 +188,9 @@ def test_the_ramp_follows_what_there_is() -> None:
 
 def test_columns_give_way_by_rank_and_share_what_is_over() -> None:
     columns = (Column("a", "A", 5, share=1), Column("b", "B", 5, rank=2), Column("c", "C", 5, rank=1))
-    assert [(one.column.name, one.cells) for one in lay_out(columns, 30)] == [("a", 16), ("b", 5), ("c", 5)]
-    assert [one.column.name for one in lay_out(columns, 14)] == ["a", "c"]
-    assert [one.column.name for one in lay_out(columns, 3)] == ["a"]
+    assert [(one.column.name, one.cells) for one in fit_columns(columns, 30)] == [("a", 16), ("b", 5), ("c", 5)]
+    assert [one.column.name for one in fit_columns(columns, 14)] == ["a", "c"]
+    assert [one.column.name for one in fit_columns(columns, 3)] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +210,7 @@ def test_painted_lines_keep_their_colours_and_nothing_else() -> None:
     "text", ["", "30 2 * * *", "99 2 * * *", "@every 90s", "TZ=Nowhere/No 1 * * * *", "\x1b[31m", "0 0 30 2 *"]
 )
 def test_whatever_is_typed_as_a_schedule_has_an_answer_that_fits(text: str) -> None:
-    lines = trial_lines(text, HOME, NOW, UNICODE, 80)
+    lines = try_schedule_lines(text, HOME, NOW, UNICODE, 80)
     assert lines
     assert "\x1b" not in plain(lines)
     assert all(line_width(line) < 200 for line in lines)

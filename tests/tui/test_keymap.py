@@ -9,8 +9,8 @@ import pytest
 from chronex.cli.arguments import UsageError
 from chronex.cli.dashboard import _own_keys
 from chronex.engine.jobfile import JobFileError, keymap, read_job_file, read_keys
-from chronex_tui.actions import ACTIONS, name_of
-from chronex_tui.app import Wishes
+from chronex_tui.app import StartOptions
+from chronex_tui.model.available_actions import ACTIONS, name_of
 from tests.tui.driving import app_on, driven
 
 
@@ -28,7 +28,7 @@ def test_a_job_file_names_exactly_the_actions_that_there_are() -> None:
 
 async def test_an_action_has_the_key_that_was_given_and_no_longer_its_own(world: Path) -> None:
     keys = {"trigger": "r", "screen-density": "f5", "copy": "ctrl+y"}
-    async with driven(app_on(world, Wishes(job="vacuum", keys=keys)), (120, 140)) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum", keys=keys)), (120, 140)) as driver:
         assert "r trigger" in driver.frame().splitlines()[-1]
         assert "ctrl+y copies" in driver.frame()
         assert "Run vacuum now?" not in await driver.press("t")

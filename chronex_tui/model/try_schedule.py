@@ -1,0 +1,88 @@
+"""A schedule that is being typed: what it means so far, or what is wrong with it and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from chronex.expr.diagnostics import Diagnostic
+from chronex.timing import parse, validate
+from chronex.timing.clock_effects import effect_of
+from chronex.timing.occurrences import LAST_MS
+from chronex.timing.zones import Zone
+from chronex_tui.model.display import Glyphs
+from chronex_tui.model.layout import Line, terminal_safe, width, wrap
+from chronex_tui.model.time_text import abbreviation, away, clock, day_of, full_stamp
+
+_RUNS = 6
+_CHANGES = 2
+EXAMPLES = (
+    ("*/15 * * * *", "every quarter of an hour"),
+    ("30 2 * * *", "every night at half past two"),
+    ("0 9 * * MON-FRI {jitter:5m}", "weekdays at nine, up to five minutes later"),
+    ("0 0 L * *", "at midnight on the last day of the month"),
+    ("TZ=Asia/Seoul 0 9 * * MON#1", "the first Monday of the month, in Seoul"),
+    ("@every 90s", "every ninety seconds"),
+)
+
+
+def try_schedule_lines(text: str, zone: Zone, now_ms: int, glyphs: Glyphs, cells: int) -> list[Line]:
+    """Everything a person wants to know before a schedule goes into a job file."""
+    if not text.strip():
+        return list(_examples())
+    result = validate(text, "chronex", zone.tzinfo, now_ms)
+    if not result.is_valid:
+        return [(), *_findings(text, result.errors, "failed", cells)]
+    return [(), *_answer(text, zone, now_ms, glyphs, cells), *_warnings(text, result.warnings, cells)]
+
+
+def _examples() -> Iterator[Line]:
+    yield ()
+    yield (("For example", "bold"),)
+    for text, words in EXAMPLES:
+        yield ((f"  {text:30}", "key"), (words, "dim"))
+
+
+def _answer(text: str, zone: Zone, now_ms: int, glyphs: Glyphs, cells: int) -> Iterator[Line]:
+    expression = parse(text, "chronex", zone.tzinfo, reference_ms=now_ms)
+    timing = expression.occurrences(zone.tzinfo)
+    own = timing.zone
+    for piece in wrap(expression.describe(), cells):
+        yield ((piece, "bold"),)
+    if str(expression) != text.strip():
+        yield (("written  ", "label"), (terminal_safe(str(expression)), "dim"))
+    yield ()
+    found = list(islice(timing.between(now_ms + 1, LAST_MS, now_ms), _RUNS))
+    for number, ms in enumerate(found):
+        here = "" if own.name == zone.name else f"   {clock(ms, zone)} {abbreviation(ms, zone)} here"
+        label = "next     " if number == 0 else "         "
+        yield ((label, "label"), (full_stamp(ms, own), ""), (f"   in {away(ms - now_ms):4}{here}", "dim"))
+    if not found:
+        yield (("next     ", "label"), ("it never runs", "failed"))
+    yield ()
+    start = now_ms // 1000
+    changes = own.changes(start, start + 2 * 366 * 86_400)[:_CHANGES]
+    for number, change in enumerate(changes):
+        effect = effect_of(timing, change)
+        label = "clock    " if number == 0 else "         "
+        day = day_of(change.at * 1000 - 1000, own)
+        yield ((label, "label"), (f"{day}: ", ""), (effect.text, "clock" if effect.touches else "dim"))
+    if not changes:
+        yield (("clock    ", "label"), (f"{own.name} does not change its clock", "dim"))
+
+
+def _warnings(text: str, warnings: Iterable[Diagnostic], cells: int) -> Iterator[Line]:
+    found = list(_findings(text, warnings, "retry", cells))
+    if found:
+        yield ()
+        yield from found
+
+
+def _findings(text: str, findings: Iterable[Diagnostic], style: str, cells: int) -> Iterator[Line]:
+    """Carets under the exact place, and the sentence below."""
+    for finding in findings:
+        before, within = terminal_safe(text[: finding.start]), terminal_safe(text[finding.start : finding.end])
+        yield ((before, ""), (within, style), (terminal_safe(text[finding.end :]), ""))
+        yield ((" " * width(before) + "^" * max(width(within), 1), style),)
+        for piece in wrap(terminal_safe(f"{finding.code} {finding}"), cells):
+            yield ((piece, style),)

@@ -1,0 +1,63 @@
+"""Text in cells: whatever data holds, what is shown is inert and as wide as it says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from chronex_tui.model.layout import crop, fit, fit_line, line_width, spread, terminal_safe, width, wrap
+
+ANY = st.text(max_size=40)
+
+
+@given(ANY)
+def test_shown_text_is_inert_and_measured_as_the_terminal_draws_it(text: str) -> None:
+    safe = terminal_safe(text)
+    assert all(char.isprintable() for char in safe)
+    assert width(safe) == cell_len(safe)
+
+
+def test_every_character_there_is_has_the_width_it_is_drawn_with() -> None:
+    printable = (char for char in map(chr, range(0x20, 0x110000)) if char.isprintable())
+    assert [char for char in map(terminal_safe, printable) if width(char) != cell_len(char)] == []
+
+
+@given(ANY, st.integers(0, 30))
+def test_fitted_text_is_exactly_as_wide_as_asked(text: str, cells: int) -> None:
+    assert width(fit(terminal_safe(text), cells)) == cells
+    assert width(crop(terminal_safe(text), cells)) <= cells
+
+
+@given(st.lists(st.tuples(ANY.map(terminal_safe), st.just("")), max_size=5), st.integers(1, 60))
+def test_a_fitted_line_is_exactly_as_wide_as_asked(spans: list[tuple[str, str]], cells: int) -> None:
+    assert line_width(fit_line(tuple(spans), cells)) == cells
+
+
+@given(ANY.map(terminal_safe), st.integers(2, 30))
+def test_wrapping_keeps_every_character_and_never_exceeds_the_width(text: str, cells: int) -> None:
+    lines = wrap(text, cells)
+    assert all(width(line) <= cells for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[31mred\x1b[0m", "�[31mred�[0m"),
+        ("\x1b]0;title\x07", "�]0;title�"),
+        ("a\tb\nc", "a b�c"),
+        ("\u202eabc\u202c", "�abc�"),
+        ("❤\ufe0f", "❤"),
+        ("[bold]not markup[/]", "[bold]not markup[/]"),
+        ("👍🏽", "👍�"),
+    ],
+)
+def test_what_could_act_on_the_terminal_is_made_visible(text: str, expected: str) -> None:
+    assert terminal_safe(text) == expected
+
+
+def test_the_right_part_of_a_line_keeps_its_place() -> None:
+    line = spread((("left", ""),), (("right", ""),), 12)
+    assert "".join(text for text, _ in line) == "left   right"
