@@ -1,16 +1,16 @@
-"""The threads beside the screen: one follows the store's change counter, one reads, one counts.
+"""The threads beside the screen: one follows the store's change counter, one reads, one computes.
 
-Widgets never query. They ask, and are handed values; a question that was overtaken by a newer one of its
-kind is never answered.
+Widgets never read the store. They request data and are handed values as messages. A newer request of the same kind
+replaces one that still waits, so no queue grows and nothing outdated is computed.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from textual.message import Message
 
@@ -29,31 +29,24 @@ from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDe
 if TYPE_CHECKING:
     from chronex.engine.why.answer import Answer
 
-
 T = TypeVar("T")
 Work = Callable[[], None]
 # At most five snapshots a second, however fast the store changes.
 SNAPSHOT_PAUSE_S = 0.2
 POLL_S = 1.0
-# What changes without a trace (a pause that ends, retention) is found by reading everything again now and then.
+# Some changes leave no trace in the journal (a pause that ends, retention), so everything is read again now and then.
 REREAD_EVERY_S = 60.0
-
-
-def _is_alive(process: ProcessIdentity) -> bool:
-    """Loaded with the first look, which is after the first paint."""
-    from chronex.run import is_alive
-
-    return is_alive(process)
 
 
 class Worker:
     """A thread that does one piece of work after the other, of each kind only the newest."""
 
-    def __init__(self, name: str, broken: Callable[[Exception], None]) -> None:
-        self._broken = broken
+    def __init__(self, name: str, on_error: Callable[[Exception], None]) -> None:
+        self._on_error = on_error
         self._waiting: dict[str, Work] = {}
         self._lock = threading.Condition()
-        self._closed = self._is_busy = False
+        self._closed = False
+        self._is_busy = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -85,14 +78,17 @@ class Worker:
                 self._is_busy = True
             try:
                 work()
-            except Exception as error:  # a mistake of ours in one answer must not end all others
-                self._broken(error)
+            except Exception as error:  # a bug in one piece of work must not stop all others
+                self._on_error(error)
             finally:
                 self._is_busy = False
 
 
+# -- where the store comes from -------------------------------------------------------------------------------
+
+
 class StoreSource(Protocol):
-    """Where the store comes from: opened here, or shared with an engine of the same process."""
+    """Opens the store, or shares the one of an engine in the same process."""
 
     path: Path
 
@@ -102,7 +98,7 @@ class StoreSource(Protocol):
 
 
 class StoreAt:
-    """A store that this dashboard opens for itself, and never makes."""
+    """A store that the dashboard opens for itself and never creates."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,7 +113,7 @@ class StoreAt:
 
 
 class SharedStore:
-    """A store that somebody else of this process opened and will close."""
+    """A store that another part of this process has opened and will close."""
 
     def __init__(self, store: Store, path: Path) -> None:
         self._store, self.path = store, path
@@ -126,61 +122,140 @@ class SharedStore:
         return self._store
 
     def release(self, store: Store) -> None:
-        """It is not ours."""
+        """The store stays open: its owner closes it."""
+
+
+# -- what arrives ---------------------------------------------------------------------------------------------
+
+
+class DataArrived(Message):
+    """A value from a thread: a snapshot, a history, or one of the classes below."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__()
+        self.value = value
+
+
+class JobRead(NamedTuple):
+    name: str
+    detail: JobDetail | None
+
+
+class RunRead(NamedTuple):
+    firing: Firing | None
+
+
+class LogRead(NamedTuple):
+    """The newest lines of an attempt's output."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+class WhyRead(NamedTuple):
+    """The chain of causes of one or two instants of a job."""
+
+    job: str
+    answers: tuple[Answer, ...]
+
+
+class OutputRead(NamedTuple):
+    """What an attempt has written, for the log screen."""
+
+    output: AttemptOutput
+
+
+class LanesComputed(NamedTuple):
+    lanes: tuple[Lane, ...]
+
+
+class ClockChangesComputed(NamedTuple):
+    days: tuple[ClockDay, ...]
+    unchanging: tuple[str, ...]
+
+
+class HeatmapCounted(NamedTuple):
+    heatmap: Heatmap
+
+
+class BusiestMinuteFound(NamedTuple):
+    """The busiest minute of the coming week, if any two jobs start together."""
+
+    busiest_minute: BusiestMinute | None
+
+
+class CommandDone(NamedTuple):
+    """A command has changed the store, or was refused with a reason."""
+
+    text: str
+    is_refused: bool = False
+    jobs: tuple[str, ...] = ()
+
+
+# -- following the store --------------------------------------------------------------------------------------
+
+
+def _is_alive(process: ProcessIdentity) -> bool:
+    """The runner is loaded with the first call, which comes after the first frame is drawn."""
+    from chronex.run import is_alive
+
+    return is_alive(process)
 
 
 class Live:
-    """Follows one store. `post` is called from the reader's thread with each new value."""
+    """Follows one store. `post` is called from the threads with each new value."""
 
     def __init__(self, source: StoreSource, clock: Clock, post: Callable[[object], None]) -> None:
         self.source, self.clock, self._post = source, clock, post
         self.reader = Worker("chronex-reader", self._report_failure)
-        self.counter = Worker("chronex-figures", self._report_failure)
+        self.computer = Worker("chronex-computer", self._report_failure)
         self._board = BoardReader(_is_alive, str(source.path))
         self._history = HistoryReader()
         self._store: Store | None = None
         self._stop = threading.Event()
-        self._wants_history = self._wants_whole = False
-        self._last = Snapshot(place=str(source.path))
+        self._wants_history = False
+        self._wants_whole_history = False
+        self._last = Snapshot(store_path=str(source.path))
         self._follower = threading.Thread(target=self._follow, name="chronex-follower", daemon=True)
 
     def start(self) -> None:
         self._follower.start()
 
     def close(self) -> None:
-        """Let go of the store; nothing is posted after this."""
+        """Release the store; nothing is posted after this."""
         self._stop.set()
         self.reader.close()
-        self.counter.close()
+        self.computer.close()
         self._release()
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is being read or counted."""
-        return self.reader.is_idle and self.counter.is_idle
+        """Nothing is being read or computed."""
+        return self.reader.is_idle and self.computer.is_idle
 
     @property
     def store(self) -> Store | None:
-        """The open store, for actions; None while there is none."""
+        """The open store, for commands; None while there is none."""
         return self._store
 
-    # -- asking -------------------------------------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------------------
 
-    def request(self, kind: str, read: Callable[[Reading], T], answer: Callable[[T], object]) -> None:
-        """Read on the reader's thread and post what `answer` makes of it."""
+    def request(self, kind: str, read: Callable[[Reading], T], result: Callable[[T], object]) -> None:
+        """Read on the reader's thread and post what `result` makes of it."""
 
         def work() -> None:
             found = self._view(read)
             if found is not None:
-                self._send(answer(found))
+                self._send(result(found))
 
         self.reader.submit(kind, work)
 
     def request_history(self, *, whole: bool) -> None:
-        """From now on the ends of all occurrences are followed too; `whole` reads older pages until there is none."""
-        if self._wants_history and (self._wants_whole or not whole):
+        """From now on follow the ends of all occurrences too; `whole` reads older pages until there are no more."""
+        if self._wants_history and (self._wants_whole_history or not whole):
             return
-        self._wants_history, self._wants_whole = True, whole
+        self._wants_history = True
+        self._wants_whole_history = whole
         self.reader.submit("history", self._read_history)
 
     def read_files(self, kind: str, work: Callable[[], object]) -> None:
@@ -188,8 +263,8 @@ class Live:
         self.reader.submit(kind, lambda: self._send(work()))
 
     def compute(self, kind: str, work: Callable[[], object]) -> None:
-        """Count beside the screen and post the result."""
-        self.counter.submit(kind, lambda: self._send(work()))
+        """Compute on a thread of its own, and post the result."""
+        self.computer.submit(kind, lambda: self._send(work()))
 
     # -- following ----------------------------------------------------------------------------------------
 
@@ -207,22 +282,22 @@ class Live:
                 self._lose(error)
                 continue
             silent_s = 0.0 if found != seen else silent_s + POLL_S
-            if found != seen or self._life_changed():
-                self._request_all()
+            if found != seen or self._has_node_died():
+                self._read_all_again()
             elif silent_s >= REREAD_EVERY_S:
                 silent_s = 0.0
-                self._board.forget()
-                self._request_all()
+                self._board.invalidate()
+                self._read_all_again()
             seen = found
             self._stop.wait(SNAPSHOT_PAUSE_S)
 
-    def _request_all(self) -> None:
+    def _read_all_again(self) -> None:
         self.reader.submit("board", self._read_board)
         if self._wants_history:
             self.reader.submit("history", self._read_history)
 
-    def _life_changed(self) -> bool:
-        """A daemon that dies writes nothing, so its life is asked for."""
+    def _has_node_died(self) -> bool:
+        """A daemon that dies writes nothing, so its process is checked."""
         summary = self._last.summary
         if summary is None:
             return False
@@ -237,7 +312,7 @@ class Live:
             is_new = not self.source.path.exists() and not self._last.rows
             self._report_problem("no store yet: chronex apply or chronex run makes one" if is_new else str(error))
             return None
-        self._board.forget()
+        self._board.invalidate()
         return self._store
 
     def _lose(self, error: Exception) -> None:
@@ -269,42 +344,42 @@ class Live:
         try:
             return store.view(lambda tx: read(Reading(tx)))
         except (StoreError, OSError):
-            return None  # the follower meets the same trouble, and tells it
+            return None  # the follower meets the same error and reports it
 
     def _read_board(self) -> None:
         now = self.clock.wall_ms()
-        if self._view(self._board.is_lost) and not self._read_all(now):
+        if self._view(self._board.needs_full_read) and not self._read_all_jobs(now):
             return
         found = self._view(lambda reading: self._board.read(reading, now))
         if found is not None:
             self._last = found
             self._send(found)
 
-    def _read_all(self, now_ms: int) -> bool:
+    def _read_all_jobs(self, now_ms: int) -> bool:
         """Every job, a page in each transaction; False when the store was lost on the way."""
-        self._view(self._board.begin)
+        self._view(self._board.begin_full_read)
         name: str | None = None
         while True:
-            page = self._view(self._page(name, now_ms))
+            page = self._view(self._page_after(name, now_ms))
             if page is None or self._stop.is_set():
-                self._board.forget()
+                self._board.invalidate()
                 return False
             if page[0] is None:
                 return True
             name = page[0]
 
-    def _page(self, after: str | None, now_ms: int) -> Callable[[Reading], tuple[str | None]]:
-        return lambda reading: (self._board.read_page(reading, after, now_ms),)
+    def _page_after(self, name: str | None, now_ms: int) -> Callable[[Reading], tuple[str | None]]:
+        return lambda reading: (self._board.read_page(reading, name, now_ms),)
 
     def _read_history(self) -> None:
         found = self._view(self._history.read_new)
         if found is not None:
             self._send(found)
-            if self._wants_whole and not found.is_whole:
+            if self._wants_whole_history and not found.is_whole:
                 self.reader.submit("older", self._read_older)
 
     def _read_older(self) -> None:
-        """A page at a time, so that other questions come in between; the whole is posted at the end."""
+        """One page, so that other requests come in between; the list is posted now and then, and at the end."""
         found = self._view(self._history.read_older)
         if found is None:
             return
@@ -316,77 +391,3 @@ class Live:
     def _send(self, value: object) -> None:
         if value is not None and not self._stop.is_set():
             self._post(value)
-
-
-class DataArrived(Message):
-    """A value from a thread: a snapshot, a history, or one of those below."""
-
-    def __init__(self, value: object) -> None:
-        super().__init__()
-        self.value = value
-
-
-@dataclass(frozen=True, slots=True)
-class JobRead:
-    name: str
-    detail: JobDetail | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunRead:
-    firing: Firing | None
-
-
-@dataclass(frozen=True, slots=True)
-class LogRead:
-    """The newest lines of an attempt's output."""
-
-    title: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WhyRead:
-    """The chain of causes of one or two instants of a job."""
-
-    job: str
-    answers: tuple[Answer, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OutputRead:
-    """What an attempt has written, for the screen that shows nothing else."""
-
-    output: AttemptOutput
-
-
-@dataclass(frozen=True, slots=True)
-class LanesCounted:
-    lanes: tuple[Lane, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ClockChangesFound:
-    days: tuple[ClockDay, ...]
-    unchanging: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HeatmapCounted:
-    heatmap: Heatmap
-
-
-@dataclass(frozen=True, slots=True)
-class BusiestMinuteFound:
-    """The busiest minute of the coming week, if any two jobs start together."""
-
-    busiest_minute: BusiestMinute | None
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """An action was carried out, or refused with a reason."""
-
-    text: str
-    is_refused: bool = False
-    jobs: tuple[str, ...] = ()

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from chronex_tui.model.display import Glyphs
 
 
-# A picture is taken when nothing has arrived for a while, and at the latest after this long.
-_SETTLED_S, _MOST_S = 0.1, 8.0
+# A frame is taken when nothing has arrived for a while, and at the latest after this long.
+_QUIET_S = 0.1
+_MOST_S = 8.0
 
 
 class NoTerminalError(ChronexError):
@@ -55,7 +56,7 @@ def run_dashboard(
     clock: Clock = SYSTEM_CLOCK,
     engine: RunningEngine | None = None,
 ) -> int:
-    """Until the user quits, or the engine beside it has died."""
+    """Runs until the user quits, or the engine of the same process has ended."""
     if not is_terminal(os.environ):
         raise NoTerminalError
     from chronex_tui.app import ChronexApp
@@ -97,9 +98,9 @@ async def _picture(app: ChronexApp, picture: Picture, keys: tuple[str, ...]) -> 
 
 
 async def wait_until_idle(app: ChronexApp) -> None:
-    """Until the reader has answered and nothing new has come for a moment."""
+    """Wait until the reader has answered and nothing new has arrived for a moment."""
     waited, quiet, seen = 0.0, 0.0, -1
-    while waited < _MOST_S and quiet < _SETTLED_S:
+    while waited < _MOST_S and quiet < _QUIET_S:
         await asyncio.sleep(0.02)
         waited += 0.02
         is_idle = app.arrivals == seen and app.arrivals > 0 and app.live.is_idle
@@ -108,7 +109,7 @@ async def wait_until_idle(app: ChronexApp) -> None:
 
 
 def frame_lines(app: ChronexApp) -> list[list[Segment]]:
-    """What is on the screen, line by line, dialogs over what lies below them."""
+    """What is on the screen, line by line, with dialogs over the board."""
     from textual._compositor import LayoutUpdate
 
     # The one place that reaches into Textual: it has no public way to the cells of a frame.
@@ -138,7 +139,7 @@ def is_terminal(environ: Mapping[str, str]) -> bool:
 
 
 def choose_glyphs(environ: Mapping[str, str], *, ascii_only: bool) -> Glyphs:
-    """Signs beyond ASCII need a terminal and a locale that know them; the Linux console knows few."""
+    """Signs beyond ASCII need a terminal and a locale that have them; the Linux console has few."""
     from chronex_tui.model.display import ASCII, UNICODE
 
     encoding = locale.getpreferredencoding(False).lower().replace("-", "")
@@ -147,10 +148,10 @@ def choose_glyphs(environ: Mapping[str, str], *, ascii_only: bool) -> Glyphs:
     return UNICODE
 
 
-def choose_theme(wanted: str | None, environ: Mapping[str, str]) -> str:
-    """What was asked for; else none under NO_COLOR, and the terminal's own colours where it has only sixteen."""
-    if wanted:
-        return wanted
+def choose_theme(option: str | None, environ: Mapping[str, str]) -> str:
+    """The theme of the option; else none under NO_COLOR, and the terminal's own colours where it has only sixteen."""
+    if option:
+        return option
     if environ.get("NO_COLOR"):
         return "mono"
     term = environ.get("TERM", "")

@@ -1,4 +1,7 @@
-"""What the dashboard knows and how it is looked at. No widget, no thread: every screen is drawn from this."""
+"""The state of the dashboard: data that has arrived, what is selected, and how it is shown.
+
+Every screen is drawn from this. It knows no widget and no thread.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass, field
 from chronex.engine import filters
 from chronex.engine.overview import Row
 from chronex.model.records import Job
+from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex_tui.model.clock_changes import ClockDay
 from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
@@ -16,74 +20,82 @@ from chronex_tui.model.jobs_table import COLUMNS, JobsTable, order
 from chronex_tui.model.lanes import Lane, Window
 from chronex_tui.model.runs_table import RunsTable, merged, state_of
 from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Firing, History, JobDetail, RunItem, RunKey, Snapshot
-from chronex_tui.model.time_text import HOUR
-
-_STATE = "state:"
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardFilter:
-    """`jobs` asks everything of jobs; `names` the same without states, which runs have of their own."""
+    """The filter of the engine as the screens use it: over jobs, and over a hundred thousand runs at a keystroke.
+
+    A run has a state of its own, so the `state:` words are compared with the run and all others with its job.
+    """
 
     text: str
-    jobs: filters.Filter
-    names: filters.Filter
-    wanted: frozenset[str]
-    unwanted: frozenset[str]
+    parsed: filters.Filter
+    job_tests: tuple[filters.Test, ...]  # without those of `state:` words
+    wanted_states: frozenset[str]
+    unwanted_states: frozenset[str]
 
     @property
     def problem(self) -> str:
-        return self.jobs.problems[0] if self.jobs.problems else ""
+        return self.parsed.problems[0] if self.parsed.problems else ""
 
     def matches(self, row: Row, now_ms: int) -> bool:
-        return self.jobs.matches(row, now_ms)
+        return self.parsed.matches(row, now_ms)
 
     def narrows(self, before: DashboardFilter) -> bool:
-        """Letters were added to a plain word: whatever did not pass before does not pass now."""
+        """Were letters added to a plain word? Then a job that did not match before does not match now."""
         last = self.text.rpartition(" ")[2]
         is_plain = not any(sign in last for sign in ":<>") and not last.startswith("-")
         return is_plain and self.text.startswith(before.text) and " " not in self.text[len(before.text) :]
 
     @property
     def has_states(self) -> bool:
-        return bool(self.wanted or self.unwanted)
+        return bool(self.wanted_states or self.unwanted_states)
+
+    def without_states(self) -> str:
+        """The text without its `state:` words."""
+        return " ".join(word.text for word in self.parsed.words if word.key != "state" or word.is_negated)
 
     def runs(self, items: Sequence[RunItem], rows: Sequence[Row], now_ms: int) -> list[RunItem]:
-        """Jobs are asked once each, runs only for their job and state."""
+        """The runs that match; each job is tested once, however many runs it has."""
         found = list(items)
-        if self.names.tests:
-            taken = {row.job.id for row in rows if self.names.matches(row, now_ms)}
-            found = [item for item in found if item.key.job in taken]
-        if self.wanted:
-            found = [item for item in found if not self.wanted.isdisjoint(_names(item))]
-        if self.unwanted:
-            found = [item for item in found if self.unwanted.isdisjoint(_names(item))]
+        if self.job_tests:
+            names = {row.job.id for row in rows if all(test(row, now_ms) for test in self.job_tests)}
+            found = [item for item in found if item.key.job in names]
+        if self.wanted_states:
+            found = [item for item in found if not self.wanted_states.isdisjoint(_state_names(item))]
+        if self.unwanted_states:
+            found = [item for item in found if self.unwanted_states.isdisjoint(_state_names(item))]
         return found
 
 
-def _names(item: RunItem) -> tuple[str, ...]:
-    """A run by the words people use for its state; what gave up has failed as well."""
+def _state_names(item: RunItem) -> tuple[str, ...]:
+    """The words that people use for the state of a run; a run that gave up has failed as well."""
     state = state_of(item)
     return (state, word(state), item.state)
 
 
 def parse_filter(text: str) -> DashboardFilter:
-    words = text.split()
-    wanted = frozenset(one[len(_STATE) :] for one in words if one.startswith(_STATE) and len(one) > len(_STATE))
-    unwanted = frozenset(one[len(_STATE) + 1 :] for one in words if one.startswith(f"-{_STATE}"))
-    others = [one for one in words if not one.removeprefix("-").startswith(_STATE)]
+    parsed = filters.parse_filter(text)
+    states = [found for found in parsed.words if found.key == "state" and found.value]
     return DashboardFilter(
-        text.strip(), filters.parse_filter(text), filters.parse_filter(" ".join(others)), wanted, unwanted
+        text.strip(),
+        parsed,
+        tuple(found.test for found in parsed.words if found.key != "state" and found.test is not None),
+        frozenset(found.value for found in states if not found.is_negated),
+        frozenset(found.value for found in states if found.is_negated),
     )
 
 
+# How many filter texts keep their list of runs.
 _MOST_KEPT = 12
 SORT_ORDER = ("state", "name", "next", "last")
+_SORTED_COLUMNS = {"state": "", "name": "job", "next": "next", "last": "last"}
 
 
 @dataclass
 class State:
-    """Mutable, and owned by the one thread that paints."""
+    """Only the thread that draws the screen reads and changes it."""
 
     glyphs: Glyphs
     home: Zone
@@ -107,10 +119,10 @@ class State:
     run: RunKey | None = None
     marked: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()  # columns of the Jobs table that are left out
-    pending: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, str] = field(default_factory=dict)  # what was requested of a job and is not yet in a snapshot
     only_dead: bool = False
     run_job: str = ""  # the Runs screen shows this job alone
-    window: Window = field(default_factory=lambda: Window(0, HOUR))
+    window: Window = field(default_factory=lambda: Window(0, HOUR_MS))
     follows_now: bool = True
     clock_index: int = 0
     policy: int = 0
@@ -142,7 +154,7 @@ class State:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The jobs that pass the filter, in order. A letter typed asks every job, but sorts none again."""
+        """The jobs that match the filter, in order. Another filter does not sort the jobs again."""
         order_key = (id(self.snapshot), self.sort, self.reverse)
         if self._ordered_of != order_key:
             self._ordered, self._ordered_of = order(self.snapshot.rows, self.sort, reverse=self.reverse), order_key
@@ -155,9 +167,15 @@ class State:
         return self._rows
 
     def jobs_table(self) -> JobsTable:
-        lives, sorted_by = self.snapshot.is_daemon_alive, _SORTED[self.sort]
-        columns = tuple(column for column in COLUMNS if column.name not in self.hidden)
-        return JobsTable(self.rows, self.display, lives, self.marked, sorted_by, dict(self.pending), columns)
+        return JobsTable(
+            self.rows,
+            self.display,
+            self.snapshot.is_daemon_alive,
+            self.marked,
+            _SORTED_COLUMNS[self.sort],
+            dict(self.pending),
+            tuple(column for column in COLUMNS if column.name not in self.hidden),
+        )
 
     def row(self, name: str | None) -> Row | None:
         return self._by_name.get(name or "")
@@ -176,7 +194,7 @@ class State:
 
     @property
     def runs(self) -> list[RunItem]:
-        """The runs that pass the filter. What the last few texts found is kept: letters are taken back too."""
+        """The runs that match the filter. The lists of the last few texts are kept, for letters that are deleted."""
         key = (id(self.snapshot), id(self.history), self.only_dead, self.run_job)
         if self._runs_of != key:
             self._runs, self._runs_of = {}, key
@@ -203,7 +221,7 @@ class State:
         return [item for item, name in zip(found, self._merged_names, strict=True) if name in taken]
 
     def _all_runs(self) -> list[RunItem]:
-        """Live ones and the past, put together once for each of either; the names of their jobs beside them."""
+        """Live runs and history in one list, and a list of their jobs; kept until either of the two changes."""
         key = (id(self.snapshot.live), id(self.history))
         if self._merged_of != key:
             self._merged = merged(self.snapshot.live, self.history.items, self.history.dead)
@@ -223,7 +241,7 @@ class State:
     def runs_table(self) -> RunsTable:
         return RunsTable(self.runs, self.display, self.job_of)
 
-    # -- looking ----------------------------------------------------------------------------------------------
+    # -- how it is shown --------------------------------------------------------------------------------------
 
     def next_times(self) -> None:
         self.times = TIMES[(TIMES.index(self.times) + 1) % len(TIMES)]
@@ -233,6 +251,3 @@ class State:
 
     def set_filter(self, text: str) -> None:
         self.filter = parse_filter(text)
-
-
-_SORTED = {"state": "", "name": "job", "next": "next", "last": "last"}

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from rich.style import Style
 from textual.theme import Theme
 
-NAMES = ("dark", "light", "colorblind", "ansi", "mono")
+COLOURED_THEMES = ("dark", "light", "colorblind")
+THEMES = (*COLOURED_THEMES, "ansi", "mono")
 
 _DARK = {
     "bg": "#10141a", "fg": "#d3dae3", "dim": "#7f8a97", "line": "#2f3945", "focus": "#5b9dd9", "select": "#1d3854",
@@ -25,7 +26,7 @@ _LIGHT = {
     "paused": "#667080", "clock": "#7a3fc0", "key": "#1f6fbf", "day": "#b9c3cd",
     "heat": ("#fcfcfb", "#b3c0cc", "#86abc9", "#4f8fc4", "#1f6fb5", "#0a4a86"),
 }  # fmt: skip
-# The colours of Okabe and Ito, told apart with every common colour vision.
+# The colours of Okabe and Ito, which are distinct with every common colour vision.
 _COLORBLIND = {
     **_DARK, "bg": "#0c0f12", "ok": "#2fc39a", "running": "#56b4e9", "retry": "#e69f00", "failed": "#ff7a29",
     "clock": "#e08fc0", "key": "#f0e442", "focus": "#56b4e9",
@@ -34,30 +35,31 @@ COLOURS: dict[str, Mapping[str, object]] = {"dark": _DARK, "light": _LIGHT, "col
 
 
 class Palette:
-    """Style names to styles, for one theme."""
+    """The styles of one theme by their names."""
 
     def __init__(self, name: str, ellipsis: str = "…") -> None:
         self.name, self.ellipsis, self.is_ascii = name, ellipsis, ellipsis.isascii()
         self.styles = _mono() if name == "mono" else _ansi() if name == "ansi" else _coloured(COLOURS[name])
         self.blank = Style()
-        self._worn: dict[tuple[Style, str, str], Style] = {}
+        self._combined: dict[tuple[Style, str, str], Style] = {}
 
-    def become(self, name: str) -> None:
-        """Another theme for everyone who holds this book."""
-        self.name, self.styles = name, Palette(name).styles
-        self._worn.clear()
+    def switch_to(self, name: str) -> None:
+        """Change the theme in place, because every widget holds this palette."""
+        self.name = name
+        self.styles = Palette(name).styles
+        self._combined.clear()
 
     def style(self, name: str) -> Style:
         return self.styles.get(name, self.blank)
 
-    def on(self, background_style: Style, name: str, over: str = "") -> Style:
-        """A style on its ground, under that of a selected row; put together once, for every cell that wears it."""
-        key = (background_style, name, over)
-        found = self._worn.get(key)
+    def style_on(self, background: Style, name: str, over: str = "") -> Style:
+        """A style on a background, under the style of a selected row; combined once and kept for all cells."""
+        key = (background, name, over)
+        found = self._combined.get(key)
         if found is None:
-            # Reversed, a coloured word would become a coloured patch: there the selected row has one look.
+            # In reverse video a coloured word would become a coloured block, so the selected row has one style.
             inner = self.blank if over and self.style(over).reverse else self.style(name)
-            found = self._worn[key] = background_style + inner + (self.style(over) if over else self.blank)
+            found = self._combined[key] = background + inner + (self.style(over) if over else self.blank)
         return found
 
 
@@ -79,7 +81,7 @@ def _coloured(colours: Mapping[str, object]) -> dict[str, Style]:
         "tab-here": Style(color=colour["fg"], bgcolor=colour["select"], bold=True),
         "key": Style(color=colour["key"]),
         "marked": Style(color=colour["key"], bold=True),
-        "asked": Style(color=colour["key"], italic=True),
+        "pending": Style(color=colour["key"], italic=True),
         "now": Style(color=colour["focus"]),
         "day": Style(color=colour["day"]),
         "cursor": Style(color=colour["bg"], bgcolor=colour["focus"], bold=True),
@@ -93,7 +95,7 @@ def _coloured(colours: Mapping[str, object]) -> dict[str, Style]:
 def _ansi() -> dict[str, Style]:
     """The sixteen colours of the terminal, on its own background."""
     named = {"ok": "green", "running": "cyan", "retry": "yellow", "failed": "red", "clock": "magenta", "key": "cyan",
-             "now": "cyan", "asked": "cyan"}  # fmt: skip
+             "now": "cyan", "pending": "cyan"}  # fmt: skip
     styles = {name: Style(color=colour) for name, colour in named.items()}
     styles |= {"heat1": Style(), "heat2": Style(), "heat3": Style(color="cyan"), "heat4": Style(color="cyan"),
                "heat5": Style(color="cyan", bold=True)}  # fmt: skip
@@ -120,7 +122,7 @@ def _mono() -> dict[str, Style]:
 
 
 def textual_theme(name: str) -> Theme:
-    """The same for borders, inputs and the palette."""
+    """The theme of Textual for borders, inputs and the command palette."""
     if name == "ansi":
         return _ansi_theme()
     colours = COLOURS.get(name, _DARK)
@@ -155,7 +157,7 @@ def textual_theme(name: str) -> Theme:
 
 
 def _ansi_theme() -> Theme:
-    """Only the terminal's own colours, on its own background, whatever that is."""
+    """Only the terminal's own colours, on its own background."""
     own = "ansi_default"
     return Theme(
         name="chronex-ansi",
@@ -193,6 +195,7 @@ def _ansi_theme() -> Theme:
     )
 
 
+# The layout at each size. It is kept as text, so that a single-file build needs no data files.
 CSS = """
 Screen { layout: vertical; background: $background; color: $foreground; overflow: hidden; }
 .framed { border: round $line; border-title-color: $foreground; border-subtitle-color: $quiet;
@@ -218,7 +221,7 @@ Container { background: $background; }
 #jobs, #empty { height: 1fr; }
 #jobs-side { height: 8; width: 1fr; }
 #detail { height: 1fr; }
-#side-density, #side-clock, #side-timeline, #side-log, #runs-log { display: none; }
+#side-heatmap, #side-clock, #side-timeline, #side-log, #runs-log { display: none; }
 #runs-side { height: 9; }
 .-tiny #jobs-side, .-tiny #runs-side, .-tiny #heat-cell, .-tiny #command { display: none; }
 .-tiny #top { height: 1; }
@@ -233,7 +236,7 @@ Container { background: $background; }
 .-medium #side-log { display: block; height: 8; }
 .-large #jobs-left { width: 52%; }
 .-large #jobs-side { width: 48%; height: 1fr; }
-.-large #side-density { display: block; height: 13; }
+.-large #side-heatmap { display: block; height: 13; }
 .-large #side-clock { display: block; height: 9; }
 .-large #side-timeline { display: block; height: 10; }
 .-large #side-log { display: block; height: 9; }

@@ -10,7 +10,7 @@ from chronex.engine.ledger import Reading
 from chronex.errors import LogDirectoryError
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState
-from chronex_tui.model.layout import terminal_safe, width
+from chronex.text.terminal import cell_safe, cell_width
 
 if TYPE_CHECKING:
     from chronex.run.reading import LogReader
@@ -22,7 +22,7 @@ _TAIL_LINES = 60
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutput:
-    """What an attempt has written so far. `offset` is how far the file was read; -1 where it must be read anew."""
+    """What an attempt has written so far. `offset` is how far the file was read; -1 where it must be read whole."""
 
     attempt: Attempt
     lines: tuple[str, ...]
@@ -31,10 +31,10 @@ class AttemptOutput:
     problem: str = ""
 
 
-def _reader(place: Path) -> LogReader:
-    from chronex.run.reading import LogReader  # the runner is loaded with the first output that is looked at
+def _reader(store_path: Path) -> LogReader:
+    from chronex.run.reading import LogReader  # loaded with the first output that is read
 
-    return LogReader(place / "logs")
+    return LogReader(store_path / "logs")
 
 
 def _limit(attempt: Attempt) -> int:
@@ -43,13 +43,13 @@ def _limit(attempt: Attempt) -> int:
     return attempt.log_limit or DEFAULT_LIMIT
 
 
-def read_output(reading: Reading, place: Path, attempt: Attempt, before: AttemptOutput | None) -> AttemptOutput:
+def read_output(reading: Reading, store_path: Path, attempt: Attempt, before: AttemptOutput | None) -> AttemptOutput:
     """Everything, or what came since `before`. A log that outgrew its limit is a ring, and is read whole."""
     now = reading.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number) or attempt
     is_over = now.state is not AttemptState.RUNNING
     if before is not None and before.is_over:
         return before
-    reader = _reader(place)
+    reader = _reader(store_path)
     try:
         limit = _limit(now)
         if before is None or is_over or before.offset < 0:
@@ -59,7 +59,7 @@ def read_output(reading: Reading, place: Path, attempt: Attempt, before: Attempt
         if before.offset + len(data) >= limit:
             whole = reader.whole(now.log_path, limit, is_over=is_over)
             return AttemptOutput(now, lines_of(whole), -1, is_over)
-        # A line that was still open goes on where it ended.
+        # The last line may not be complete yet; it is read again with the next call.
         kept = data[: data.rfind(b"\n") + 1] if before.lines else data
         if not kept:
             return before
@@ -70,9 +70,9 @@ def read_output(reading: Reading, place: Path, attempt: Attempt, before: Attempt
         reader.close()
 
 
-def read_tail(place: Path, attempt: Attempt) -> tuple[str, ...]:
-    """The last lines, for a panel beside other things."""
-    reader = _reader(place)
+def read_tail(store_path: Path, attempt: Attempt) -> tuple[str, ...]:
+    """The last lines, for a small panel."""
+    reader = _reader(store_path)
     try:
         if attempt.state is not AttemptState.RUNNING:
             data = reader.beyond(attempt.log_path, max(0, attempt.log_bytes - _TAIL_BYTES))
@@ -86,23 +86,23 @@ def read_tail(place: Path, attempt: Attempt) -> tuple[str, ...]:
 
 
 def lines_of(data: bytes) -> tuple[str, ...]:
-    """Lines as text, not yet made inert: only those in sight are."""
+    """Lines as text, not yet made safe for the terminal: only visible lines are."""
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     return tuple(text.removesuffix("\n").split("\n")) if text else ()
 
 
 def wrapped(lines: tuple[str, ...], cells: int) -> list[tuple[int, str]]:
-    """Every line broken at the width: the number of the line, and the piece."""
+    """Every line broken at the width, as pairs of the number of the line and a piece of it."""
     pieces: list[tuple[int, str]] = []
     for number, line in enumerate(lines):
-        text = terminal_safe(line)
-        if width(text) <= cells:
+        text = cell_safe(line)
+        if cell_width(text) <= cells:
             pieces.append((number, text))
             continue
         while text:
             taken, used = 0, 0
             for char in text:
-                used += width(char)
+                used += cell_width(char)
                 if used > cells:
                     break
                 taken += 1
@@ -111,11 +111,11 @@ def wrapped(lines: tuple[str, ...], cells: int) -> list[tuple[int, str]]:
     return pieces
 
 
-def find(lines: tuple[str, ...], wanted: str, start: int, step: int) -> int | None:
-    """The nearest line that holds `wanted`, from `start` on in the direction of `step`, and round the end."""
-    if not wanted or not lines:
+def find(lines: tuple[str, ...], text: str, start: int, step: int) -> int | None:
+    """The nearest line with the text, from `start` on in the direction of `step`, and on from the other end."""
+    if not text or not lines:
         return None
-    needle = wanted.lower()
+    needle = text.lower()
     for distance in range(len(lines)):
         number = (start + step * distance) % len(lines)
         if needle in lines[number].lower():

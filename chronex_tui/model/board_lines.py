@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chronex.engine.overview import Situation, Summary
+from chronex.text.durations import elapsed, largest_unit
+from chronex.text.terminal import cell_safe
 from chronex_tui.model.display import STYLES, DisplaySettings
-from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread, terminal_safe
+from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
 from chronex_tui.model.snapshot import Snapshot
-from chronex_tui.model.time_text import abbreviation, away, count, elapsed, exact_clock
+from chronex_tui.model.time_text import abbreviation, count, exact_clock_time
 
 SCREENS = ("jobs", "runs", "timeline", "clock", "density")
 _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
@@ -22,7 +24,7 @@ def top_line(
         text = f" {number} {name.capitalize()} " if cells >= 72 else f" {number} {name.capitalize()[:2]} "
         tabs.append((text, "tab-here" if name == screen else "tab"))
     zone = display.board_zone
-    time = f"{exact_clock(display.now_ms, zone)} {abbreviation(display.now_ms, zone)} "
+    time = f"{exact_clock_time(display.now_ms, zone)} {abbreviation(display.now_ms, zone)} "
     gap = "  " if cells >= 90 else " "
     right: list[Span] = [*daemon_words(snapshot, display, is_long=cells >= 110), (gap, ""), (time, "")]
     if is_read_only and cells >= 90:
@@ -36,7 +38,7 @@ def daemon_words(snapshot: Snapshot, display: DisplaySettings, *, is_long: bool)
     node = snapshot.summary.daemon if snapshot.summary is not None else None
     if node is None:
         return [(display.glyphs.down, "retry"), (" stopped" if not is_long else " daemon stopped", "retry")]
-    up = f" daemon up {away(display.now_ms - node.started_ms)}" if is_long else " daemon"
+    up = f" daemon up {largest_unit(display.now_ms - node.started_ms)}" if is_long else " daemon"
     return [(display.glyphs.up, "ok"), (up, "")]
 
 
@@ -52,13 +54,13 @@ def counts_line(
     """What runs, what failed, what waits; then the filter and how much of all it shows."""
     total = len(snapshot.rows)
     if snapshot.problem:
-        style = "failed" if snapshot.rows else "dim"  # before there is anything to lose, it is no trouble yet
-        return fit_line(((f" {terminal_safe(snapshot.problem)}", style),), cells, display.glyphs.ellipsis)
+        style = "failed" if snapshot.rows else "dim"  # without jobs nothing is lost
+        return fit_line(((f" {cell_safe(snapshot.problem)}", style),), cells, display.glyphs.ellipsis)
     right: list[Span] = [(f"frozen {frozen}   ", "retry")] if frozen else []
     if problem:
-        right.append((f"{terminal_safe(problem)}   ", "failed"))
+        right.append((f"{cell_safe(problem)}   ", "failed"))
     elif filter_text:
-        right.append((f"filter: {terminal_safe(filter_text)}   ", "key"))
+        right.append((f"filter: {cell_safe(filter_text)}   ", "key"))
     right.append((f"{matched:,} of {total:,} jobs " if filter_text else f"{total:,} jobs ", "dim"))
     left = _counts(snapshot.summary, display, is_long=True)
     if line_width((*left, *right)) > cells:
@@ -110,7 +112,7 @@ def key_line(keys: Sequence[tuple[str, str]], cells: int) -> Line:
 
 
 def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Line]:
-    """The first thing a new user sees."""
+    """What a new user sees first: how to begin, and where the store is."""
     there = "no jobs in it yet" if snapshot.is_there and not snapshot.problem else "not made yet"
     daemon = "running" if snapshot.is_daemon_alive else "not running; jobs start only while it runs"
     lines: list[Line] = [
@@ -124,7 +126,7 @@ def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Li
         (("Then ", ""), ("chronex apply", "key"), (" puts the jobs into the store, and ", ""), ("chronex run", "key"),
          (" runs them.", "")),
         (),
-        (("  store   ", "label"), (f"{there}: ", ""), (terminal_safe(snapshot.place), "dim")),
+        (("  store   ", "label"), (f"{there}: ", ""), (cell_safe(snapshot.store_path), "dim")),
         (("  daemon  ", "label"), (daemon, "" if snapshot.is_daemon_alive else "retry")),
         (),
         (("Nothing is changed by looking at this screen.", "dim"),),
@@ -135,7 +137,7 @@ def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Li
 def no_match(text: str, jobs: int) -> list[Line]:
     return [
         (),
-        ((f"0 of {jobs:,} jobs match ", ""), (terminal_safe(text), "key")),
+        ((f"0 of {jobs:,} jobs match ", ""), (cell_safe(text), "key")),
         (),
         (("esc", "key"), (" clears the filter", "dim")),
     ]
@@ -145,7 +147,7 @@ def no_runs(filter_text: str, *, only_dead: bool, cells: int) -> list[Line]:
     if filter_text:
         return [
             (),
-            (("No run matches ", ""), (terminal_safe(filter_text), "key")),
+            (("No run matches ", ""), (cell_safe(filter_text), "key")),
             (),
             (("esc", "key"), (" clears the filter", "dim")),
         ]

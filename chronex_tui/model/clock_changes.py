@@ -1,4 +1,4 @@
-"""A clock change as a picture: the local day in half hours, and where every job lands."""
+"""Clock changes: the local day of each in half hours, and when every job runs on it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from chronex.engine.schedule import timing_of
 from chronex.expr.durations import format_duration
 from chronex.model.records import Job
-from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of, wall_clock
+from chronex.text.durations import largest_unit
+from chronex.text.terminal import cell_safe, cell_width
+from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import ClockChange, Zone, load_zone
 from chronex_tui.model.display import DisplaySettings, Glyphs, job_zone
-from chronex_tui.model.layout import Line, Span, crop, fit, terminal_safe, width
-from chronex_tui.model.time_text import abbreviation, away, count, day_of
+from chronex_tui.model.layout import Line, Span, crop, fit
+from chronex_tui.model.time_text import abbreviation, count, day_of
 
 _DAY = 86_400
 _YEAR = 366 * _DAY
 _MOST_PER_ZONE = 2
-# What-if policies that `space` goes through; None is what each job says itself.
+# The policies that the key for "what if" goes through; None is the policy of each job itself.
 POLICIES: tuple[DstPolicy | None, ...] = (
     None,
     DstPolicy("end", "by-kind"),
@@ -30,7 +32,7 @@ POLICIES: tuple[DstPolicy | None, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class JobOnChange:
     """One job on the day of a change."""
 
     job: Job
@@ -41,11 +43,11 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class ClockDay:
-    """A clock change of a zone with the jobs that live in it, those that it touches first."""
+    """A clock change of a zone with the jobs of that zone, those that it affects first."""
 
     zone: Zone
     change: ClockChange
-    jobs: tuple[Touched, ...]
+    jobs: tuple[JobOnChange, ...]
 
     @property
     def touched(self) -> int:
@@ -73,8 +75,7 @@ def clock_days(
         changes = zone.changes(since_ms // 1000, since_ms // 1000 + 3 * _YEAR)[:_MOST_PER_ZONE]
         if not changes:
             unchanging.append(name)
-        lived = in_use.get(name, [])
-        days += [_day(zone, change, lived, policy, most_jobs) for change in changes]
+        days += [_day(zone, change, in_use.get(name, []), policy, most_jobs) for change in changes]
     return sorted(days, key=lambda day: (day.change.at, day.zone.name)), unchanging
 
 
@@ -87,7 +88,7 @@ def _day(zone: Zone, change: ClockChange, jobs: Sequence[Job], policy: DstPolicy
             found.append((job, timing, effect_of(timing, change)))
     found.sort(key=lambda one: (not one[2].touches, one[0].id))
     midnight = min(change.at + change.before, change.at + change.after) // _DAY * _DAY
-    touched = [Touched(job, effect, _cells(timing, change), midnight) for job, timing, effect in found[:most]]
+    touched = [JobOnChange(job, effect, _cells(timing, change), midnight) for job, timing, effect in found[:most]]
     return ClockDay(zone, change, tuple(touched))
 
 
@@ -116,7 +117,7 @@ def title_line(day: ClockDay, display: DisplaySettings) -> Line:
     before, after = abbreviation(change.at * 1000 - 1000, day.zone), abbreviation(change.at * 1000, day.zone)
     shift = change.after - change.before
     kind = f"{format_duration(abs(shift) * 1000)} {'forward' if shift > 0 else 'back'}"
-    soon = away(change.at * 1000 - display.now_ms)
+    soon = largest_unit(change.at * 1000 - display.now_ms)
     when = f"in {soon}" if change.at * 1000 > display.now_ms else "past"
     names = f"{before} {display.glyphs.arrow} {after}"
     return (
@@ -127,7 +128,7 @@ def title_line(day: ClockDay, display: DisplaySettings) -> Line:
     )
 
 
-def picture(day: ClockDay, display: DisplaySettings, cells: int, most: int, label: int = 0) -> list[Line]:
+def change_lines(day: ClockDay, display: DisplaySettings, cells: int, most: int, label: int = 0) -> list[Line]:
     """Title, hours, the clock's own row, then a row for each job with a sentence at its end."""
     frame = frame_cells(day.change)
     hours = _hours(frame)
@@ -148,7 +149,7 @@ def picture(day: ClockDay, display: DisplaySettings, cells: int, most: int, labe
 
 
 def _hours(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
-    """Half hours in groups of an hour, as they are lived; a group ends where the clock jumps."""
+    """Half hours in groups of an hour, in the order in which they pass; a group ends where the clock jumps."""
     groups: list[tuple[str, list[Cell]]] = []
     for cell in cells:
         starts = cell.wall % 3600 == 0
@@ -162,7 +163,7 @@ def _hours(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
 def _spaced(texts: Sequence[str], *, slim: bool) -> str:
     if not slim:
         return " ".join(texts)
-    # Without room for gaps every second hour is told.
+    # Without gaps only every second hour has a number.
     return "".join(text if number % 2 == 0 else "  " for number, text in enumerate(texts))
 
 
@@ -178,22 +179,22 @@ def _clock_row(hours: Sequence[tuple[str, list[Cell]]], glyphs: Glyphs, *, slim:
 
 
 def _job_rows(
-    one: Touched, display: DisplaySettings, label: int, *, slim: bool, free_cells: int, cells: int
+    one: JobOnChange, display: DisplaySettings, label: int, *, slim: bool, free_cells: int, cells: int
 ) -> list[Line]:
-    name = (fit(terminal_safe(one.job.id), label, display.glyphs.ellipsis) + " ", "")
+    name = (fit(cell_safe(one.job.id), label, display.glyphs.ellipsis) + " ", "")
     style = "clock" if one.effect.touches else "dim"
     sentence = one.effect.text
     if not any(cell.runs for cell in one.cells) and not one.effect.touches:
         return [(name, (sentence, style))]
     marks = tuple(_job_marks(one, display.glyphs, slim=slim))
-    if width(sentence) + 2 <= free_cells:
+    if cell_width(sentence) + 2 <= free_cells:
         return [(name, *marks, (f"  {sentence}", style))]
     if not one.effect.touches:
         return [(name, *marks)]
     return [(name, *marks), ((" " * (label + 1), ""), (crop(sentence, cells - label - 1), style))]
 
 
-def _job_marks(one: Touched, glyphs: Glyphs, *, slim: bool) -> Iterator[Span]:
+def _job_marks(one: JobOnChange, glyphs: Glyphs, *, slim: bool) -> Iterator[Span]:
     lost = _lost_half_hours(one)
     for number, (_, cells) in enumerate(_hours(one.cells)):
         if number and not slim:
@@ -212,8 +213,8 @@ def _mark(cell: Cell, lost: frozenset[int], glyphs: Glyphs) -> Span:
     return (glyphs.unused, "dim") if cell.kind == "second" and cell.wall in lost else (" ", "")
 
 
-def _lost_half_hours(one: Touched) -> frozenset[int]:
-    """Half hours in which a nominal time lies that does not exist, or exists twice."""
+def _lost_half_hours(one: JobOnChange) -> frozenset[int]:
+    """Half hours with a scheduled time that does not exist, or exists twice."""
     timing = timing_of(one.job)
     pattern = None if timing is None else timing.pattern
     cells = [cell for cell in one.cells if cell.kind in ("missing", "second")]
@@ -229,11 +230,3 @@ def _lost_half_hours(one: Touched) -> frozenset[int]:
 
 def no_change_line(zone: str) -> Line:
     return ((f"{zone} never changes its clock", "dim"),)
-
-
-def change_sentence(day: ClockDay) -> str:
-    """For a strip or a menu: one line."""
-    change = day.change
-    low, high = wall_clock(change.at + change.before), wall_clock(change.at + change.after)
-    when = f"{day_of(change.at * 1000 - 1000, day.zone)} {day.zone.name} {low} to {high}"
-    return f"{when}, {count(day.touched, 'job')} touched"

@@ -106,7 +106,7 @@ ASCII = Glyphs(
     keys="|",
 )
 
-# The style of a state, by the word that stands beside it.
+# The name of the style of each state.
 STYLES: dict[str, str] = {
     "running": "running",
     "claimed": "running",
@@ -174,7 +174,7 @@ TIMES = ("local", "job", "utc")
 
 @dataclass(frozen=True, slots=True)
 class DisplaySettings:
-    """`times` is one of TIMES; `home` is the zone of whoever looks."""
+    """How the user sees the data: the signs, and the zone of times. `home` is the zone of the user."""
 
     now_ms: int
     glyphs: Glyphs
@@ -188,7 +188,7 @@ class DisplaySettings:
 
     @property
     def board_zone(self) -> Zone:
-        """For what belongs to no job."""
+        """The zone of times that belong to no job."""
         return utc_zone() if self.times == "utc" else self.home
 
     @property
@@ -197,6 +197,6 @@ class DisplaySettings:
 
 
 def job_zone(job: Job) -> Zone:
-    """The zone that the job's schedule is read in: its expression may name its own."""
+    """The zone of the job's schedule; an expression with `TZ=` names its own."""
     timing = timing_of(job) if "TZ=" in job.schedule else None
     return load_zone(job.timezone) if timing is None else timing.zone

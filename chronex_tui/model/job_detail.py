@@ -1,37 +1,39 @@
-"""One job in full: what it does now, what it means, what comes next, how it went."""
+"""One job in full: what it does now, what its schedule means, what comes next, how it went, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from chronex.engine.overview import Outcome, Row, Situation
 from chronex.engine.schedule import timing_of
-from chronex.engine.why.answer import Answer
 from chronex.expr.describe import describe
 from chronex.expr.durations import format_duration
 from chronex.model.records import Attempt, Call, Command, Job, Run
+from chronex.text.durations import countdown, elapsed, rounded_duration
+from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.zones import Zone
 from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, sign, word
 from chronex_tui.model.jobs_table import clock_note, next_words
-from chronex_tui.model.layout import Line, crop, terminal_safe, width, wrap
+from chronex_tui.model.layout import Line, crop, wrap
 from chronex_tui.model.snapshot import Firing, JobDetail
 from chronex_tui.model.time_text import (
     abbreviation,
-    clock,
-    countdown,
+    clock_time,
     day_of,
-    duration,
-    elapsed,
-    exact_clock,
+    exact_clock_time,
     full_stamp,
     local_time,
-    short_reason,
     stamp,
 )
 
+if TYPE_CHECKING:
+    from chronex.engine.why.answer import Answer
+
 _LABEL = 7
-# Situations in which the last occurrence is worth telling try by try.
-_TOLD = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED)
+_TIME_WIDTH = 18
+# Situations in which every try of the last occurrence is shown.
+_WITH_TRIES = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED)
 
 
 def detail_lines(
@@ -52,20 +54,20 @@ def detail_lines(
 
 
 def _strip(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_alive: bool) -> Iterator[Line]:
-    """Below the table of a small terminal: a line for each question."""
+    """The few lines below the table of a small terminal."""
     row = detail.row
     yield ((display.glyphs.situation[row.situation] + " ", STYLES[row.situation]),
            *_headline(row, display, is_daemon_alive=is_daemon_alive))  # fmt: skip
-    if detail.firing is not None and row.situation in _TOLD:
+    if detail.firing is not None and row.situation in _WITH_TRIES:
         yield from _tries(detail.firing, display, row.job, with_reason=True)
     elif row.last is not None and not row.last.is_good:
-        yield (("why    ", "label"), (terminal_safe(row.last.reason), STYLES[row.last.state]))
+        yield (("why    ", "label"), (cell_safe(row.last.reason), STYLES[row.last.state]))
     yield next(iter(_meaning(detail, display, cells)))
     yield _next_line(detail, display, cells)
     yield next(iter(_clock(detail, display, cells * 3)))
     newest = next((line for line in reversed(detail.log) if line.strip()), "")
     if newest:
-        yield (("output ", "label"), (terminal_safe(newest.strip()), "dim"))
+        yield (("output ", "label"), (cell_safe(newest.strip()), "dim"))
 
 
 def _labelled(label: str, text: str, style: str, cells: int) -> Iterator[Line]:
@@ -82,10 +84,10 @@ def _now(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_a
     style = STYLES[row.situation]
     head = (display.glyphs.situation[row.situation] + " ", style)
     yield (head, *_headline(row, display, is_daemon_alive=is_daemon_alive))
-    if detail.firing is not None and row.situation in _TOLD:
+    if detail.firing is not None and row.situation in _WITH_TRIES:
         yield from firing_lines(detail.firing, display, row.job, cells)
     elif row.last is not None and not row.last.is_good:
-        yield from _labelled("why", terminal_safe(row.last.reason), STYLES[row.last.state], cells)
+        yield from _labelled("why", cell_safe(row.last.reason), STYLES[row.last.state], cells)
 
 
 def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> Line:
@@ -96,7 +98,7 @@ def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
         case Situation.RUNNING if row.running_since_ms is not None:
             since = row.running_since_ms
             text = f"running for {elapsed(display.now_ms - since)}"
-            return ((text, style), (f"  since {exact_clock(since, zone)} {abbreviation(since, zone)}", "dim"))
+            return ((text, style), (f"  since {exact_clock_time(since, zone)} {abbreviation(since, zone)}", "dim"))
         case Situation.RETRYING if row.retry is not None:
             retry = row.retry
             of = f" of {retry.most}" if retry.most else ""
@@ -104,10 +106,10 @@ def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
             when = f"in {countdown(left)}" if left > 0 else "is due"
             return (
                 (f"retrying: attempt {retry.attempt}{of} {when}", style),
-                (f"  {'at' if left > 0 else 'since'} {exact_clock(retry.at_ms, zone)}", "dim"),
+                (f"  {'at' if left > 0 else 'since'} {exact_clock_time(retry.at_ms, zone)}", "dim"),
             )
         case Situation.PAUSED:
-            by = f" by {terminal_safe(row.job.paused_by)}" if row.job.paused_by else ""
+            by = f" by {cell_safe(row.job.paused_by)}" if row.job.paused_by else ""
             until = row.job.paused_until_ms
             end = "until it is resumed" if until is None else f"until {stamp(until, display.now_ms, zone)}"
             return ((f"paused{by}", style), (f"  its runs are skipped {end}", "dim"))
@@ -128,22 +130,22 @@ def firing_lines(firing: Firing, display: DisplaySettings, job: Job, cells: int)
     for run, line in zip(firing.runs, _tries(firing, display, job, with_reason=False), strict=True):
         yield line
         if _is_bad(run):
-            yield from _labelled("why", terminal_safe(run.reason), STYLES[run.state], cells)
+            yield from _labelled("why", cell_safe(run.reason), STYLES[run.state], cells)
 
 
 def _tries(firing: Firing, display: DisplaySettings, job: Job, *, with_reason: bool) -> Iterator[Line]:
     for run in firing.runs:
         tries = firing.attempts_of(run.task)
-        name = terminal_safe(run.task) if len(firing.runs) > 1 else "tries"
+        name = cell_safe(run.task) if len(firing.runs) > 1 else "tries"
         spans: list[tuple[str, str]] = [(f"{crop(name, 14):{_LABEL - 1}} ", "label")]
         spans += [(_try(attempt, display, job) + "  ", STYLES[attempt.state]) for attempt in tries[-6:]]
         if run.next_attempt_ms is not None and run.state == "retry":
-            at = exact_clock(run.next_attempt_ms, display.zone_of(job))
+            at = exact_clock_time(run.next_attempt_ms, display.zone_of(job))
             spans.append((f"{display.glyphs.down}{at}  ", "dim"))
         if not tries:
             spans.append((word(run.state), STYLES[run.state]))
         if with_reason and _is_bad(run):
-            spans.append((terminal_safe(run.reason), STYLES[run.state]))
+            spans.append((cell_safe(run.reason), STYLES[run.state]))
         yield tuple(spans)
 
 
@@ -153,7 +155,7 @@ def _is_bad(run: Run) -> bool:
 
 def _try(attempt: Attempt, display: DisplaySettings, job: Job) -> str:
     at = attempt.started_ms or attempt.created_ms
-    return f"{sign(attempt.state, display.glyphs)}{exact_clock(at, display.zone_of(job))}"
+    return f"{sign(attempt.state, display.glyphs)}{exact_clock_time(at, display.zone_of(job))}"
 
 
 # -- what it means ----------------------------------------------------------------------------------------
@@ -163,12 +165,12 @@ def _meaning(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterato
     job = detail.row.job
     timing = timing_of(job)
     words = describe(timing.meaning) if timing is not None else "a schedule of the program's own"
-    short = f"{terminal_safe(job.schedule)}  {job_zone(job).name}"
-    if width(short) + width(words) + 3 <= cells:
-        yield ((terminal_safe(job.schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))
+    short = f"{cell_safe(job.schedule)}  {job_zone(job).name}"
+    if cell_width(short) + cell_width(words) + 3 <= cells:
+        yield ((cell_safe(job.schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))
         return
-    yield ((crop(terminal_safe(job.schedule), cells), "bold"), (f"  {job_zone(job).name}", "dim"))
-    for piece in wrap(terminal_safe(words), cells):
+    yield ((crop(cell_safe(job.schedule), cells), "bold"), (f"  {job_zone(job).name}", "dim"))
+    for piece in wrap(cell_safe(words), cells):
         yield ((piece, ""),)
 
 
@@ -176,7 +178,7 @@ def _next_line(detail: JobDetail, display: DisplaySettings, cells: int) -> Line:
     """As many of the next runs as one line holds."""
     dot, zone = f" {display.glyphs.dot} ", display.zone_of(detail.row.job)
     stamps = [_both(run.due_ms, zone, detail.row.job) for run in detail.upcoming[:3]]
-    while len(stamps) > 1 and width(dot.join(stamps)) > cells - _LABEL:
+    while len(stamps) > 1 and cell_width(dot.join(stamps)) > cells - _LABEL:
         stamps.pop()
     return (("next   ", "label"), (dot.join(stamps), "") if stamps else ("no further run", "dim"))
 
@@ -199,11 +201,11 @@ def _upcoming(detail: JobDetail, display: DisplaySettings, most: int) -> Iterato
 
 
 def _both(ms: int, zone: Zone, job: Job) -> str:
-    """By the viewer's clock, and by the job's own where that tells another time."""
+    """On the viewer's clock, and on the job's own where that shows another time."""
     own = job_zone(job)
     if own.offset_at(ms // 1000) == zone.offset_at(ms // 1000):
         return full_stamp(ms, zone)
-    return f"{full_stamp(ms, zone)} ({clock(ms, own)} {abbreviation(ms, own)})"
+    return f"{full_stamp(ms, zone)} ({clock_time(ms, own)} {abbreviation(ms, own)})"
 
 
 def _clock(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
@@ -235,7 +237,7 @@ def _past(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[L
         yield (
             ("took   ", "label"),
             (sparks(list(reversed([o.duration_ms for o in shown_ones])), display.glyphs.sparks), "day"),
-            (f"  p50 {duration(middle)}  max {duration(max(times))}", "dim"),
+            (f"  p50 {rounded_duration(middle)}  max {rounded_duration(max(times))}", "dim"),
         )
 
 
@@ -254,21 +256,21 @@ def sparks(values: Sequence[int | None], levels: str) -> str:
 def _command(job: Job, cells: int) -> Iterator[Line]:
     for number, task in enumerate(job.tasks[:4]):
         label = "runs" if number == 0 else ""
-        name = f"{terminal_safe(task.name)}: " if len(job.tasks) > 1 else ""
-        text = crop(name + terminal_safe(command_text(task.run)), cells - _LABEL)
+        name = f"{cell_safe(task.name)}: " if len(job.tasks) > 1 else ""
+        text = crop(name + cell_safe(command_text(task.run)), cells - _LABEL)
         yield ((f"{label:{_LABEL}}", "label"), (text, ""))
     facts = [f"overlap {job.overlap}", f"recovery {job.recovery.strategy}"]
     if job.execution_timeout_ms is not None:
         facts.append(f"timeout {format_duration(job.execution_timeout_ms)}")
     if job.tags:
-        facts.append("tags " + ", ".join(terminal_safe(tag) for tag in job.tags))
+        facts.append("tags " + ", ".join(cell_safe(tag) for tag in job.tags))
     yield from _labelled("policy", ", ".join(facts), "dim", cells)
     if job.source:
-        yield from _labelled("from", terminal_safe(job.source), "dim", cells)
+        yield from _labelled("from", cell_safe(job.source), "dim", cells)
 
 
 def command_text(command: Command | Call) -> str:
-    """As it would be typed; for showing only, nothing is ever run from this text."""
+    """As it would be typed. It is only shown: nothing is ever run from this text."""
     if isinstance(command, str):
         return command
     if isinstance(command, Call):
@@ -278,27 +280,24 @@ def command_text(command: Command | Call) -> str:
     return shlex.join(command)
 
 
-def outcome_reason(outcome: Outcome) -> str:
-    return terminal_safe(short_reason(outcome.reason))
+# -- why ------------------------------------------------------------------------------------------------------
 
 
-_INDENT = 18
+def why_lines(answers: Sequence[Answer], cells: int) -> list[Line]:
+    """Why something ran, ran late or did not run: the chain of `chronex why`."""
+    return [line for answer in answers for line in (*_answer_lines(answer, cells), ())][:-1]
 
 
-def chain_lines(answers: Sequence[Answer], display: DisplaySettings, cells: int) -> list[Line]:
-    return [line for answer in answers for line in (*_one(answer, display, cells), ())][:-1]
-
-
-def _one(answer: Answer, display: DisplaySettings, cells: int) -> Iterator[Line]:
+def _answer_lines(answer: Answer, cells: int) -> Iterator[Line]:
     zone = answer.zone
     yield ((full_stamp(answer.instant_ms, zone), "bold"), (f"  {zone.name}  ", "dim"), (answer.cause.value, "key"))
-    for piece in wrap(terminal_safe(answer.summary), max(cells - 2, 10)):
+    for piece in wrap(cell_safe(answer.summary), max(cells - 2, 10)):
         yield ((f"  {piece}", ""),)
     day = local_time(answer.instant_ms, zone).date()
     for link in answer.links:
         at = ""
         if link.at_ms is not None:
             is_that_day = local_time(link.at_ms, zone).date() == day
-            at = exact_clock(link.at_ms, zone) if is_that_day else full_stamp(link.at_ms, zone)[4:20].strip()
-        for number, piece in enumerate(wrap(terminal_safe(link.fact), max(cells - _INDENT, 10))):
-            yield ((f"  {at if number == 0 else '':{_INDENT - 2}}", "label"), (piece, "dim"))
+            at = exact_clock_time(link.at_ms, zone) if is_that_day else full_stamp(link.at_ms, zone)[4:20].strip()
+        for number, piece in enumerate(wrap(cell_safe(link.fact), max(cells - _TIME_WIDTH, 10))):
+            yield ((f"  {at if number == 0 else '':{_TIME_WIDTH - 2}}", "label"), (piece, "dim"))

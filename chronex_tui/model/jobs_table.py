@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from chronex.engine.overview import Outcome, Row, Situation
 from chronex.engine.schedule import timing_of
 from chronex.model.records import Job
+from chronex.text.durations import DAY_MS, MINUTE_MS, countdown, elapsed, largest_unit, rounded_duration
+from chronex.text.terminal import cell_safe
 from chronex.timing.clock_effects import note_of
 from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, word
-from chronex_tui.model.layout import Column, ColumnTable, Line, terminal_safe
-from chronex_tui.model.time_text import DAY, MINUTE, away, countdown, duration, elapsed, short_reason, stamp
+from chronex_tui.model.layout import Column, ColumnTable, Line
+from chronex_tui.model.time_text import short_reason, stamp
 
 COLUMNS = (
     Column("job", "  JOB", 16, share=4, most=40),
@@ -21,7 +23,7 @@ COLUMNS = (
     Column("retry", "RETRY", 7, rank=4, most=10),
     Column("zone", "ZONE", 16, share=2, rank=9, most=24),
 )
-# By which they are chosen. What a job is called is always shown.
+# The letters that choose a column. The name of the job is always shown.
 COLUMN_LETTERS = {column.name[0]: column for column in COLUMNS[1:]}
 _RANK = {
     situation: rank
@@ -39,8 +41,8 @@ _RANK = {
         )
     )
 }
-# What stands level with "comes next" is ordered by when it comes.
-_CALM = {Situation.OK, Situation.WAITING}
+# These two rank equally; among them the next run decides.
+_SORTED_BY_NEXT = {Situation.OK, Situation.WAITING}
 _NEVER = 1 << 62
 
 
@@ -56,8 +58,8 @@ def order(rows: Sequence[Row], by: str, *, reverse: bool = False) -> list[Row]:
 
 
 def _by_state(row: Row) -> tuple[int, int, str]:
-    rank = _RANK[Situation.OK] if row.situation in _CALM else _RANK[row.situation]
-    return (rank, _next_ms(row) if row.situation in _CALM else 0, row.job.id)
+    rank = _RANK[Situation.OK] if row.situation in _SORTED_BY_NEXT else _RANK[row.situation]
+    return (rank, _next_ms(row) if row.situation in _SORTED_BY_NEXT else 0, row.job.id)
 
 
 def _next_ms(row: Row) -> int:
@@ -66,7 +68,7 @@ def _next_ms(row: Row) -> int:
 
 @dataclass(frozen=True, slots=True)
 class JobsTable(ColumnTable):
-    """Rows that passed the filter, in order. `cells` is asked for visible lines only."""
+    """Rows that match the filter, in order. `cells` is called for visible lines only."""
 
     rows: Sequence[Row]
     display: DisplaySettings
@@ -93,7 +95,7 @@ class JobsTable(ColumnTable):
         quiet = "dim" if row.situation in (Situation.PAUSED, Situation.DISABLED, Situation.DONE) else ""
         return {
             "job": ((f"{display.glyphs.situation[row.situation]} ", style), (name, "marked" if is_marked else quiet)),
-            "schedule": ((terminal_safe(row.job.schedule), "dim"),),
+            "schedule": ((cell_safe(row.job.schedule), "dim"),),
             "next": self._next(row),
             "last": last_words(row.last, display, row.job),
             "retry": ((_retry(row), "retry" if row.retry else "dim"),),
@@ -102,7 +104,7 @@ class JobsTable(ColumnTable):
 
     def _next(self, row: Row) -> Line:
         if pending := self.pending.get(row.job.id):
-            return ((pending, "asked"),)
+            return ((pending, "pending"),)
         return next_words(row, self.display, is_daemon_alive=self.is_daemon_alive)
 
 
@@ -140,8 +142,8 @@ def _upcoming(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
         return ((f"would run {when}" if " " not in when else f"would: {when}", "dim"),)
     if clock_note(row.job, row.next.nominal_ms):
         return ((f"{when} {display.glyphs.clock}", "clock"),)
-    if at - now < DAY:
-        return ((when, ""), (f" in {away(at - now)}", "dim"))
+    if at - now < DAY_MS:
+        return ((when, ""), (f" in {largest_unit(at - now)}", "dim"))
     return ((when, ""),)
 
 
@@ -157,13 +159,17 @@ def last_words(last: Outcome | None, display: DisplaySettings, job: Job) -> Line
         return (("never ran", "dim"),)
     style = STYLES[last.state]
     at = last.finished_ms or last.nominal_ms
-    when = stamp(at // MINUTE * MINUTE, display.now_ms, display.zone_of(job))
+    when = stamp(at // MINUTE_MS * MINUTE_MS, display.now_ms, display.zone_of(job))
     if last.is_good:
-        return (("ok", style), (f" {when} ", ""), (duration(last.duration_ms), "dim"))
+        return (("ok", style), (f" {when} ", ""), (_took(last), "dim"))
     if last.state in ("failed", "failed_stale"):
-        what = terminal_safe(short_reason(last.reason)) or "failed"
+        what = cell_safe(short_reason(last.reason)) or "failed"
         return ((what, style), (f" {when}", ""))
     return ((word(last.state), style), (f" {when}", ""))
+
+
+def _took(last: Outcome) -> str:
+    return "" if last.duration_ms is None else rounded_duration(last.duration_ms)
 
 
 def _retry(row: Row) -> str:

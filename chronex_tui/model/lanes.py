@@ -1,4 +1,4 @@
-"""Jobs as lanes over time: past runs at their true length, planned ones as marks, and a line for now."""
+"""The timeline: one lane a job, with past runs at their true length, planned runs as marks, and a line for now."""
 
 from __future__ import annotations
 
@@ -11,39 +11,45 @@ from chronex.engine.overview import Row
 from chronex.engine.schedule import schedule_of
 from chronex.errors import ChronexError
 from chronex.model.records import Job
+from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
+from chronex.text.instants import SHORT_WEEKDAYS
+from chronex.text.terminal import cell_safe
 from chronex.timing.zones import Zone
 from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, sign
-from chronex_tui.model.layout import Line, Span, fit, terminal_safe
+from chronex_tui.model.layout import Line, Span, fit
 from chronex_tui.model.snapshot import RunItem, RunKey
-from chronex_tui.model.time_text import DAY, HOUR, MINUTE, WEEKDAYS, local_time
+from chronex_tui.model.time_text import local_time
 
-ZOOMS = (10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY)
+ZOOMS = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
 ZOOM_WORDS = ("10 minutes", "an hour", "6 hours", "a day", "a week")
-_TICKS = (MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR,
-          DAY, 2 * DAY)  # fmt: skip
+_TICKS = (
+    *(minutes * MINUTE_MS for minutes in (1, 5, 10, 15, 30)),
+    *(hours * HOUR_MS for hours in (1, 2, 3, 6, 12)),
+    *(days * DAY_MS for days in (1, 2)),
+)
 _LEAST_LABEL, _MOST_LABEL = 10, 24
 MOST_LANES = 200
 _MOST_PLANNED = 400
 
 
-class Mark(NamedTuple):
-    """One run in a lane. `end_ms` None: it still runs, or is only planned."""
+class LaneMark(NamedTuple):
+    """One run in a lane. `end_ms` is None while it runs, and for a planned run."""
 
     start_ms: int
     end_ms: int | None
-    state: str  # of an occurrence; `planned` for what is to come, `retry` for a due retry
+    state: str  # of an occurrence; or `planned`, or `retry-due` for a retry to come
     key: RunKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
     job: str
-    marks: tuple[Mark, ...]
+    marks: tuple[LaneMark, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What part of time is seen. `zoom` is the half on either side of the middle."""
+    """The shown time: `half_ms` before and after the middle."""
 
     middle_ms: int
     half_ms: int
@@ -64,7 +70,7 @@ class Window:
         return Window(self.middle_ms, ZOOMS[max(0, min(index + step, len(ZOOMS) - 1))])
 
 
-def words_of(window: Window) -> str:
+def zoom_text(window: Window) -> str:
     index = min(range(len(ZOOMS)), key=lambda i: abs(ZOOMS[i] - window.half_ms))
     return ZOOM_WORDS[index]
 
@@ -74,21 +80,21 @@ def label_width(lanes: Sequence[Lane], cells: int) -> int:
     return max(_LEAST_LABEL, min(longest, _MOST_LABEL, cells // 4)) + 1
 
 
-def past_marks(items: Iterable[RunItem], window: Window) -> dict[str, list[Mark]]:
-    """What ran or was decided inside the window, by job."""
-    found: dict[str, list[Mark]] = {}
+def past_marks(items: Iterable[RunItem], window: Window) -> dict[str, list[LaneMark]]:
+    """The runs inside the window by job; one that was skipped or missed is a mark of no length."""
+    found: dict[str, list[LaneMark]] = {}
     for item in items:
         start = item.started_ms or item.due_ms
         end = item.finished_ms
         if start <= window.end_ms and (end is None or end >= window.start_ms):
-            is_fate = item.started_ms is None
-            mark = Mark(start, start if is_fate else end, "dlq" if item.is_dead else item.state, item.key)
+            never_started = item.started_ms is None
+            mark = LaneMark(start, start if never_started else end, "dlq" if item.is_dead else item.state, item.key)
             found.setdefault(item.key.job, []).append(mark)
     return found
 
 
-def lanes(rows: Sequence[Row], items: Iterable[RunItem], window: Window, now_ms: int) -> tuple[Lane, ...]:
-    """Past, present and planned runs inside the window, for the jobs that have any."""
+def lanes_in(window: Window, rows: Sequence[Row], items: Iterable[RunItem], now_ms: int) -> tuple[Lane, ...]:
+    """The lanes of all jobs that have a past, present or planned run inside the window."""
     marks = past_marks(items, window)
     for row in rows:
         found = list(_planned(row, window, now_ms))
@@ -97,19 +103,19 @@ def lanes(rows: Sequence[Row], items: Iterable[RunItem], window: Window, now_ms:
     return tuple(sorted_lanes(marks, now_ms, MOST_LANES))
 
 
-def _planned(row: Row, window: Window, now_ms: int) -> Iterable[Mark]:
+def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
     if row.retry is not None and window.start_ms <= row.retry.at_ms <= window.end_ms:
-        yield Mark(row.retry.at_ms, None, "retry-due")
+        yield LaneMark(row.retry.at_ms, None, "retry-due")
     if row.next is None or row.next.due_ms > window.end_ms or row.is_paused:
         return
-    yield Mark(row.next.due_ms, None, "planned")
+    yield LaneMark(row.next.due_ms, None, "planned")
     after = max(row.next.nominal_ms, now_ms, window.start_ms)
     for nominal in islice(planned_instants(row.job, after, window.end_ms), _MOST_PLANNED):
-        yield Mark(nominal, None, "planned")
+        yield LaneMark(nominal, None, "planned")
 
 
 def planned_instants(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:
-    """Those of its schedule; none where the schedule is known to another program only."""
+    """The instants of the job's schedule; none where the schedule is defined in another program."""
     try:
         return schedule_of(job).between(after_ms, until_ms)
     except ChronexError:
@@ -145,10 +151,10 @@ def _first_tick(start_ms: int, tick: int, zone: Zone) -> int:
 
 def _tick_text(at: int, tick: int, zone: Zone) -> str:
     moment = local_time(at, zone)
-    if tick >= DAY:
-        return f"{WEEKDAYS[moment.weekday()]} {moment.day}"
-    if tick >= 3 * HOUR and moment.hour == 0:
-        return f"{WEEKDAYS[moment.weekday()]} {moment.day}"
+    if tick >= DAY_MS:
+        return f"{SHORT_WEEKDAYS[moment.weekday()]} {moment.day}"
+    if tick >= 3 * HOUR_MS and moment.hour == 0:
+        return f"{SHORT_WEEKDAYS[moment.weekday()]} {moment.day}"
     return f"{moment:%H:%M}"
 
 
@@ -157,7 +163,7 @@ def _column(ms: int, window: Window, plot_width: int) -> int:
 
 
 def lane_line(lane: Lane, window: Window, display: DisplaySettings, cells: int, label: int) -> Line:
-    """One lane: later marks over earlier ones, what needs attention over all."""
+    """One lane. Later marks are drawn over earlier ones, failures over all others."""
     plot_width = cells - label
     row: list[Span] = [(" ", "")] * plot_width
     taken = [0] * plot_width
@@ -166,12 +172,12 @@ def lane_line(lane: Lane, window: Window, display: DisplaySettings, cells: int, 
     now = _column(display.now_ms, window, plot_width)
     if 0 <= now < plot_width and row[now][0] == " ":
         row[now] = (display.glyphs.now, "now")
-    name = fit(terminal_safe(lane.job), label - 1, display.glyphs.ellipsis) + " "
+    name = fit(cell_safe(lane.job), label - 1, display.glyphs.ellipsis) + " "
     return ((name, ""), *_joined(row))
 
 
 def _draw(
-    mark: Mark, row: list[Span], taken: list[int], window: Window, display: DisplaySettings, plot_width: int
+    mark: LaneMark, row: list[Span], taken: list[int], window: Window, display: DisplaySettings, plot_width: int
 ) -> None:
     glyphs = display.glyphs
     start = _column(mark.start_ms, window, plot_width)
@@ -183,7 +189,7 @@ def _draw(
     end_ms = mark.end_ms if mark.end_ms is not None else display.now_ms
     end = max(_column(end_ms, window, plot_width), start)
     if mark.end_ms is not None and (end_ms - mark.start_ms) * plot_width < window.end_ms - window.start_ms:
-        end = start  # shorter than a column: it does not become two by lying across their border
+        end = start  # shorter than a column: on the border of two columns it is still one mark
     style = STYLES[mark.state]
     for column in range(max(start, 0), min(end, plot_width - 1) + 1):
         text, priority = _cell(mark, column, start, end, glyphs)
@@ -194,7 +200,7 @@ def _draw(
             taken[column] = priority
 
 
-def _cell(mark: Mark, column: int, start: int, end: int, glyphs: Glyphs) -> tuple[str, int]:
+def _cell(mark: LaneMark, column: int, start: int, end: int, glyphs: Glyphs) -> tuple[str, int]:
     is_bad = mark.state in ("failed", "failed_stale", "dlq", "canceled", "missed", "skipped")
     if is_bad and column == end:
         return sign(mark.state, glyphs), 4
@@ -234,10 +240,10 @@ def timeline_lines(lanes: Sequence[Lane], window: Window, display: DisplaySettin
     ]
 
 
-def sorted_lanes(marks: dict[str, list[Mark]], now_ms: int, most: int) -> list[Lane]:
-    """What runs first, then by how near the nearest event is."""
+def sorted_lanes(marks: dict[str, list[LaneMark]], now_ms: int, most: int) -> list[Lane]:
+    """Jobs that run first, then by the time to their nearest run."""
 
-    def nearness(item: tuple[str, list[Mark]]) -> tuple[int, int, str]:
+    def nearness(item: tuple[str, list[LaneMark]]) -> tuple[int, int, str]:
         name, found = item
         runs = any(mark.end_ms is None and mark.state == "running" for mark in found)
         return (0 if runs else 1, min(abs(mark.start_ms - now_ms) for mark in found), name)

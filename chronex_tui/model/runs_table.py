@@ -1,4 +1,4 @@
-"""The table of occurrences: what lives first, then what ended, newest first."""
+"""The table of occurrences, live ones first, then what ended, newest first; and one occurrence in full."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from dataclasses import dataclass
 from itertools import chain
 
 from chronex.model.records import Attempt, Job
+from chronex.text.durations import countdown, elapsed, rounded_duration
+from chronex.text.instants import rfc3339
+from chronex.text.terminal import cell_safe
 from chronex.timing.zones import Zone
 from chronex_tui.model.display import STYLES, DisplaySettings, sign, word
-from chronex_tui.model.layout import Column, ColumnTable, Line, crop, terminal_safe, wrap
+from chronex_tui.model.layout import Column, ColumnTable, Line, crop, wrap
 from chronex_tui.model.snapshot import Firing, RunItem, RunKey
-from chronex_tui.model.time_text import (
-    abbreviation,
-    countdown,
-    duration,
-    elapsed,
-    exact_clock,
-    full_stamp,
-    short_reason,
-    stamp,
-)
+from chronex_tui.model.time_text import abbreviation, exact_clock_time, full_stamp, short_reason, stamp
 
 COLUMNS = (
     Column("state", "STATE", 11),
@@ -34,6 +28,11 @@ COLUMNS = (
 
 def state_of(item: RunItem) -> str:
     return "dlq" if item.is_dead else item.state
+
+
+def run_name(key: RunKey) -> str:
+    """An occurrence as commands take it: JOB@TIME."""
+    return f"{key.job}@{rfc3339(key.nominal_ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class RunsTable(ColumnTable):
             "took": ((took(item, display.now_ms), "" if item.finished_ms else "running"),),
             "why": (
                 *_flags(item),
-                (terminal_safe(short_reason(item.reason)), "" if state in ("failed", "dlq") else "dim"),
+                (cell_safe(short_reason(item.reason)), "" if state in ("failed", "dlq") else "dim"),
             ),
         }
 
@@ -78,7 +77,7 @@ def took(item: RunItem, now_ms: int) -> str:
         return ""
     if item.finished_ms is None:
         return elapsed(now_ms - item.started_ms)
-    return duration(item.finished_ms - item.started_ms)
+    return rounded_duration(item.finished_ms - item.started_ms)
 
 
 def _flags(item: RunItem) -> Iterator[tuple[str, str]]:
@@ -89,7 +88,7 @@ def _flags(item: RunItem) -> Iterator[tuple[str, str]]:
 
 
 def merged(live: Sequence[RunItem], ended: Sequence[RunItem], dead: Sequence[RunItem]) -> list[RunItem]:
-    """Live ones first; a dead letter takes the place of its occurrence."""
+    """Live ones first; an occurrence with a dead letter is marked as dead."""
     dead_keys = {item.key for item in dead}
     running = {item.key for item in live}
     if not dead_keys:
@@ -114,7 +113,7 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
         (f"{sign(occurrence.state, display.glyphs)} {word(occurrence.state)}", style),
         (f"  {occurrence.job}", "bold"),
     )
-    for piece in wrap(terminal_safe(occurrence.reason), max(cells - 2, 10)) if occurrence.reason else ():
+    for piece in wrap(cell_safe(occurrence.reason), max(cells - 2, 10)) if occurrence.reason else ():
         yield ((f"  {piece}", style),)
     yield ()
     yield _fact("for", full_stamp(occurrence.nominal_ms, zone))
@@ -122,11 +121,11 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
         yield _fact("due", full_stamp(occurrence.due_ms, zone))
     if occurrence.started_ms is not None:
         late = occurrence.started_ms - occurrence.due_ms
-        lag = f"  {duration(late)} after it was due" if late >= 1000 else ""
-        began = f"{exact_clock(occurrence.started_ms, zone)} {abbreviation(occurrence.started_ms, zone)}"
+        lag = f"  {rounded_duration(late)} after it was due" if late >= 1000 else ""
+        began = f"{exact_clock_time(occurrence.started_ms, zone)} {abbreviation(occurrence.started_ms, zone)}"
         yield _fact("began", began, lag)
     if occurrence.finished_ms is not None and occurrence.started_ms is not None:
-        yield _fact("took", duration(occurrence.finished_ms - occurrence.started_ms))
+        yield _fact("took", rounded_duration(occurrence.finished_ms - occurrence.started_ms))
     if origin := _origin(firing):
         yield _fact("asked", origin)
     yield _fact("id", crop(occurrence.id, cells - 7))
@@ -137,9 +136,9 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
 def _origin(firing: Firing) -> str:
     occurrence = firing.occurrence
     if occurrence.replay_of:
-        return f"a replay of {terminal_safe(occurrence.replay_of)}"
+        return f"a replay of {cell_safe(occurrence.replay_of)}"
     if occurrence.manual:
-        return f"by hand{f', by {terminal_safe(occurrence.triggered_by)}' if occurrence.triggered_by else ''}"
+        return f"by hand{f', by {cell_safe(occurrence.triggered_by)}' if occurrence.triggered_by else ''}"
     return "caught up after downtime" if occurrence.recovery else ""
 
 
@@ -151,7 +150,7 @@ def _tasks(firing: Firing, display: DisplaySettings, zone: Zone, cells: int) -> 
     if not firing.runs:
         yield (("it never started, so it has no tasks", "dim"),)
     for run in firing.runs:
-        yield ((f"{sign(run.state, display.glyphs)} ", STYLES[run.state]), (terminal_safe(run.task), "bold"),
+        yield ((f"{sign(run.state, display.glyphs)} ", STYLES[run.state]), (cell_safe(run.task), "bold"),
                (f"  {word(run.state)}", STYLES[run.state]))  # fmt: skip
         if run.next_attempt_ms is not None and run.state == "retry":
             left = max(run.next_attempt_ms - display.now_ms, 0)
@@ -163,14 +162,14 @@ def _tasks(firing: Firing, display: DisplaySettings, zone: Zone, cells: int) -> 
 def _attempt(attempt: Attempt, display: DisplaySettings, zone: Zone, cells: int) -> Iterator[Line]:
     at = attempt.started_ms or attempt.created_ms
     end = attempt.finished_ms
-    span = duration(end - at) if end is not None else elapsed(display.now_ms - at)
+    span = rounded_duration(end - at) if end is not None else elapsed(display.now_ms - at)
     code = "" if attempt.exit_code is None else f"exit {attempt.exit_code}"
     kept = f"{attempt.log_bytes:,} bytes of output" if attempt.log_bytes else ""
     yield (
         (f"  try {attempt.number}  ", "label"),
         (f"{sign(attempt.state, display.glyphs)} {word(attempt.state):8}", STYLES[attempt.state]),
-        (f" {exact_clock(at, zone)}  {span:>7}", ""),
+        (f" {exact_clock_time(at, zone)}  {span:>7}", ""),
         (f"  {code or kept}", "dim"),
     )
     if attempt.reason and attempt.reason != "exited" and not attempt.reason.startswith("exit code"):
-        yield ((f"         {crop(terminal_safe(attempt.reason), max(cells - 9, 5))}", "dim"),)
+        yield ((f"         {crop(cell_safe(attempt.reason), max(cells - 9, 5))}", "dim"),)

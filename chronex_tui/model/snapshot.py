@@ -22,7 +22,7 @@ from chronex.timing.zones import ClockChange
 
 
 class RunKey(NamedTuple):
-    """An occurrence by its identity: selections hold this, never the number of a line."""
+    """The identity of an occurrence. A selection holds this, never the number of a line."""
 
     job: str
     nominal_ms: int
@@ -43,7 +43,7 @@ class RunItem(NamedTuple):
 
     @property
     def at_ms(self) -> int:
-        """When it last did something: what lists are ordered by."""
+        """When it last changed; lists are ordered by this."""
         return self.finished_ms or self.started_ms or self.due_ms
 
 
@@ -91,7 +91,7 @@ class Snapshot:
     summary: Summary | None = None
     live: tuple[RunItem, ...] = ()  # queued, running, retrying
     problem: str = ""
-    place: str = ""
+    store_path: str = ""
     is_there: bool = True
     journal: int = 0
 
@@ -127,20 +127,21 @@ class BoardReader:
     """Keeps the rows of all jobs and reads again those that the journal names."""
 
     is_alive: IsAlive
-    place: str = ""
+    store_path: str = ""
     rows: dict[str, Row] = field(default_factory=dict)
     seen: int = -1
     active: set[str] = field(default_factory=set)
     _fresh: dict[str, Row] = field(default_factory=dict)
 
-    def is_lost(self, reading: Reading) -> bool:
-        """Does the journal no longer tell what has changed? Then everything is read again, page by page."""
+    def needs_full_read(self, reading: Reading) -> bool:
+        """Does the journal no longer name all jobs that have changed? Then all jobs are read again, page by page."""
         head = journal.head(reading.tx)
         return not 0 <= self.seen <= head <= self.seen + _MOST_EVENTS
 
-    def begin(self, reading: Reading) -> None:
-        """What changes from here on is told by the journal."""
-        self.seen, self._fresh = journal.head(reading.tx), {}
+    def begin_full_read(self, reading: Reading) -> None:
+        """Remember where the journal ends: it names what changes while the pages are read."""
+        self.seen = journal.head(reading.tx)
+        self._fresh = {}
 
     def read_page(self, reading: Reading, after: str | None, now_ms: int) -> str | None:
         """The rows of the next jobs by name; the last name, or None when there are no more."""
@@ -152,7 +153,7 @@ class BoardReader:
         return None
 
     def read(self, reading: Reading, now_ms: int) -> Snapshot:
-        """The snapshot of this moment, from the rows that stand and the jobs that have changed since."""
+        """The snapshot of this moment: rows are kept, and read again where a job has changed or is active."""
         head = journal.head(reading.tx)
         names = {event.job for _, event in journal.tail(reading.tx, self.seen, _MOST_EVENTS) if event.job}
         live = live_items(reading)
@@ -161,10 +162,10 @@ class BoardReader:
         self.seen, self.active = head, active
         rows = tuple(self.rows.values())
         summary = summary_of(reading, rows, self.is_alive)
-        return Snapshot(now_ms, rows, summary, tuple(live), place=self.place, journal=head)
+        return Snapshot(now_ms, rows, summary, tuple(live), store_path=self.store_path, journal=head)
 
-    def forget(self) -> None:
-        """Read everything again the next time."""
+    def invalidate(self) -> None:
+        """Read all jobs again the next time."""
         self.seen = -1
 
     def _refresh(self, reading: Reading, names: Iterable[str], now_ms: int) -> None:
@@ -205,14 +206,14 @@ def item_of(occurrence: Occurrence, state: str = "") -> RunItem:
 
 @dataclass
 class HistoryReader:
-    """What ended, newest first; new ends go on top, older pages are read below, one at a time."""
+    """What ended, newest first. New ends are put on top; older pages are read below, one at a time."""
 
     items: list[RunItem] = field(default_factory=list)
     is_whole: bool = False
     dead: tuple[RunItem, ...] = ()
 
     def read_new(self, reading: Reading) -> History:
-        """The ends since the last look. After a long absence the list begins again."""
+        """The ends since the last read. After a long pause the list begins again."""
         newest = self.items[0] if self.items else None
         for limit in (64, PAGE, 10 * PAGE):
             found = [item_of(occurrence) for occurrence in reading.finished(limit=limit)]
@@ -230,7 +231,7 @@ class HistoryReader:
         return self.history()
 
     def read_older(self, reading: Reading, pages: int = 4) -> History:
-        """One more page below; True in `is_whole` when there is no more."""
+        """One more page below; `is_whole` is true when there are no more."""
         if self.is_whole or not self.items:
             return self.history()
         found = reading.finished(limit=PAGE * pages, after=_index_key(self.items[-1]))
@@ -288,7 +289,7 @@ def detail_of(reading: Reading, name: str, now_ms: int) -> JobDetail | None:
 def _upcoming(reading: Reading, row: Row, now_ms: int) -> tuple[NextRun, ...]:
     try:
         return tuple(upcoming_runs(reading, row.job, now_ms, _UPCOMING))
-    except ChronexError:  # a schedule of a program's own, which is not this one
+    except ChronexError:  # a schedule that is defined in another program
         return () if row.next is None else (row.next,)
 
 

@@ -1,4 +1,4 @@
-"""A schedule that is being typed: what it means so far, or what is wrong with it and where."""
+"""A schedule that is being typed: what it means, or what is wrong with it and where."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from chronex.expr.diagnostics import Diagnostic
+from chronex.text.durations import largest_unit
+from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing import parse, validate
 from chronex.timing.clock_effects import effect_of
 from chronex.timing.occurrences import LAST_MS
 from chronex.timing.zones import Zone
-from chronex_tui.model.display import Glyphs
-from chronex_tui.model.layout import Line, terminal_safe, width, wrap
-from chronex_tui.model.time_text import abbreviation, away, clock, day_of, full_stamp
+from chronex_tui.model.layout import Line, wrap
+from chronex_tui.model.time_text import abbreviation, clock_time, day_of, full_stamp
 
 _RUNS = 6
 _CHANGES = 2
@@ -26,14 +27,14 @@ EXAMPLES = (
 )
 
 
-def try_schedule_lines(text: str, zone: Zone, now_ms: int, glyphs: Glyphs, cells: int) -> list[Line]:
-    """Everything a person wants to know before a schedule goes into a job file."""
+def try_schedule_lines(text: str, zone: Zone, now_ms: int, cells: int) -> list[Line]:
+    """Meaning, next runs, clock changes and warnings; or the errors."""
     if not text.strip():
         return list(_examples())
     result = validate(text, "chronex", zone.tzinfo, now_ms)
     if not result.is_valid:
         return [(), *_findings(text, result.errors, "failed", cells)]
-    return [(), *_answer(text, zone, now_ms, glyphs, cells), *_warnings(text, result.warnings, cells)]
+    return [(), *_answer(text, zone, now_ms, cells), *_warnings(text, result.warnings, cells)]
 
 
 def _examples() -> Iterator[Line]:
@@ -43,20 +44,20 @@ def _examples() -> Iterator[Line]:
         yield ((f"  {text:30}", "key"), (words, "dim"))
 
 
-def _answer(text: str, zone: Zone, now_ms: int, glyphs: Glyphs, cells: int) -> Iterator[Line]:
+def _answer(text: str, zone: Zone, now_ms: int, cells: int) -> Iterator[Line]:
     expression = parse(text, "chronex", zone.tzinfo, reference_ms=now_ms)
     timing = expression.occurrences(zone.tzinfo)
     own = timing.zone
     for piece in wrap(expression.describe(), cells):
         yield ((piece, "bold"),)
     if str(expression) != text.strip():
-        yield (("written  ", "label"), (terminal_safe(str(expression)), "dim"))
+        yield (("written  ", "label"), (cell_safe(str(expression)), "dim"))
     yield ()
     found = list(islice(timing.between(now_ms + 1, LAST_MS, now_ms), _RUNS))
     for number, ms in enumerate(found):
-        here = "" if own.name == zone.name else f"   {clock(ms, zone)} {abbreviation(ms, zone)} here"
+        here = "" if own.name == zone.name else f"   {clock_time(ms, zone)} {abbreviation(ms, zone)} here"
         label = "next     " if number == 0 else "         "
-        yield ((label, "label"), (full_stamp(ms, own), ""), (f"   in {away(ms - now_ms):4}{here}", "dim"))
+        yield ((label, "label"), (full_stamp(ms, own), ""), (f"   in {largest_unit(ms - now_ms):4}{here}", "dim"))
     if not found:
         yield (("next     ", "label"), ("it never runs", "failed"))
     yield ()
@@ -79,10 +80,10 @@ def _warnings(text: str, warnings: Iterable[Diagnostic], cells: int) -> Iterator
 
 
 def _findings(text: str, findings: Iterable[Diagnostic], style: str, cells: int) -> Iterator[Line]:
-    """Carets under the exact place, and the sentence below."""
+    """Carets under the exact position, and the sentence below."""
     for finding in findings:
-        before, within = terminal_safe(text[: finding.start]), terminal_safe(text[finding.start : finding.end])
-        yield ((before, ""), (within, style), (terminal_safe(text[finding.end :]), ""))
-        yield ((" " * width(before) + "^" * max(width(within), 1), style),)
-        for piece in wrap(terminal_safe(f"{finding.code} {finding}"), cells):
+        before, within = cell_safe(text[: finding.start]), cell_safe(text[finding.start : finding.end])
+        yield ((before, ""), (within, style), (cell_safe(text[finding.end :]), ""))
+        yield ((" " * cell_width(before) + "^" * max(cell_width(within), 1), style),)
+        for piece in wrap(cell_safe(f"{finding.code} {finding}"), cells):
             yield ((piece, style),)

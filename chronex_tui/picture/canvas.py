@@ -7,7 +7,7 @@ from struct import pack
 
 from rich.style import Style
 
-from chronex_tui.model.layout import width as cell_width
+from chronex.text.terminal import cell_width
 from chronex_tui.picture.fonts import Font, Fonts
 from chronex_tui.picture.raster import coverage
 

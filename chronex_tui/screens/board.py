@@ -1,4 +1,4 @@
-"""The board: two lines that say how things stand, one of five views, and two lines that say what can be done."""
+"""The board: two lines of status at the top, one of five views, and two lines of commands and keys below."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input
 
+from chronex.text.terminal import cell_safe
 from chronex_tui.model.available_actions import footer_keys, key_text
 from chronex_tui.model.board_lines import counts_line, frozen_for, key_line, top_line
-from chronex_tui.model.layout import Line, spread, terminal_safe
+from chronex_tui.model.layout import Line, spread
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
 from chronex_tui.views.jobs_view import JobsView
@@ -28,7 +29,7 @@ _SIZES = ("-tiny", "-small", "-medium", "-large")
 
 
 def size_class(width: int, height: int) -> str:
-    """How much of the board fits; the goldens are taken at 80x24, 120x40 and 200x60."""
+    """How much of the board fits; 80x24, 120x40 and 200x60 are small, medium and large."""
     if width < 60 or height < 16:
         return "-tiny"
     if width < 110 or height < 32:
@@ -58,7 +59,7 @@ def _view_class(name: str) -> Callable[[State, Palette], View]:
 
 
 class Board(Screen[None]):
-    """The one screen under all others."""
+    """The screen below all others."""
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", show=False)]
@@ -102,7 +103,7 @@ class Board(Screen[None]):
         for other, view in self.views.items():
             view.set_class(other == name, "-shown")
         self.state.screen = name
-        self.view.show_selection()
+        self.view.restore_selection()
         self.view.update_all()
         self.view.main.focus()
         self.refresh_bars()
@@ -128,7 +129,7 @@ class Board(Screen[None]):
             bar.redraw()
 
     def refresh_keys(self) -> None:
-        """Another selection: only what can be done to it is told anew."""
+        """The selection has changed, and with it what can be done."""
         for name in ("#command", "#keys"):
             self.query_one(name, Bar).redraw()
 
@@ -138,8 +139,9 @@ class Board(Screen[None]):
         state = self.state
         frozen = "" if state.frozen_ms is None else frozen_for(state.frozen_ms, self.dashboard.clock.wall_ms())
         top = top_line(state.snapshot, state.display, state.screen, width, is_read_only=state.is_read_only)
-        found, problem = state.filter.text, state.filter.problem
-        counts = counts_line(state.snapshot, state.display, width, found, len(state.rows), frozen, problem)
+        counts = counts_line(
+            state.snapshot, state.display, width, state.filter.text, len(state.rows), frozen, state.filter.problem
+        )
         return (top, counts)
 
     def _notice(self, width: int, height: int) -> Sequence[Line]:
@@ -151,9 +153,7 @@ class Board(Screen[None]):
         if not command:
             return ((),)
         return (
-            spread(
-                ((" $ ", "dim"), (terminal_safe(command), "")), ((f"{self._key_of('copy')} copies ", "dim"),), width
-            ),
+            spread(((" $ ", "dim"), (cell_safe(command), "")), ((f"{self._key_of('copy')} copies ", "dim"),), width),
         )
 
     def _key_of(self, action_id: str) -> str:
@@ -185,7 +185,7 @@ class Board(Screen[None]):
         self.view.main.focus()
 
     def action_back(self) -> None:
-        """Esc: what is open is closed, a filter is dropped, a narrower list is widened. It never quits."""
+        """Esc closes what is open, clears a filter, or shows a longer list again. It never quits."""
         state = self.state
         if self.query_one("#filter", Input).has_class("-shown") or state.filter.text:
             self._close_filter()

@@ -1,8 +1,9 @@
-"""A dialog over the board: a title, lines, and keys that end it."""
+"""Dialogs over the board: a title, lines, and keys that end it; questions and short lists to choose from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -11,12 +12,15 @@ from textual.containers import Container
 from textual.events import Key
 from textual.screen import ModalScreen
 
-from chronex_tui.model.layout import Line, terminal_safe, wrap
-from chronex_tui.theme import Palette
+from chronex.text.terminal import cell_safe
+from chronex_tui.model.layout import Line, wrap
 from chronex_tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
+
+# Letters for choices, without those that move or leave.
+LETTERS = "abcdefghilmnoprstuvwxyz"
 
 
 class Dialog(ModalScreen[str | None]):
@@ -32,27 +36,30 @@ class Dialog(ModalScreen[str | None]):
 
     def __init__(
         self,
-        palette: Palette,
+        app: ChronexApp,
         title: str,
         draw: Callable[[int], Sequence[Line]],
         keys: dict[str, str] | None = None,
         hint: str = "esc closes",
         *,
         is_wide: bool = False,
-        is_ascii: bool = False,
     ) -> None:
-        super().__init__(classes="-ascii" if is_ascii else "")
-        self.palette, self._title, self._lines, self._answers = palette, title, draw, keys or {}
-        self._hint, self._is_wide = hint, is_wide
+        super().__init__(classes="-ascii" if app.state.glyphs.border == "ascii" else "")
+        self.dashboard = app
+        self._title = title
+        self._draw_lines = draw
+        self._answers = keys or {}
+        self._hint = hint
+        self._is_wide = is_wide
 
     def compose(self) -> ComposeResult:
         with Container(id="dialog", classes="-wide" if self._is_wide else "") as dialog:
             dialog.border_title = self._title
             dialog.border_subtitle = self._hint
-            yield from self.above()
-            yield Panel(lambda width, _: self._lines(width), self.palette, id="dialog-lines")
+            yield from self.compose_above()
+            yield Panel(lambda width, _: self._draw_lines(width), self.dashboard.palette, id="dialog-lines")
 
-    def above(self) -> ComposeResult:
+    def compose_above(self) -> ComposeResult:
         """Widgets before the lines."""
         yield from ()
 
@@ -67,15 +74,12 @@ class Dialog(ModalScreen[str | None]):
         self.fit()
 
     def fit(self) -> None:
-        """As high as its lines, where it need not fill the screen."""
+        """Draw the lines again, in a dialog that is as high as its lines; a wide one fills the screen."""
         panel = self.query_one("#dialog-lines", Panel)
         panel.redraw()
         if not self._is_wide:
             width = min(72, max(self.app.size.width - 6, 10))
-            panel.styles.height = max(len(self._lines(width)), 1)
-
-    def redraw(self) -> None:
-        self.fit()
+            panel.styles.height = max(len(self._draw_lines(width)), 1)
 
     def action_scroll(self, by: int) -> None:
         self.query_one("#dialog-lines", Panel).scroll_relative(y=by, animate=False)
@@ -90,24 +94,56 @@ class Dialog(ModalScreen[str | None]):
 def confirm(
     app: ChronexApp, title: str, facts: Sequence[tuple[str, str]], command: str, then: Callable[[], None]
 ) -> None:
-    """`facts` are sentences with styles; `command` is the same from a shell."""
+    """Ask before something that cannot be taken back: enter and esc say no, only y says yes.
+
+    `facts` are sentences with styles; `command` is the same from a shell.
+    """
 
     def draw(width: int) -> Sequence[Line]:
         lines: list[Line] = [()]
         for text, style in facts:
-            lines += [((piece, style),) for piece in wrap(terminal_safe(text), max(width, 10))]
+            lines += [((piece, style),) for piece in wrap(cell_safe(text), max(width, 10))]
         if command:
-            lines += [(), (("$ ", "dim"), (terminal_safe(command), "dim"))]
+            lines += [(), (("$ ", "dim"), (cell_safe(command), "dim"))]
         return [
             *lines,
             (),
             (("y", "key"), (" yes    ", ""), ("n", "key"), (" no, which enter and esc say too", "dim")),
         ]
 
-    def answered(answer: str | None) -> None:
+    def on_answer(answer: str | None) -> None:
         if answer == "yes":
             then()
 
-    keys = {"y": "yes", "n": "no", "enter": "no"}
-    dialog = Dialog(app.palette, title, draw, keys, "", is_ascii=app.state.glyphs.border == "ascii")
-    app.push_screen(dialog, answered)
+    app.push_screen(Dialog(app, title, draw, {"y": "yes", "n": "no", "enter": "no"}, ""), on_answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One line of a list: the key that chooses it, the value it stands for, and what is shown."""
+
+    key: str
+    value: str
+    text: str
+    more: str = ""
+    style: str = ""
+
+
+def choose(app: ChronexApp, title: str, choices: Sequence[Choice], then: Callable[[str], None]) -> None:
+    """Show the choices; a letter chooses one and passes its value on."""
+
+    def draw(width: int) -> list[Line]:
+        lines: list[Line] = []
+        for choice in choices:
+            for number, piece in enumerate(wrap(cell_safe(choice.text), max(width - 7, 10))):
+                lines.append(((f"{choice.key if number == 0 else '':>5}  ", "key"), (piece, choice.style)))
+            if choice.more:
+                lines.append((("       ", ""), (cell_safe(choice.more), "dim")))
+        return lines
+
+    def on_answer(value: str | None) -> None:
+        if value is not None:
+            then(value)
+
+    keys = {choice.key: choice.value for choice in choices}
+    app.push_screen(Dialog(app, title, draw, keys, "a letter chooses, esc closes"), on_answer)

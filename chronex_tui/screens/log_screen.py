@@ -16,11 +16,12 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from chronex.model.records import Attempt
+from chronex.text.terminal import cell_safe
 from chronex_tui.data import OutputRead
 from chronex_tui.model.attempt_output import AttemptOutput, find, read_output, wrapped
 from chronex_tui.model.board_lines import key_line
 from chronex_tui.model.display import STYLES, sign, word
-from chronex_tui.model.layout import Line, Span, spread, terminal_safe
+from chronex_tui.model.layout import Line, Span, spread
 from chronex_tui.model.snapshot import Firing
 from chronex_tui.theme import Palette
 from chronex_tui.widgets.panel import Bar, LineWidget, strip_of
@@ -28,8 +29,7 @@ from chronex_tui.widgets.panel import Bar, LineWidget, strip_of
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
 
-
-_LOOK_S = 0.2
+_READ_EVERY_S = 0.2
 KEYS = (
     ("F", "follow"), ("/", "search"), ("n N", "next, previous"), ("w", "wrap"), ("o", "pager"), ("y", "copy"),
     ("[ ]", "other attempt"), ("esc", "back"), ("q", "back"),
@@ -48,6 +48,8 @@ def open_log(app: ChronexApp) -> None:
 
 
 class LogScreen(Screen[None]):
+    """The output of one attempt, with its own keys."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False),
         Binding("q", "leave", show=False),
@@ -70,7 +72,9 @@ class LogScreen(Screen[None]):
 
     def __init__(self, app: ChronexApp, firing: Firing, attempt: Attempt) -> None:
         super().__init__(classes="-ascii" if app.state.glyphs.border == "ascii" else "")
-        self.dashboard, self.firing, self.attempt = app, firing, attempt
+        self.dashboard = app
+        self.firing = firing
+        self.attempt = attempt
         self.output: AttemptOutput | None = None
         self._found: int | None = None
 
@@ -82,8 +86,8 @@ class LogScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(LogPane).focus()
-        self._ask()
-        self.set_interval(_LOOK_S, self._ask)
+        self._read()
+        self.set_interval(_READ_EVERY_S, self._read)
 
     @property
     def pane(self) -> LogPane:
@@ -91,17 +95,19 @@ class LogScreen(Screen[None]):
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def _ask(self) -> None:
-        """Five times a second while it is open; an attempt that is over is read once."""
+    def _read(self) -> None:
+        """Called five times a second while the screen is open; an attempt that is over is read once."""
         before, attempt = self.output, self.attempt
         if before is not None and before.is_over:
             return
-        place = self.dashboard.live.source.path
-        self.dashboard.live.request("log", lambda reading: read_output(reading, place, attempt, before), OutputRead)
+        store_path = self.dashboard.live.source.path
+        self.dashboard.live.request(
+            "log", lambda reading: read_output(reading, store_path, attempt, before), OutputRead
+        )
 
-    def receive(self, output: AttemptOutput) -> None:
-        is_ours = output.attempt.id == self.attempt.id
-        if is_ours and (self.output is None or output is not self.output):
+    def show_output(self, output: AttemptOutput) -> None:
+        is_of_this_attempt = output.attempt.id == self.attempt.id
+        if is_of_this_attempt and output is not self.output:
             self.output = output
             self.pane.show(output.lines or ((output.problem or "no output yet",) if not output.is_over else ()))
             self.query_one("#log-title", Bar).redraw()
@@ -111,8 +117,8 @@ class LogScreen(Screen[None]):
         style = STYLES[attempt.state]
         code = "" if attempt.exit_code in (None, 0) else f" exit {attempt.exit_code}"
         left: Line = (
-            (f" {terminal_safe(attempt.job)}", "bold"),
-            (f"  {terminal_safe(attempt.task)}, try {attempt.number}  ", ""),
+            (f" {cell_safe(attempt.job)}", "bold"),
+            (f"  {cell_safe(attempt.task)}, try {attempt.number}  ", ""),
             (f"{sign(attempt.state, self.dashboard.state.glyphs)} {word(attempt.state)}{code}", style),
         )
         count = len(self.output.lines) if self.output is not None else 0
@@ -152,45 +158,45 @@ class LogScreen(Screen[None]):
 
     def action_search(self) -> None:
         box = self.query_one("#filter", Input)
-        box.value = self.pane.wanted
+        box.value = self.pane.search_text
         box.add_class("-shown")
         box.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.input.remove_class("-shown")
         self.pane.focus()
-        self.pane.wanted, self._found = event.value, None
+        self.pane.search_text, self._found = event.value, None
         self.action_again(1)
 
     def action_again(self, step: int) -> None:
-        """To the next place that holds what is looked for."""
+        """Go to the next or the previous line that has the text."""
         start = self.pane.line_at(self.pane.scroll_offset.y) if self._found is None else self._found + step
-        found = find(self.pane.lines, self.pane.wanted, start, step)
+        found = find(self.pane.lines, self.pane.search_text, start, step)
         self.pane.refresh()
         if found is None:
-            if self.pane.wanted:
-                self.dashboard.notify(f"not found: {terminal_safe(self.pane.wanted)}", markup=False)
+            if self.pane.search_text:
+                self.dashboard.notify(f"not found: {cell_safe(self.pane.search_text)}", markup=False)
             return
         self._stop_following()
         self._found = found
-        self.pane.see(found)
+        self.pane.scroll_to_line(found)
 
     def action_other(self, step: int) -> None:
         """The attempt before or after this one, of all tasks of the run."""
         attempts = sorted(self.firing.attempts, key=lambda a: (a.created_ms, a.task, a.number))
-        place = next((n for n, one in enumerate(attempts) if one.id == self.attempt.id), 0)
-        self.attempt = attempts[max(0, min(place + step, len(attempts) - 1))]
+        index = next((n for n, one in enumerate(attempts) if one.id == self.attempt.id), 0)
+        self.attempt = attempts[max(0, min(index + step, len(attempts) - 1))]
         self.output, self._found = None, None
-        self._ask()
+        self._read()
 
     def action_copy(self) -> None:
-        self.dashboard.copy_to_clipboard("\n".join(terminal_safe(line) for line in self.pane.lines))
+        self.dashboard.copy_to_clipboard("\n".join(cell_safe(line) for line in self.pane.lines))
         self.dashboard.notify("copied the output", timeout=1.5)
 
     def action_pager(self) -> None:
-        """The whole output in $PAGER; what it is given has no control characters."""
+        """The whole output in $PAGER, without control characters."""
         command = shlex.split(os.environ.get("PAGER", "less"))
-        text = "\n".join(terminal_safe(line) for line in self.pane.lines) + "\n"
+        text = "\n".join(cell_safe(line) for line in self.pane.lines) + "\n"
         try:
             with self.dashboard.suspend():
                 subprocess.run(command, input=text.encode(), check=False)  # noqa: S603  the user's own pager
@@ -199,9 +205,9 @@ class LogScreen(Screen[None]):
 
     def action_back(self) -> None:
         box = self.query_one("#filter", Input)
-        if box.has_class("-shown") or self.pane.wanted:
+        if box.has_class("-shown") or self.pane.search_text:
             box.remove_class("-shown")
-            self.pane.wanted = ""
+            self.pane.search_text = ""
             self.pane.focus()
             self.pane.refresh()
         else:
@@ -211,19 +217,21 @@ class LogScreen(Screen[None]):
         self.dismiss(None)
 
 
-def shown_log(app: ChronexApp) -> LogScreen | None:
-    """The log that is open, if one is."""
+def open_log_screen(app: ChronexApp) -> LogScreen | None:
+    """The log screen, if it is open."""
     return app.screen if isinstance(app.screen, LogScreen) else None
 
 
 class LogPane(LineWidget, can_focus=True):
+    """Lines of output, of any number: only visible lines are made safe and drawn."""
+
     def __init__(self, palette: Palette, *, id: str | None = None, classes: str = "") -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self.palette = palette
         self.lines: tuple[str, ...] = ()
         self.wraps = False
         self.follows = True
-        self.wanted = ""
+        self.search_text = ""
         self._pieces: list[tuple[int, str]] | None = None
 
     @property
@@ -232,15 +240,15 @@ class LogPane(LineWidget, can_focus=True):
 
     def show(self, lines: tuple[str, ...]) -> None:
         self.lines = lines
-        self._lay_out()
+        self._update_size()
 
     def toggle_wrap(self) -> None:
         top = self.line_at(self.scroll_offset.y)
         self.wraps = not self.wraps
-        self._lay_out()
-        self.see(top)
+        self._update_size()
+        self.scroll_to_line(top)
 
-    def _lay_out(self) -> None:
+    def _update_size(self) -> None:
         cells = self.scrollable_content_region.width
         self._pieces = wrapped(self.lines, cells) if self.wraps and cells else None
         longest = cells if self.wraps else max((len(line) for line in self.lines[-2000:]), default=0) * 2
@@ -250,7 +258,7 @@ class LogPane(LineWidget, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        self._lay_out()
+        self._update_size()
 
     def line_at(self, row: int) -> int:
         """The number of the line that is drawn in this row."""
@@ -258,7 +266,7 @@ class LogPane(LineWidget, can_focus=True):
             return row
         return self._pieces[min(row, len(self._pieces) - 1)][0] if self._pieces else 0
 
-    def see(self, line: int) -> None:
+    def scroll_to_line(self, line: int) -> None:
         """Scroll so that this line is near the top."""
         row = line
         if self._pieces is not None:
@@ -270,20 +278,20 @@ class LogPane(LineWidget, can_focus=True):
         row = y + self.scroll_offset.y
         if row >= self.rows:
             return Strip.blank(width, self.background_style)
-        text = self._pieces[row][1] if self._pieces is not None else terminal_safe(self.lines[row])
-        line = _marked(text[self.scroll_offset.x :], self.wanted)
+        text = self._pieces[row][1] if self._pieces is not None else cell_safe(self.lines[row])
+        line = _highlighted(text[self.scroll_offset.x :], self.search_text)
         return strip_of(line, width, self.palette, self.background_style)
 
 
-def _marked(text: str, wanted: str) -> Line:
-    """The line, with what is looked for made plain to see; marks of our own are dim."""
+def _highlighted(text: str, search_text: str) -> Line:
+    """The line with the found text highlighted; lines that Chronex has added are dim."""
     if text.startswith("--- chronex:"):
         return ((text, "dim"),)
-    if not wanted:
+    if not search_text:
         return ((text, ""),)
     spans: list[Span] = []
-    low, needle, place = text.lower(), wanted.lower(), 0
-    while (found := low.find(needle, place)) >= 0:
-        spans += [(text[place:found], ""), (text[found : found + len(needle)], "found")]
-        place = found + len(needle)
-    return (*spans, (text[place:], ""))
+    lower, needle, position = text.lower(), search_text.lower(), 0
+    while (found := lower.find(needle, position)) >= 0:
+        spans += [(text[position:found], ""), (text[found : found + len(needle)], "found")]
+        position = found + len(needle)
+    return (*spans, (text[position:], ""))

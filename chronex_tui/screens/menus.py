@@ -1,64 +1,27 @@
-"""Short lists to choose from by a letter: actions, what to copy, states, zones."""
+"""Menus: what can be done, copied or shown, as short lists and in the command palette."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.events import Key
 
-from chronex_tui.model.available_actions import Action, available, key_text, shell_command
+from chronex.engine.jobfile.keymap import DashboardAction
+from chronex.engine.overview import Situation
+from chronex_tui.model.available_actions import available, key_text, shell_command
 from chronex_tui.model.display import STYLES, sign, word
 from chronex_tui.model.jobs_table import COLUMN_LETTERS
-from chronex_tui.model.layout import Line, fit, terminal_safe, wrap
+from chronex_tui.model.layout import Line, fit
 from chronex_tui.model.runs_table import state_of
-from chronex_tui.screens.dialog import Dialog
+from chronex_tui.screens.dialog import LETTERS, Choice, Dialog, choose
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
 
-
-LETTERS = "abcdefghilmnoprstuvwxyz"
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    key: str
-    value: str
-    text: str
-    more: str = ""
-    style: str = ""
-
-
-def choose(app: ChronexApp, title: str, choices: Sequence[Choice], then: Callable[[str], None]) -> None:
-    """Show the choices; a letter takes one."""
-
-    def draw(width: int) -> list[Line]:
-        lines: list[Line] = []
-        for choice in choices:
-            for number, piece in enumerate(wrap(terminal_safe(choice.text), max(width - 7, 10))):
-                lines.append(((f"{choice.key if number == 0 else '':>5}  ", "key"), (piece, choice.style)))
-            if choice.more:
-                lines.append((("       ", ""), (terminal_safe(choice.more), "dim")))
-        return lines
-
-    def taken(value: str | None) -> None:
-        if value is not None:
-            then(value)
-
-    dialog = Dialog(
-        app.palette,
-        title,
-        draw,
-        {choice.key: choice.value for choice in choices},
-        "a letter chooses, esc closes",
-        is_ascii=app.state.glyphs.border == "ascii",
-    )
-    app.push_screen(dialog, taken)
+_ALL = "a"
 
 
 def action_menu(app: ChronexApp) -> None:
@@ -66,11 +29,11 @@ def action_menu(app: ChronexApp) -> None:
     context = app.context()
     row = app.state.row(context.job)
     schedule = row.job.schedule if row else ""
-    shown_ones = [a for a in available(context) if a.needs and a.id not in ("menu", "mark")]
     choices = []
-    for action in shown_ones:
-        command = shell_command(action, context, schedule)
-        choices.append(Choice(key_text(action), action.id, action.sentence, f"$ {command}" if command else ""))
+    for action in available(context):
+        if action.needs and action.id not in ("menu", "mark"):
+            command = shell_command(action, context, schedule)
+            choices.append(Choice(key_text(action), action.id, action.help, f"$ {command}" if command else ""))
     choose(app, context.job, choices, app.do)
 
 
@@ -98,39 +61,33 @@ def copy_menu(app: ChronexApp) -> None:
 
 
 def state_menu(app: ChronexApp) -> None:
-    """The states there are, with how many are in each."""
+    """The states that occur, with how many jobs or runs are in each."""
     state = app.state
     if state.screen == "runs":
         counts = Counter(state_of(item) for item in state.runs)
+        signs = {name: sign(name, state.glyphs) for name in counts}
     else:
         counts = Counter(str(row.situation) for row in state.snapshot.rows)
-    choices = [Choice("a", "", "all")]
-    letters = iter(letter for letter in LETTERS if letter != "a")
+        signs = {name: state.glyphs.situation[Situation(name)] for name in counts}
+    choices = [Choice(_ALL, "", "all")]
+    letters = iter(letter for letter in LETTERS if letter != _ALL)
     for name, number in counts.most_common():
-        text = f"{fit(word(name), 12)} {number:,}"
-        sign_ = sign(name, state.glyphs) if state.screen == "runs" else _situation_sign(app, name)
-        choices.append(Choice(next(letters), f"state:{name}", f"{sign_} {text}", style=STYLES[name]))
+        text = f"{signs[name]} {fit(word(name), 12)} {number:,}"
+        choices.append(Choice(next(letters), f"state:{name}", text, style=STYLES[name]))
 
-    def narrow(text: str) -> None:
-        kept = [one for one in state.filter.text.split() if not one.startswith("state:")]
-        state.set_filter(" ".join([*kept, text]).strip())
+    def show_only(state_word: str) -> None:
+        state.set_filter(f"{state.filter.without_states()} {state_word}".strip())
         app.board.update_all()
 
-    choose(app, "Show only", choices, narrow)
-
-
-def _situation_sign(app: ChronexApp, name: str) -> str:
-    from chronex.engine.overview import Situation
-
-    return app.state.glyphs.situation[Situation(name)]
+    choose(app, "Show only", choices, show_only)
 
 
 def zone_menu(app: ChronexApp) -> None:
-    """The zones in use; any other one is a matter of --tz."""
+    """The zones in use; --tz shows any other one."""
     from chronex_tui.model.clock_changes import zones_of
 
     zones = zones_of(row.job for row in app.state.snapshot.rows)
-    choices = [Choice("a", "", "every zone in use")]
+    choices = [Choice(_ALL, "", "every zone in use")]
     letters = iter(LETTERS[1:])
     for name in sorted({*zones, app.state.home.name}):
         letter = next(letters, None)
@@ -138,24 +95,18 @@ def zone_menu(app: ChronexApp) -> None:
             choices.append(Choice(letter, name, f"{fit(name, 24)} {len(zones.get(name, ()))} jobs"))
 
     def show(name: str) -> None:
-        app.state.clock_zone, app.state.clock_index = name, 0
-        app.requests.clock()
+        app.state.clock_zone = name
+        app.state.clock_index = 0
+        app.requests.compute_clock_changes()
 
     choose(app, "Zone", choices, show)
 
 
-_ALL = "a"
-
-
 class ColumnsScreen(Dialog):
-    """Stays open while columns are chosen: the table behind it follows."""
+    """The columns of the Jobs table, for this session; the dialog stays open and the table behind it follows."""
 
     def __init__(self, app: ChronexApp) -> None:
-        self.dashboard = app
-        is_ascii = app.state.glyphs.border == "ascii"
-        super().__init__(
-            app.palette, "Columns", self._draw, None, "a letter chooses, enter closes", is_ascii=is_ascii
-        )
+        super().__init__(app, "Columns", self._draw, None, "a letter chooses, enter closes")
 
     def _draw(self, width: int) -> list[Line]:
         state = self.dashboard.state
@@ -183,34 +134,34 @@ class ColumnsScreen(Dialog):
             state.hidden = frozenset()
         else:
             state.hidden ^= {COLUMN_LETTERS[letter].name}
-        self.redraw()
+        self.fit()
         self.dashboard.board.update_all()
 
 
 class ActionProvider(Provider):
+    """The command palette: every action that can be done now, found by its title or its help text."""
+
     @property
     def dashboard(self) -> ChronexApp:
         return cast("ChronexApp", self.app)
 
-    def _actions(self) -> list[Action]:
+    def _actions(self) -> list[DashboardAction]:
         return [action for action in available(self.dashboard.context()) if action.id != "palette"]
 
     async def discover(self) -> Hits:
         for action in self._actions():
-            name = _name(action)
-            yield DiscoveryHit(name, partial(self.dashboard.do, action.id), text=name, help=action.sentence)
+            name = _palette_name(action)
+            yield DiscoveryHit(name, partial(self.dashboard.do, action.id), text=name, help=action.help)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for action in self._actions():
-            name = _name(action)
-            score = max(matcher.match(name), matcher.match(action.sentence) * 0.6)
+            name = _palette_name(action)
+            score = max(matcher.match(name), matcher.match(action.help) * 0.6)
             if score > 0:
-                terminal_safe = matcher.highlight(name)
-                yield Hit(
-                    score, terminal_safe, partial(self.dashboard.do, action.id), text=name, help=action.sentence
-                )
+                highlighted = matcher.highlight(name)
+                yield Hit(score, highlighted, partial(self.dashboard.do, action.id), text=name, help=action.help)
 
 
-def _name(action: Action) -> str:
-    return f"{action.label}  ({key_text(action)})"
+def _palette_name(action: DashboardAction) -> str:
+    return f"{action.title}  ({key_text(action)})"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.app import ComposeResult
 
-from chronex_tui.model.clock_changes import POLICIES, ClockDay, no_change_line, picture, title_line
+from chronex_tui.model.clock_changes import POLICIES, ClockDay, change_lines, no_change_line, title_line
 from chronex_tui.model.layout import Line
 from chronex_tui.model.time_text import count
 from chronex_tui.state import State
@@ -19,7 +19,7 @@ from chronex_tui.widgets.table import Table
 class ClockView(View):
     def __init__(self, state: State, palette: Palette) -> None:
         super().__init__(state, palette, "clock")
-        self._starts: list[int] = []
+        self._first_lines: list[int] = []
 
     def compose(self) -> ComposeResult:
         yield Panel(self._draw, self.palette, id="clock", classes="framed", title="Clock changes")
@@ -39,20 +39,20 @@ class ClockView(View):
     def selection_changed(self) -> None:
         """Nothing here follows the selected job."""
 
-    def see_selected(self) -> None:
+    def scroll_to_selected(self) -> None:
         self.update_all()
-        if self.state.clock_index < len(self._starts):
+        if self.state.clock_index < len(self._first_lines):
             panel = self.query_one("#clock", Panel)
-            panel.scroll_to(y=max(self._starts[self.state.clock_index] - 1, 0), animate=False, force=True)
+            panel.scroll_to(y=max(self._first_lines[self.state.clock_index] - 1, 0), animate=False, force=True)
 
     def _draw(self, width: int, height: int) -> Sequence[Line]:
         lines: list[Line] = []
-        self._starts = []
+        self._first_lines = []
         display = self.state.display
         label = max([6, *(len(one.job.id) for day in self.state.clock_days for one in day.jobs)])
         per_day = max(3, height - 5) if len(self.state.clock_days) < 2 else max(4, height // 2 - 4)
         for number, day in enumerate(self.state.clock_days):
-            self._starts.append(len(lines))
+            self._first_lines.append(len(lines))
             lines += [*self._day(number, day, width, per_day, label), ()]
         if not self.state.clock_days and not self.state.unchanging_zones:
             lines.append((("No jobs, so no zone is in use. Z chooses one to look at.", "dim"),))
@@ -75,4 +75,4 @@ class ClockView(View):
             *title_line(day, self.state.display),
             (f"  {touched}", "clock" if day.touched else "dim"),
         )
-        return [title, *picture(day, self.state.display, width, per_day, label)]
+        return [title, *change_lines(day, self.state.display, width, per_day, label)]

@@ -1,4 +1,4 @@
-"""Density: weekday by hour, and what is in the hour under the cursor."""
+"""Density: a heat map of weekdays and hours, and what is in the hour under the cursor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from chronex_tui.model.heatmap import WEEK, busiest_line, cell_lines, heatmap_lines, legend_line
+from chronex_tui.model.heatmap import WEEK, busiest_line, heatmap_lines, hour_lines, legend_line
 from chronex_tui.model.layout import Line
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
@@ -18,7 +18,7 @@ from chronex_tui.widgets.table import Table
 
 
 class HeatPanel(Panel):
-    """The map, with a cursor."""
+    """The heat map, with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "step(0, -1)", show=False),
@@ -77,4 +77,4 @@ class HeatmapView(View):
     def _cell(self, width: int, height: int) -> Sequence[Line]:
         if self.state.heatmap is None:
             return ()
-        return cell_lines(self.state.heatmap, self.state.cursor, self.state.display)
+        return hour_lines(self.state.heatmap, self.state.cursor, self.state.display)

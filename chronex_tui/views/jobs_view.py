@@ -1,4 +1,4 @@
-"""Jobs: the table, the job under the cursor, and as much around it as there is room for."""
+"""Jobs: the table, the job under the cursor, and as many panels around it as fit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from chronex_tui.model.board_lines import no_jobs, no_match
-from chronex_tui.model.clock_changes import no_change_line, picture, title_line
+from chronex_tui.model.clock_changes import change_lines, no_change_line, title_line
 from chronex_tui.model.heatmap import busiest_line, heatmap_lines, legend_line
 from chronex_tui.model.job_detail import detail_lines
 from chronex_tui.model.lanes import timeline_lines
-from chronex_tui.model.layout import Line, terminal_safe
+from chronex_tui.model.layout import Line
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
 from chronex_tui.views.view import View
@@ -22,7 +22,7 @@ from chronex_tui.widgets.table import Table
 
 
 class JobsView(View):
-    """The home of the dashboard."""
+    """The view that the dashboard opens with."""
 
     def __init__(self, state: State, palette: Palette) -> None:
         super().__init__(state, palette, "jobs")
@@ -34,7 +34,7 @@ class JobsView(View):
                 yield Panel(self._empty, self.palette, id="empty", classes="framed", title="Jobs")
             with Container(id="jobs-side"):
                 yield Panel(self._detail, self.palette, id="detail", classes="framed")
-                yield Panel(self._density, self.palette, id="side-density", classes="framed", title="Coming week")
+                yield Panel(self._heatmap, self.palette, id="side-heatmap", classes="framed", title="Coming week")
                 yield Panel(self._clock, self.palette, id="side-clock", classes="framed", title="Next clock change")
         yield Panel(self._timeline, self.palette, id="side-timeline", classes="framed", title="Timeline")
         yield Panel(self._log, self.palette, id="side-log", classes="framed", title="Output")
@@ -44,19 +44,15 @@ class JobsView(View):
         table = self.query_one("#jobs", Table)
         return table if table.display else self.query_one("#empty", Panel)
 
-    def show_selection(self) -> None:
+    def restore_selection(self) -> None:
         if self.state.job is not None:
             self.query_one("#jobs", Table).cursor = self.state.job
 
     def update_list(self) -> None:
         table, empty = self.query_one("#jobs", Table), self.query_one("#empty", Panel)
         has_rows = bool(self.state.rows)
-        if table.display != has_rows or empty.display == has_rows:
-            had_focus = table.has_focus or empty.has_focus
-            table.display, empty.display = has_rows, not has_rows
+        if self.show_either(table, empty, has_rows=has_rows):
             self.set_class(not has_rows and not self.state.snapshot.rows, "-bare")
-            if had_focus:
-                self.main.focus()
         if empty.display:
             empty.redraw()
         if table.cursor is None:
@@ -106,11 +102,11 @@ class JobsView(View):
         if detail is None or detail.row.job.id != self.state.job:
             return ()
         row = self.state.row(self.state.job) or detail.row
-        lives = self.state.snapshot.is_daemon_alive
-        told = replace(detail, row=row, log=self.state.log)
-        return detail_lines(told, self.state.display, width, height, is_daemon_alive=lives)
+        newest = replace(detail, row=row, log=self.state.log)
+        is_alive = self.state.snapshot.is_daemon_alive
+        return detail_lines(newest, self.state.display, width, height, is_daemon_alive=is_alive)
 
-    def _density(self, width: int, height: int) -> Sequence[Line]:
+    def _heatmap(self, width: int, height: int) -> Sequence[Line]:
         heatmap = self.state.heatmap
         if heatmap is None:
             return ((("counting", "dim"),),)
@@ -129,13 +125,11 @@ class JobsView(View):
             return tuple(no_change_line(zone) for zone in self.state.unchanging_zones[:height])
         display = self.state.display
         day = next((day for day in days if day.touched), days[0])
-        return [title_line(day, display), *picture(day, display, width, max(height - 4, 1))][:height]
+        return [title_line(day, display), *change_lines(day, display, width, max(height - 4, 1))][:height]
 
     def _timeline(self, width: int, height: int) -> Sequence[Line]:
         lanes = self.state.lanes[: max(height - 1, 0)]
         return timeline_lines(lanes, self.state.window, self.state.display, width)
 
     def _log(self, width: int, height: int) -> Sequence[Line]:
-        if not self.state.log:
-            return ((("no output", "dim"),),)
-        return [((terminal_safe(line), ""),) for line in self.state.log[-height:]]
+        return self.log_lines(height)

@@ -1,4 +1,4 @@
-"""Runs: what lives, what ended and why, and each run's attempts."""
+"""Runs: what is live, what ended and why, and each run's attempts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from chronex_tui.model.board_lines import no_runs
-from chronex_tui.model.layout import Line, terminal_safe
+from chronex_tui.model.layout import Line
 from chronex_tui.model.runs_table import firing_detail
 from chronex_tui.model.snapshot import RunKey
 from chronex_tui.state import State
@@ -37,12 +37,7 @@ class RunsView(View):
 
     def update_list(self) -> None:
         table, empty = self.query_one("#runs", Table), self.query_one("#no-runs", Panel)
-        has_rows = bool(self.state.runs)
-        if table.display != has_rows or empty.display == has_rows:
-            had_focus = table.has_focus or empty.has_focus
-            table.display, empty.display = has_rows, not has_rows
-            if had_focus:
-                self.main.focus()
+        self.show_either(table, empty, has_rows=bool(self.state.runs))
         if empty.display:
             empty.redraw()
         state = self.state
@@ -85,6 +80,4 @@ class RunsView(View):
         return firing_detail(firing, self.state.display, self.state.job_of(firing.key.job), width)
 
     def _log(self, width: int, height: int) -> Sequence[Line]:
-        if not self.state.log:
-            return ((("no output", "dim"),),)
-        return [((terminal_safe(line), ""),) for line in self.state.log[-height:]]
+        return self.log_lines(height)

@@ -1,4 +1,4 @@
-"""Timeline: a lane for each job that has something in sight."""
+"""Timeline: a lane for each job that has a run in the shown time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from textual.app import ComposeResult
 
-from chronex_tui.model.lanes import LanesTable, legend, words_of
+from chronex_tui.model.lanes import LanesTable, legend, zoom_text
 from chronex_tui.model.layout import Line
+from chronex_tui.model.time_text import stamp
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
 from chronex_tui.views.view import View
@@ -28,7 +29,7 @@ class TimelineView(View):
         table = self.query_one("#lanes", Table)
         return table if table.display else self.query_one("#no-lanes", Panel)
 
-    def show_selection(self) -> None:
+    def restore_selection(self) -> None:
         if any(lane.job == self.state.job for lane in self.state.lanes):
             self.query_one("#lanes", Table).cursor = self.state.job
 
@@ -36,12 +37,8 @@ class TimelineView(View):
         table, empty = self.query_one("#lanes", Table), self.query_one("#no-lanes", Panel)
         state = self.state
         has_lanes = bool(state.lanes)
-        if table.display != has_lanes or empty.display == has_lanes:
-            had_focus = table.has_focus or empty.has_focus
-            table.display, empty.display = has_lanes, not has_lanes
-            if had_focus:
-                self.main.focus()
-        span = words_of(state.window)
+        self.show_either(table, empty, has_rows=has_lanes)
+        span = zoom_text(state.window)
         table.border_title = empty.border_title = f"Timeline  {span} before and after {self._middle()}"
         table.border_subtitle = legend(state.display)
         if has_lanes:
@@ -53,8 +50,6 @@ class TimelineView(View):
         self.update_all()
 
     def _middle(self) -> str:
-        from chronex_tui.model.time_text import stamp
-
         if self.state.follows_now:
             return "now"
         return stamp(self.state.window.middle_ms, self.state.now_ms, self.state.display.board_zone)

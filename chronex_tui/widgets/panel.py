@@ -1,4 +1,4 @@
-"""A frame with lines in it, drawn by a function that knows nothing of widgets."""
+"""A frame with lines in it, drawn by a function of a pure model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ARROWS = str.maketrans({"←": "<", "→": ">", "↑": "^", "↓": "v", "…": 
 Draw = Callable[[int, int], Sequence[Line]]
 
 
-def strip_of(line: Line, cells: int, palette: Palette, background_style: Style, over: str = "") -> Strip:
-    """A line of exactly so many cells. Text from data becomes segments as it is: nothing is read as markup."""
+def strip_of(line: Line, cells: int, palette: Palette, background: Style, over: str = "") -> Strip:
+    """A line of exactly so many cells. Text from data becomes segments as it is, so none of it is read as markup."""
     if palette.is_ascii:
         line = tuple((_in_ascii(text), style) for text, style in line)
     fitted = fit_line(line, cells, palette.ellipsis)
-    return Strip([Segment(text, palette.on(background_style, style, over)) for text, style in fitted if text], cells)
+    return Strip([Segment(text, palette.style_on(background, style, over)) for text, style in fitted if text], cells)
 
 
 def _in_ascii(text: str) -> str:
@@ -30,13 +30,13 @@ def _in_ascii(text: str) -> str:
 
 
 class LineWidget(ScrollView):
-    """A widget that draws its own lines on the ground its style sheet gives it."""
+    """A widget that draws its own lines on the background that the style sheet gives it."""
 
     _background_style: Style | None = None
 
     @property
     def background_style(self) -> Style:
-        """Asked for every line, so it is kept until the style sheet says otherwise."""
+        """Kept until the style sheet changes, because every line needs it."""
         if self._background_style is None:
             self._background_style = Style(bgcolor=self.rich_style.bgcolor)
         return self._background_style
@@ -47,10 +47,16 @@ class LineWidget(ScrollView):
 
 
 class Panel(LineWidget, can_focus=True):
-    """Scrolls over what `draw(width, height)` returned; asks again when told to, or when its size changed."""
+    """Scrolls over what `draw(width, height)` returned; draws again when `redraw` is called or its size changes."""
 
     def __init__(
-        self, draw: Draw, palette: Palette, *, id: str | None = None, classes: str = "", title: str = ""
+        self,
+        draw: Draw,
+        palette: Palette,
+        *,
+        id: str | None = None,  # noqa: A002
+        classes: str = "",
+        title: str = "",
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._draw, self.palette = draw, palette

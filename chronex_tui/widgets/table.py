@@ -1,4 +1,4 @@
-"""A table of any length: only the lines in sight are formatted, and the cursor stays with what it was put on."""
+"""A table of any length: only visible lines are formatted, and the cursor stays on its row when the order changes."""
 
 from __future__ import annotations
 
@@ -69,29 +69,23 @@ class Table(LineWidget, can_focus=True):
     # -- what it shows --------------------------------------------------------------------------------------
 
     def show(self, model: TableModel) -> None:
-        """Another state of the same list: the cursor stays with its row, wherever that is now."""
+        """Show another state of the same list; the cursor stays with its row, wherever that is now."""
         self.model = model
         moved = False
-        if len(model):  # an empty list, such as a filter half typed, does not forget where the cursor was
+        if len(model):  # while a filter is typed the list may be empty; the cursor is kept
             self.index = self._find(self.cursor)
             found = model.identity(self.index)
             moved, self.cursor = found != self.cursor, found
         size = Size(self.scrollable_content_region.width, len(model) + 1)
         if self.virtual_size != size:
             self.virtual_size = size
-        self._see_cursor()
+        self._scroll_to_cursor()
         self.refresh()
         if moved:
             self.post_message(self.CursorMoved(self, self.cursor))
 
-    def put(self, identity: Hashable) -> None:
-        """Set the cursor on a row by what it is."""
-        self.cursor = identity
-        if self.model is not None:
-            self.show(self.model)
-
     def _find(self, identity: Hashable | None) -> int:
-        """Near where it was, else anywhere; where it has gone, the same place in the list."""
+        """The index of a row: searched near the old one first. The old index where the row is gone."""
         model = self.model
         if model is None or not len(model):
             return 0
@@ -113,7 +107,7 @@ class Table(LineWidget, can_focus=True):
             return
         self.index = max(0, min(index, len(self.model) - 1))
         self.cursor = self.model.identity(self.index)
-        self._see_cursor()
+        self._scroll_to_cursor()
         self.refresh()
         self.post_message(self.CursorMoved(self, self.cursor))
 
@@ -134,8 +128,8 @@ class Table(LineWidget, can_focus=True):
             self.post_message(self.RowOpened(self))
         self.move_to(row)
 
-    def _see_cursor(self) -> None:
-        """Scroll as little as shows the row under the cursor."""
+    def _scroll_to_cursor(self) -> None:
+        """Scroll as little as possible to show the row under the cursor."""
         height = self.scrollable_content_region.height - 1
         if height <= 0:
             return
@@ -147,7 +141,7 @@ class Table(LineWidget, can_focus=True):
     def on_resize(self) -> None:
         if self.model is not None:
             self.virtual_size = Size(self.scrollable_content_region.width, len(self.model) + 1)
-            self._see_cursor()
+            self._scroll_to_cursor()
 
     # -- drawing ------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The busiest minute, and run time by hour: plain values and lines."""
+"""The busiest minute: plain values and lines."""
 
 from __future__ import annotations
 
@@ -12,18 +12,11 @@ from chronex_tui.model.busiest_minute import (
     spread_minute,
 )
 from chronex_tui.model.display import UNICODE, DisplaySettings
-from chronex_tui.model.heatmap import coming_run_time, past_run_time, usual_times
 from chronex_tui.model.layout import plain
-from chronex_tui.model.snapshot import RunItem, RunKey
-from tests.tui.world import DAY, HOME, HOUR, MINUTE, NOW, job
+from tests.tui.world import DAY, HOME, NOW, job
 
 MIDNIGHT = NOW // DAY * DAY + DAY  # of UTC
 DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
-
-
-def ran(name: str, start: int, took: int | None) -> RunItem:
-    end = None if took is None else start + took
-    return RunItem(RunKey(name, start), "completed", "", start, start, end, recovery=False, manual=False)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +42,7 @@ def test_a_schedule_some_minutes_later(schedule: str, minutes: int, expected: st
 def test_jobs_of_one_minute_get_minutes_of_their_own_and_one_stays() -> None:
     jobs = [job(f"job-{number}", "0 0 * * *") for number in range(4)]
     busiest_minute = spread_minute([*jobs, job("one", "1 0 * * *")], MIDNIGHT)
-    assert (busiest_minute.starts, busiest_minute.after) == (4, 1)
+    assert (busiest_minute.starts, busiest_minute.starts_after) == (4, 1)
     assert sorted(move.rewritten for move in busiest_minute.moves) == ["", "2 0 * * *", "3 0 * * *", "4 0 * * *"]
 
 
@@ -63,7 +56,7 @@ def test_a_job_is_never_moved_past_its_own_next_start() -> None:
 
 def test_what_cannot_be_moved_by_its_minute_is_told_so() -> None:
     busiest_minute = spread_minute([job("a", "0 0 0 * * *"), job("b", "0 0 0 * * *")], MIDNIGHT)
-    assert busiest_minute.after == busiest_minute.starts == 2
+    assert busiest_minute.starts_after == busiest_minute.starts == 2
     assert "give them a spread instead" in plain(busiest_minute_lines(busiest_minute, DISPLAY))
 
 
@@ -71,28 +64,3 @@ def test_a_week_in_which_no_two_start_together() -> None:
     assert fullest_minute([(MIDNIGHT, 1)]) is None
     assert find_busiest_minute([job("a", "0 3 * * *")], NOW, HOME) is None
     assert "No two jobs start in the same minute" in plain(busiest_minute_lines(None, DISPLAY))
-
-
-def test_run_time_falls_into_the_hours_in_which_it_was_spent() -> None:
-    start = NOW // HOUR * HOUR - 10 * MINUTE
-    heatmap = past_run_time([ran("a", start, 30 * MINUTE), ran("b", start, 2_000)], NOW, HOME)
-    assert sorted(heatmap.counts.values()) == [10, 20]
-    assert (heatmap.is_time, heatmap.is_past, heatmap.minutes) == (True, True, {})
-
-
-def test_what_still_runs_counts_up_to_now() -> None:
-    assert past_run_time([ran("a", NOW - 12 * MINUTE, None)], NOW, HOME).total == 12
-
-
-def test_run_time_to_come_takes_as_long_as_usual() -> None:
-    usual = usual_times([ran("a", NOW - n * HOUR, n * MINUTE) for n in (1, 2, 30)])
-    assert usual == {"a": 2 * MINUTE}
-    heatmap = coming_run_time([job("a", "0 3 * * *"), job("never-ran", "* * * * *")], usual, NOW, HOME)
-    assert set(heatmap.counts.values()) == {2}
-    assert not heatmap.is_past
-
-
-def test_a_job_of_every_second_is_carried_on() -> None:
-    heatmap = coming_run_time([job("a", "* * * * * *")], {"a": 1000}, NOW, HOME)
-    assert heatmap.is_cut
-    assert max(heatmap.counts.values()) == 60

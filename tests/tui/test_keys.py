@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.engine import journal
+from chronex.engine.jobfile.keymap import ACTIONS, BY_ID, DashboardAction
 from chronex.engine.ledger import Ledger, Reading
 from chronex.model.records import Attempt, Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
-from chronex_tui.model.available_actions import ACTIONS, Action, KeyClashError, check_keys
+from chronex_tui.model.available_actions import KeyClashError, check_keys
 from chronex_tui.model.snapshot import RunKey
 from tests.tui.driving import app_on, driven
 from tests.tui.world import MINUTE, NOW
@@ -37,7 +39,7 @@ def events(path: Path) -> list[tuple[str, str, str]]:
         return [(event.name, event.job, event.actor) for _, event in store.view(journal.tail)]
 
 
-# -- acting ---------------------------------------------------------------------------------------------------------
+# -- commands -------------------------------------------------------------------------------------------------------
 
 
 async def test_trigger_asks_first_and_then_writes_an_occurrence_that_is_due(world: Path) -> None:
@@ -46,7 +48,7 @@ async def test_trigger_asks_first_and_then_writes_an_occurrence_that_is_due(worl
         assert "Run vacuum now?" in frame
         assert "chronex trigger vacuum" in frame
         await driver.press("y")
-        await driver.until(lambda _: not driver.app.workers._workers or True)
+        await driver.until(lambda _: any(one.manual for one in occurrences_in(driver.app, "vacuum")))
     newest = occurrences(world, "vacuum")[0]
     assert (newest.manual, newest.state) == (True, OccurrenceState.PENDING)
     assert any(name == "JobTriggered" and "(tui)" in actor for name, _, actor in events(world))
@@ -140,7 +142,7 @@ async def test_marked_jobs_are_acted_on_together(world: Path) -> None:
         assert "▸ vacuum" not in driver.frame()
 
 
-async def test_read_only_hides_every_acting_key_until_it_is_left(world: Path) -> None:
+async def test_read_only_hides_every_key_that_writes_until_it_is_left(world: Path) -> None:
     async with driven(app_on(world, StartOptions(job="vacuum", is_read_only=True))) as driver:
         for key in ("t", "p", "R", "X"):
             assert "yes" not in await driver.press(key)
@@ -149,7 +151,7 @@ async def test_read_only_hides_every_acting_key_until_it_is_left(world: Path) ->
         assert "t trigger" in driver.frame().splitlines()[-1]
 
 
-# -- looking --------------------------------------------------------------------------------------------------------
+# -- view actions ----------------------------------------------------------------------------------------------------
 
 
 async def test_looking_at_everything_writes_nothing(world: Path) -> None:
@@ -339,8 +341,8 @@ async def test_help_lists_every_key_of_the_screen_with_its_command(world: Path) 
     async with driven(app_on(world, StartOptions(job="vacuum")), (120, 140)) as driver:
         frame = await driver.press("question_mark")
         for action in ACTIONS:
-            if "jobs" in action.where:
-                assert " ".join(action.sentence.split()[:4]) in frame, action.id
+            if "jobs" in action.screens:
+                assert " ".join(action.help.split()[:4]) in frame, action.id
         assert "$ chronex trigger vacuum" in frame
 
 
@@ -423,12 +425,12 @@ async def test_a_growing_log_is_followed(world: Path) -> None:
         assert "the last line" in await driver.press("F")
 
 
-# -- the registry ---------------------------------------------------------------------------------------------------
+# -- the table of actions -----------------------------------------------------------------------------------------------
 
 
 def test_no_key_means_two_things_on_one_screen() -> None:
-    check_keys()
-    clash = Action("other", "t", "other", "Does something else.")
+    check_keys(ACTIONS)
+    clash = DashboardAction("other", "t", "other", "Does something else.")
     with pytest.raises(KeyClashError, match="the key t stands for trigger and other on jobs"):
         check_keys((*ACTIONS, clash))
 
@@ -439,14 +441,29 @@ def test_what_cannot_be_taken_back_is_a_capital_or_asks() -> None:
             assert action.id in ("pause", "undo", "mark"), action.id
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
-def test_every_action_has_someone_who_does_it(action: Action) -> None:
-    from chronex_tui.actions import ViewActions
-    from chronex_tui.commands import StoreCommands
+async def test_every_action_has_a_handler_and_only_those_that_write_can_change_the_store(world: Path) -> None:
+    app = app_on(world)
+    assert set(app.view_actions.handlers) == {action.id for action in ACTIONS if not action.writes}
+    assert set(app.store_commands.handlers) == {action.id for action in ACTIONS if action.writes}
+    app.live.close()
 
-    name = action.id.replace("-", "_")
-    assert hasattr(ViewActions, name) or hasattr(StoreCommands, name)
-    assert action.sentence.endswith(".")
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_every_action_has_a_sentence(action: DashboardAction) -> None:
+    assert action.help.endswith(".")
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_the_table_decides_whether_a_dialog_asks_first(
+    world: Path, monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    monkeypatch.setitem(BY_ID, "pause", dataclasses.replace(BY_ID["pause"], asks=asks))
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+        frame = await driver.press("p")
+        assert ("no, which enter and esc say too" in frame) == asks
+        if asks:
+            await driver.press("y")
+        await driver.until(lambda frame: "‖ vacuum" in frame)
 
 
 # -- where it begins ------------------------------------------------------------------------------------------------
