@@ -18,7 +18,7 @@ SOURCES = sorted(
 )
 
 # A room may import the rooms listed beside it (and itself), nothing else of ours.
-BELOW_EXPR = {"errors", "model", "version", "positions"}
+BELOW_EXPR = {"errors", "model", "version", "positions", "text"}
 BELOW_TIMING = BELOW_EXPR | {"expr"}
 BELOW_DECISION = BELOW_TIMING | {"timing"}
 BELOW_ENGINE = BELOW_DECISION | {"decision"}
@@ -27,6 +27,7 @@ BELOW_DAEMON = BELOW_RUN | {"run", "store", "verify"}
 BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "chronex"}
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
+    "text": set(),  # instants, durations, terminal text and files: for everybody
     "positions": set(),  # where the parts of a TOML or JSON text stand: for the job file and for the linter
     "errors": {"expr"},  # for the type of a diagnostic only
     "model": {"errors"},
