@@ -19,7 +19,7 @@ from chronex.engine.clock import Clock
 from chronex.engine.jobfile.keymap import ACTIONS, BY_ID, with_keys
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
-from chronex_tui.actions import Handler, ViewActions
+from chronex_tui.view_actions import Handler, ViewActions
 from chronex_tui.data import DataArrived, Live, StoreSource
 from chronex_tui.data_requests import DataRequests
 from chronex_tui.driver import exit_with_terminal

@@ -25,7 +25,7 @@ from chronex_tui.model.time_text import count, full_stamp
 from chronex_tui.screens.dialog import LETTERS, Choice, choose, confirm
 
 if TYPE_CHECKING:
-    from chronex_tui.actions import Handler
+    from chronex_tui.view_actions import Handler
     from chronex_tui.app import ChronexApp
 
 _MOST_LISTED = 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chronex.engine.jobfile.keymap import SCREENS
 from chronex.engine.overview import Situation, Summary
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe
@@ -12,7 +13,6 @@ from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spr
 from chronex_tui.model.snapshot import Snapshot
 from chronex_tui.model.time_text import abbreviation, count, exact_clock_time
 
-SCREENS = ("jobs", "runs", "timeline", "clock", "density")
 _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
 
 

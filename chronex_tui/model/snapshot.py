@@ -245,8 +245,8 @@ class HistoryReader:
 
 
 def _index_key(item: RunItem) -> bytes:
-    stands_for = Occurrence(job=item.key.job, nominal_ms=item.key.nominal_ms, due_ms=0)
-    return keys.timed(keys.FINISHED, item.finished_ms or 0, key_of(stands_for))
+    occurrence = Occurrence(job=item.key.job, nominal_ms=item.key.nominal_ms, due_ms=0)
+    return keys.timed(keys.FINISHED, item.finished_ms or 0, key_of(occurrence))
 
 
 def _dead(reading: Reading) -> list[RunItem]:

@@ -18,7 +18,7 @@ LAYERS = (
     ("widgets", "data"),
     ("views",),
     ("screens", "editing", "driver"),
-    ("actions", "commands", "data_requests"),
+    ("view_actions", "commands", "data_requests"),
     ("app",),
     ("launch",),
 )
