@@ -19,7 +19,6 @@ from chronex.engine.clock import Clock
 from chronex.engine.jobfile.keymap import ACTIONS, BY_ID, with_keys
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
-from chronex_tui.view_actions import Handler, ViewActions
 from chronex_tui.data import DataArrived, Live, StoreSource
 from chronex_tui.data_requests import DataRequests
 from chronex_tui.driver import exit_with_terminal
@@ -31,6 +30,7 @@ from chronex_tui.model.snapshot import RunKey, Snapshot
 from chronex_tui.screens.board import Board
 from chronex_tui.state import State
 from chronex_tui.theme import CSS, THEMES, Palette, textual_theme
+from chronex_tui.view_actions import Handler, ViewActions
 from chronex_tui.widgets.table import Table
 
 if TYPE_CHECKING:

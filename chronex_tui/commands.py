@@ -25,8 +25,8 @@ from chronex_tui.model.time_text import count, full_stamp
 from chronex_tui.screens.dialog import LETTERS, Choice, choose, confirm
 
 if TYPE_CHECKING:
-    from chronex_tui.view_actions import Handler
     from chronex_tui.app import ChronexApp
+    from chronex_tui.view_actions import Handler
 
 _MOST_LISTED = 8
 # The states whose runs are offered first when a run to replay is chosen.
