@@ -15,8 +15,8 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
-from chronex.engine.clock import Clock
-from chronex.engine.jobfile.keymap import ACTIONS, BY_ID, with_keys
+from chronex.clock import Clock
+from chronex.jobfile.keymap import ACTIONS, BY_ID, with_keys
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex_tui.data import DataArrived, Live, StoreSource

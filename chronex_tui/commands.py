@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chronex.engine.commands import Answer, Asker, cancel, pause, replay, replay_dead_letter, resume, trigger
-from chronex.engine.jobfile.keymap import BY_ID
-from chronex.engine.ledger import Ledger
 from chronex.errors import ChronexError, NotPossibleError
+from chronex.jobfile.keymap import BY_ID
 from chronex.model.records import Occurrence
 from chronex.model.states import RunState
+from chronex.storage.records import Ledger
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import CommandDone, DataArrived
 from chronex_tui.model.available_actions import shell_command

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from textual.message import Message
 
-from chronex.engine.clock import Clock
-from chronex.engine.ledger import Reading
-from chronex.engine.ports import Store
+from chronex.clock import Clock
 from chronex.errors import ChronexError, StoreError
 from chronex.model.records import ProcessIdentity
+from chronex.storage.ports import Store
+from chronex.storage.records import Reading
 from chronex_tui.model.attempt_output import AttemptOutput
 from chronex_tui.model.busiest_minute import BusiestMinute
 from chronex_tui.model.clock_changes import ClockDay
@@ -27,7 +27,7 @@ from chronex_tui.model.lanes import Lane
 from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, Snapshot
 
 if TYPE_CHECKING:
-    from chronex.engine.why.answer import Answer
+    from chronex.views.why.answer import Answer
 
 T = TypeVar("T")
 Work = Callable[[], None]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chronex.engine import filters
-from chronex.engine.overview import Row
 from chronex.model.records import Job
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
+from chronex.views import filters
+from chronex.views.jobs import Row
 from chronex_tui.model.clock_changes import ClockDay
 from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
 from chronex_tui.model.heatmap import Heatmap

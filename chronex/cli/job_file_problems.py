@@ -12,19 +12,19 @@ _TEXT_VALUES = ("J013", "J015", "J016")
 
 
 def job_file_problems(text: str, path: str, host_zone: str) -> Iterator[FileProblem]:
-    from chronex.engine.jobfile import read_job_file
+    from chronex.jobfile import read_job_file
 
     yield from _problems(read_job_file, text, path, host_zone)
 
 
 def trigger_problems(text: str, path: str, host_zone: str) -> Iterator[FileProblem]:
-    from chronex.engine.jobfile import read_triggers
+    from chronex.jobfile import read_triggers
 
     yield from _problems(read_triggers, text, path, host_zone)
 
 
 def _problems(read: Callable[..., object], text: str, path: str, host_zone: str) -> Iterator[FileProblem]:
-    from chronex.engine.jobfile import JobFile, JobFileError
+    from chronex.jobfile import JobFile, JobFileError
 
     try:
         found = read(text, path, host_zone)

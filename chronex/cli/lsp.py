@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
 from chronex.cli.lint import assumptions
 from chronex.cli.terminal import out
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
 
 
 def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
@@ -36,13 +36,13 @@ def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
 
 def job_file_keys() -> dict[str, Sequence[str]]:
     """The keys of each table of a job file, by the name under which it is written."""
-    from chronex.engine.jobfile.jobs import DEFAULTS, JOB, TASK
-    from chronex.engine.jobfile.keymap import KEYS, TUI
-    from chronex.engine.jobfile.policies import DST, RECOVERY, RETRY
-    from chronex.engine.jobfile.properties import PROPERTY
-    from chronex.engine.jobfile.reader import TOP_LEVEL
-    from chronex.engine.jobfile.settings import HISTORY, LOGS, SCHEDULER
-    from chronex.engine.jobfile.spreads import SPREAD
+    from chronex.jobfile.jobs import DEFAULTS, JOB, TASK
+    from chronex.jobfile.keymap import KEYS, TUI
+    from chronex.jobfile.policies import DST, RECOVERY, RETRY
+    from chronex.jobfile.properties import PROPERTY
+    from chronex.jobfile.reader import TOP_LEVEL
+    from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER
+    from chronex.jobfile.spreads import SPREAD
 
     tables = {
         "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,

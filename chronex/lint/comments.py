@@ -7,8 +7,8 @@ import tokenize
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
+from chronex.jobfile.positions import LineIndex, Node
 from chronex.lint.document import Document
-from chronex.positions import LineIndex, Node
 
 Spans = list[tuple[int, int]]
 

@@ -9,6 +9,7 @@ from itertools import islice, pairwise
 from chronex.expr.diagnostics import WARNING
 from chronex.expr.durations import format_duration, parse_duration
 from chronex.expr.meaning import Cron, Every
+from chronex.jobfile.positions import Node
 from chronex.lint.document import Document
 from chronex.lint.finders.job_files import scan_job_file
 from chronex.lint.findings import INFO, Edit, Finding, Fix, Place
@@ -16,7 +17,6 @@ from chronex.lint.hosts import GITHUB
 from chronex.lint.schedules import CronSchedule, schedule_of
 from chronex.lint.strings import text_of, toml_string
 from chronex.lint.zones import abbreviation_message, is_abbreviation
-from chronex.positions import Node
 from chronex.timing.occurrences import LAST_MS, Occurrences
 
 _SAMPLE_START = 1_704_067_200_000  # 2024-01-01: the shortest distance does not depend on today

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 
-from chronex.positions import Node
+from chronex.jobfile.positions import Node
 
 
 def text_of(node: Node, source: str, unescape: Callable[[str], object]) -> str | None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chronex.engine.ledger import Reading
 from chronex.errors import LogDirectoryError
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState
+from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe, cell_width
 
 if TYPE_CHECKING:
-    from chronex.run.reading import LogReader
+    from chronex.run.output import LogReader
 
 
 _TAIL_BYTES = 64 * 1024
@@ -32,13 +32,13 @@ class AttemptOutput:
 
 
 def _reader(store_path: Path) -> LogReader:
-    from chronex.run.reading import LogReader  # loaded with the first output that is read
+    from chronex.run.output import LogReader  # loaded with the first output that is read
 
     return LogReader(store_path / "logs")
 
 
 def _limit(attempt: Attempt) -> int:
-    from chronex.run.logfile import DEFAULT_LIMIT
+    from chronex.run.output import DEFAULT_LIMIT
 
     return attempt.log_limit or DEFAULT_LIMIT
 

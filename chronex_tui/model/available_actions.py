@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chronex.engine.jobfile.keymap import ACTIONS, DashboardAction, key_clashes
+from chronex.jobfile.keymap import ACTIONS, DashboardAction, key_clashes
 from chronex_tui.model.layout import Line, fit, wrap
 
 _KEY_NAMES = {"left": "←", "right": "→"}

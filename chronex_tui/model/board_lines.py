@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chronex.engine.jobfile.keymap import SCREENS
-from chronex.engine.overview import Situation, Summary
+from chronex.jobfile.keymap import SCREENS
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe
+from chronex.views.jobs import Situation, Summary
 from chronex_tui.model.display import STYLES, DisplaySettings
 from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
 from chronex_tui.model.snapshot import Snapshot

@@ -10,11 +10,11 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from chronex.engine.schedule import schedule_of
 from chronex.errors import ChronexError
 from chronex.model.records import Job
 from chronex.text.durations import HOUR_MS, MINUTE_MS
 from chronex.text.terminal import cell_safe
+from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone
 from chronex_tui.model.display import DisplaySettings
 from chronex_tui.model.heatmap import coming_starts

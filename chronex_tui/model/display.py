@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chronex.engine.overview import GLYPHS, Situation
-from chronex.engine.schedule import timing_of
 from chronex.model.records import Job
 from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone, load_zone, utc_zone
+from chronex.views.jobs import GLYPHS, Situation
 
 _S, _O = Situation, OccurrenceState
 

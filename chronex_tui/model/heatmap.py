@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from chronex.engine.schedule import is_interval
 from chronex.model.records import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
+from chronex.timing.job_schedule import is_interval
 from chronex.timing.zones import Zone
 from chronex_tui.model.display import DisplaySettings, Glyphs
 from chronex_tui.model.lanes import planned_instants

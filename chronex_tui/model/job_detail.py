@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from chronex.engine.overview import Outcome, Row, Situation
-from chronex.engine.schedule import timing_of
 from chronex.expr.describe import describe
 from chronex.expr.durations import format_duration
 from chronex.model.records import Attempt, Call, Command, Job, Run
 from chronex.text.durations import countdown, elapsed, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
+from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone
+from chronex.views.jobs import Outcome, Row, Situation
 from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, sign, word
 from chronex_tui.model.jobs_table import clock_note, next_words
 from chronex_tui.model.layout import Line, crop, wrap
@@ -28,7 +28,7 @@ from chronex_tui.model.time_text import (
 )
 
 if TYPE_CHECKING:
-    from chronex.engine.why.answer import Answer
+    from chronex.views.why.answer import Answer
 
 _LABEL = 7
 _TIME_WIDTH = 18

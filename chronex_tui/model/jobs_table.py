@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from chronex.engine.overview import Outcome, Row, Situation
-from chronex.engine.schedule import timing_of
 from chronex.model.records import Job
 from chronex.text.durations import DAY_MS, MINUTE_MS, countdown, elapsed, largest_unit, rounded_duration
 from chronex.text.terminal import cell_safe
 from chronex.timing.clock_effects import note_of
+from chronex.timing.job_schedule import timing_of
+from chronex.views.jobs import Outcome, Row, Situation
 from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, word
 from chronex_tui.model.layout import Column, ColumnTable, Line
 from chronex_tui.model.time_text import short_reason, stamp

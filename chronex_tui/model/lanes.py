@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.engine.overview import Row
-from chronex.engine.schedule import schedule_of
 from chronex.errors import ChronexError
 from chronex.model.records import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
+from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone
+from chronex.views.jobs import Row
 from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, sign
 from chronex_tui.model.layout import Line, Span, fit
 from chronex_tui.model.snapshot import RunItem, RunKey

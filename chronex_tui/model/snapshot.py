@@ -9,16 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chronex.engine import journal, keys
-from chronex.engine.details import upcoming_runs
-from chronex.engine.ledger import Reading, key_of
-from chronex.engine.overview import IsAlive, NextRun, Outcome, Row, Summary, outcome_of, rows_of, summary_of
-from chronex.engine.schedule import timing_of
 from chronex.errors import ChronexError
 from chronex.model.records import Attempt, Occurrence, Run
 from chronex.model.states import OccurrenceState, is_final
+from chronex.storage import journal, keys
+from chronex.storage.records import Reading, key_of
 from chronex.timing.clock_effects import Effect, effect_of
+from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import ClockChange
+from chronex.views.jobs import IsAlive, NextRun, Outcome, Row, Summary, outcome_of, rows_of, summary_of, upcoming_runs
 
 
 class RunKey(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from chronex.engine.ledger import Reading
+from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe
 from chronex.timing.zones import load_zone
 from chronex_tui.data import WhyRead
@@ -60,7 +60,7 @@ def request_why(app: ChronexApp) -> None:
     now = app.clock.wall_ms()
 
     def read(reading: Reading) -> WhyRead:
-        from chronex.engine.why import latest_and_next, why
+        from chronex.views.why import latest_and_next, why
 
         if run is None:
             return WhyRead(name, tuple(latest_and_next(reading, name, now)))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.events import Key
 
-from chronex.engine.jobfile.keymap import DashboardAction
-from chronex.engine.overview import Situation
+from chronex.jobfile.keymap import DashboardAction
+from chronex.views.jobs import Situation
 from chronex_tui.model.available_actions import available, key_text, shell_command
 from chronex_tui.model.display import STYLES, sign, word
 from chronex_tui.model.jobs_table import COLUMN_LETTERS

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.lint import assumptions
-from chronex.engine.jobfile.problems import TITLES as JOB_FILE_TITLES
 from chronex.expr.codes import TITLES
+from chronex.jobfile.problems import TITLES as JOB_FILE_TITLES
 from chronex.lint.catalogue import Rule, rules
 from chronex.lint.catalogue.pages import PAGE_REFERENCE_MS, findings_of, page
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from chronex.engine.clock import Clock
+from chronex.clock import Clock
 from chronex_tui.app import ChronexApp, StartOptions
 from chronex_tui.data import StoreAt, StoreSource
 from chronex_tui.launch import frame_text, wait_until_idle

@@ -8,8 +8,8 @@ import pytest
 
 from chronex.cli.arguments import UsageError
 from chronex.cli.dashboard import _own_keys
-from chronex.engine.jobfile import JobFileError, read_job_file, read_keys
-from chronex.engine.jobfile.keymap import ACTIONS, KEYS
+from chronex.jobfile import JobFileError, read_job_file, read_keys
+from chronex.jobfile.keymap import ACTIONS, KEYS
 from chronex_tui.app import StartOptions
 from tests.tui.driving import app_on, driven
 

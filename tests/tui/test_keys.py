@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import journal
-from chronex.engine.jobfile.keymap import ACTIONS, BY_ID, DashboardAction
-from chronex.engine.ledger import Ledger, Reading
+from chronex.jobfile.keymap import ACTIONS, BY_ID, DashboardAction
 from chronex.model.records import Attempt, Job, Occurrence
 from chronex.model.states import OccurrenceState
+from chronex.storage import journal
+from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
 from chronex_tui.model.available_actions import KeyClashError, check_keys

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from chronex.expr.diagnostics import WARNING
+from chronex.jobfile.positions import Node, scan_toml
 from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document
 from chronex.lint.findings import Finding, Found, Place, ZoneNote
 from chronex.lint.hosts import CHRONEX, POSIX
 from chronex.lint.strings import text_of, toml_string
 from chronex.lint.zones import abbreviation_message, is_abbreviation
-from chronex.positions import Node, scan_toml
 from chronex.timing.timeline import DEFAULT_POLICY, POSIX_POLICY, DstPolicy, GapRule, OverlapRule
 
 _GAPS: dict[str, GapRule] = {"end": "end", "skip": "skip"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
+from chronex.jobfile.positions import Node, scan_json
 from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document
 from chronex.lint.findings import Found, Place
 from chronex.lint.hosts import CHRONEX
 from chronex.lint.strings import text_of
-from chronex.positions import Node, scan_json
 
 
 def find_triggers(document: Document, assume: Assumptions) -> Found:
