@@ -49,13 +49,13 @@ class StartOptions:
     screen: str = "jobs"
     job: str = ""
     run: RunKey | None = None
-    log: bool = False
-    zone: str = ""
-    since_ms: int | None = None
+    log: bool = False  # open the output of the selection
+    zone: str = ""  # of the Clock screen
+    since_ms: int | None = None  # the Clock screen begins here
     filter: str = ""
     is_read_only: bool = False
     theme: str = "dark"
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)  # of [tui.keys], by action id
 
 
 def _command_palette() -> type[Provider]:
@@ -140,7 +140,7 @@ class ChronexApp(App[int]):
         if self.has_no_color:
             os.environ["NO_COLOR"] = "1"  # Textual removes it; pagers and editors that are started here need it
         if not self.is_headless:
-            self._leave_on_signals()
+            self._quit_on_signals()
         await self.board.open_view(self.options.screen)
         self.live.start()
         self.board.set_interval(TICK_S, self._tick)
@@ -155,7 +155,7 @@ class ChronexApp(App[int]):
     def _post(self, value: object) -> None:
         self.post_message(DataArrived(value))
 
-    def _leave_on_signals(self) -> None:
+    def _quit_on_signals(self) -> None:
         """TERM, and HUP from a terminal that closes, quit in good order: screen restored, engine stopped."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -189,7 +189,9 @@ class ChronexApp(App[int]):
     def on_table_cursor_moved(self, message: Table.CursorMoved) -> None:
         identity = message.identity
         if isinstance(identity, RunKey):
-            self.state.run, self.state.job, self.state.run_index = identity, identity.job, message.table.index
+            self.state.run = identity
+            self.state.job = identity.job
+            self.state.run_index = message.table.index
         elif isinstance(identity, str):
             self.state.job = identity
         self.last_action = ""

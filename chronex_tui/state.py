@@ -100,51 +100,59 @@ class State:
     glyphs: Glyphs
     home: Zone
     now_ms: int
+
+    # Data that has arrived.
     snapshot: Snapshot = EMPTY
     history: History = NO_HISTORY
-    detail: JobDetail | None = None
-    firing: Firing | None = None
-    log: tuple[str, ...] = ()
+    detail: JobDetail | None = None  # of the selected job
+    firing: Firing | None = None  # the selected run with its attempts
+    log: tuple[str, ...] = ()  # the newest lines of the selection's output
     log_of: str = ""
     lanes: tuple[Lane, ...] = ()
     clock_days: tuple[ClockDay, ...] = ()
-    unchanging_zones: tuple[str, ...] = ()
+    unchanging_zones: tuple[str, ...] = ()  # zones in use that never change their clock
     heatmap: Heatmap | None = None
+    pending: dict[str, str] = field(default_factory=dict)  # what was requested of a job and is not yet in a snapshot
+
+    # What is selected.
     screen: str = "jobs"
-    times: str = "local"
-    filter: DashboardFilter = field(default_factory=lambda: parse_filter(""))
-    sort: str = "state"
-    reverse: bool = False
     job: str | None = None
     run: RunKey | None = None
+    run_index: int = 0  # where the selected run was last in the list
     marked: frozenset[str] = frozenset()
+    clock_index: int = 0
+    cursor: tuple[int, int] = (0, 0)  # day and hour in the heat map
+
+    # What is shown, and how.
+    filter: DashboardFilter = field(default_factory=lambda: parse_filter(""))
+    times: str = "local"
+    sort: str = "state"
+    reverse: bool = False
     hidden: frozenset[str] = frozenset()  # columns of the Jobs table that are left out
-    pending: dict[str, str] = field(default_factory=dict)  # what was requested of a job and is not yet in a snapshot
     only_dead: bool = False
     run_job: str = ""  # the Runs screen shows this job alone
     window: Window = field(default_factory=lambda: Window(0, HOUR_MS))
-    follows_now: bool = True
-    clock_index: int = 0
-    policy: int = 0
-    clock_zone: str = ""
+    follows_now: bool = True  # the window moves with the time
+    policy: int = 0  # index of the clock-change policy that is tried
+    clock_zone: str = ""  # the Clock screen shows this zone alone
     clock_since_ms: int | None = None
-    cursor: tuple[int, int] = (0, 0)
     heatmap_is_past: bool = False
     heatmap_is_time: bool = False
     frozen_ms: int | None = None
     is_read_only: bool = False
-    _rows: tuple[Row, ...] = ()
-    _rows_of: tuple[object, DashboardFilter] | None = None
-    _runs: dict[str, list[RunItem]] = field(default_factory=dict)
-    _runs_of: object = None
+
+    # Lists that are kept until what they were made of changes; each `_of` is what that was.
     _ordered: list[Row] = field(default_factory=list)
     _ordered_of: object = None
+    _rows: tuple[Row, ...] = ()
+    _rows_of: tuple[object, DashboardFilter] | None = None
     _named: dict[str, Row] = field(default_factory=dict)
     _named_of: object = None
+    _runs: dict[str, list[RunItem]] = field(default_factory=dict)
+    _runs_of: object = None
     _merged: list[RunItem] = field(default_factory=list)
     _merged_names: list[str] = field(default_factory=list)
     _merged_of: object = None
-    run_index: int = 0
 
     @property
     def display(self) -> DisplaySettings:
@@ -157,7 +165,8 @@ class State:
         """The jobs that match the filter, in order. Another filter does not sort the jobs again."""
         order_key = (id(self.snapshot), self.sort, self.reverse)
         if self._ordered_of != order_key:
-            self._ordered, self._ordered_of = order(self.snapshot.rows, self.sort, reverse=self.reverse), order_key
+            self._ordered = order(self.snapshot.rows, self.sort, reverse=self.reverse)
+            self._ordered_of = order_key
         if self._rows_of is None or self._rows_of[0] != order_key or self._rows_of[1].text != self.filter.text:
             known = self._rows_of is not None and self._rows_of[0] == order_key
             base = self._rows if known and self._rows_of and self.filter.narrows(self._rows_of[1]) else self._ordered
@@ -183,7 +192,8 @@ class State:
     @property
     def _by_name(self) -> dict[str, Row]:
         if self._named_of is not self.snapshot:
-            self._named, self._named_of = {row.job.id: row for row in self.snapshot.rows}, self.snapshot
+            self._named = {row.job.id: row for row in self.snapshot.rows}
+            self._named_of = self.snapshot
         return self._named
 
     def job_of(self, name: str) -> Job | None:

@@ -38,7 +38,7 @@ class JobOnChange:
     job: Job
     effect: Effect
     cells: tuple[Cell, ...]
-    midnight: int  # the wall second at which the drawn day begins
+    midnight: int  # seconds on the wall clock at which the drawn day begins
 
 
 @dataclass(frozen=True, slots=True)

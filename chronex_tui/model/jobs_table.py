@@ -148,7 +148,7 @@ def _upcoming(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
 
 
 def clock_note(job: Job, nominal_ms: int) -> str:
-    """What a clock change does to this very run; empty for all others."""
+    """What a clock change does to this run; empty where it does nothing."""
     timing = timing_of(job)
     return "" if timing is None else note_of(timing, nominal_ms)
 

@@ -83,7 +83,7 @@ class JobDetail:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The store at one moment. `trouble` says why there is nothing newer to show."""
+    """The store at one moment. `problem` says why nothing newer can be shown."""
 
     at_ms: int = 0
     rows: tuple[Row, ...] = ()
