@@ -18,7 +18,7 @@ from chronex_tui.data import (
 )
 from chronex_tui.model.attempt_output import read_tail
 from chronex_tui.model.busiest_minute import find_busiest_minute
-from chronex_tui.model.clock_changes import POLICIES, clock_days
+from chronex_tui.model.clock_days import POLICIES, clock_days
 from chronex_tui.model.heatmap import (
     coming_run_time,
     coming_starts,

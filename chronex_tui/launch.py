@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import ChronexError
-from chronex.timing.zones import Zone
-from chronex_tui.model.display import Glyphs
 
 if TYPE_CHECKING:
     from rich.segment import Segment
 
+    from chronex.timing.zones import Zone
     from chronex_tui.app import ChronexApp, Explain, RunningEngine, StartOptions
     from chronex_tui.data import StoreSource
     from chronex_tui.model.display import Glyphs
-
 
 # A frame is taken when nothing has arrived for a while, and at the latest after this long.
 _QUIET_S = 0.1
@@ -33,13 +31,9 @@ class NoTerminalError(ChronexError):
     """The dashboard needs a terminal; `chronex status` and `chronex tui --print` do not."""
 
 
-class PictureError(ChronexError):
-    """The picture could not be made."""
-
-
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One frame instead of a session: as text on standard output, or as a file."""
+    """One frame instead of a session: as text on standard output, or as an SVG file."""
 
     size: tuple[int, int]
     file: Path | None = None
@@ -93,7 +87,7 @@ async def _picture(app: ChronexApp, picture: Picture, keys: tuple[str, ...]) -> 
         await pilot.pause()
         text = frame_text(app)
         if picture.file is not None:
-            save(app, picture.file)
+            picture.file.write_text(app.export_screenshot(title="chronex"), encoding="utf-8")
         return text
 
 
@@ -112,7 +106,7 @@ def frame_lines(app: ChronexApp) -> list[list[Segment]]:
     """What is on the screen, line by line, with dialogs over the board."""
     from textual._compositor import LayoutUpdate
 
-    # The one place that reaches into Textual: it has no public way to the cells of a frame.
+    # The only use of Textual's private parts: it has no public way to the cells of a frame.
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     assert isinstance(update, LayoutUpdate)
     return [[segment for strip in line for segment in strip] for line in update.strips]
@@ -120,17 +114,6 @@ def frame_lines(app: ChronexApp) -> list[list[Segment]]:
 
 def frame_text(app: ChronexApp) -> str:
     return "\n".join("".join(segment.text for segment in line).rstrip() for line in frame_lines(app))
-
-
-def save(app: ChronexApp, file: Path) -> None:
-    if file.suffix == ".svg":
-        file.write_text(app.export_screenshot(title="chronex"), encoding="utf-8")
-    elif file.suffix == ".png":
-        from chronex_tui.picture import save_png
-
-        save_png(app, file)
-    else:
-        raise PictureError(f"{file.name}: a picture is an .svg or a .png file")
 
 
 def is_terminal(environ: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex.views import filters
 from chronex.views.jobs import Row
-from chronex_tui.model.clock_changes import ClockDay
+from chronex_tui.model.clock_days import ClockDay
 from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
 from chronex_tui.model.heatmap import Heatmap
 from chronex_tui.model.jobs_table import COLUMNS, JobsTable, order

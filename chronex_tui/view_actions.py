@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chronex_tui.model.clock_changes import POLICIES
+from chronex_tui.model.clock_days import POLICIES
 from chronex_tui.model.lanes import Window
 from chronex_tui.screens.dialog import confirm
 from chronex_tui.theme import COLOURED_THEMES

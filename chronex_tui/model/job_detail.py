@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from chronex.expr.describe import describe
-from chronex.expr.durations import format_duration
 from chronex.model.records import Attempt, Call, Command, Job, Run
-from chronex.text.durations import countdown, elapsed, rounded_duration
+from chronex.text.durations import countdown, elapsed, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone

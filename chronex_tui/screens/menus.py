@@ -84,7 +84,7 @@ def state_menu(app: ChronexApp) -> None:
 
 def zone_menu(app: ChronexApp) -> None:
     """The zones in use; --tz shows any other one."""
-    from chronex_tui.model.clock_changes import zones_of
+    from chronex_tui.model.clock_days import zones_of
 
     zones = zones_of(row.job for row in app.state.snapshot.rows)
     choices = [Choice(_ALL, "", "every zone in use")]

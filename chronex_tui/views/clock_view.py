@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.app import ComposeResult
 
-from chronex_tui.model.clock_changes import POLICIES, ClockDay, change_lines, no_change_line, title_line
+from chronex_tui.model.clock_days import POLICIES, ClockDay, change_lines, no_change_line, title_line
 from chronex_tui.model.layout import Line
 from chronex_tui.model.time_text import count
 from chronex_tui.state import State

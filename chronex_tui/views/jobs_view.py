@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from chronex_tui.model.board_lines import no_jobs, no_match
-from chronex_tui.model.clock_changes import change_lines, no_change_line, title_line
+from chronex_tui.model.clock_days import change_lines, no_change_line, title_line
 from chronex_tui.model.heatmap import busiest_line, heatmap_lines, legend_line
 from chronex_tui.model.job_detail import detail_lines
 from chronex_tui.model.lanes import timeline_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from chronex_tui.model.clock_changes import POLICIES, change_lines, clock_days, title_line
+from chronex_tui.model.clock_days import POLICIES, change_lines, clock_days, title_line
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.layout import plain
 from tests.tui.world import HOME, NOW, job

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chronex.expr.durations import format_duration
 from chronex.model.records import Job
-from chronex.text.durations import largest_unit
+from chronex.text.durations import format_duration, largest_unit
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of
 from chronex.timing.job_schedule import timing_of
