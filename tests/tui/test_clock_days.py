@@ -42,8 +42,8 @@ def test_half_an_hour_is_missing_on_lord_howe() -> None:
 
 
 def test_havana_changes_at_midnight() -> None:
-    text = pictured("America/Havana", "2027-03-01", "30 0 * * *")
-    assert "Sun 14 Mar 2027" in text or "Sat 13 Mar 2027" in text
+    text = pictured("America/Havana", "2025-03-01", "30 0 * * *")  # newer zone data has no change in March 2027
+    assert "Sun 9 Mar 2025" in text or "Sat 8 Mar 2025" in text
     assert "00:30 does not exist" in text
 
 

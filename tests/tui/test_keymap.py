@@ -1,4 +1,4 @@
-"""Keys of the user's own: read from the job file, pressed on the board, told by footer and help."""
+"""Keys of the user's own: read from the job file, pressed on the board, shown by footer and help."""
 
 from __future__ import annotations
 

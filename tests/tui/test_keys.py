@@ -48,7 +48,7 @@ async def test_trigger_asks_first_and_then_writes_an_occurrence_that_is_due(worl
         assert "Run vacuum now?" in frame
         assert "chronex trigger vacuum" in frame
         await driver.press("y")
-        await driver.until(lambda _: any(one.manual for one in occurrences_in(driver.app, "vacuum")))
+        await driver.until(lambda _: occurrences_in(driver.app, "vacuum")[0].manual)
     newest = occurrences(world, "vacuum")[0]
     assert (newest.manual, newest.state) == (True, OccurrenceState.PENDING)
     assert any(name == "JobTriggered" and "(tui)" in actor for name, _, actor in events(world))
@@ -185,7 +185,7 @@ async def test_the_filter_narrows_as_it_is_typed_and_escape_drops_it(world: Path
         assert "0 of 8 jobs match" in frame
 
 
-async def test_a_mistake_in_the_filter_is_told(world: Path) -> None:
+async def test_a_mistake_in_the_filter_is_reported(world: Path) -> None:
     async with driven(app_on(world, StartOptions(filter="state:faild"))) as driver:
         assert "did you mean failed?" in driver.frame()
     async with driven(app_on(world, StartOptions(filter="state:x")), (80, 24)) as driver:
@@ -489,7 +489,7 @@ async def test_a_deep_link_to_a_clock_change(world: Path) -> None:
         assert "Sun 12 Mar 2028  America/New_York" in driver.frame()
 
 
-async def test_a_job_that_is_not_there_is_told(world: Path) -> None:
+async def test_a_job_that_is_not_there_is_reported(world: Path) -> None:
     app = app_on(world, StartOptions(job="bakcup"))
     async with driven(app) as driver:
         await driver.pilot.pause()

@@ -1,4 +1,4 @@
-"""Text in cells: whatever data holds, what is shown is inert and as wide as it says."""
+"""Text in cells: whatever the data, what is shown is safe and as wide as it says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANY = st.text(max_size=40)
 
 
 @given(ANY)
-def test_shown_text_is_inert_and_measured_as_the_terminal_draws_it(text: str) -> None:
+def test_safe_text_is_printable_and_measured_as_the_terminal_draws_it(text: str) -> None:
     safe = cell_safe(text)
     assert all(char.isprintable() for char in safe)
     assert cell_width(safe) == cell_len(safe)
@@ -55,7 +55,7 @@ def test_wrapping_keeps_every_character_and_never_exceeds_the_width(text: str, c
         ("👍🏽", "👍�"),
     ],
 )
-def test_what_could_act_on_the_terminal_is_made_visible(text: str, expected: str) -> None:
+def test_control_characters_are_made_visible(text: str, expected: str) -> None:
     assert cell_safe(text) == expected
 
 
