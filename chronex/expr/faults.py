@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from chronex.expr.diagnostics import Report
 from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, ELEMENT, FieldSpec, value_of
-from chronex.expr.suggest import nearest
+from chronex.text.suggestions import nearest
 
 _LONGEST_QUOTE = 40
 _NUMBER = re.compile(r"-?[0-9]+")

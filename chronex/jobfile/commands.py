@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from chronex.expr.faults import quote
 from chronex.jobfile.entries import Entry, RefusedError, read_each
 from chronex.jobfile.values import refuse_twins, text, text_table
 from chronex.model.records import Command
+from chronex.text.terminal import quoted
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # Chronex sets these for every attempt (DESIGN, job file), so a value of the user's would be lost.
@@ -60,6 +60,6 @@ def check_variable(entry: Entry, name: str, *, at_key: bool = False) -> None:
     span = entry.key_span if at_key else None
     if not _VARIABLE.fullmatch(name):
         hint = "use letters, digits and _, and no digit first"
-        entry.refuse(f"{quote(name)} cannot name a variable", hint, "J020", span)
+        entry.refuse(f"{quoted(name)} cannot name a variable", hint, "J020", span)
     if _OURS.fullmatch(name):
         entry.refuse(f"{name} is set by Chronex itself", "choose another name", "J020", span)

@@ -11,11 +11,11 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from chronex.expr.durations import format_duration
 from chronex.expr.meaning import Cron, Every
 from chronex.jobfile.entries import Entry
 from chronex.model.policies import Cadence
 from chronex.model.records import Job
+from chronex.text.durations import format_duration
 from chronex.timing.job_schedule import options_of, schedule_of, timing_of
 
 MOST_WAITING = 100_000

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import Any, NoReturn
 
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
-from chronex.jobfile.positions import LineIndex, Node, Span
+from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
 from chronex.jobfile.problems import Problem
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 MAX_PROBLEMS = 1_000
 
@@ -33,16 +33,16 @@ class Sheet:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
 
-    def report(self, span: Span, message: str, hint: str, code: str) -> None:
+    def report(self, span: TextSpan, message: str, hint: str, code: str) -> None:
         self.problems.append(self._problem(span, message, hint, code))
         if len(self.problems) >= MAX_PROBLEMS:
             raise TooManyProblemsError
 
-    def warn(self, span: Span, message: str, hint: str, code: str) -> None:
+    def warn(self, span: TextSpan, message: str, hint: str, code: str) -> None:
         if len(self.warnings) < MAX_PROBLEMS:
             self.warnings.append(self._problem(span, message, hint, code))
 
-    def _problem(self, span: Span, message: str, hint: str, code: str) -> Problem:
+    def _problem(self, span: TextSpan, message: str, hint: str, code: str) -> Problem:
         line, column = self.lines.line_and_column(span.start)
         end = max(min(span.end, self.lines.end_of_line(line)), span.start + 1)
         return Problem(self.path, line, column, column + end - span.start, message, hint, code)
@@ -53,14 +53,14 @@ class Entry:
     """A value with its name and place. `label` is the name as messages show it."""
 
     value: object
-    node: Node
+    node: TextNode
     label: str
     sheet: Sheet
 
     def child(self, key: str | int) -> Entry:
         container: Any = self.value
         label = str(key) if isinstance(key, str) else f"{self.label}[{key}]"
-        return Entry(container[key], self.node.children.get(key, self.node), quote(label)[1:-1], self.sheet)
+        return Entry(container[key], self.node.children.get(key, self.node), quoted(label)[1:-1], self.sheet)
 
     def children(self) -> Iterator[Entry]:
         """The elements of a list; refuses anything else."""
@@ -68,23 +68,23 @@ class Entry:
             yield self.child(index)
 
     @property
-    def key_span(self) -> Span:
+    def key_span(self) -> TextSpan:
         return self.node.key or self.node.value
 
-    def span_inside(self, start: int, end: int) -> Span:
+    def span_inside(self, start: int, end: int) -> TextSpan:
         """A part of a string, or the whole of it when escapes hide where the part stands."""
         if self.node.content is None:
             return self.node.value
-        return Span(self.node.content + start, self.node.content + end)
+        return TextSpan(self.node.content + start, self.node.content + end)
 
-    def report(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
+    def report(self, message: str, hint: str, code: str, span: TextSpan | None = None) -> None:
         self.sheet.report(span or self.node.value, message, hint, code)
 
-    def refuse(self, message: str, hint: str, code: str, span: Span | None = None) -> NoReturn:
+    def refuse(self, message: str, hint: str, code: str, span: TextSpan | None = None) -> NoReturn:
         self.report(message, hint, code, span)
         raise RefusedError
 
-    def warn(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
+    def warn(self, message: str, hint: str, code: str, span: TextSpan | None = None) -> None:
         self.sheet.warn(span or self.node.value, message, hint, code)
 
     def refuse_type(self, expected: str, example: str) -> NoReturn:
@@ -178,7 +178,7 @@ def _report_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None
     if name == "timeout":
         meant = next((key for key in ("task_timeout", "timeout") if key in keys), None)
     hint = f"did you mean {meant}?" if meant in keys else f"the keys here are {', '.join(sorted(keys))}"
-    entry.report(f"unknown key {quote(name)}", hint, "J010", entry.key_span)
+    entry.report(f"unknown key {quoted(name)}", hint, "J010", entry.key_span)
 
 
 def type_name(value: object) -> str:

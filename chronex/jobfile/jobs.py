@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import asdict
 
-from chronex.expr.faults import quote
 from chronex.expr.parser import DIALECTS
 from chronex.jobfile import policies, values
 from chronex.jobfile.commands import command
@@ -33,6 +32,7 @@ from chronex.model.policies import (
 )
 from chronex.model.records import Job, Task
 from chronex.storage.ports import MAX_VALUE_BYTES
+from chronex.text.terminal import quoted
 
 ONLY_TASK = "main"
 # The engine's own fields of a job (cursor, counters, who paused it) must still fit beside what the file says.
@@ -159,7 +159,7 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: str) -> tuple[Job, ...]:
     for name in entry.expect_table("[jobs.NAME] and its keys below it"):
         child = entry.child(name)
         with suppress(RefusedError):  # the rest of a job with a bad name is read all the same
-            values.check_name(child, name, f"job {quote(name)}", at_key=True)
+            values.check_name(child, name, f"job {quoted(name)}", at_key=True)
         try:
             check_case(child, name, known, "job")
             own = read_table(child, JOB, f"[jobs.{child.label}] and its keys below it")
@@ -175,9 +175,9 @@ def check_case(entry: Entry, name: str, known: dict[str, str], what: str) -> Non
     if twin is None:
         known[name.lower()] = name
         return
-    message = f"{what} {quote(name)} differs from {quote(twin)} only by case"
+    message = f"{what} {quoted(name)} differs from {quoted(twin)} only by case"
     if twin == name:
-        message = f"{what} {quote(name)} is given twice"
+        message = f"{what} {quoted(name)} is given twice"
     entry.report(message, "give it another name", "J018", entry.key_span if what == "job" else None)
 
 
@@ -240,7 +240,7 @@ def _one_failure_key(entry: Entry, own: dict[str, Any]) -> dict[str, Any]:
 def _schedule(found: Found, zone: str) -> Schedule:
     if "schedule" not in found.own:
         hint = 'write for example schedule = "0 3 * * *"'
-        found.entry.refuse(f"job {quote(found.name)} has no schedule", hint, "J012", found.entry.key_span)
+        found.entry.refuse(f"job {quoted(found.name)} has no schedule", hint, "J012", found.entry.key_span)
     timing = schedule(found.own["schedule"], found.layered.get("dialect", DIALECTS[0]), zone)
     if "timezone" in found.own and timing.timezone != found.own["timezone"]:
         message = f"the schedule's own TZ={timing.timezone} wins over this zone"
@@ -270,7 +270,7 @@ def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_task
     known: dict[str, str] = {}
     if found.has("tasks"):
         listed = entry.child("tasks")
-        listed.expect_list(f"[[jobs.{quote(found.name)[1:-1]}.tasks]] and its keys below it")
+        listed.expect_list(f"[[jobs.{quoted(found.name)[1:-1]}.tasks]] and its keys below it")
         for child in listed.children():
             try:
                 tasks.append(_task(child, retry, around, known))
@@ -278,8 +278,8 @@ def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_task
                 continue
         needs_tasks = needs_tasks and not listed.value
     if needs_tasks:
-        hint = f'write run = ["echo", "hello"], or add [[jobs.{quote(found.name)[1:-1]}.tasks]]'
-        entry.report(f"job {quote(found.name)} has no tasks", hint, "J012", entry.key_span)
+        hint = f'write run = ["echo", "hello"], or add [[jobs.{quoted(found.name)[1:-1]}.tasks]]'
+        entry.report(f"job {quoted(found.name)} has no tasks", hint, "J012", entry.key_span)
     return tuple(tasks)
 
 
@@ -307,5 +307,5 @@ def _task(entry: Entry, retry: RetryPolicy, around: Surroundings, known: dict[st
 def _check_size(entry: Entry, job: Job) -> None:
     size = len(msgspec.msgpack.encode(job))
     if size > MAX_JOB_BYTES:
-        message = f"job {quote(job.id)} takes {size} bytes in the store; at most {MAX_JOB_BYTES} fit"
+        message = f"job {quoted(job.id)} takes {size} bytes in the store; at most {MAX_JOB_BYTES} fit"
         entry.report(message, "keep long scripts and data in files of their own", "J023", entry.key_span)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from chronex.expr.faults import quote
 from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.values import text
+from chronex.text.terminal import quoted
 
 SCREENS = ("jobs", "runs", "timeline", "clock", "density")
 LIST_SCREENS = ("jobs", "runs", "timeline")
@@ -195,7 +195,7 @@ def key_clashes(actions: Sequence[DashboardAction]) -> Iterator[KeyClash]:
 def _key(entry: Entry) -> str:
     value = text(entry)
     if not _KEY.fullmatch(value):
-        entry.refuse(f"{entry.label} cannot be {quote(value)}, which is not a key", _HINT, "J013")
+        entry.refuse(f"{entry.label} cannot be {quoted(value)}, which is not a key", _HINT, "J013")
     if value in MOVING and value != BY_ID[entry.label].key:
         entry.refuse(f"the key {value} already moves, opens or leaves", "choose another key", "J024")
     return value

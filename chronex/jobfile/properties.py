@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.expr.faults import quote
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
 from chronex.jobfile.rules import Rule, RuleError, parse_rule
 from chronex.jobfile.values import filled_text, name
+from chronex.text.terminal import quoted
 
 MOST_PROPERTIES = 100
 _EXAMPLE = 'name = "…" and rule = "never … after …"'
@@ -57,6 +57,6 @@ def _add(entry: Entry, found: dict[str, Property]) -> None:
     if "name" not in given or "rule" not in given:
         raise RefusedError
     if given["name"] in found:
-        entry.child("name").refuse(f"the property {quote(given['name'])} is given twice", "rename one", "J018")
+        entry.child("name").refuse(f"the property {quoted(given['name'])} is given twice", "rename one", "J018")
     text, rule = given["rule"]
     found[given["name"]] = Property(given["name"], text, rule)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from chronex.errors import UnknownZoneError
-from chronex.expr.faults import quote
 from chronex.jobfile.document import open_json, open_toml
 from chronex.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
 from chronex.jobfile.jobs import JOB, Defaults, build_job, check_case, read_defaults, read_jobs
 from chronex.jobfile.keymap import read_keymap
-from chronex.jobfile.positions import Span
+from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.problems import JobFileError, Problem
 from chronex.jobfile.properties import Property, read_properties
 from chronex.jobfile.settings import SchedulerSettings, scheduler
 from chronex.jobfile.values import name
 from chronex.model.records import Job
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
 
 Value = TypeVar("Value")
@@ -118,8 +118,8 @@ def _known_zone(sheet: Sheet, zone: str) -> str:
     try:
         load_zone(zone)
     except UnknownZoneError:
-        message = f"the host's time zone {quote(zone)} is unknown"
-        sheet.report(Span(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
+        message = f"the host's time zone {quoted(zone)} is unknown"
+        sheet.report(TextSpan(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
         return "UTC"
     return zone
 

@@ -14,11 +14,11 @@ import re
 from fnmatch import fnmatchcase
 from typing import NamedTuple, NoReturn
 
-from chronex.expr.durations import parse_duration, suggest_duration
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
 from chronex.model.events import EVENTS
 from chronex.model.records import Event
+from chronex.text.durations import parse_duration, suggest_duration
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 SAME_JOB = "$job"
 _WORD = re.compile(r"\s*([A-Za-z0-9_*$-]+|[()/]|\S)", re.ASCII)
@@ -106,7 +106,7 @@ class _Reader:
 
     def _refuse(self, expected: str, hint: str) -> NoReturn:
         word = self._next
-        found = quote(word.text) if word.text else "the end"
+        found = quoted(word.text) if word.text else "the end"
         raise RuleError(f"expected {expected}, not {found}", word.start, max(word.end, word.start + 1), hint)
 
     def rule(self) -> Rule:

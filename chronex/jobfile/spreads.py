@@ -6,14 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from chronex.decision import make_spread
-from chronex.decision.distributions import known_parameters
-from chronex.decision.preview import parse_distribution
+from chronex.decision.distributions import known_parameters, parse_distribution
 from chronex.errors import ConstraintError, DecisionError
-from chronex.expr.durations import UNITS, format_duration
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
-from chronex.jobfile.positions import Span
+from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.values import duration, text
 from chronex.model.policies import SpreadPolicy
+from chronex.text.durations import UNITS, format_duration
 
 # Planning looks ahead by as much as a spread may start early, so a window has an end somewhere.
 MAX_WINDOW_MS = 366 * UNITS["d"]
@@ -141,7 +140,7 @@ def _make(trial: dict[str, Any]) -> None:
 
 def _report(entry: Entry, key: str, error: DecisionError) -> None:
     place = entry.child(key) if key in entry.expect_table() else entry
-    span: Span | None = None
+    span: TextSpan | None = None
     said = str(error).removeprefix("distribution_params: ").removeprefix(f"{error.field}: ")
     if isinstance(error, ConstraintError):
         said = said.replace(f" (at position {error.position})", "")

@@ -7,11 +7,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from chronex.expr.faults import quote
 from chronex.jobfile import commands
 from chronex.jobfile.entries import Entry, Reader
 from chronex.jobfile.values import codes, filled_text
 from chronex.model.records import ONLY_ZERO
+from chronex.text.terminal import quoted
 
 
 def _success_codes(entry: Entry) -> tuple[int, ...]:
@@ -54,12 +54,12 @@ def _check_secrets_apart(entry: Entry, own: dict[str, Any], merged: Surroundings
     reported = set[str]()
     for index, name in enumerate(own.get("secrets", ())):
         if name in merged.env:
-            entry.child("secrets").child(index).report(f"{quote(name)} is both in secrets and in env", hint, "J020")
+            entry.child("secrets").child(index).report(f"{quoted(name)} is both in secrets and in env", hint, "J020")
             reported.add(name)
     for name in own.get("env", {}):
         if name in merged.secrets and name not in reported:
             place = entry.child("env").child(name)
-            place.report(f"{quote(name)} is both in secrets and in env", hint, "J020", place.key_span)
+            place.report(f"{quoted(name)} is both in secrets and in env", hint, "J020", place.key_span)
 
 
 def _check_codes_apart(entry: Entry, own: dict[str, Any], merged: Surroundings) -> None:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import ERROR, Diagnostic
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
 
 NOT_UNDERSTOOD = "W161"
@@ -106,7 +106,7 @@ def _parse(text: str) -> CalendarEvent:
     if words:
         word, start = words[0]
         raise _RefusedError(
-            f"{quote(word)} is not expected here; the order is weekdays, date, time, zone", word, start
+            f"{quoted(word)} is not expected here; the order is weekdays, date, time, zone", word, start
         )
     return event
 
@@ -123,7 +123,7 @@ def _zone(word: str, start: int) -> str:
     except UnknownZoneError:
         meant = nearest(word, zone_names())
         hint = f"; did you mean {meant}?" if meant else "; use an IANA name such as Europe/Berlin"
-        raise _RefusedError(f"unknown time zone {quote(word)}{hint}", word, start, meant) from None
+        raise _RefusedError(f"unknown time zone {quoted(word)}{hint}", word, start, meant) from None
 
 
 def _epoch(word: str, start: int) -> CalendarEvent:
@@ -149,7 +149,7 @@ def _weekday_range(element: str, at: int) -> int:
         return 1 << low
     high = _weekday(last, at + len(first) + len(dots))
     if low > high:
-        message = f"{quote(element)} runs over the end of the week, which systemd refuses"
+        message = f"{quoted(element)} runs over the end of the week, which systemd refuses"
         raise _RefusedError(f"{message}; write {WEEKDAYS[low]}..Sun,Mon..{WEEKDAYS[high]}", element, at)
     return sum(1 << day for day in range(low, high + 1))
 
@@ -160,7 +160,7 @@ def _weekday(word: str, at: int) -> int:
         known = (*(name.capitalize() for name in _LONG_WEEKDAYS), *WEEKDAYS, *NICKNAMES)
         meant = nearest(word, known)
         hint = f"; did you mean {meant}?" if meant else "; a calendar event starts with weekdays, a date or a time"
-        raise _RefusedError(f"{quote(word)} is not a weekday{hint}", word, at, meant)
+        raise _RefusedError(f"{quoted(word)} is not a weekday{hint}", word, at, meant)
     return number
 
 
@@ -171,7 +171,7 @@ def _date(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         parts.append((part, at))
         at += len(part) + 1
     if len(parts) not in (2, 3) or word.count("~") > 1 or (from_end and word.rfind("~") < word.rfind("-")):
-        raise _RefusedError(f"{quote(word)} is not a date; write *-*-* as year-month-day", word, start)
+        raise _RefusedError(f"{quoted(word)} is not a date; write *-*-* as year-month-day", word, start)
     years = _values(*parts[0], 0, _LAST_YEAR, "year") if len(parts) == 3 else None
     months = _values(*parts[-2], 1, 12, "month")
     days = _values(*parts[-1], 1, 28 if from_end else 31, "day")
@@ -193,7 +193,7 @@ def _time(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         parts.append((part, at))
         at += len(part) + 1
     if len(parts) not in (2, 3):
-        raise _RefusedError(f"{quote(word)} is not a time; write hour:minute or hour:minute:second", word, start)
+        raise _RefusedError(f"{quoted(word)} is not a time; write hour:minute or hour:minute:second", word, start)
     hours = _values(*parts[0], 0, 23, "hour")
     minutes = _values(*parts[1], 0, 59, "minute")
     micros: Values = (Chain(0, None, 0),)
@@ -234,25 +234,25 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
     if slash:
         step = number(step_text) or 0
         if not step:
-            message = f"a repetition is a positive number, not {quote(step_text)}"
+            message = f"a repetition is a positive number, not {quoted(step_text)}"
             raise _RefusedError(message, step_text, at + len(body) + 1)
     if first == "*":
         fix = f"{low}/{step_text}" if slash and not dots else None
         hint = f"; write {fix}" if fix else ""
-        raise _RefusedError(f"{quote(element)}: * stands alone, without a range or a step{hint}", element, at, fix)
+        raise _RefusedError(f"{quoted(element)}: * stands alone, without a range or a step{hint}", element, at, fix)
     start = _within(first, at, low, high, name, number)
     if not dots:
         return Chain(start, None, step)
     stop = _within(last, at + len(first) + 2, low, high, name, number)
     if stop < start:
-        raise _RefusedError(f"the range {quote(body)} runs backwards, which systemd refuses", body, at)
+        raise _RefusedError(f"the range {quoted(body)} runs backwards, which systemd refuses", body, at)
     return Chain(start, stop, step or number("1") or 1)
 
 
 def _within(text: str, at: int, low: int, high: int, name: str, number: Callable[[str], int | None]) -> int:
     value = number(text)
     if value is None:
-        raise _RefusedError(f"{quote(text)} is not a {name}", text, at)
+        raise _RefusedError(f"{quoted(text)} is not a {name}", text, at)
     if not low <= value <= high:
         top = 59 if name == "second" else high
         raise _RefusedError(f"{name} {text} is out of range [{low}, {top}]", text, at)

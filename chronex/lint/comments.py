@@ -7,7 +7,7 @@ import tokenize
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from chronex.jobfile.positions import LineIndex, Node
+from chronex.jobfile.positions import LineIndex, TextNode
 from chronex.lint.document import Document
 
 Spans = list[tuple[int, int]]
@@ -52,7 +52,7 @@ def _python_comments(text: str) -> Iterator[int]:
 def _toml_strings(text: str) -> Iterator[tuple[int, int]]:
     from chronex.lint.finders.job_files import scan_job_file
 
-    waiting: list[Node] = [scan_job_file(text)]
+    waiting: list[TextNode] = [scan_job_file(text)]
     while waiting:
         node = waiting.pop()
         waiting.extend(node.children.values())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chronex.expr.diagnostics import ERROR, WARNING
 from chronex.lint.hosts import Host
-from chronex.timing.timeline import DstPolicy
+from chronex.timing.dst import DstPolicy
 
 INFO = "info"
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first

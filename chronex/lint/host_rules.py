@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from chronex.expr.diagnostics import WARNING
-from chronex.expr.durations import format_duration, parse_duration
 from chronex.expr.meaning import Cron, Every
-from chronex.jobfile.positions import Node
+from chronex.jobfile.positions import TextNode
 from chronex.lint.document import Document
 from chronex.lint.finders.job_files import scan_job_file
 from chronex.lint.findings import INFO, Edit, Finding, Fix, Place
@@ -17,6 +16,7 @@ from chronex.lint.hosts import GITHUB
 from chronex.lint.schedules import CronSchedule, schedule_of
 from chronex.lint.strings import text_of, toml_string
 from chronex.lint.zones import abbreviation_message, is_abbreviation
+from chronex.text.durations import format_duration, parse_duration
 from chronex.timing.occurrences import LAST_MS, Occurrences
 
 _SAMPLE_START = 1_704_067_200_000  # 2024-01-01: the shortest distance does not depend on today
@@ -111,7 +111,7 @@ def _slow_retries(total: int, place: Place, schedule: CronSchedule) -> Iterator[
     yield Finding("W151", WARNING, message, place.start, place.end, None, place)
 
 
-def _total_pause(retry: Node, text: str) -> int | None:
+def _total_pause(retry: TextNode, text: str) -> int | None:
     """All pauses of a run that never succeeds, in milliseconds; None when that is not written here."""
 
     def written(key: str) -> str:
@@ -132,7 +132,7 @@ def _total_pause(retry: Node, text: str) -> int | None:
     return int(total)
 
 
-def _unspread(places: Sequence[Place], jobs: Node | None) -> list[Place]:
+def _unspread(places: Sequence[Place], jobs: TextNode | None) -> list[Place]:
     """The jobs that start on the second: no spread of their own, no jitter, no stagger."""
     found = []
     for place in places:

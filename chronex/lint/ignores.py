@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from chronex.expr.diagnostics import WARNING
-from chronex.expr.faults import quote
 from chronex.lint.comments import comment_test
 from chronex.lint.document import Document
 from chronex.lint.findings import INFO, Edit, Finding, Fix
+from chronex.text.terminal import quoted
 
 _IGNORE = re.compile(r"[#;][ \t]*chronex:[ \t]*ignore(-file)?(?:\[([^\]\n]*)\])?")
 _FILE_LINES = 10
@@ -52,7 +52,7 @@ def without_ignored(document: Document, findings: Iterable[Finding]) -> list[Fin
 def _about(ignores: list[Ignore], used: set[Ignore]) -> Iterator[Finding]:
     for ignore in ignores:
         if ignore not in used:
-            what = f"[{quote(', '.join(ignore.codes))[1:-1]}]" if ignore.codes else ""
+            what = f"[{quoted(', '.join(ignore.codes))[1:-1]}]" if ignore.codes else ""
             message = f"nothing is found here that ignore{what} could silence: remove it"
             fix = Fix("remove the comment", (ignore.removal,))
             yield Finding("W142", WARNING, message, ignore.start, ignore.end, fix)

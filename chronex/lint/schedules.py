@@ -12,16 +12,16 @@ from typing import NamedTuple, Protocol
 from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.describe import describe
 from chronex.expr.diagnostics import Diagnostic
-from chronex.expr.faults import quote
 from chronex.expr.meaning import Cron, Meaning
 from chronex.lint.findings import INFO, Place
 from chronex.lint.hosts import CRONTAB, SYSTEMD, Host, as_read_by, needs_both_days, policy_for
 from chronex.lint.strict import refused
+from chronex.text.terminal import quoted
 from chronex.timing import parse, read, validate
 from chronex.timing.advice import advise
-from chronex.timing.clock_effects import effect_of, wall_date
+from chronex.timing.clock_changes import effect_of, wall_date
+from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import LAST_MS, Occurrences
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
 _DAY = 86_400
@@ -105,7 +105,7 @@ def _in_words_of(host: Host, d: Diagnostic) -> Diagnostic:
     message = d.message.replace("expected 5 or 6 fields", "expected 5 fields")
     message = message.replace("; use a fixed value and {stagger:…}", "; use a fixed value")
     if "FRIL" in message or "15W" in message:
-        return d._replace(message=f"{quote(d.value)} is not a value here", fix=None)
+        return d._replace(message=f"{quoted(d.value)} is not a value here", fix=None)
     message = message.replace("; a seventh field for years is not supported, use {from:…, until:…}", "")
     if d.code == "W105" and d.fix == "L":
         return d._replace(message=message.replace("; L is the last day of each month", ""), fix=None)

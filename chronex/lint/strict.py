@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR, Diagnostic
-from chronex.expr.faults import quote
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
-from chronex.expr.suggest import nearest
 from chronex.lint.hosts import GITHUB, Host
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 REFUSED = "W130"
 _WORD = re.compile(r"[^ \t]+")
@@ -56,7 +56,7 @@ def _nickname(text: str, stripped: str, host: Host) -> Iterator[Diagnostic]:
     if host is GITHUB:
         hint = "; write five fields such as 17 4 * * *"
     yield _refuse(
-        text, start, start + len(word), "expression", f"{host.title} does not know {quote(word)}{hint}", meant
+        text, start, start + len(word), "expression", f"{host.title} does not know {quoted(word)}{hint}", meant
     )
 
 
@@ -76,7 +76,7 @@ def _field(text: str, spec: FieldSpec, word: re.Match[str], host: Host) -> Itera
         return  # the parser says what is wrong with it
     start, end = word.span()
     if read.rule is not None:
-        message = f"{quote(word[0])}: {host.title} does not know L, W and #"
+        message = f"{quoted(word[0])}: {host.title} does not know L, W and #"
         yield _refuse(text, start, end, spec.name, message)
     elif word[0] == "?" and not host.takes_question_mark:
         yield _refuse(text, start, end, spec.name, f"{host.title} does not know '?'; use *", "*")
@@ -92,7 +92,7 @@ def _elements(text: str, spec: FieldSpec, word: re.Match[str], host: Host) -> It
             first, last, _ = match.groups()
             low, high = value_of(spec, first), value_of(spec, last or first)
             if low is not None and high is not None and low > high and not host.takes_wrapped_ranges:
-                message = f"{quote(element)} runs backwards, which {host.title} refuses"
+                message = f"{quoted(element)} runs backwards, which {host.title} refuses"
                 yield _refuse(text, at, at + len(element), spec.name, message + _unwrapped(spec, low, high))
             elif spec is DAY_OF_WEEK and 7 in (low, high) and not host.takes_seven:
                 fix = "0" if _LONE_SEVEN.fullmatch(element) else None

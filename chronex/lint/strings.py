@@ -5,10 +5,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 
-from chronex.jobfile.positions import Node
+from chronex.jobfile.positions import TextNode
 
 
-def text_of(node: Node, source: str, unescape: Callable[[str], object]) -> str | None:
+def text_of(node: TextNode, source: str, unescape: Callable[[str], object]) -> str | None:
     """The string's value; None when it is no string, or not a valid one."""
     raw = source[node.value.start : node.value.end]
     if raw[:1] not in ("'", '"'):

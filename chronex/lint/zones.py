@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import ERROR, WARNING
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
 from chronex.lint.findings import Edit, Finding, Fix
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
 
 # Fixed for ever, though the places they are named after change their clocks or have changed their offset.
@@ -29,7 +29,7 @@ def zone_findings(name: str, start: int, end: int, *, fixable: bool = True) -> I
         meant = nearest(name, zone_names())
         hint = f"; did you mean {meant}?" if meant else "; use an IANA name such as Europe/Berlin"
         fix = Fix(f"write {meant}", (Edit(start, end, meant),)) if meant and fixable else None
-        yield Finding("E011", ERROR, f"unknown time zone {quote(name)}{hint}", start, end, fix)
+        yield Finding("E011", ERROR, f"unknown time zone {quoted(name)}{hint}", start, end, fix)
         return
     if _ABBREVIATION.fullmatch(name):
         yield Finding("W113", WARNING, abbreviation_message(name), start, end)

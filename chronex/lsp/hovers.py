@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chronex.expr.durations import format_duration
 from chronex.lint.catalogue import text_of_rule, title_of
 from chronex.lint.findings import Finding, Place
 from chronex.lint.linter import Analysis
 from chronex.lint.schedules import Schedule, local_time, schedule_of
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 
 _HOVER_RUNS = 5

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from chronex.model.records import Job
 from chronex.text.durations import format_duration, largest_unit
 from chronex.text.terminal import cell_safe, cell_width
-from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of
+from chronex.timing.clock_changes import Cell, ClockEffect, day_cells, effect_of
+from chronex.timing.dst import DstPolicy
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import ClockChange, Zone, load_zone
 from chronex_tui.model.display import DisplaySettings, Glyphs, job_zone
 from chronex_tui.model.layout import Line, Span, crop, fit
@@ -35,7 +35,7 @@ class JobOnChange:
     """One job on the day of a change."""
 
     job: Job
-    effect: Effect
+    effect: ClockEffect
     cells: tuple[Cell, ...]
     midnight: int  # seconds on the wall clock at which the drawn day begins
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chronex.model.records import Job
 from chronex.text.durations import DAY_MS, MINUTE_MS, countdown, elapsed, largest_unit, rounded_duration
 from chronex.text.terminal import cell_safe
-from chronex.timing.clock_effects import note_of
+from chronex.timing.clock_changes import note_of
 from chronex.timing.job_schedule import timing_of
 from chronex.views.jobs import Outcome, Row, Situation
 from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, word

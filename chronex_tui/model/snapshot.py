@@ -14,7 +14,7 @@ from chronex.model.records import Attempt, Occurrence, Run
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading, key_of
-from chronex.timing.clock_effects import Effect, effect_of
+from chronex.timing.clock_changes import ClockEffect, effect_of
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import ClockChange
 from chronex.views.jobs import IsAlive, NextRun, Outcome, Row, Summary, outcome_of, rows_of, summary_of, upcoming_runs
@@ -77,7 +77,7 @@ class JobDetail:
     upcoming: tuple[NextRun, ...]
     firing: Firing | None
     change: ClockChange | None
-    effect: Effect | None
+    effect: ClockEffect | None
     log: tuple[str, ...] = ()
 
 

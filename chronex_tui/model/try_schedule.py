@@ -9,7 +9,7 @@ from chronex.expr.diagnostics import Diagnostic
 from chronex.text.durations import largest_unit
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing import parse, validate
-from chronex.timing.clock_effects import effect_of
+from chronex.timing.clock_changes import effect_of
 from chronex.timing.occurrences import LAST_MS
 from chronex.timing.zones import Zone
 from chronex_tui.model.layout import Line, wrap

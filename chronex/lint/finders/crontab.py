@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import ERROR, WARNING
-from chronex.expr.faults import quote
 from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document, is_template
 from chronex.lint.findings import INFO, Edit, Finding, Fix, Found, Place, ZoneNote
 from chronex.lint.hosts import CRONTAB
 from chronex.lint.zones import zone_findings
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
 
 _VARIABLE = re.compile(r"""[ \t]*("[^"\n]*"|'[^'\n]*'|[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*?)[ \t]*$""")
@@ -117,12 +117,12 @@ class _Reader:
             self.findings.append(Finding("W136", ERROR, message, max(at - 1, 0), at))
             return "", at
         if not _USER.fullmatch(user) or user in _COMMANDS:
-            message = f"the sixth column is the user that runs the command, and {quote(user)} is not one"
+            message = f"the sixth column is the user that runs the command, and {quoted(user)} is not one"
             fix = Fix("run it as root", (Edit(at, at, "root "),), is_safe=False)
             self.findings.append(Finding("W136", ERROR, message, at, at + len(user), fix))
             return rest, at
         if not command.strip():
-            message = f"{quote(user)} stands in the user's column, and no command follows it"
+            message = f"{quoted(user)} stands in the user's column, and no command follows it"
             self.findings.append(Finding("W136", ERROR, message, at, at + len(user)))
         return command.lstrip(" \t"), command_at
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from chronex.expr.diagnostics import WARNING
-from chronex.jobfile.positions import Node, scan_toml
+from chronex.jobfile.positions import TextNode, scan_toml
 from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document
 from chronex.lint.findings import Finding, Found, Place, ZoneNote
 from chronex.lint.hosts import CHRONEX, POSIX
 from chronex.lint.strings import text_of, toml_string
 from chronex.lint.zones import abbreviation_message, is_abbreviation
-from chronex.timing.timeline import DEFAULT_POLICY, POSIX_POLICY, DstPolicy, GapRule, OverlapRule
+from chronex.timing.dst import DEFAULT_POLICY, POSIX_POLICY, DstPolicy, GapRule, OverlapRule
 
 _GAPS: dict[str, GapRule] = {"end": "end", "skip": "skip"}
 _OVERLAPS: dict[str, OverlapRule] = {"first": "first", "both": "both", "by-kind": "by-kind"}
@@ -22,7 +22,7 @@ _CARRIAGE_RETURN = re.compile("\r(?=\n)")
 
 
 @lru_cache(maxsize=2)
-def scan_job_file(text: str) -> Node:
+def scan_job_file(text: str) -> TextNode:
     """The tree of the file. A space in the place of each carriage return keeps all offsets as they are."""
     return scan_toml(_CARRIAGE_RETURN.sub(" ", text)).root
 
@@ -59,27 +59,27 @@ class _Reader:
             if node is not None and name is not None and is_abbreviation(name):
                 yield Finding("W113", WARNING, abbreviation_message(name), node.value.start, node.value.end)
 
-    def _jobs(self) -> Iterator[tuple[str, Node]]:
+    def _jobs(self) -> Iterator[tuple[str, TextNode]]:
         jobs = self.root.children.get("jobs")
         for name, job in jobs.children.items() if jobs else ():
             if isinstance(name, str):
                 yield name, job
 
-    def _zone(self, table: Node | None, why: str) -> ZoneNote | None:
+    def _zone(self, table: TextNode | None, why: str) -> ZoneNote | None:
         node = table.children.get("timezone") if table else None
         name = text_of(node, self.text, toml_string) if node else None
         if name is None:
             return None
         return self.host_zone if name == "local" else ZoneNote(name, why)
 
-    def _setting(self, job: Node, key: str) -> str | None:
+    def _setting(self, job: TextNode, key: str) -> str | None:
         for table in (job, self.root.children.get("defaults")):
             node = table.children.get(key) if table else None
             if node is not None:
                 return text_of(node, self.text, toml_string)
         return None
 
-    def _policy(self, job: Node, is_posix: bool) -> DstPolicy | None:
+    def _policy(self, job: TextNode, is_posix: bool) -> DstPolicy | None:
         """The policy that the job or the defaults choose; None when neither does."""
         given: dict[str, str] = {}
         for table in (self.root.children.get("defaults"), job):

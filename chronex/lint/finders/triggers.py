@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from chronex.jobfile.positions import Node, scan_json
+from chronex.jobfile.positions import TextNode, scan_json
 from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document
 from chronex.lint.findings import Found, Place
@@ -28,7 +28,7 @@ def is_trigger_like(text: str) -> bool:
     return '"expression"' in text and '"id"' in text
 
 
-def _trigger(node: Node, text: str, assume: Assumptions, found: Found) -> None:
+def _trigger(node: TextNode, text: str, assume: Assumptions, found: Found) -> None:
     expression, identity = node.children.get("expression"), node.children.get("id")
     if expression is None or identity is None:
         return
