@@ -14,8 +14,8 @@ from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
-from chronex_tui.app import Wishes
-from chronex_tui.live import SharedStore
+from chronex_tui.app import StartOptions
+from chronex_tui.data import SharedStore
 from tests.tui.driving import Driver, app_on, driven
 
 NEVER = "0 0 29 2 *"
@@ -29,12 +29,12 @@ JOBS = (
 
 
 @asynccontextmanager
-async def at_work(path: Path, wishes: Wishes) -> AsyncIterator[tuple[Driver, EmbeddedEngine]]:
+async def at_work(path: Path, options: StartOptions) -> AsyncIterator[tuple[Driver, EmbeddedEngine]]:
     with LmdbStore.open(path) as store:
         engine = EmbeddedEngine(store, settings=SchedulerSettings(grace_ms=200))
         await engine.start(JOBS)
         try:
-            app = app_on(SharedStore(store, path), wishes, clock=SYSTEM_CLOCK)
+            app = app_on(SharedStore(store, path), options, clock=SYSTEM_CLOCK)
             async with driven(app) as driver:
                 yield driver, engine
         finally:
@@ -46,7 +46,7 @@ def newest(engine: EmbeddedEngine, job: str) -> Occurrence:
 
 
 async def test_a_trigger_runs_and_its_growing_output_is_followed(tmp_path: Path) -> None:
-    async with at_work(tmp_path / "store", Wishes(job="counting")) as (driver, engine):
+    async with at_work(tmp_path / "store", StartOptions(job="counting")) as (driver, engine):
         await driver.press("t", "y")
         await driver.until(lambda frame: "▶ counting" in frame)
         await driver.until(lambda _: bool(driver.app.state.detail and driver.app.state.detail.firing))
@@ -59,7 +59,7 @@ async def test_a_trigger_runs_and_its_growing_output_is_followed(tmp_path: Path)
 
 
 async def test_cancel_ends_what_runs(tmp_path: Path) -> None:
-    async with at_work(tmp_path / "store", Wishes(job="slow")) as (driver, engine):
+    async with at_work(tmp_path / "store", StartOptions(job="slow")) as (driver, engine):
         await driver.press("t", "y")
         await driver.until(lambda frame: "▶ slow" in frame)
         await driver.press("X")
@@ -70,7 +70,7 @@ async def test_cancel_ends_what_runs(tmp_path: Path) -> None:
 
 
 async def test_a_retry_is_counted_down_and_can_be_canceled(tmp_path: Path) -> None:
-    async with at_work(tmp_path / "store", Wishes(job="flaky")) as (driver, engine):
+    async with at_work(tmp_path / "store", StartOptions(job="flaky")) as (driver, engine):
         await driver.press("t", "y")
         await driver.until(lambda frame: "retrying: attempt 2 of 3 in 0:5" in frame)
         await driver.press("X", "y")
@@ -79,7 +79,7 @@ async def test_a_retry_is_counted_down_and_can_be_canceled(tmp_path: Path) -> No
 
 
 async def test_a_failure_goes_to_the_dead_letters_and_is_replayed(tmp_path: Path) -> None:
-    async with at_work(tmp_path / "store", Wishes(job="bad")) as (driver, engine):
+    async with at_work(tmp_path / "store", StartOptions(job="bad")) as (driver, engine):
         await driver.press("t", "y")
         frame = await driver.until(lambda frame: "✖ bad" in frame and "it went wrong" in frame)
         assert "exit code 3" in frame
@@ -92,7 +92,7 @@ async def test_a_failure_goes_to_the_dead_letters_and_is_replayed(tmp_path: Path
 
 
 async def test_pausing_holds_the_schedule(tmp_path: Path) -> None:
-    async with at_work(tmp_path / "store", Wishes(job="slow")) as (driver, engine):
+    async with at_work(tmp_path / "store", StartOptions(job="slow")) as (driver, engine):
         await driver.press("p")
         await driver.until(lambda frame: "‖ slow" in frame)
         job = engine.store.view(lambda tx: Reading(tx).job("slow"))

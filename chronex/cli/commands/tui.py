@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from chronex.timing.host_zone import ZoneChoice
     from chronex.timing.zones import Zone
     from chronex_store import LmdbStore
-    from chronex_tui.app import Engine, Wishes
+    from chronex_tui.app import RunningEngine, StartOptions
+    from chronex_tui.data import StoreSource
     from chronex_tui.launch import Picture
-    from chronex_tui.live import Source
     from chronex_tui.model.snapshot import RunKey
 
 SCREENS = ("jobs", "runs", "timeline", "clock", "density")
@@ -100,14 +100,14 @@ class TuiOptions:
 
 def run_tui(options: TuiOptions) -> int:
     """Attach to a store, whether its engine runs, is stopped, or the store is not there yet."""
-    from chronex_tui.live import StoreAt
+    from chronex_tui.data import StoreAt
 
     return show_dashboard(options, StoreAt(store_path(options.store)))
 
 
 def can_show_dashboard() -> bool:
     """Is there a terminal that a full-screen program can have?"""
-    from chronex_tui.terminal import is_terminal
+    from chronex_tui.launch import is_terminal
 
     return is_terminal(os.environ)
 
@@ -116,7 +116,7 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     """`chronex run` at a terminal: the engine on a thread, the dashboard before it, and both end together."""
     from chronex.cli.commands.run import run_daemon
     from chronex.daemon.engine_thread import EngineThread
-    from chronex_tui.live import SharedStore
+    from chronex_tui.data import SharedStore
 
     def beside(opened: LmdbStore, engine: EngineThread) -> int:
         code = show_dashboard(TuiOptions(config=config), SharedStore(opened, store_path(store)), engine)
@@ -127,11 +127,10 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     return run_daemon(config, store, once=False, duration=None, log_format="text", beside=beside)
 
 
-def show_dashboard(options: TuiOptions, source: Source, engine: Engine | None = None) -> int:
+def show_dashboard(options: TuiOptions, source: StoreSource, engine: RunningEngine | None = None) -> int:
     """The dashboard on this store: as a session, or as one picture."""
     from chronex.cli.explain_text import explain_lines
-    from chronex_tui.launch import NoTerminalError, run_dashboard, take_picture
-    from chronex_tui.terminal import choose_glyphs, choose_theme
+    from chronex_tui.launch import NoTerminalError, choose_glyphs, choose_theme, run_dashboard, take_picture
 
     choose("--screen", options.screen, SCREENS)
     if options.theme is not None:
@@ -163,12 +162,12 @@ def _zone(options: TuiOptions) -> ZoneChoice:
     return host_zone() if options.tz is None else choose_zone(options.tz)
 
 
-def _dashboard_options(options: TuiOptions, zone: Zone, theme: str, source: Source) -> Wishes:
-    from chronex_tui.app import Wishes
+def _dashboard_options(options: TuiOptions, zone: Zone, theme: str, source: StoreSource) -> StartOptions:
+    from chronex_tui.app import StartOptions
 
     run = _run_key(options.run, source) if options.run else None
     screen = "runs" if run is not None and options.screen == "jobs" else options.screen
-    return Wishes(
+    return StartOptions(
         screen=screen,
         job=options.job or (run.job if run else ""),
         run=run,
@@ -213,7 +212,7 @@ def _since(text: str | None, zone: Zone) -> int | None:
     return round(moment.replace(tzinfo=moment.tzinfo or zone.tzinfo).timestamp() * 1000)
 
 
-def _run_key(text: str, source: Source) -> RunKey:
+def _run_key(text: str, source: StoreSource) -> RunKey:
     """An id, a beginning of one, or JOB@TIME, as `chronex history` prints them."""
     from chronex.engine.commands.names import find
     from chronex.storage.records import Reading
@@ -223,7 +222,7 @@ def _run_key(text: str, source: Source) -> RunKey:
     try:
         named = store.view(lambda tx: find(Reading(tx), text))
     finally:
-        source.let_go(store)
+        source.release(store)
     return RunKey(named.job, named.nominal_ms)
 
 
