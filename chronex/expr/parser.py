@@ -6,11 +6,12 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from chronex.expr.diagnostics import Report
+from chronex.expr.diagnostics import ParseReport
 from chronex.expr.faults import quote, report_field, report_posix_field
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
 from chronex.expr.meaning import ALIASES, Body, Cron, Meaning
 from chronex.expr.options import NO_OPTIONS, Options, Span, parse_options
+from chronex.expr.syntax_rules import E010, E011
 from chronex.expr.words import read_repeating, read_word
 
 MAX_TEXT = 4096
@@ -26,7 +27,7 @@ class Parsed(NamedTuple):
 
     text: str
     meaning: Meaning | None
-    report: Report
+    report: ParseReport
     zone: Span | None
     body: Span
     block: Span | None
@@ -38,7 +39,7 @@ def parse_text(text: str, dialect: str = "chronex") -> Parsed:
         raise TypeError(f"an expression is a str, not {type(text).__name__}")
     if dialect not in DIALECTS:
         raise ValueError(f"unknown dialect {dialect!r}; the dialects are {' and '.join(DIALECTS)}")
-    report = Report()
+    report = ParseReport()
     if not _is_readable(text, report):
         return Parsed(text, None, report, None, Span(text, 0), None)
     plain = text.replace("\t", " ")
@@ -52,39 +53,33 @@ def parse_text(text: str, dialect: str = "chronex") -> Parsed:
     return Parsed(text, meaning, report, zone, body, block)
 
 
-def _meaning(body: Body | None, zone: Span | None, options: Options, report: Report) -> Meaning | None:
+def _meaning(body: Body | None, zone: Span | None, options: Options, report: ParseReport) -> Meaning | None:
     if body is None or report.errors:
         return None
     return Meaning(body, zone.text if zone else None, options)
 
 
-def _is_readable(text: str, report: Report) -> bool:
+def _is_readable(text: str, report: ParseReport) -> bool:
     if len(text) > MAX_TEXT:
-        message = f"the expression has {len(text)} characters; at most {MAX_TEXT} are read"
-        report.error("E010", "expression", message, "", 0)
+        report.add(E010, "expression", "", 0, "too long", length=len(text), limit=MAX_TEXT)
         return False
     if text.replace("\t", " ").isprintable():
         return True
-    messages = {char: _not_allowed(char) for char in set(text) if char != "\t" and not char.isprintable()}
     for at, char in enumerate(text):
-        if char in messages:
-            report.error("E010", "expression", messages[char], char, at, fix=" " if char.isspace() else "")
+        if char != "\t" and not char.isprintable():
+            name = unicodedata.name(char, "control character").lower()
+            fix = " " if char.isspace() else ""
+            report.add(E010, "expression", char, at, "character", fix=fix, number=ord(char), name=name)
     return False
 
 
-def _not_allowed(char: str) -> str:
-    name = unicodedata.name(char, "control character").lower()
-    return f"character U+{ord(char):04X} ({name}) is not allowed; use a plain space between fields"
-
-
-def _split_zone(text: str, report: Report) -> tuple[Span | None, Span]:
+def _split_zone(text: str, report: ParseReport) -> tuple[Span | None, Span]:
     """`TZ=…` at the start, and what follows it."""
     start = len(text) - len(text.lstrip(" "))
     if not text.startswith("TZ=", start):
         if (foreign := _FOREIGN_ZONE.match(text, start)) is None:
             return None, Span(text, 0)
-        message = f"a zone is written TZ=Area/City, not {quote(foreign[0])}"
-        report.error("E010", "expression", message, foreign[0], start, fix="TZ=")
+        report.add(E010, "expression", foreign[0], start, "foreign zone key", fix="TZ=", value=quote(foreign[0]))
         end = text.find(" ", start)
         return None, Span(text[end:], end) if end >= 0 else Span("", len(text))
     name_start = start + 3
@@ -93,58 +88,54 @@ def _split_zone(text: str, report: Report) -> tuple[Span | None, Span]:
         name_end = len(text)
     zone = Span(text[name_start:name_end], name_start)
     if not zone.text:
-        message = "the zone after TZ= is missing; write TZ=Europe/Berlin with no space in it"
-        report.error("E011", "timezone", message, text[start:name_end], start)
+        report.add(E011, "timezone", text[start:name_end], start, "missing")
         return None, Span(text[name_end:], name_end)
     return zone, Span(text[name_end:], name_end)
 
 
-def _split_block(rest: Span, report: Report) -> tuple[Span, Span | None]:
+def _split_block(rest: Span, report: ParseReport) -> tuple[Span, Span | None]:
     """The schedule body, and what stands between the option brackets."""
     text = rest.text
     opener = min((at for at in (text.find("{"), text.find("<")) if at >= 0), default=-1)
     if opener < 0:
         for bracket in "}>":
             if (at := text.find(bracket)) >= 0:
-                message = f"{quote(bracket)} has no opening bracket; options are written {{key:value}}"
-                report.error("E010", "expression", message, bracket, rest.start + at)
+                at_bracket = rest.start + at
+                report.add(E010, "expression", bracket, at_bracket, "no opening bracket", value=quote(bracket))
                 return Span(text[:at], rest.start), None
         return rest, None
     body = Span(text[:opener], rest.start)
     return body, _block_content(text, opener, rest.start, report)
 
 
-def _block_content(text: str, opener: int, offset: int, report: Report) -> Span | None:
+def _block_content(text: str, opener: int, offset: int, report: ParseReport) -> Span | None:
     wanted = _OPENERS[text[opener]]
     stray = re.compile(r"[{}<>]").search(text, opener + 1)
     if stray is None:
-        message = f"the options block is not closed; {quote(wanted)} is missing"
-        report.error("E010", "expression", message, text[opener:].rstrip(" "), offset + opener)
+        block = text[opener:].rstrip(" ")
+        report.add(E010, "expression", block, offset + opener, "not closed", wanted=quote(wanted))
         return Span(text[opener + 1 :], offset + opener + 1) if text[opener + 1 :].strip(" ") else None
     end = stray.start()
     if stray[0] != wanted:
-        message = f"{quote(text[opener])} is closed by {quote(wanted)}, not {quote(stray[0])}"
         fix = wanted if stray[0] in "}>" else None
-        report.error("E010", "expression", message, stray[0], offset + end, fix=fix)
+        brackets = {"opener": quote(text[opener]), "wanted": quote(wanted), "value": quote(stray[0])}
+        report.add(E010, "expression", stray[0], offset + end, "other bracket", fix=fix, **brackets)
     tail = text[end + 1 :]
     if tail.strip(" "):
         lead = len(tail) - len(tail.lstrip(" "))
-        message = "nothing may follow the options block"
-        report.error("E010", "expression", message, tail.strip(" "), offset + end + 1 + lead)
+        report.add(E010, "expression", tail.strip(" "), offset + end + 1 + lead, "after the options")
     content = Span(text[opener + 1 : end], offset + opener + 1)
     if not content.text.strip(" "):
-        message = "the options block is empty; remove it"
-        report.error("E010", "expression", message, text[opener : end + 1], offset + opener, fix="")
+        report.add(E010, "expression", text[opener : end + 1], offset + opener, "empty options", fix="")
         return None
     return content
 
 
-def _read_body(body: Span, report: Report) -> Body | None:
+def _read_body(body: Span, report: ParseReport) -> Body | None:
     trimmed = body.text.strip(" ")
     start = body.start + len(body.text) - len(body.text.lstrip(" "))
     if not trimmed:
-        message = "the schedule is missing; write five fields such as 0 9 * * MON-FRI, or @daily"
-        report.error("E010", "expression", message, trimmed, start)
+        report.add(E010, "expression", trimmed, start, "no schedule")
         return None
     if trimmed[0] == "@":
         alias = trimmed.lower()
@@ -156,7 +147,7 @@ def _read_body(body: Span, report: Report) -> Body | None:
     return _read_cron(body, report)
 
 
-def _read_cron(body: Span, report: Report) -> Cron | None:
+def _read_cron(body: Span, report: ParseReport) -> Cron | None:
     words = body.text.split()
     specs: tuple[FieldSpec, ...]
     if len(words) == 5:
@@ -180,34 +171,33 @@ def _cron(found: list[FieldSet], *, has_seconds: bool, alias: str | None = None)
     return Cron(second, minute, hour, day, month, weekday, has_seconds, alias)
 
 
-def _report_fields(body: Span, specs: tuple[FieldSpec, ...], report: Report) -> None:
+def _report_fields(body: Span, specs: tuple[FieldSpec, ...], report: ParseReport) -> None:
     for spec, match in zip(specs, _WORD.finditer(body.text), strict=True):
         if read_field(spec, match[0]) is None:
             report_field(spec, match[0], body.start + match.start(), report)
 
 
-def _report_field_count(body: Span, words: list[str], report: Report) -> None:
+def _report_field_count(body: Span, words: list[str], report: ParseReport) -> None:
     count = len(words)
-    hint, fix = "", None
+    case, fix = "field count", None
     if count == 7:
-        hint = "; a seventh field for years is not supported, use {from:…, until:…}"
+        case = "seven fields"
     elif count > 7:
-        hint = "; a command does not belong to the expression"
+        case = "with a command"
     elif count == 1 and words[0].lower() in {alias[1:] for alias in ALIASES}:
-        fix = f"@{words[0].lower()}"
-        hint = f"; did you mean {fix}?"
+        case, fix = "nickname without @", f"@{words[0].lower()}"
     trimmed = body.text.strip(" ")
     start = body.start + len(body.text) - len(body.text.lstrip(" "))
-    report.error("E010", "expression", f"expected 5 or 6 fields, got {count}{hint}", trimmed, start, fix=fix)
+    report.add(E010, "expression", trimmed, start, case, fix=fix, count=count, meant=fix)
 
 
-def _parse_posix(text: str, plain: str, report: Report) -> Parsed:
+def _parse_posix(text: str, plain: str, report: ParseReport) -> Parsed:
     body = Span(plain, 0)
     words = plain.split()
     found = [ZERO_SECONDS]
     if len(words) != 5:
-        message = f"expected 5 fields in the posix dialect, got {len(words)}"
-        report.error("E010", "expression", message, plain.strip(" "), len(plain) - len(plain.lstrip(" ")))
+        start = len(plain) - len(plain.lstrip(" "))
+        report.add(E010, "expression", plain.strip(" "), start, "field count in POSIX", count=len(words))
         return Parsed(text, None, report, None, body, None)
     for spec, match in zip(FIVE_FIELDS, _WORD.finditer(plain), strict=True):
         report_posix_field(spec, match[0], match.start(), report)

@@ -8,6 +8,7 @@ from chronex.expr.faults import quote
 from chronex.expr.meaning import Once
 from chronex.expr.parser import Parsed, parse_text
 from chronex.expr.suggest import nearest
+from chronex.expr.syntax_rules import E011, E017, E020
 from chronex.timing.advice import advise
 from chronex.timing.expression import Expression, ZoneLike
 from chronex.timing.occurrences import LAST_MS, resolve, resolve_until
@@ -59,9 +60,9 @@ def _check_zone(parsed: Parsed) -> bool:
     except UnknownZoneError:
         name = parsed.zone.text
         meant = nearest(name, zone_names())
-        hint = f"; did you mean {meant}?" if meant else ""
-        message = f"unknown timezone {quote(name)}{hint}"
-        parsed.report.error("E011", "timezone", message, name, parsed.zone.start, fix=meant)
+        case = "misspelt" if meant else "unknown"
+        names = {"value": quote(name), "meant": meant}
+        parsed.report.add(E011, "timezone", name, parsed.zone.start, case, fix=meant, **names)
         return False
     return True
 
@@ -75,7 +76,7 @@ def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
         return parsed
     start = parsed.text.index("+", parsed.body.start) + 1
     value = parsed.text[start : parsed.body.start + len(parsed.body.text.rstrip())]
-    parsed.report.error("E017", "once", "relative duration ends after the year 9999", value, start)
+    parsed.report.add(E017, "once", value, start, "after the calendar")
     return parsed._replace(meaning=None)
 
 
@@ -86,5 +87,4 @@ def _check_bounds(parsed: Parsed) -> None:
         return
     zone = load_zone(parsed.meaning.zone) if parsed.meaning.zone else utc_zone()
     if resolve(options.from_, zone) >= resolve_until(options.until, zone):
-        message = "'from' must be before 'until'"
-        parsed.report.error("E020", "options", message, parsed.block.text, parsed.block.start)
+        parsed.report.add(E020, "options", parsed.block.text, parsed.block.start)
