@@ -17,11 +17,10 @@ from chronex.cli.lint_sources import Source, read_sources
 from chronex.cli.lint_text import as_text, list_rules
 from chronex.cli.terminal import err, inert, out
 from chronex.expr.parser import DIALECTS
-from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import BYTE_ORDER_MARK, KINDS, Document
-from chronex.lint.findings import SEVERITIES, UNREADABLE, Finding, ZoneNote, is_at_least
+from chronex.lint.findings import SEVERITIES, UNREADABLE, Assumptions, LintFinding, ZoneNote, is_at_least
 from chronex.lint.fixes import fixed
-from chronex.lint.formats import WRITERS, Item, Output
+from chronex.lint.formats import WRITERS, Item, LintOutput
 from chronex.lint.linter import lint_document
 
 
@@ -62,11 +61,11 @@ def run_lint(options: LintOptions) -> int:
         else:
             items.extend(_findings(source, assume, options))
     if not options.diff:
-        _show(options.form, Output(items, reference), err if printed else out)
+        _show(options.form, LintOutput(items, reference), err if printed else out)
     return _exit_code(items, changed, options)
 
 
-def _show(form: str, output: Output, show: Callable[[str], None]) -> None:
+def _show(form: str, output: LintOutput, show: Callable[[str], None]) -> None:
     """JSON and SARIF go to programs as they are; whatever a person may look at has no control characters."""
     if form == "text":
         for line in as_text(output.items):
@@ -100,7 +99,7 @@ def _codes(given: Sequence[str]) -> tuple[str, ...]:
 def _check_codes(option: str, codes: Sequence[str]) -> None:
     if not codes:
         return
-    from chronex.lint.catalogue import rules
+    from chronex.lint.rules import rules
 
     for code in codes:
         if not any(known.startswith(code) for known in rules()):
@@ -116,7 +115,7 @@ def _findings(source: Source, assume: Assumptions, options: LintOptions) -> Iter
         yield source.document, source.finding
 
 
-def _shows(finding: Finding, options: LintOptions) -> bool:
+def _shows(finding: LintFinding, options: LintOptions) -> bool:
     select, ignore = _codes(options.select), _codes(options.ignore)
     if select and not finding.code.startswith(select):
         return False
@@ -212,14 +211,12 @@ def _show_diff(before: Document, after: Document) -> None:
 
 
 def assumptions(zone: str, why: str, reference_ms: int) -> Assumptions:
-    from chronex.cli.job_file_problems import job_file_problems, trigger_problems
-
-    return Assumptions(ZoneNote(zone, why), reference_ms, job_file_problems, trigger_problems)
+    return Assumptions(ZoneNote(zone, why), reference_ms)
 
 
 def _explain(code: str) -> int:
-    from chronex.lint.catalogue import rules
-    from chronex.lint.catalogue.pages import PAGE_REFERENCE_MS, page
+    from chronex.lint.rules import rules
+    from chronex.lint.rules.rule_pages import PAGE_REFERENCE_MS, page
 
     rule = rules().get(code.strip().upper())
     if rule is None:

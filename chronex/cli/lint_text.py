@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from chronex.cli.carets import caret_lines
+from chronex.cli.carets import CaretMark, caret_lines
 from chronex.cli.terminal import inert, out, paint
-from chronex.expr.diagnostics import ERROR, Diagnostic
+from chronex.expr.diagnostics import ERROR
 from chronex.lint.document import Document
-from chronex.lint.findings import Finding
+from chronex.lint.findings import LintFinding
 from chronex.lint.formats import Item
 
 _EXPRESSIONS = ("expressions", "posix")
@@ -28,7 +28,7 @@ def as_text(items: Sequence[Item]) -> Iterator[str]:
                 yield from _carets(document, line, findings)
 
 
-def _line(document: Document, finding: Finding) -> str:
+def _line(document: Document, finding: LintFinding) -> str:
     line, column = document.position(finding.start)
     fix = f" [{finding.fix.title}]" if finding.fix is not None else ""
     colour = "red" if finding.severity == ERROR else "yellow"
@@ -36,22 +36,18 @@ def _line(document: Document, finding: Finding) -> str:
     return f"{inert(document.path)}:{line}:{column}: {paint(finding.code, colour, 'bold')} {message}"
 
 
-def _carets(document: Document, line: int, findings: list[Finding]) -> Iterator[str]:
+def _carets(document: Document, line: int, findings: list[LintFinding]) -> Iterator[str]:
     text, start = document.line(line), document.lines.start_of_line(line)
+    shows_message = document.kind in _EXPRESSIONS  # elsewhere the line above has it
     marks = (
-        Diagnostic(
-            f.code, "expression", inert(f.message), "", f.start - start, f.end - start, severity=f.severity
-        )
+        CaretMark(f.code, f.severity, f.start - start, f.end - start, inert(f.message) if shows_message else "")
         for f in findings
-    )  # fmt: skip
-    if document.kind in _EXPRESSIONS:
-        yield from caret_lines(text, marks)
-    else:
-        yield from caret_lines(text, [mark._replace(message="") for mark in marks])
+    )
+    yield from caret_lines(text, marks)
 
 
 def list_rules(form: str) -> int:
-    from chronex.lint.catalogue import rules
+    from chronex.lint.rules import rules
 
     if form == "json":
         import json

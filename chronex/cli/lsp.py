@@ -1,9 +1,9 @@
-"""lsp: hand the clock, the zone and the job file's rules to the language server, and serve."""
+"""lsp: hand the clock and the zone to the language server, and serve."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
 from chronex.cli.lint import assumptions
@@ -13,7 +13,7 @@ from chronex.engine.clock import wall_ms
 
 def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
     try:
-        from chronex.lsp.server import FEATURES, Surroundings, build
+        from chronex.lsp.server import FEATURES, ServerInputs, build
     except ImportError:
         raise UsageError("the language server needs pygls; install chronex[lsp]") from None
     choice = choose_zone(tz)
@@ -22,7 +22,7 @@ def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
         fixed = read_instant(now, choice.zone, "--now")
         clock = lambda: fixed  # noqa: E731
     assume = assumptions(choice.zone.name, choice.source, clock())
-    server = build(Surroundings(clock, assume, job_file_keys()))
+    server = build(ServerInputs(clock, assume))
     if check:
         out(f"chronex language server, over standard input and output; zone {choice.zone.name} ({choice.source})")
         for name, what in FEATURES.items():
@@ -32,21 +32,3 @@ def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
         raise UsageError("an editor starts this; chronex lsp --check shows what it can do")
     server.start_io()
     return 0
-
-
-def job_file_keys() -> dict[str, Sequence[str]]:
-    """The keys of each table of a job file, by the name under which it is written."""
-    from chronex.engine.jobfile.jobs import DEFAULTS, JOB, TASK
-    from chronex.engine.jobfile.keymap import KEYS, TUI
-    from chronex.engine.jobfile.policies import DST, RECOVERY, RETRY
-    from chronex.engine.jobfile.properties import PROPERTY
-    from chronex.engine.jobfile.reader import TOP_LEVEL
-    from chronex.engine.jobfile.settings import HISTORY, LOGS, SCHEDULER
-    from chronex.engine.jobfile.spreads import SPREAD
-
-    tables = {
-        "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
-        "recovery": RECOVERY, "dst": DST, "spread": SPREAD, "history": HISTORY, "logs": LOGS, "property": PROPERTY,
-        "tui": TUI, "keys": KEYS,
-    }  # fmt: skip
-    return {name: tuple(keys) for name, keys in tables.items()}

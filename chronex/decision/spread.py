@@ -147,8 +147,8 @@ def _zone(name: object) -> Zone:
     try:
         return load_zone(name)
     except UnknownZoneError:
-        message = f"unknown time zone {shown(name)}; use an IANA name such as Europe/Berlin or UTC"
-        raise DecisionTimezoneError(message, value=name) from None
+        hint = "use an IANA name such as Europe/Berlin or UTC"
+        raise DecisionTimezoneError(f"unknown time zone {shown(name)}", hint=hint, value=name) from None
 
 
 def _duration(duration: object) -> int:

@@ -43,7 +43,8 @@ def checked_mode(mode: object) -> str:
     names = (*WINDOW_MODES, *_SYNONYMS)
     close = get_close_matches(mode[:40].lower(), names, 1, 0.5) if isinstance(mode, str) else []
     raise WindowModeError(
-        f"unknown window mode {shown(mode)}; it is one of {', '.join(names)}",
+        f"unknown window mode {shown(mode)}",
+        hint=f"it is one of {', '.join(names)}",
         value=mode,
         suggestion=close[0] if close else None,
     )

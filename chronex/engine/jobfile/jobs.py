@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from chronex.engine.jobfile import policies, values
 from chronex.engine.jobfile.commands import command
 from chronex.engine.jobfile.crowds import check_crowd
-from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, read_table
+from chronex.engine.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
 from chronex.engine.jobfile.notifying import notify, notify_policy
 from chronex.engine.jobfile.schedules import Schedule, schedule
 from chronex.engine.jobfile.spreads import spread
@@ -25,6 +25,7 @@ from chronex.expr.parser import DIALECTS
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
+    DstPolicy,
     FailureStrategy,
     LeftoverPolicy,
     OverlapPolicy,
@@ -133,6 +134,13 @@ class Defaults(msgspec.Struct, frozen=True):
     surroundings: Surroundings = Surroundings()
 
 
+class FileZone(NamedTuple):
+    """The zone for schedules that name none, and where it comes from: "scheduler", "host" or "job"."""
+
+    name: str
+    source: str
+
+
 class Found(NamedTuple):
     """A job's own keys, and the defaults' where it has none."""
 
@@ -152,7 +160,7 @@ def read_defaults(entry: Entry) -> Defaults:
     return Defaults(given, retry, recovery, Surroundings().within(entry, given))
 
 
-def read_jobs(entry: Entry, defaults: Defaults, zone: str) -> tuple[Job, ...]:
+def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ...]:
     """The jobs under [jobs]; those with problems are left out."""
     jobs: list[Job] = []
     known: dict[str, str] = {}
@@ -182,21 +190,22 @@ def check_case(entry: Entry, name: str, known: dict[str, str], what: str) -> Non
 
 
 def build_job(
-    name: str, entry: Entry, own: dict[str, Any], defaults: Defaults, zone: str, *, needs_tasks: bool = True
+    name: str, entry: Entry, own: dict[str, Any], defaults: Defaults, zone: FileZone, *, needs_tasks: bool = True
 ) -> Job:
     """The job of these keys. Raises RefusedError when what it needs is missing or bad."""
     own = _one_failure_key(entry, own)
+    if "schedule" in own:
+        note_schedule(name, entry, own["schedule"], own, defaults, zone)
     found = Found(name, entry, own, {**defaults.given, **own})
     retry, recovery = _policies(entry, own, defaults)
     surroundings = defaults.surroundings.within(entry, own)
     tasks = _tasks(found, retry, surroundings, needs_tasks=needs_tasks)
-    timing = _schedule(found, own.get("timezone", zone))
+    timing = _schedule(found, own.get("timezone", zone.name))
     fields = {field: found.layered[key] for key, field in _JOB_FIELDS.items() if key in found.layered}
     if tags := tuple(dict.fromkeys((*fields.get("tags", ()), *timing.tags))):
         fields["tags"] = tags
     if "dst" in found.layered:
-        given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
-        fields["dst"] = policies.dst_policy(given, fields.get("dialect", "chronex"))
+        fields["dst"] = _dst(own, defaults)
     if "notify" in found.layered:
         own_entry = entry.child("notify") if found.has("notify") else None
         fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})
@@ -216,6 +225,38 @@ def build_job(
     _check_size(entry, job)
     check_crowd(entry, job)
     return job
+
+
+def _dst(own: dict[str, Any], defaults: Defaults) -> DstPolicy:
+    given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
+    dialect = own.get("dialect", defaults.given.get("dialect", DIALECTS[0]))
+    return policies.dst_policy(given, dialect)
+
+
+def note_schedule(
+    name: str, entry: Entry, written: Entry, own: dict[str, Any], defaults: Defaults, zone: FileZone
+) -> None:
+    """Keep where the schedule stands and how it is to be read, whatever else is wrong with the job."""
+    if not isinstance(written.value, str):
+        return
+    layered = {**defaults.given, **own}
+    applies = zone
+    if "timezone" in own:
+        is_local = entry.expect_table()["timezone"] == values.LOCAL
+        applies = FileZone(own["timezone"], "host" if is_local else "job")
+    entry.sheet.schedules.append(
+        WrittenSchedule(
+            job=name,
+            text=written.value,
+            node=written.node,
+            dialect=layered.get("dialect", DIALECTS[0]),
+            zone=applies.name,
+            zone_source=applies.source,
+            dst=_dst(own, defaults) if "dst" in layered else None,
+            retry=replace(defaults.retry, **own.get("retry", {})),
+            has_spread="spread" in layered,
+        )
+    )
 
 
 def _policies(entry: Entry, own: dict[str, Any], base: Defaults) -> tuple[RetryPolicy, RecoveryPolicy]:

@@ -32,10 +32,12 @@ def schedule(entry: Entry, dialect: str, zone: str) -> Schedule:
         found, warnings = _sound(text, dialect, zone)
     except _UnsoundError as refused:
         for finding in refused.verdict.errors:
-            entry.report(*_told(finding), finding.code, entry.span_inside(finding.start, finding.end))
+            span = entry.span_inside(finding.start, finding.end)
+            entry.report(finding.labelled_problem, _hint(finding), finding.code, span)
         found, warnings = None, refused.verdict.warnings
     for finding in warnings:
-        entry.warn(*_told(finding), finding.code, entry.span_inside(finding.start, finding.end))
+        span = entry.span_inside(finding.start, finding.end)
+        entry.warn(finding.labelled_problem, _hint(finding), finding.code, span)
     if found is None:
         raise RefusedError
     return found
@@ -52,8 +54,9 @@ def _sound(text: str, dialect: str, zone: str) -> tuple[Schedule, tuple[Diagnost
     return found, tuple(verdict.warnings)
 
 
-def _told(finding: Diagnostic) -> tuple[str, str]:
-    sentence, _, hint = str(finding).partition("; ")
-    if not hint and finding.fix is not None:
-        hint = f"write {finding.fix}" if finding.fix else "remove it"
-    return sentence, hint or "chronex explain tries an expression out"
+def _hint(finding: Diagnostic) -> str:
+    if finding.hint:
+        return finding.hint
+    if finding.fix is not None:
+        return f"write {finding.fix}" if finding.fix else "remove it"
+    return "chronex explain tries an expression out"

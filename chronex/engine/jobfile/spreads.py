@@ -142,14 +142,9 @@ def _make(trial: dict[str, Any]) -> None:
 def _report(entry: Entry, key: str, error: DecisionError) -> None:
     place = entry.child(key) if key in entry.expect_table() else entry
     span: Span | None = None
-    said = str(error).removeprefix("distribution_params: ").removeprefix(f"{error.field}: ")
     if isinstance(error, ConstraintError):
-        said = said.replace(f" (at position {error.position})", "")
         span = place.span_inside(error.position, error.position + len(str(error.value or "")))
-    sentence, _, hint = said.partition("; ")
-    if not hint:
-        hint = _fallback_hint(key, entry.value)
-    place.report(f"{key}: {sentence}", hint, "J021", span)
+    place.report(f"{key}: {error.problem}", error.hint or _fallback_hint(key, entry.value), "J021", span)
 
 
 def _fallback_hint(key: str, table: object) -> str:

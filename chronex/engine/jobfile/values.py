@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from chronex.engine.idempotency import FIELDS, MAX_KEY_BYTES, unknown_fields
-from chronex.engine.jobfile.entries import Entry, read_each, read_table
+from chronex.engine.jobfile.entries import Entry, NamedZone, read_each, read_table
 from chronex.errors import UnknownZoneError
 from chronex.expr.durations import UNITS, format_duration, parse_duration, suggest_duration
 from chronex.expr.faults import quote
@@ -54,10 +54,17 @@ def key_template(entry: Entry) -> str:
         meant = nearest(unknown[0], FIELDS)
         known = ", ".join(f"{{{field}}}" for field in FIELDS)
         hint = f"did you mean {{{meant}}}?" if meant else f"there are {known}"
-        entry.refuse(f"{entry.label} has no place for {quote('{' + unknown[0] + '}')}", hint, "J013")
+        fix = _quoted(value.replace(f"{{{unknown[0]}}}", f"{{{meant}}}")) if meant else None
+        entry.refuse(f"{entry.label} has no place for {quote('{' + unknown[0] + '}')}", hint, "J013", fix=fix)
     if len(value.encode()) > MAX_KEY_BYTES:
         entry.refuse(f"{entry.label} has {len(value.encode())} bytes; at most {MAX_KEY_BYTES}", "shorten it", "J014")
     return value
+
+
+def _quoted(value: str | None) -> str | None:
+    """Text as it stands in TOML and JSON alike; None where that takes escapes, or there is none."""
+    is_plain = value is not None and value.isprintable() and not set(value) & set('"\\')
+    return f'"{value}"' if is_plain else None
 
 
 def _digits(value: object) -> str:
@@ -90,7 +97,7 @@ def one_of(*names: str) -> Callable[[Entry], str]:
         if value not in names:
             meant = nearest(value.replace("-", "_"), names) or nearest(value, names)
             hint = f"did you mean {meant}?" if meant else f"it is one of {', '.join(names)}"
-            entry.refuse(f"{entry.label} cannot be {quote(value)}", hint, "J013")
+            entry.refuse(f"{entry.label} cannot be {quote(value)}", hint, "J013", fix=_quoted(meant))
         return value
 
     return read
@@ -136,7 +143,7 @@ def duration(entry: Entry) -> int:
     if found is None and not _DURATION_SHAPE.fullmatch(value):
         meant = suggest_duration(value)
         hint = f"did you mean {meant}?" if meant else "write a number and ms, s, m, h or d, such as 90s or 1h30m"
-        entry.refuse(f"{entry.label}: {quote(value)} is not a duration", hint, "J015")
+        entry.refuse(f"{entry.label}: {quote(value)} is not a duration", hint, "J015", fix=_quoted(meant))
     if found is None or found > MAX_WAIT_MS:
         hint = f"the longest is {format_duration(MAX_WAIT_MS)}"
         entry.refuse(f"{entry.label}: {quote(value)} is too long", hint, "J015")
@@ -190,17 +197,17 @@ def check_name(entry: Entry, value: str, what: str, *, at_key: bool = False) -> 
 def zone(entry: Entry) -> str:
     """An IANA name; `local` is the host's zone, by its name."""
     value = text(entry)
+    entry.sheet.zones.append(NamedZone(value, entry.node.value))
     wanted = entry.sheet.host_zone if value == LOCAL else value
     try:
         load_zone(wanted)
     except UnknownZoneError:
         if value == LOCAL:
-            message, hint = f"the host's time zone {quote(wanted)} is unknown", "name one such as Europe/Berlin"
-        else:
-            meant = nearest(value, (LOCAL, *zone_names()))
-            message = f"unknown time zone {quote(value)}"
-            hint = f"did you mean {meant}?" if meant else "use an IANA name such as Europe/Berlin, UTC, or local"
-        entry.refuse(message, hint, "J016")
+            message = f"the host's time zone {quote(wanted)} is unknown"
+            entry.refuse(message, "name one such as Europe/Berlin", "J016")
+        meant = nearest(value, (LOCAL, *zone_names()))
+        hint = f"did you mean {meant}?" if meant else "use an IANA name such as Europe/Berlin, UTC, or local"
+        entry.refuse(f"unknown time zone {quote(value)}", hint, "J016", fix=_quoted(meant))
     return wanted
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from chronex.engine import keys
 from chronex.engine.jobfile import STARTER, JobFile, JobFileError, Problem, read_job_file, read_triggers
-from chronex.engine.jobfile.problems import TITLES
 from chronex.engine.records import decode, encode
+from chronex.lint.rules import rules
 from tests.engine.jobfile.test_values import DESIGN
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
@@ -49,7 +49,7 @@ def check_problems(problems: tuple[Problem, ...], lines: int) -> None:
         assert 1 <= problem.column < problem.end_column
         assert problem.message
         assert problem.hint
-        assert problem.code in TITLES or problem.code.startswith("E")
+        assert problem.code in rules() or problem.code.startswith("E")
         assert str(problem).isprintable()
 
 
