@@ -5,11 +5,16 @@ STAMP  := $(VENV)/.ready
 LOCK   := packaging/requirements-dev.txt
 TOUR   := build/tour
 
+# Packages without processes, threads or a store: what a change to them breaks is seen in seconds.
+PURE   := $(wildcard $(addprefix tests/,text model expr timing decision jobfile lint))
+# Their long comparisons with other libraries and with generated input are left to make test.
+LONG   := $(wildcard $(addprefix tests/,timing/test_differential.py timing/test_oracle.py */test_fuzz.py))
+
 # The tests start a thousand programs and rewrite every assertion: what is compiled once stays compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench figures torture screenshots binary clean
+.PHONY: help setup run unit test coverage check format bench figures torture screenshots binary clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -30,16 +35,26 @@ run: setup  ## start Chronex on examples/tour.toml: the dashboard, or half a min
 	else $(BIN)/chronex run --headless --for 30s --config examples/tour.toml --store $(TOUR) \
 	  && $(BIN)/chronex list --store $(TOUR); fi
 
+unit: setup  ## the tests of the pure packages, for the edit loop
+	@$(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(LONG)) $(PURE)
+
 check: setup  ## style, types, and the direction of imports
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m pytest -n 2 tests/test_architecture.py
 
 test: check  ## everything that must pass before a change lands
 	@$(BIN)/python -m pytest -n 4 --maxschedchunk 10 -m "not torture"  # of four workers about two are waiting
 
+coverage: setup  ## run the tests and print what they never reach; build/coverage/html has it line by line
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(BIN)/python -m pytest -n 4 --maxschedchunk 10 --timeout 600 -m "not torture" --cov --cov-report=
+	@$(BIN)/coverage html --quiet
+	@$(BIN)/coverage report
+
 torture: setup  ## long campaigns: every zone transition, long fuzzing, crash loops
-	@$(BIN)/python -m pytest -n 2 -m torture
+	@$(BIN)/python -m pytest -n 2 --timeout 7200 -m torture
 
 bench: setup  ## speed beside the peers, as ratios of one run
 	@$(BIN)/python -m benchmarks

@@ -21,9 +21,9 @@ from typing import NamedTuple
 from benchmarks.engine import fields_of
 from benchmarks.filled import fill, jobs_of
 from benchmarks.measure import FULL, Row, Size, seconds
-from chronex.engine.clock import wall_ms
-from chronex.engine.jobfile import read_job_file
+from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
+from chronex.jobfile import read_job_file
 from chronex.model.records import Command, Job, Task
 from chronex_store import LmdbStore
 
@@ -193,7 +193,7 @@ import sys, time
 from pathlib import Path
 import chronex.cli.jobs
 from chronex.daemon.headless import run_headless
-from chronex.engine.jobfile import SchedulerSettings
+from chronex.jobfile import SchedulerSettings
 began = time.perf_counter()
 run_headless(Path(sys.argv[1]), None, SchedulerSettings(), lambda *_: None, once=True, seconds=None)
 print(time.perf_counter() - began)

@@ -14,15 +14,15 @@ from statistics import median
 from msgspec.structs import replace
 
 from benchmarks.measure import FULL, Row, Size
+from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.engine.clock import wall_ms
-from chronex.engine.jobfile import SchedulerSettings
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.ports import Transaction
-from chronex.engine.tick import Engine
+from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
+from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Call, Job, Occurrence, Task
 from chronex.run import TaskContext
+from chronex.storage.ports import Transaction
+from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
 
 TOPIC = "engine"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronex.engine.clock import wall_ms
-from chronex.engine.indexes import index_keys, key_of
-from chronex.engine.ports import Transaction
-from chronex.engine.records import encode
+from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Attempt, Job, Occurrence, Record, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex.storage.codec import encode
+from chronex.storage.indexes import index_keys, key_of
+from chronex.storage.ports import Transaction
 from chronex_store import LmdbStore
 
 _PAGE = 5_000

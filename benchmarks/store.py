@@ -14,11 +14,11 @@ from pathlib import Path
 import lmdb
 
 from benchmarks.measure import Row, Size
-from chronex.engine import keys
-from chronex.engine.ledger import index_keys, key_of
-from chronex.engine.ports import Transaction
-from chronex.engine.records import encode
 from chronex.model import Occurrence, OccurrenceState
+from chronex.storage import keys
+from chronex.storage.codec import encode
+from chronex.storage.ports import Transaction
+from chronex.storage.records import index_keys, key_of
 from chronex_store import LmdbStore
 from chronex_store.doctor import examine
 

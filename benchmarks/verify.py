@@ -9,8 +9,8 @@ from pathlib import Path
 from time import process_time
 
 from benchmarks.measure import FULL, Row, Size
-from chronex.engine import journal
 from chronex.model.records import Event
+from chronex.storage import journal
 from chronex.verify import Verdict, verify_store
 from chronex_store import LmdbStore
 

@@ -47,7 +47,7 @@ def parse(
     expression = timing.parse(text, dialect, tz, None if reference is None else timing.epoch_ms(reference))
     if not expression.meaning.is_relative:
         return expression
-    from chronex.engine.clock import wall_ms
+    from chronex.clock import wall_ms
 
     return timing.Expression(expression.meaning.resolved(wall_ms()), tz)
 

@@ -15,7 +15,7 @@
     │   ├── SaltError                   not UTF-8 text
     │   └── ConstraintError             a clause of only or avoid; carries its position in the text
     ├── SchedulerError         the declarative scheduler, with a tree of its own (chronex.declarative.errors)
-    ├── JobFileError           a job file is wrong; carries every problem (chronex.engine.jobfile)
+    ├── JobFileError           a job file is wrong; carries every problem (chronex.jobfile)
     ├── IllegalTransitionError a state change that the transition table does not have
     ├── StaleClaimError        the record has another owner, epoch or state by now
     ├── CustomScheduleError    a schedule of the user's own raised, went backwards, or is not registered

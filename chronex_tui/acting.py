@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from chronex.engine.commands import Asker
-from chronex.engine.ledger import Ledger
 from chronex.errors import ChronexError
+from chronex.storage.records import Ledger
 from chronex_tui.actions import BY_ID, shell_command
 from chronex_tui.asking import run_name
 from chronex_tui.control import Told, cancel_runs, pause_jobs, replay_items, resume_jobs, trigger_jobs

@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
-from chronex.engine.clock import Clock
+from chronex.clock import Clock
 from chronex.timing.zones import Zone
 from chronex_tui.actions import (
     ACTIONS,

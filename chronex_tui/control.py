@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from chronex.engine.commands import Answer, Asker, cancel, pause, replay, replay_dead_letter, resume, trigger
-from chronex.engine.ledger import Ledger
 from chronex.errors import NotPossibleError
 from chronex.model.records import Occurrence
 from chronex.model.states import RunState
+from chronex.storage.records import Ledger
 from chronex_tui.model.snapshot import RunItem, RunKey
 
 

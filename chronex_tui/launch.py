@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import ChronexError
 from chronex.timing.zones import Zone
 from chronex_tui.model.glyphs import Glyphs

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from chronex.engine.clock import Clock
-from chronex.engine.ledger import Reading
-from chronex.engine.ports import Store
+from chronex.clock import Clock
 from chronex.errors import ChronexError, StoreError
 from chronex.model.records import ProcessIdentity
+from chronex.storage.ports import Store
+from chronex.storage.records import Reading
 from chronex_tui.model.reading import BoardReader, HistoryReader
 from chronex_tui.model.snapshot import Snapshot
 

@@ -15,7 +15,7 @@ from chronex_tui.model.snapshot import Detail, Firing
 from chronex_tui.model.timeline import Lane
 
 if TYPE_CHECKING:
-    from chronex.engine.why.answer import Answer
+    from chronex.views.why.answer import Answer
 
 
 class Arrived(Message):

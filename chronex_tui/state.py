@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chronex.engine.overview import Row
 from chronex.model.records import Job
 from chronex.timing.zones import Zone
+from chronex.views.jobs import Row
 from chronex_tui.model.clockday import ClockDay
 from chronex_tui.model.density import Density
 from chronex_tui.model.filtering import Filter, parse_filter

@@ -1,4 +1,4 @@
-"""The layout of DESIGN: imports run one way, one module reads clocks, files and functions stay readable."""
+"""The layout: imports run one way, one module reads clocks, files and functions stay readable."""
 
 from __future__ import annotations
 
@@ -17,31 +17,40 @@ SOURCES = sorted(
     ]
 )
 
-# A room may import the rooms listed beside it (and itself), nothing else of ours.
-BELOW_EXPR = {"errors", "model", "version", "positions"}
+# A package may import the packages listed beside it (and itself), nothing else of ours.
+FOUNDATION = {"errors", "version", "clock", "failpoints", "text"}
+BELOW_EXPR = FOUNDATION | {"model"}
 BELOW_TIMING = BELOW_EXPR | {"expr"}
 BELOW_DECISION = BELOW_TIMING | {"timing"}
-BELOW_ENGINE = BELOW_DECISION | {"decision"}
-BELOW_RUN = BELOW_ENGINE | {"engine"}
-BELOW_DAEMON = BELOW_RUN | {"run", "store", "verify"}
-BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "chronex"}
+BELOW_JOBFILE = BELOW_DECISION | {"decision"}
+BELOW_ENGINE = BELOW_JOBFILE | {"storage"}
+BELOW_VIEWS = BELOW_ENGINE | {"engine"}
+BELOW_DAEMON = BELOW_VIEWS | {"jobfile", "views", "run", "store", "verify"}
+BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "imports", "testing", "chronex"}
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
-    "positions": set(),  # where the parts of a TOML or JSON text stand: for the job file and for the linter
+    "clock": set(),
+    "failpoints": set(),
     "errors": {"expr"},  # for the type of a diagnostic only
-    "model": {"errors"},
+    "text": {"errors"},
+    "model": {"errors", "text"},
     "expr": BELOW_EXPR,
     "timing": BELOW_TIMING,
     "decision": BELOW_DECISION,
-    "lint": BELOW_DECISION,
-    "lsp": BELOW_DECISION | {"lint"},
+    "jobfile": BELOW_JOBFILE | {"storage"},  # a job must fit a record
+    "storage": FOUNDATION | {"model"},
     "engine": BELOW_ENGINE,
-    "run": BELOW_RUN,
-    "store": BELOW_RUN,
-    "verify": BELOW_RUN,
+    "views": BELOW_VIEWS,
+    "run": BELOW_VIEWS,
+    "store": FOUNDATION | {"model", "storage"},
+    "verify": BELOW_VIEWS | {"jobfile"},
     "daemon": BELOW_DAEMON,
     "declarative": BELOW_DAEMON | {"daemon"},
-    "chronex": BELOW_ENGINE | {"engine", "declarative"},  # the front door: chronex/__init__.py
+    "lint": BELOW_JOBFILE | {"jobfile"},
+    "lsp": BELOW_JOBFILE | {"jobfile", "lint"},
+    "imports": BELOW_JOBFILE | {"jobfile", "lint"},
+    "testing": BELOW_DAEMON | {"daemon"},
+    "chronex": BELOW_VIEWS | {"declarative"},  # the front door: chronex/__init__.py
     "cli": BELOW_CLI | {"chronex_tui"},
     "chronex_tui": BELOW_CLI,
     "__main__": {"cli"},
@@ -50,10 +59,10 @@ CLOCK_READERS = {
     "time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.clock_gettime", "time.clock_gettime_ns",
     "time.perf_counter", "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.localtime", "time.gmtime",
 }  # fmt: skip
-THE_CLOCK = ROOT / "chronex" / "engine" / "clock.py"
+THE_CLOCK = ROOT / "chronex" / "clock.py"
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     if parts[:2] == ("store", "chronex_store"):
         return "store"
@@ -62,7 +71,7 @@ def room_of(path: Path) -> str:
     return "chronex" if parts[1] == "__init__" else parts[1]
 
 
-def imported_rooms(path: Path) -> Iterator[tuple[int, str]]:
+def imported_packages(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text())):
         names: list[str] = []
         if not isinstance(node, ast.Import | ast.ImportFrom):
@@ -80,16 +89,18 @@ def imported_rooms(path: Path) -> Iterator[tuple[int, str]]:
             elif head == "chronex_tui":
                 yield node.lineno, "chronex_tui"
             elif head == "chronex":
-                room = rest.partition(".")[0]
-                is_room = (ROOT / "chronex" / room).is_dir() or (ROOT / "chronex" / f"{room}.py").is_file()
-                yield node.lineno, room if room and is_room else "chronex"
+                package = rest.partition(".")[0]
+                is_package = (ROOT / "chronex" / package).is_dir() or (ROOT / "chronex" / f"{package}.py").is_file()
+                yield node.lineno, package if package and is_package else "chronex"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_run_one_way(path: Path) -> None:
-    room = room_of(path)
-    for line, imported in imported_rooms(path):
-        assert imported == room or imported in ALLOWED[room], f"{path}:{line}: {room} may not import {imported}"
+    package = package_of(path)
+    for line, imported in imported_packages(path):
+        assert imported == package or imported in ALLOWED[package], (
+            f"{path}:{line}: {package} may not import {imported}"
+        )
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -107,7 +118,7 @@ def test_only_the_clock_module_reads_clocks(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_files_and_functions_stay_short(path: Path) -> None:
     text = path.read_text()
-    assert text.count("\n") <= 400, f"{path} has {text.count(chr(10))} lines; split it by idea"
+    assert text.count("\n") <= 600, f"{path} has {text.count(chr(10))} lines; split it by idea"
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             size = (node.end_lineno or node.lineno) - node.lineno + 1

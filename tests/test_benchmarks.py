@@ -13,8 +13,8 @@ from benchmarks.__main__ import main
 from benchmarks.filled import fill
 from benchmarks.measure import TINY, Row, geometric_mean, show
 from benchmarks.peers import CHRONEX, PEERS
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Reading
+from chronex.clock import wall_ms
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from chronex_store.doctor import examine
 

@@ -14,13 +14,14 @@ from chronex.cli.places import store_path
 from chronex.cli.terminal import err, inert
 from chronex.cli.times import Zones, rfc3339, time_text, timed, zone_of
 from chronex.engine.commands import Asker
-from chronex.engine.jobfile import JobFile
-from chronex.engine.journal import head
-from chronex.engine.ledger import Reading
-from chronex.engine.ports import Store
-from chronex.engine.update import Changed, Effect, Policy, Preview, Way, apply_jobs, preview, roll_back
-from chronex.engine.update.steps import DEFAULT_WINDOW_MS, of_no_trigger_file
+from chronex.engine.update import Changed, Policy, Way, apply_jobs, roll_back
+from chronex.engine.update.diff import DEFAULT_WINDOW_MS, of_no_trigger_file
+from chronex.jobfile import JobFile
+from chronex.storage.journal import head
+from chronex.storage.ports import Store
+from chronex.storage.records import Reading
 from chronex.timing.zones import Zone
+from chronex.views.apply_preview import Effect, Preview, preview
 from chronex_store import LmdbStore, MemoryStore
 
 # Of one kind of change of one job, so many lines are shown to people; programs get them all.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
 from chronex.errors import ChronexError, UnknownZoneError
 from chronex.expr.suggest import nearest
 from chronex.timing.expression import epoch_ms

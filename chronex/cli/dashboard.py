@@ -68,7 +68,7 @@ def is_wanted() -> bool:
 def run_with_dashboard(config: str | None, store: str | None) -> int:
     """`chronex run` at a terminal: the engine on a thread, the dashboard before it, and both end together."""
     from chronex.cli.jobs import run_daemon
-    from chronex.daemon.beside import EngineThread
+    from chronex.daemon.engine_thread import EngineThread
     from chronex_store import LmdbStore
     from chronex_tui.live import SharedStore
 
@@ -142,7 +142,7 @@ def _own_keys(config: str | None) -> dict[str, str]:
         return {}
     if b"tui" not in data or path.suffix == ".json":
         return {}  # the reader is not loaded for nothing
-    from chronex.engine.jobfile import JobFileError, read_keys
+    from chronex.jobfile import JobFileError, read_keys
 
     try:
         return read_keys(data, str(path))
@@ -164,8 +164,8 @@ def _since(text: str | None, zone: Zone) -> int | None:
 
 def _run_key(text: str, source: Source) -> RunKey:
     """An id, a beginning of one, or JOB@TIME, as `chronex history` prints them."""
-    from chronex.engine.commands.naming import find
-    from chronex.engine.ledger import Reading
+    from chronex.engine.commands.names import find
+    from chronex.storage.records import Reading
     from chronex_tui.model.snapshot import RunKey
 
     store = source.open()

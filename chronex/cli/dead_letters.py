@@ -9,12 +9,12 @@ from chronex.cli.acts import occurrence_dict, told
 from chronex.cli.arguments import UsageError
 from chronex.cli.times import Zones, time_text, timed
 from chronex.engine.commands import DeadLetter, dead_letter, dead_letters, drop_dead_letter, replay_dead_letter
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.wording import column
 from chronex.errors import UnknownJobError
 from chronex.expr.suggest import nearest
 from chronex.model.records import Attempt, Run
+from chronex.storage.records import Ledger, Reading
 from chronex.timing.zones import Zone
+from chronex.views.wording import column
 
 
 def run_list(job: str | None, store: str | None, form: str) -> int:

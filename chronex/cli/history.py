@@ -10,15 +10,15 @@ from chronex.cli.arguments import UsageError
 from chronex.cli.looking import columns, cut, looked_at, padded, print_json, since_ms
 from chronex.cli.terminal import inert, out, paint, width
 from chronex.cli.times import Zones, timed
-from chronex.engine import keys
-from chronex.engine.commands.naming import job_named
-from chronex.engine.ledger import Reading
-from chronex.engine.wording import column, how_many, length
+from chronex.engine.commands.names import job_named
 from chronex.errors import ChronexError
 from chronex.expr.suggest import nearest
 from chronex.model.placed import MissedSpan
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
+from chronex.storage import keys
+from chronex.storage.records import Reading
+from chronex.views.wording import column, how_many, length
 
 _PAGE = 500
 # `occ_` and eight characters, which every command takes for the whole id.

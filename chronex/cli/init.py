@@ -9,7 +9,7 @@ from secrets import token_hex
 
 from chronex.cli.arguments import UsageError
 from chronex.cli.terminal import inert, out
-from chronex.engine.jobfile.starter import STARTER
+from chronex.jobfile.starter import STARTER
 
 _OWN_FILE = 0o600
 _OWN_DIRECTORY = 0o700

@@ -16,10 +16,10 @@ from chronex.cli.arguments import UsageError, host_zone
 from chronex.cli.explain import iso_utc
 from chronex.cli.places import JOB_FILE, is_named, job_file_path, read_file, store_path
 from chronex.cli.terminal import err, inert
-from chronex.engine.clock import wall_ms
-from chronex.engine.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
+from chronex.clock import wall_ms
 from chronex.errors import StoreInUseError
 from chronex.expr.durations import parse_duration
+from chronex.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
 from chronex.model.records import Job, Task
 from chronex.timing import read
 
@@ -104,8 +104,8 @@ def run_daemon(
 ) -> int:
     """Apply the job file where there is one, and run until stopped; 75 when another daemon holds the store."""
     from chronex.daemon.headless import run_headless
-    from chronex.daemon.outlet import Outlet
-    from chronex.daemon.reloading import Reread
+    from chronex.daemon.log_writer import Outlet
+    from chronex.daemon.reload import Reread
 
     seconds = _seconds(duration)
     path = job_file_path(config, os.environ)

@@ -8,12 +8,12 @@ from chronex.cli.arguments import UsageError
 from chronex.cli.looking import DEFAULT_WIDTH, columns, cut, looked_at, padded, print_json
 from chronex.cli.terminal import out, paint, wants_unicode, width
 from chronex.cli.times import shown_zone, timed
-from chronex.engine.clock import wall_ms
-from chronex.engine.filters import parse_filter
-from chronex.engine.overview import GLYPHS, Outcome, Row, Situation, rows_of
-from chronex.engine.wording import length, moment, upcoming
+from chronex.clock import wall_ms
 from chronex.model.states import OccurrenceState
 from chronex.timing.zones import Zone
+from chronex.views.filters import parse_filter
+from chronex.views.jobs import GLYPHS, Outcome, Row, Situation, rows_of
+from chronex.views.wording import length, moment, upcoming
 
 COLOURS = {
     Situation.RUNNING: ("cyan",),

@@ -14,13 +14,12 @@ from chronex.cli.history import attempt_json
 from chronex.cli.looking import opened_store, print_json
 from chronex.cli.places import store_path
 from chronex.cli.terminal import err, inert, out, paint
-from chronex.engine.commands.naming import find, job_named
-from chronex.engine.ledger import Reading
+from chronex.engine.commands.names import find, job_named
 from chronex.errors import ChronexError
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState
-from chronex.run.logfile import DEFAULT_LIMIT
-from chronex.run.reading import LogReader
+from chronex.run.output import DEFAULT_LIMIT, LogReader
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 
 _LOOK_S = 0.2

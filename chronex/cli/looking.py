@@ -13,9 +13,9 @@ from chronex.cli.arguments import UsageError, read_instant
 from chronex.cli.places import store_path
 from chronex.cli.terminal import inert, out, wants_unicode, width
 from chronex.cli.times import shown_zone
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Reading
+from chronex.clock import wall_ms
 from chronex.expr.durations import parse_duration
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 
 T = TypeVar("T")

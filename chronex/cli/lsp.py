@@ -8,7 +8,7 @@ from collections.abc import Callable
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
 from chronex.cli.lint import assumptions
 from chronex.cli.terminal import out
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
 
 
 def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:

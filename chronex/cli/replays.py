@@ -7,12 +7,12 @@ from typing import NamedTuple
 from chronex.cli.acting import Desk, at_desk, confirmed, show
 from chronex.cli.acts import follow, occurrence_dict, told
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
-from chronex.engine.admission import MOST_QUEUED
+from chronex.engine.admit import MOST_QUEUED
 from chronex.engine.commands import Replayed, job_named, occurrence_named, replay
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.wording import column
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
+from chronex.storage.records import Ledger, Reading
+from chronex.views.wording import column
 
 # So many wait in a job's queue; more at once would only be skipped.
 MOST_AT_ONCE = MOST_QUEUED

@@ -12,21 +12,20 @@ from chronex.cli.listing import COLOURS, outcome_json, state_text
 from chronex.cli.looking import looked_at, print_json
 from chronex.cli.terminal import inert, out, paint, wants_unicode
 from chronex.cli.times import timed, zone_of
-from chronex.engine.clock import wall_ms
-from chronex.engine.commands.naming import job_named
-from chronex.engine.custom import CUSTOM
-from chronex.engine.details import Detail, detail_of
-from chronex.engine.filters import command_text
-from chronex.engine.ledger import Reading
-from chronex.engine.overview import MEANING, NextRun, Retry, Situation
-from chronex.engine.wording import full, length, upcoming
+from chronex.clock import wall_ms
+from chronex.engine.commands.names import job_named
 from chronex.expr.describe import describe
 from chronex.expr.durations import format_duration
 from chronex.model.policies import RecoveryPolicy, RetryPolicy
 from chronex.model.records import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
+from chronex.storage.records import Reading
 from chronex.timing import read
+from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
+from chronex.views.filters import command_text
+from chronex.views.jobs import MEANING, Detail, NextRun, Retry, Situation, detail_of
+from chronex.views.wording import full, length, upcoming
 
 _MARKS = {
     OccurrenceState.COMPLETED: ("●", "o", "green"),

@@ -10,13 +10,13 @@ from chronex.cli.arguments import UsageError
 from chronex.cli.looking import columns, cut, opened_store, print_json
 from chronex.cli.terminal import inert, out, paint
 from chronex.cli.times import shown_zone, timed
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Reading
-from chronex.engine.overview import Row
-from chronex.engine.standing import MOST_LISTED, Card, Standing, standing_of
-from chronex.engine.wording import length, moment, upcoming
+from chronex.clock import wall_ms
 from chronex.run import is_alive
+from chronex.storage.records import Reading
 from chronex.timing.zones import Zone
+from chronex.views.jobs import Row
+from chronex.views.status import MOST_LISTED, Card, Standing, standing_of
+from chronex.views.wording import length, moment, upcoming
 from chronex_store import LmdbStore
 
 _CLEAR = "\x1b[H\x1b[2J"

@@ -14,11 +14,11 @@ from typing import Any
 
 from chronex.cli.arguments import host_zone
 from chronex.cli.explain import iso_utc
-from chronex.engine.ledger import Reading
-from chronex.engine.why.instants import zone_of
-from chronex.engine.wording import stamp
 from chronex.errors import ChronexError
+from chronex.storage.records import Reading
 from chronex.timing.zones import Zone, load_zone
+from chronex.views.why.instants import zone_of
+from chronex.views.wording import stamp
 
 __all__ = ["Zones", "rfc3339", "shown_zone", "time_text", "timed", "zone_of"]
 

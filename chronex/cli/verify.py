@@ -10,9 +10,9 @@ from chronex.cli.arguments import UsageError, host_zone, read_instant
 from chronex.cli.jobs import load_or_tell
 from chronex.cli.places import job_file_path, store_path
 from chronex.cli.terminal import inert, out, paint
-from chronex.engine.jobfile import Property
-from chronex.engine.ledger import Reading
-from chronex.engine.ports import Store
+from chronex.jobfile import Property
+from chronex.storage.ports import Store
+from chronex.storage.records import Reading
 from chronex.verify import Finding, PropertyResult, Report, Verdict, Verifier, follow
 from chronex.verify.lags import BOUND_MS, LagSummary
 from chronex.verify.verdicts import Line, stamp

@@ -9,12 +9,12 @@ import msgspec
 from chronex.cli.looking import looked_at, print_json
 from chronex.cli.terminal import inert, out
 from chronex.cli.times import time_text, timed, zone_of
-from chronex.engine.ledger import Reading
 from chronex.engine.update import definition, kept_versions
 from chronex.errors import UnknownJobError
 from chronex.expr.suggest import nearest
 from chronex.model.ids import is_name
 from chronex.model.records import Job
+from chronex.storage.records import Reading
 
 _UNTOLD = ("id", "written")
 

@@ -11,15 +11,14 @@ from chronex.cli.arguments import UsageError
 from chronex.cli.looking import columns, looked_at
 from chronex.cli.terminal import inert, out, paint, width
 from chronex.cli.times import timed
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Reading
-from chronex.engine.why import Answer, Link, latest_and_next, why
-from chronex.engine.why.answer import stamp
-from chronex.engine.why.instants import zone_of
-from chronex.engine.why.moments import by_occurrence, clock_links, instant_of, read_time
-from chronex.engine.why.versions import Lives, lives_of
+from chronex.clock import wall_ms
 from chronex.expr.suggest import nearest
+from chronex.storage.records import Reading
 from chronex.timing.zones import Zone
+from chronex.views.why import Answer, Link, latest_and_next, why
+from chronex.views.why.answer import stamp
+from chronex.views.why.instants import by_occurrence, clock_links, instant_of, read_time, zone_of
+from chronex.views.why.job_versions import Lives, lives_of
 
 _AT_WIDTH = 29
 

@@ -19,22 +19,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from chronex.daemon.attempts import Tell
+from chronex.clock import SYSTEM_CLOCK, Clock
+from chronex.daemon.executor import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
-from chronex.engine.commands.naming import job_named
-from chronex.engine.custom import Schedule, register_schedule
-from chronex.engine.jobfile import SchedulerSettings
-from chronex.engine.ledger import Reading
-from chronex.engine.overview import Row, row_of, rows_of
-from chronex.engine.ports import Store
-from chronex.engine.tick import Engine
+from chronex.engine.commands.names import job_named
+from chronex.engine.engine import Engine
 from chronex.engine.update import Changed, apply_jobs
 from chronex.errors import ChronexError
+from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Call, Job
 from chronex.run import Calls, LogDirectory, Surroundings
 from chronex.run.callables import TaskFunction
+from chronex.storage.ports import Store
+from chronex.storage.records import Reading
+from chronex.timing.job_schedule import Schedule, register_schedule
+from chronex.views.jobs import Row, row_of, rows_of
 from chronex_store import LmdbStore
 
 

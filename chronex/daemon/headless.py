@@ -1,36 +1,57 @@
-"""`chronex run --headless`: lock, open, apply, run, and leave in good order."""
+"""A full pool needs descriptors: three for each command that runs, some for ourselves."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from chronex.daemon.attempts import Tell
-from chronex.daemon.beside import EngineThread, run_beside
-from chronex.daemon.descriptors import make_room
+from chronex.clock import wall_ms
+from chronex.daemon.engine_thread import EngineThread, run_beside
+from chronex.daemon.executor import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
 from chronex.daemon.notify import Notifier
-from chronex.daemon.reloading import Reloader, Reread
-from chronex.daemon.room import room_chore
-from chronex.daemon.upkeep import Upkeep
+from chronex.daemon.reload import Reloader, Reread
+from chronex.daemon.retention import Upkeep, room_chore
 from chronex.daemon.watched import watched
-from chronex.engine.clock import wall_ms
-from chronex.engine.jobfile import SchedulerSettings
-from chronex.engine.tick import Engine
+from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
+from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Job
 from chronex.model.states import AttemptState
 from chronex.run import LogDirectory, Surroundings
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.places import DATA_FILE
+
+_EACH, _OURS = 4, 256
+
+
+def make_room(places: int, tell: Callable[[str, dict[str, Any]], None]) -> None:
+    """Raise our own limit as far as `places` ask for and the system allows, and say where that is not far enough.
+
+    Commands inherit it, so it is left alone where it is enough: programs that were written for 1,024 descriptors
+    find them, unless the user asks for a pool of some two hundred and more.
+    """
+    needed = places * _EACH + _OURS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft in (resource.RLIM_INFINITY, -1) or soft >= needed:
+        return
+    allowed = needed if hard in (resource.RLIM_INFINITY, -1) else min(needed, hard)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < needed:
+        told = f"max_concurrent_jobs = {places} may need {needed} open files, and the system allows {allowed}"
+        tell("few descriptors", {"told": f"{told}; raise it with: ulimit -n {needed}"})
+
 
 Beside = Callable[[LmdbStore, EngineThread], int]
 

@@ -8,21 +8,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.daemon.attempts import Attempts, Tell, heard_or_not
-from chronex.daemon.chores import Chore, Chores
-from chronex.daemon.patience import FULL_PAUSE_S
-from chronex.daemon.waking import LONGEST_BETWEEN_LOOKS_MS, TOLERANCE_MS, Jump, Wakefulness, woken_by_the_clock
-from chronex.engine import journal
+from chronex.daemon.executor import FULL_PAUSE_S, Attempts, Tell, heard_or_not
+from chronex.daemon.periodic import Chore, Chores
+from chronex.daemon.wakeups import LONGEST_BETWEEN_LOOKS_MS, TOLERANCE_MS, Jump, Wakefulness, woken_by_the_clock
+from chronex.engine.clock_steps import newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
-from chronex.engine.jobfile import SchedulerSettings
-from chronex.engine.ledger import Ledger
-from chronex.engine.ports import Store, Transaction, UpdateFn
-from chronex.engine.rewind import newest_sign, rewind
-from chronex.engine.testing import fail_point
-from chronex.engine.tick import BATCH, FIRST_BATCH, Engine, Tick
+from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
+from chronex.failpoints import fail_point
+from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Event, Node
 from chronex.run import Calls, Surroundings, is_alive
+from chronex.storage import journal
+from chronex.storage.ports import Store, Transaction, UpdateFn
+from chronex.storage.records import Ledger
 
 # No sleep is longer, so that a clock that was set, or a machine that slept, is noticed within it.
 LONGEST_SLEEP_S = 30.0

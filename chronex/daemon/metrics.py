@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from chronex.engine import journal, keys
-from chronex.engine.ledger import Reading, pages
 from chronex.model.records import Event, Occurrence
+from chronex.storage import journal, keys
+from chronex.storage.records import Reading, pages
 
 MOST_JOBS = 200
 MOST_TASKS = 1_000

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from chronex.daemon.chores import Chore
+from chronex.clock import Clock
 from chronex.daemon.metrics import CONTENT_TYPE, Tally, exposition, gauges
-from chronex.engine import journal
-from chronex.engine.clock import Clock
-from chronex.engine.ledger import Reading
-from chronex.engine.ports import ReadTransaction, Store
+from chronex.daemon.periodic import Chore
+from chronex.storage import journal
+from chronex.storage.ports import ReadTransaction, Store
+from chronex.storage.records import Reading
 
 MOST_CONNECTIONS = 16
 MOST_REQUEST_BYTES = 8_192

@@ -6,7 +6,7 @@ import os
 import socket
 from uuid import uuid4
 
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
 from chronex.model.records import Node
 from chronex.run import identity_of
 from chronex.version import __version__

@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from chronex.daemon.chores import Chore
+from chronex.clock import Clock
+from chronex.daemon.periodic import Chore
 from chronex.engine import notices
-from chronex.engine.clock import Clock
-from chronex.engine.indexes import key_of
-from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.ports import ReadTransaction, Store, Transaction
 from chronex.model.ids import occurrence_id
 from chronex.model.records import Event, Job, Notice
 from chronex.run.environment import instant_text
-from chronex.run.surroundings import Surroundings
-from chronex.run.telling import tell_command
+from chronex.run.hooks import tell_command
+from chronex.run.run_context import Surroundings
+from chronex.storage.indexes import key_of
+from chronex.storage.journal import append
+from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.records import Ledger, Reading
 
 EVERY_S = 2.0
 LATE_EVERY_MS = 30_000

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from chronex.daemon.loop import Daemon
 from chronex.daemon.metrics_server import Metrics, MetricsServer
-from chronex.engine.jobfile import SchedulerSettings
+from chronex.jobfile import SchedulerSettings
 
 
 @asynccontextmanager

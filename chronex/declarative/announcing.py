@@ -8,9 +8,9 @@ from typing import Any
 
 from chronex.declarative.states import SchedulerEvent
 from chronex.declarative.views import moment
-from chronex.engine import journal
-from chronex.engine.ports import Store
 from chronex.model.records import Event
+from chronex.storage import journal
+from chronex.storage.ports import Store
 
 Listener = Callable[[SchedulerEvent], Any]
 

@@ -26,18 +26,17 @@ from chronex.declarative.errors import (
 )
 from chronex.declarative.registrations import Definition
 from chronex.engine import reasons
-from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.planning import next_look
-from chronex.engine.progress import Progress
-from chronex.engine.schedule import schedule_of
-from chronex.engine.update.applying import write_steps
-from chronex.engine.update.changes import Change, told_of
-from chronex.engine.update.steps import Step
+from chronex.engine.lifecycle import Progress
+from chronex.engine.plan import next_look
+from chronex.engine.update.apply import write_steps
+from chronex.engine.update.diff import Change, Step, told_of
 from chronex.engine.update.versions import last_version
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.records import Call, Counters, Event, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState, RunState
+from chronex.storage.journal import append
+from chronex.storage.records import Ledger, Reading
+from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import load_zone
 
 MINUTE_MS = 60_000

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from platformdirs import user_state_path
 
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.declarative.announcing import Announcer, Listener
 from chronex.declarative.errors import SchedulerError, ScheduleTaskError, StopSchedulerError
@@ -20,15 +21,14 @@ from chronex.declarative.persistence import Resolved, job_id, resolve
 from chronex.declarative.registrations import Callback, Definition, Registration, checked
 from chronex.declarative.states import PollingState, SchedulerEvent, SchedulerState, TaskStatus, moved
 from chronex.declarative.views import moment, statuses
-from chronex.engine import journal
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
-from chronex.engine.jobfile import SchedulerSettings
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.ports import Store, Transaction
 from chronex.errors import ChronexError
+from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Event
 from chronex.run import TaskContext
 from chronex.run.callables import TaskFunction
+from chronex.storage import journal
+from chronex.storage.ports import Store, Transaction
+from chronex.storage.records import Ledger, Reading
 from chronex.timing.host import host_zone
 from chronex_store import LmdbStore
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from chronex.declarative.persistence import TASK, PersistedTask, persisted
 from chronex.declarative.states import TaskState, TaskStatus
-from chronex.engine.ledger import Reading
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState, RunState
+from chronex.storage.records import Reading
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = 20

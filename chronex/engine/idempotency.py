@@ -7,25 +7,16 @@ its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from chronex.engine.ledger import Ledger, Reading
-from chronex.model.ids import run_id
+from chronex.model.ids import KEY_FIELD, run_id
 from chronex.model.records import Idempotency, Job, Occurrence, Task
+from chronex.storage.records import Ledger, Reading
 from chronex.timing.zones import load_zone
 
 DEFAULT_TTL_MS = 86_400_000
-MAX_KEY_BYTES = 512
-FIELDS = ("job", "task", "scheduled", "date", "occurrence")
-_PLACE = re.compile(r"\{([^{}]*)\}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def unknown_fields(template: str) -> list[str]:
-    """What a template names that no key can be made of."""
-    return [name for name in _PLACE.findall(template) if name not in FIELDS]
 
 
 def key_of(job: Job, task: Task, occurrence: Occurrence) -> str:
@@ -41,7 +32,7 @@ def key_of(job: Job, task: Task, occurrence: Occurrence) -> str:
         "occurrence": occurrence.id,
     }
     values["scheduled"] = values["scheduled"].replace("+00:00", "Z")
-    key = _PLACE.sub(lambda place: values.get(place[1], place[0]), task.idempotency_key)
+    key = KEY_FIELD.sub(lambda place: values.get(place[1], place[0]), task.idempotency_key)
     return f"{key}#{occurrence.id}" if occurrence.replay_of else key
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from chronex.engine import keys
-from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.schedule import schedule_of
 from chronex.errors import CustomScheduleError
 from chronex.model.records import Event, Job, Notice, Occurrence
 from chronex.model.states import OccurrenceState
+from chronex.storage import keys
+from chronex.storage.journal import append
+from chronex.storage.records import Ledger, Reading
+from chronex.timing.job_schedule import schedule_of
 
 FAILING, RECOVERED, LATE, ON_TIME = "failing", "recovered", "late", "on_time"
 # What nobody takes must not fill the store: a command that is broken for ever leaves so many behind.

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from chronex.engine.ledger import Reading
 from chronex.model.records import Job, Occurrence, Run
+from chronex.storage.records import Reading
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A task may fail with a long story; the report of fifty of them must still fit a pipe.

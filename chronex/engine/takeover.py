@@ -7,11 +7,11 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from chronex.engine import reasons
-from chronex.engine.ledger import Ledger
+from chronex.engine.lifecycle import Progress
 from chronex.engine.orders import AttemptEnd, Cancel
-from chronex.engine.progress import Progress
 from chronex.model.records import Attempt, Event, Occurrence, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState
+from chronex.storage.records import Ledger
 
 # Past its deadline an occurrence has this long to be ended by its owner before it is given up.
 STALE_AFTER_MS = 60_000

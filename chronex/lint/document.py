@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
 
-from chronex.positions import LineIndex
+from chronex.jobfile.positions import LineIndex
 
 BYTE_ORDER_MARK = "\ufeff"
 # What stands for a file's name when expressions are given as arguments.

@@ -9,10 +9,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from chronex.jobfile.positions import LineIndex, Node, scan_toml
 from chronex.lint.document import Document
 from chronex.lint.findings import Edit, LintFinding
 from chronex.lint.rules.file_rules import ignore_without_code, unused_ignore
-from chronex.positions import LineIndex, Node, scan_toml
 
 _IGNORE = re.compile(r"[#;][ \t]*chronex:[ \t]*ignore(-file)?(?:\[([^\]\n]*)\])?")
 _FILE_LINES = 10

@@ -21,7 +21,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from chronex.positions import LineIndex
+from chronex.jobfile.positions import LineIndex
 
 _MAX_DEPTH = 100
 # YAML 1.1 ends lines here, editors do not: read as spaces, so that both count the same lines.

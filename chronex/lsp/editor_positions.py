@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chronex.positions import LineIndex
+from chronex.jobfile.positions import LineIndex
 
 UTF8, UTF16, UTF32 = "utf-8", "utf-16", "utf-32"
 _UNITS: dict[str, Callable[[str], int]] = {

@@ -16,6 +16,11 @@ MAX_NAME = 128
 _REMEMBERED = 4096
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
 
+# What the template of an idempotency key may name between braces.
+KEY_FIELDS = ("job", "task", "scheduled", "date", "occurrence")
+KEY_FIELD = re.compile(r"\{([^{}]*)\}")
+MAX_KEY_BYTES = 512
+
 _OCCURRENCES = UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 _RUNS = UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")
 _ATTEMPTS = UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")
@@ -39,6 +44,11 @@ def run_id(occurrence: str, task: str) -> str:
 def attempt_id(run: str, number: int) -> str:
     """`attempt_` and the UUIDv5 of "run:number"; the first attempt is number 1."""
     return f"attempt_{uuid5(_ATTEMPTS, f'{run}:{number}')}"
+
+
+def unknown_key_fields(template: str) -> list[str]:
+    """What the template of an idempotency key names that no key can be made of."""
+    return [name for name in KEY_FIELD.findall(template) if name not in KEY_FIELDS]
 
 
 def is_name(text: str) -> bool:

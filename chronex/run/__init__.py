@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from chronex.model import LeftoverPolicy
 from chronex.run.adopt import adopt_attempt
-from chronex.run.callables import Calls, run_callable
-from chronex.run.context import TaskContext
+from chronex.run.callables import Calls, TaskContext, run_callable
 from chronex.run.identity import boot_id, identity_of, is_alive, signal_group
-from chronex.run.logfile import BoundedLog, LogDirectory, LogSummary
+from chronex.run.output import BoundedLog, LogDirectory, LogSummary
 from chronex.run.request import AttemptRequest, AttemptResult, Reason
+from chronex.run.run_context import Hooks, Started, Surroundings
 from chronex.run.stopping import Cancellation
 from chronex.run.supervise import run_attempt
-from chronex.run.surroundings import Hooks, Started, Surroundings
 
 __all__ = [
     "AttemptRequest",

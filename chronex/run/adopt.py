@@ -10,16 +10,13 @@ import os
 
 from chronex.errors import LogDirectoryError
 from chronex.model import AttemptState, ProcessIdentity
-from chronex.run.capture import reopen_pipe
 from chronex.run.environment import child_environment
-from chronex.run.exits import unknown_exit
 from chronex.run.identity import is_alive, signal_group, signal_group_of
-from chronex.run.logfile import BoundedLog
-from chronex.run.process import OnExit
-from chronex.run.request import AttemptRequest, AttemptResult, NotStarted
+from chronex.run.output import BoundedLog, reopen_pipe
+from chronex.run.process import OnExit, watcher_of
+from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, unknown_exit
+from chronex.run.run_context import Hooks, Surroundings
 from chronex.run.supervise import Supervision
-from chronex.run.surroundings import Hooks, Surroundings
-from chronex.run.watcher import watcher_of
 
 _LOOK_AGAIN_S = 0.2
 _ORPHANED = "its daemon had died"

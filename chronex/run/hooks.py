@@ -1,13 +1,12 @@
-"""on_start and on_complete: a command that reads the execution report, or a function that is given it.
-
-A hook changes nothing of what it is told about. It is bounded in time and output, and what goes wrong with it comes
-back as a sentence.
-"""
+"""A command that is told something on its standard input: hooks and notices. Bounded in time and in what it says."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import os
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,8 +16,68 @@ from chronex.engine.reports import Report
 from chronex.model.records import Call, Command, Work
 from chronex.run.callables import Calls, described, resolve
 from chronex.run.request import NotStarted
-from chronex.run.surroundings import Surroundings
-from chronex.run.telling import tell_command
+from chronex.run.run_context import Surroundings
+from chronex.run.spawn import prepare
+
+_KEPT_OUTPUT = 2_000
+_CHUNK = 65_536
+
+
+async def tell_command(
+    command: Command, told: bytes, variables: Mapping[str, str], surroundings: Surroundings, timeout_s: float
+) -> str:
+    """Empty where it ended well, else what did not, in words. What it is told never becomes part of a command."""
+    named = {name.encode(): value.encode("utf-8", "surrogateescape") for name, value in variables.items()}
+    environment = {**surroundings.inheritance.variables, **named}
+    invocation = prepare(command, None, environment)
+    if isinstance(invocation, NotStarted):
+        return invocation.error
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *invocation.argv,
+            executable=invocation.path,
+            env=environment,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        return problem.strerror or str(problem)
+    try:
+        said = await asyncio.wait_for(_converse(process, told), timeout_s)
+    except TimeoutError:
+        return f"still running after {timeout_s:g} s"
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    return _ending(process.returncode or 0, said)
+
+
+def _ending(code: int, said: bytes) -> str:
+    if code == 0:
+        return ""
+    how = f"exit code {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
+    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return f"{how}: {last}" if last else how
+
+
+async def _converse(process: asyncio.subprocess.Process, told: bytes) -> bytes:
+    """Tell it the report and listen until it ends; a hook need not read, and what it says too much is dropped."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(told)
+        await process.stdin.drain()
+    process.stdin.close()
+    said = b""
+    while chunk := await process.stdout.read(_CHUNK):
+        said = (said + chunk)[-_KEPT_OUTPUT:]
+    await process.wait()
+    return said
+
 
 HOOK_TIMEOUT_S = 30.0
 

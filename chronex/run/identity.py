@@ -16,7 +16,7 @@ import zlib
 from functools import lru_cache
 from typing import NamedTuple
 
-from chronex.engine.clock import SYSTEM_CLOCK
+from chronex.clock import SYSTEM_CLOCK
 from chronex.model import ProcessIdentity
 
 _HAS_PROC = os.path.exists("/proc/self/stat")

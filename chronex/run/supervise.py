@@ -8,21 +8,17 @@ import signal
 from functools import partial
 from typing import NamedTuple
 
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
-from chronex.engine.testing import fail_point
+from chronex.clock import SYSTEM_CLOCK, Clock
+from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
-from chronex.run.capture import Capture, open_pipe
 from chronex.run.environment import Variables, child_environment
-from chronex.run.exits import Verdict, canceled, judge, timed_out
-from chronex.run.gate import SHUT, Gate, Invocation, Latch
 from chronex.run.identity import identity_of_child
-from chronex.run.launch import prepare, refused_at_the_gate, start
-from chronex.run.leftovers import find_leftovers, kill_leftovers, marks_of
-from chronex.run.logfile import BoundedLog, LogSummary
+from chronex.run.output import BoundedLog, Capture, LogSummary, open_pipe
 from chronex.run.process import Child, SupervisedProcess
-from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason
-from chronex.run.stopping import Stopper
-from chronex.run.surroundings import Hooks, Started, Surroundings
+from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason, Verdict, canceled, judge, timed_out
+from chronex.run.run_context import Hooks, Started, Surroundings
+from chronex.run.spawn import SHUT, Gate, Invocation, Latch, prepare, refused_at_the_gate, start
+from chronex.run.stopping import Stopper, find_leftovers, kill_leftovers, marks_of
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0

@@ -5,11 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from chronex.engine.custom import CUSTOM
-from chronex.engine.schedule import RandomInterval, options_of, schedule_of
 from chronex.errors import ChronexError
 from chronex.model.policies import Cadence, DstPolicy, SpreadPolicy
 from chronex.model.records import Job
+from chronex.timing.job_schedule import CUSTOM, RandomInterval, options_of, schedule_of
 from chronex.verify.verdicts import Line
 
 # Beyond this an instant that is waited for is forgotten rather than kept for ever.

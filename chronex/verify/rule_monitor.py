@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chronex.engine.jobfile import Property
-from chronex.engine.jobfile.rules import What
+from chronex.jobfile import Property
+from chronex.jobfile.rules import What
 from chronex.model.records import Event
 from chronex.verify.verdicts import Docket, Finding, Line, PropertyResult, stamp
 

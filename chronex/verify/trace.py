@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chronex.engine import journal
-from chronex.engine.jobfile import Property
-from chronex.engine.ledger import Reading
-from chronex.engine.ports import ReadTransaction, Store
 from chronex.engine.update import told_of
+from chronex.jobfile import Property
 from chronex.model.records import Event, Job
+from chronex.storage import journal
+from chronex.storage.ports import ReadTransaction, Store
+from chronex.storage.records import Reading
 from chronex.verify.lags import LagSummary
 from chronex.verify.monitor import Monitor
 from chronex.verify.rule_monitor import RuleMonitor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronex.engine.why.answer import Answer
+from chronex.views.why.answer import Answer
 from chronex_tui.model.cells import Line, shown, wrap
 from chronex_tui.model.look import Look
 from chronex_tui.model.wording import exact_clock, full_stamp, local

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chronex.engine.schedule import timing_of
 from chronex.expr.durations import format_duration
 from chronex.model.records import Job
 from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of, wall_clock
+from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import ClockChange, Zone, load_zone

@@ -10,9 +10,9 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from chronex.engine.schedule import schedule_of
 from chronex.errors import ChronexError
 from chronex.model.records import Job
+from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone
 from chronex_tui.model.cells import Line, fit, shown
 from chronex_tui.model.look import Look

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronex.engine.overview import Outcome, Row, Situation
-from chronex.engine.schedule import timing_of
 from chronex.expr.describe import describe
 from chronex.expr.durations import format_duration
 from chronex.model.records import Attempt, Call, Command, Job, Run
+from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone
+from chronex.views.jobs import Outcome, Row, Situation
 from chronex_tui.model.cells import Line, crop, shown, width, wrap
 from chronex_tui.model.glyphs import STYLES, sign, word
 from chronex_tui.model.jobs import clock_note, next_words

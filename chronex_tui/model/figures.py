@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from chronex.engine.overview import Row
-from chronex.engine.schedule import is_interval, schedule_of
 from chronex.errors import ChronexError
 from chronex.model.records import Job
+from chronex.timing.job_schedule import is_interval, schedule_of
 from chronex.timing.zones import Zone
+from chronex.views.jobs import Row
 from chronex_tui.model.crowd import Crowd, busiest_minute, crowd_of
 from chronex_tui.model.density import Density, Tally, first_midnight
 from chronex_tui.model.snapshot import RunItem

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chronex.engine import filters
-from chronex.engine.overview import Row
+from chronex.views import filters
+from chronex.views.jobs import Row
 from chronex_tui.model.glyphs import word
 from chronex_tui.model.runs import state_of
 from chronex_tui.model.snapshot import RunItem

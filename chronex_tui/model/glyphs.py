@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chronex.engine.overview import GLYPHS, Situation
 from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex.views.jobs import GLYPHS, Situation
 
 _S, _O = Situation, OccurrenceState
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chronex.engine.ledger import Reading
 from chronex.errors import LogDirectoryError
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState
+from chronex.storage.records import Reading
 from chronex_tui.model.cells import shown, width
 
 if TYPE_CHECKING:
-    from chronex.run.reading import LogReader
+    from chronex.run.output import LogReader
 
 _TAIL_BYTES = 64 * 1024
 _TAIL_LINES = 60
@@ -31,13 +31,13 @@ class Output:
 
 
 def _reader(place: Path) -> LogReader:
-    from chronex.run.reading import LogReader  # the runner is loaded with the first output that is looked at
+    from chronex.run.output import LogReader  # the runner is loaded with the first output that is looked at
 
     return LogReader(place / "logs")
 
 
 def _limit(attempt: Attempt) -> int:
-    from chronex.run.logfile import DEFAULT_LIMIT
+    from chronex.run.output import DEFAULT_LIMIT
 
     return attempt.log_limit or DEFAULT_LIMIT
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chronex.engine.schedule import timing_of
 from chronex.model.records import Job
+from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone, load_zone, utc_zone
 from chronex_tui.model.glyphs import Glyphs
 

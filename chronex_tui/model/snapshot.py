@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chronex.engine.overview import NextRun, Outcome, Row, Summary
 from chronex.model.records import Attempt, Occurrence, Run
 from chronex.timing.clock_effects import Effect
 from chronex.timing.zones import ClockChange
+from chronex.views.jobs import NextRun, Outcome, Row, Summary
 
 
 class RunKey(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chronex.engine.overview import Situation, Summary
+from chronex.views.jobs import Situation, Summary
 from chronex_tui.model.cells import Line, Span, crop, fit_line, line_width, shown, spread
 from chronex_tui.model.glyphs import STYLES
 from chronex_tui.model.look import Look

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chronex.engine.ledger import Reading
+from chronex.storage.records import Reading
 from chronex_tui.messages import WhyRead
 from chronex_tui.model.chain import chain_lines
 from chronex_tui.screens.modal import Modal
@@ -19,7 +19,7 @@ def ask_why(app: ChronexApp) -> None:
     name, run, now = state.job or "", state.run if state.screen == "runs" else None, app.clock.wall_ms()
 
     def read(reading: Reading) -> WhyRead:
-        from chronex.engine.why import latest_and_next, why
+        from chronex.views.why import latest_and_next, why
 
         if run is None:
             return WhyRead(name, tuple(latest_and_next(reading, name, now)))

@@ -114,7 +114,7 @@ def state_menu(app: ChronexApp) -> None:
 
 
 def _situation_sign(app: ChronexApp, name: str) -> str:
-    from chronex.engine.overview import Situation
+    from chronex.views.jobs import Situation
 
     return app.state.glyphs.situation[Situation(name)]
 

@@ -1,4 +1,4 @@
-"""Chronex's store: LMDB behind the port of `chronex.engine.ports`, and a memory store beside it."""
+"""Chronex's store: LMDB behind the port of `chronex.storage.ports`, and a memory store beside it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import BackupError, StoreError
 from chronex_store.checks import check_structure
 from chronex_store.copying import BackupReport, sync_directory, write_backup

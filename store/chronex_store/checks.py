@@ -8,12 +8,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from chronex.engine import keys
-from chronex.engine.clock import SYSTEM_CLOCK
-from chronex.engine.ledger import index_keys
-from chronex.engine.ports import ReadTransaction, Row
-from chronex.engine.records import decode
+from chronex.clock import SYSTEM_CLOCK
 from chronex.errors import ChronexError, DamagedRecordError
+from chronex.storage import keys
+from chronex.storage.codec import decode
+from chronex.storage.ports import ReadTransaction, Row
+from chronex.storage.records import index_keys
 from chronex_store.lmdb_store import LmdbStore
 from chronex_store.pages import BusyError, damaged_pages
 from chronex_store.places import DATA_FILE

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chronex.engine import keys
-from chronex.engine.ledger import Ledger, index_keys
-from chronex.engine.ports import Store, Transaction
-from chronex.engine.records import decode
 from chronex.errors import DamagedRecordError, StoreRefusedError
+from chronex.storage import keys
+from chronex.storage.codec import decode
+from chronex.storage.ports import Store, Transaction
+from chronex.storage.records import Ledger, index_keys
 from chronex_store.checks import PAGE_OF_ROWS, run_checks
 from chronex_store.daemon_lock import is_daemon_alive
 from chronex_store.places import prepare_directory

@@ -12,8 +12,6 @@ from uuid import uuid4
 
 import lmdb
 
-from chronex.engine import keys
-from chronex.engine.records import decode, encode
 from chronex.errors import (
     DamagedRecordError,
     ForeignStoreError,
@@ -26,6 +24,8 @@ from chronex.errors import (
     StoreRefusedError,
 )
 from chronex.model.records import StoreMeta
+from chronex.storage import keys
+from chronex.storage.codec import decode, encode
 from chronex.version import __version__
 from chronex_store.daemon_lock import refuse_other_namespace
 from chronex_store.faults import is_no_space, translate, translate_open

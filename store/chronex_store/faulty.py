@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 
-from chronex.engine.ports import SCAN_LIMIT, Row, Store, T, Transaction, UpdateFn, ViewFn
 from chronex.errors import StoreError, StoreOutcomeUnknownError
+from chronex.storage.ports import SCAN_LIMIT, Row, Store, T, Transaction, UpdateFn, ViewFn
 
 
 class Fault(StrEnum):

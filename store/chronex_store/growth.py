@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from chronex.engine import keys
-from chronex.engine.records import encode
 from chronex.errors import StoreError
+from chronex.storage import keys
+from chronex.storage.codec import encode
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.environment import open_environment
 from chronex_store.places import prepare_directory

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from chronex.engine import keys
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.ports import ReadTransaction, Store, Transaction
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState
+from chronex.storage import keys
+from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.records import Ledger, Reading
 
 if TYPE_CHECKING:
     from chronex_store.retention import RetentionPolicy

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from chronex.engine.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES
 from chronex.errors import InvalidKeyError, NestedTransactionError, RecordTooLargeError, StoreClosedError
+from chronex.storage.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES
 
 
 def check_key(key: bytes) -> None:

@@ -12,9 +12,7 @@ from typing import Any, cast
 
 import lmdb
 
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
-from chronex.engine.ports import T, UpdateFn, ViewFn
-from chronex.engine.testing import fail_point
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
     StoreClosedError,
     StoreError,
@@ -23,6 +21,8 @@ from chronex.errors import (
     StoreOutcomeUnknownError,
     StoreReplacedError,
 )
+from chronex.failpoints import fail_point
+from chronex.storage.ports import T, UpdateFn, ViewFn
 from chronex_store import environment
 from chronex_store.ballast import Ballast
 from chronex_store.batch import (
@@ -64,7 +64,7 @@ class Space:
 
 
 class LmdbStore:
-    """A store in a directory; see `chronex.engine.ports.Store` for the contract."""
+    """A store in a directory; see `chronex.storage.ports.Store` for the contract."""
 
     def __init__(self, env: Environment, clock: Clock) -> None:
         self._env: Environment | None = env

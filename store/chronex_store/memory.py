@@ -6,9 +6,9 @@ import asyncio
 import threading
 from bisect import bisect_left, bisect_right, insort
 
-from chronex.engine.clock import SYSTEM_CLOCK, Clock
-from chronex.engine.ports import SCAN_LIMIT, Row, T, UpdateFn, ViewFn
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import StoreClosedError
+from chronex.storage.ports import SCAN_LIMIT, Row, T, UpdateFn, ViewFn
 from chronex_store.limits import NestingGuard, check_key, check_row, end_of_prefix
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import lmdb
 from msgspec.structs import replace
 
-from chronex.engine import keys
-from chronex.engine.ports import Transaction
-from chronex.engine.records import encode
 from chronex.errors import StoreError
+from chronex.storage import keys
+from chronex.storage.codec import encode
+from chronex.storage.ports import Transaction
 from chronex_store import environment
 from chronex_store.copying import write_backup
 from chronex_store.daemon_lock import acquire_daemon_lock

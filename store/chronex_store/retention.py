@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from chronex.engine import keys
-from chronex.engine.journal import head
-from chronex.engine.ledger import Ledger
-from chronex.engine.ports import SCAN_LIMIT, Store, Transaction
-from chronex.engine.testing import fail_point
+from chronex.failpoints import fail_point
 from chronex.model.records import Event, Idempotency, Occurrence, Run
 from chronex.model.states import RunState, is_final
+from chronex.storage import keys
+from chronex.storage.journal import head
+from chronex.storage.ports import SCAN_LIMIT, Store, Transaction
+from chronex.storage.records import Ledger
 from chronex_store.leftovers import forgotten_logs, old_nodes, old_versions
 
 # A step takes about 6 ms in a store of a million records, most of it for pages that the finished index touches.

@@ -13,8 +13,8 @@ from typing import Any
 
 import lmdb
 
-from chronex.engine.ports import SCAN_LIMIT, Row
 from chronex.errors import StoreError, StoreFullError
+from chronex.storage.ports import SCAN_LIMIT, Row
 from chronex_store.faults import MAP_FULL, translate
 from chronex_store.limits import OVER, check_key, check_row, end_of_prefix
 

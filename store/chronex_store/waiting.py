@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chronex.engine.clock import Clock
+from chronex.clock import Clock
 from chronex.errors import StoreClosedError, StoreReplacedError
 from chronex_store.notice import POLL_SECONDS, Watcher
 

@@ -13,14 +13,14 @@ import pytest
 from chronex.cli import acts, dead_letters, replays
 from chronex.cli.acting import duration_of
 from chronex.cli.arguments import UsageError
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
 from chronex.engine.commands import Asker, pause
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.errors import ChronexError, NotPossibleError, StoreError, UnknownIdError, UnknownJobError
 from chronex.model.records import Job, Task
+from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 

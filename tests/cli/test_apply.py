@@ -11,8 +11,8 @@ import pytest
 from chronex.cli.apply import Asked, run_apply, run_rollback
 from chronex.cli.arguments import UsageError
 from chronex.cli.versions import run_versions
-from chronex.engine.ledger import Reading
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 
 Capture = pytest.CaptureFixture[str]

@@ -11,7 +11,7 @@ import pytest
 from chronex.cli.arguments import UsageError
 from chronex.cli.init import init
 from chronex.cli.places import job_file_path, store_path
-from chronex.engine.jobfile import STARTER, read_job_file
+from chronex.jobfile import STARTER, read_job_file
 
 pytestmark = pytest.mark.binary
 

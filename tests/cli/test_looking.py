@@ -18,17 +18,17 @@ from chronex.cli.history import run_history
 from chronex.cli.listing import run_list
 from chronex.cli.logs import Asked, run_logs
 from chronex.cli.show import run_show
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Reading
+from chronex.clock import wall_ms
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.overview import Situation
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
 from chronex.model.policies import RetryPolicy
 from chronex.model.records import Job, Task
 from chronex.model.states import AttemptState
-from chronex.run.logfile import BoundedLog, LogDirectory
+from chronex.run.output import BoundedLog, LogDirectory
+from chronex.storage.records import Reading
+from chronex.views.jobs import Situation
 from chronex_store import LmdbStore
 
 MINUTE = 60_000
@@ -359,7 +359,7 @@ def test_following_shows_lines_as_they_come_and_ends_with_the_attempt(
 
     script = f"""
 from pathlib import Path
-from chronex.engine.ledger import Ledger
+from chronex.storage.records import Ledger
 from chronex.model.states import AttemptState
 from chronex_store import LmdbStore
 with LmdbStore.open(Path({str(past.place)!r})) as store:

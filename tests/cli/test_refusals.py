@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from chronex.cli import main
 from chronex.cli.status import run_status
-from chronex.engine import keys
-from chronex.engine.clock import wall_ms
-from chronex.engine.ports import Transaction
-from chronex.engine.records import decode, encode
+from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, StoreMeta, Task
+from chronex.storage import keys
+from chronex.storage.codec import decode, encode
+from chronex.storage.ports import Transaction
 from chronex_store import LmdbStore, places
 from tests.cli.conftest import Chronex, program
 

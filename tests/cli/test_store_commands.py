@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from chronex.cli import store_commands as commands
-from chronex.engine.ledger import key_of
 from chronex.errors import (
     BackupError,
     ChronexError,
@@ -23,9 +22,10 @@ from chronex.errors import (
     StoreRefusedError,
     UnknownJobError,
 )
+from chronex.storage.records import key_of
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
-from tests.engine.samples import JOB
+from tests.storage.samples import JOB
 from tests.store.test_doctor import fill
 
 Capture = pytest.CaptureFixture[str]

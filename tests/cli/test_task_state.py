@@ -10,14 +10,14 @@ import pytest
 
 from chronex.cli import task_state
 from chronex.cli.arguments import UsageError
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
 from chronex.engine.commands import Asker, trigger
-from chronex.engine.ledger import Ledger
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.errors import NotPossibleError, UnknownJobError
 from chronex.model.records import Job, Task
+from chronex.storage.records import Ledger
 from chronex_store import LmdbStore
 
 Capture = pytest.CaptureFixture[str]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from chronex.cli import acts, dead_letters, history, listing, show, status, times, versions, why
-from chronex.engine.clock import wall_ms
+from chronex.clock import wall_ms
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, Task
 from chronex.timing.zones import load_zone

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from chronex.cli import verify as command
-from chronex.engine import journal
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Event, Job, Task
+from chronex.storage import journal
 from chronex.verify import Verifier, follow
 from chronex_store import LmdbStore, MemoryStore
 from tests.cli.conftest import Chronex

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from chronex.engine.testing import VARIABLE
+from chronex.failpoints import VARIABLE
 
 EVERY_SECOND = 'schedule = "* * * * * *"\n'
 

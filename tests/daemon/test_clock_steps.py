@@ -9,20 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.daemon.waking import Jump, Wakefulness
-from chronex.engine.clock import wall_ms
-from chronex.engine.clock_setting import StepAlarm
-from chronex.engine.journal import append
-from chronex.engine.ledger import Reading
+from chronex.daemon.wakeups import Jump, StepAlarm, Wakefulness
+from chronex.engine.clock_steps import newest_sign, rewind
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
-from chronex.engine.rewind import newest_sign, rewind
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.records import Call, Event, Job, Occurrence, Task
+from chronex.storage.journal import append
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore, MemoryStore
-from tests.daemon.test_waking import Hands
+from tests.daemon.test_wakeups import Hands
 from tests.verify.assertion import assert_verified
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

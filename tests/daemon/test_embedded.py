@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.engine.clock import wall_ms
-from chronex.engine.custom import forget_schedule
-from chronex.engine.ledger import Reading
 from chronex.engine.orders import Launch
-from chronex.engine.overview import Row
-from chronex.engine.ports import T, UpdateFn
-from chronex.engine.staging import task_state
+from chronex.engine.task_state import task_state
 from chronex.errors import ChronexError, UnknownJobError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.records import Call, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
+from chronex.storage.ports import T, UpdateFn
+from chronex.storage.records import Reading
+from chronex.timing.job_schedule import forget_schedule
+from chronex.views.jobs import Row
 from chronex_store import LmdbStore, MemoryStore
 from tests.verify.assertion import assert_verified
 

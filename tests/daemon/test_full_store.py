@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from chronex.daemon import loop, patience
+from chronex.daemon import executor, loop
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine import reasons
-from chronex.engine.ledger import Reading
-from chronex.engine.ports import T, UpdateFn
 from chronex.errors import StoreFullError
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Call, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
+from chronex.storage.ports import T, UpdateFn
+from chronex.storage.records import Reading
 from chronex_store import MemoryStore
 
 
@@ -36,7 +36,7 @@ class Cramped(MemoryStore):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FULL_PAUSE_S", 0.01)
+    monkeypatch.setattr(executor, "FULL_PAUSE_S", 0.01)
     monkeypatch.setattr(loop, "FULL_PAUSE_S", 0.01)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.engine import journal
 from chronex.engine.reports import Report
 from chronex.model.records import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
 from chronex.run import Calls, LogDirectory, Surroundings
 from chronex.run.hooks import run_hook
+from chronex.storage import journal
 from tests.daemon.test_embedded import SOON, ended
 
 REPORT = Report(

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.backlog import MOST_LISTED, MOST_OWED
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Ledger
-from chronex.engine.ports import Transaction
+from chronex.clock import wall_ms
+from chronex.engine.plan import MOST_LISTED, MOST_OWED
+from chronex.storage.ports import Transaction
+from chronex.storage.records import Ledger
 from chronex_store import LmdbStore
 from tests.daemon.machine import Machine
 

@@ -9,15 +9,15 @@ from contextlib import suppress
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from chronex.clock import SYSTEM_CLOCK
 from chronex.daemon import metrics_server
 from chronex.daemon.metrics import HELP, MOST_JOBS, Tally, exposition, gauges, sample
 from chronex.daemon.metrics_server import Metrics, MetricsServer
-from chronex.engine.clock import SYSTEM_CLOCK
-from chronex.engine.jobfile import JobFileError, read_job_file
-from chronex.engine.journal import append
-from chronex.engine.ledger import Reading
+from chronex.jobfile import JobFileError, read_job_file
 from chronex.model.records import Event, Job, Task
 from chronex.model.states import OccurrenceState
+from chronex.storage.journal import append
+from chronex.storage.records import Reading
 from chronex_store import MemoryStore
 from tests.engine.simulation import DAY, HOUR, START, Simulation
 

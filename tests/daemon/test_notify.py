@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.daemon.notify import PAUSES_MS, Notifier
-from chronex.engine import journal, keys
-from chronex.engine.commands.asker import Asker
-from chronex.engine.commands.pausing import pause
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.commands.actor import Asker
+from chronex.engine.commands.pause import pause
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import NotifyPolicy
 from chronex.model.records import Job, Notice, Task
 from chronex.run import LogDirectory, Surroundings
+from chronex.storage import journal, keys
+from chronex.storage.records import Ledger, Reading
 from tests.engine.simulation import HOUR, MINUTE, START, Simulation
 
 TASK = (Task(name="main", run=("true",)),)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Reading
+from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Job, Task
 from chronex.model.states import OccurrenceState
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.verify.assertion import assert_verified
 

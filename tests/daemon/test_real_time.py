@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine import journal
-from chronex.engine.ledger import Reading
 from chronex.model.records import Event, Occurrence
+from chronex.storage import journal
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.daemon.machine import Machine, until
 

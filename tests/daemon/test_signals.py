@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
-from chronex.engine import journal
 from chronex.model.records import Event
+from chronex.storage import journal
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine, until, until_told
 

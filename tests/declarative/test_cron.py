@@ -15,7 +15,7 @@ from chronex.declarative.cron import check_cron
 from chronex.declarative.errors import CronExpressionInvalidError, FieldParseError, InvalidCronExpressionError
 from chronex.declarative.persistence import job_of
 from chronex.declarative.registrations import Definition, checked
-from chronex.engine.schedule import schedule_of
+from chronex.timing.job_schedule import schedule_of
 
 
 async def nothing() -> None:

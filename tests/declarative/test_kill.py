@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from chronex.engine import journal
+from chronex.storage import journal
 from chronex_store import LmdbStore
 from tests.verify.assertion import assert_verified
 

@@ -20,11 +20,11 @@ from chronex.declarative.errors import (
     TaskTryDeserializeError,
 )
 from chronex.declarative.persistence import Classification, job_id
-from chronex.engine.ledger import Ledger, Reading
 from chronex.engine.update import apply_jobs
-from chronex.engine.update.applying import write_steps
+from chronex.engine.update.apply import write_steps
 from chronex.errors import StoreFullError
 from chronex.model.records import Call, Job, Task
+from chronex.storage.records import Ledger, Reading
 from tests.declarative.world import World, crash, failing
 
 HOUR = timedelta(hours=1)

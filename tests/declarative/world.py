@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.declarative import Scheduler, SchedulerEvent
 from chronex.declarative.registrations import Callback, Registration
-from chronex.engine import journal
-from chronex.engine.ledger import Ledger
-from chronex.engine.ports import T, UpdateFn
 from chronex.model.records import Event, ProcessIdentity
+from chronex.storage import journal
+from chronex.storage.ports import T, UpdateFn
+from chronex.storage.records import Ledger
 from chronex_store import MemoryStore
 from tests.verify.assertion import assert_verified
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from chronex.engine import journal
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.records import Event, Job, Node, Occurrence, ProcessIdentity, Task
+from chronex.storage import journal
+from chronex.storage.records import Ledger, Reading
 from chronex_store import MemoryStore
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

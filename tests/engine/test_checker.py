@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import backlog, planning, tick
-from chronex.engine.admission import START, Admission
-from chronex.engine.draft import Draft
-from chronex.engine.ledger import Ledger
+from chronex.engine import engine
+from chronex.engine import plan as planning
+from chronex.engine.admit import START, Admission
+from chronex.engine.lifecycle import Progress
 from chronex.engine.orders import Launch
-from chronex.engine.planning import Plan
-from chronex.engine.progress import Progress
+from chronex.engine.plan import Plan
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
+from chronex.storage.records import Draft, Ledger
 from tests.engine.simulated.campaign import simulate
 from tests.engine.simulated.checker import check
 from tests.engine.simulated.expected import AfterEnd, Cron
@@ -53,7 +53,7 @@ def drop_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         made = planning.plan_job(*arguments)
         return made._replace(planned=()) if next(calls) == 20 else made
 
-    patch.setattr(tick, "plan_job", plan)
+    patch.setattr(engine, "plan_job", plan)
 
 
 def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         )
         return made._replace(planned=(*made.planned, twin))
 
-    patch.setattr(tick, "plan_job", plan)
+    patch.setattr(engine, "plan_job", plan)
 
 
 def launch_twice(patch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def admit_always(patch: pytest.MonkeyPatch) -> None:
     def admit(*arguments: Any) -> Admission:
         return START
 
-    patch.setattr(tick, "admit", admit)
+    patch.setattr(engine, "admit", admit)
 
 
 def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,8 @@ def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
 
 def run_all_that_was_missed(patch: pytest.MonkeyPatch) -> None:
     policy = RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
-    patch.setattr(planning, "settle", lambda _, *missed: backlog.settle(policy, *missed))
+    settle = planning.settle
+    patch.setattr(planning, "settle", lambda _, *missed: settle(policy, *missed))
 
 
 def forget_an_end(patch: pytest.MonkeyPatch) -> None:
@@ -164,10 +165,10 @@ def test_a_broken_engine_is_found(
 
 def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bug of seed 1, put back."""
-    from chronex.engine import schedule
+    from chronex.timing import job_schedule
 
     job = Job(id="job", schedule="@every 5m", tasks=(Task(name="a", run=("true",)),), cadence=Cadence.FIXED_DELAY)
     drawn = [Drawn(job, AfterEnd(NEW_YEAR, 5 * MINUTE))]
     assert check(simulate(2, DAY, drawn, NEW_YEAR)) == []
-    monkeypatch.setattr(tick, "schedule_of", schedule._schedule_of)
+    monkeypatch.setattr(engine, "schedule_of", job_schedule._schedule_of)
     assert {finding.rule for finding in check(simulate(2, DAY, drawn, NEW_YEAR))} == {"instants"}

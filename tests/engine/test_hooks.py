@@ -9,7 +9,7 @@ import msgspec
 from chronex.engine.orders import Launch, Order, RunHook
 from chronex.model.policies import RetryPolicy
 from chronex.model.states import AttemptState
-from tests.engine.test_tick import FIRST, ONE, START, TWO, World
+from tests.engine.test_engine import FIRST, ONE, START, TWO, World
 
 HOOKED: Any = {"on_start": ("say", "start"), "on_complete": "say end"}
 

@@ -6,13 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.engine import reasons
-from chronex.engine.idempotency import key_of, unknown_fields
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.idempotency import key_of
 from chronex.engine.orders import Launch
+from chronex.model.ids import unknown_key_fields
 from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
-from tests.engine.test_tick import FIRST, MINUTE, ONE, THREE, TWO, World
+from chronex.storage.records import Ledger, Reading
+from tests.engine.test_engine import FIRST, MINUTE, ONE, THREE, TWO, World
 
 DAILY = replace(ONE, idempotency_key="{job}:{date}", idempotency_ttl_ms=5 * MINUTE)
 
@@ -37,7 +38,7 @@ def test_a_template_becomes_a_key(template: str, key: str) -> None:
 
 
 def test_places_that_no_key_can_be_made_of_are_named() -> None:
-    assert unknown_fields("{job}:{schedule}:{}") == ["schedule", ""]
+    assert unknown_key_fields("{job}:{schedule}:{}") == ["schedule", ""]
 
 
 def test_the_second_execution_with_a_live_key_is_skipped_with_that_reason() -> None:

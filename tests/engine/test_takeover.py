@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from chronex.engine.ledger import Ledger
+from chronex.engine.engine import Engine
 from chronex.engine.orders import Cancel, Launch
-from chronex.engine.tick import Engine
 from chronex.model.policies import FailureStrategy, OverlapPolicy, TaskMode
 from chronex.model.records import Node, ProcessIdentity, Task
 from chronex.model.states import AttemptState, OccurrenceState
-from tests.engine.test_tick import FIRST, MINUTE, ONE, START, TWO, World
+from chronex.storage.records import Ledger
+from tests.engine.test_engine import FIRST, MINUTE, ONE, START, TWO, World
 
 
 def begin(world: World, launches: list[Launch]) -> None:

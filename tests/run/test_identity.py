@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.clock import SYSTEM_CLOCK
+from chronex.clock import SYSTEM_CLOCK
 from chronex.model import ProcessIdentity
 from chronex.run import boot_id, identity, identity_of, is_alive, signal_group
 from chronex.run.identity import signal_group_of, status_from_ps, status_of

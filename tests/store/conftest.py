@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine.ports import Store
+from chronex.storage.ports import Store
 from chronex_store import LmdbStore, MemoryStore
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine import keys
 from chronex.errors import BackupError, StoreAlreadyOpenError, StoreInUseError, StoreReplacedError
+from chronex.storage import keys
 from chronex_store import LmdbStore, environment, migration
 from chronex_store.backup import backup, restore
 from chronex_store.daemon_lock import acquire_daemon_lock

@@ -1,4 +1,4 @@
-"""The contract of `chronex.engine.ports`: one suite, every implementation."""
+"""The contract of `chronex.storage.ports`: one suite, every implementation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from chronex.engine.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, Store, Transaction
 from chronex.errors import (
     InvalidKeyError,
     NestedTransactionError,
     RecordTooLargeError,
     StoreClosedError,
 )
+from chronex.storage.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, Store, Transaction
 
 from .conftest import OpenLmdb
 

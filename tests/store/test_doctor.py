@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine import keys
-from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger, Reading, index_keys, key_of
-from chronex.engine.ports import Row, Transaction
 from chronex.errors import StoreError
 from chronex.model import Event
+from chronex.storage import keys
+from chronex.storage.journal import append
+from chronex.storage.ports import Row, Transaction
+from chronex.storage.records import Ledger, Reading, index_keys, key_of
 from chronex_store import LmdbStore
 from chronex_store.checks import check_store, check_structure
 from chronex_store.doctor import examine, repair
-from tests.engine.samples import AT, JOB, KEYED, OCCURRENCE
+from tests.storage.samples import AT, JOB, KEYED, OCCURRENCE
 
 from .conftest import OpenLmdb
 

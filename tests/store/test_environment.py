@@ -15,8 +15,6 @@ import lmdb
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import keys
-from chronex.engine.records import encode
 from chronex.errors import (
     ForeignStoreError,
     StoreAlreadyOpenError,
@@ -32,6 +30,8 @@ from chronex.errors import (
     StorePermissionError,
     StoreRefusedError,
 )
+from chronex.storage import keys
+from chronex.storage.codec import encode
 from chronex_store import LmdbStore, daemon_lock, environment, places
 from chronex_store.daemon_lock import acquire_daemon_lock, is_daemon_alive, lock_holder
 from chronex_store.environment import MAX_READERS

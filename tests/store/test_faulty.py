@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.ports import Store
 from chronex.errors import StoreError, StoreFullError, StoreOutcomeUnknownError
+from chronex.storage.ports import Store
+from chronex.storage.records import Ledger, Reading
 from chronex_store import MemoryStore
 from chronex_store.faulty import Fault, FaultyStore, Plan
-from tests.engine.samples import AT, JOB
+from tests.storage.samples import AT, JOB
 
 from . import test_contract
 from .conftest import OpenLmdb

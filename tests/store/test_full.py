@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine.ports import Transaction
 from chronex.errors import StoreFullError
+from chronex.storage.ports import Transaction
 from chronex_store import LmdbStore
 
 from .conftest import OpenLmdb

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chronex.engine.ports import Transaction
 from chronex.errors import StoreError, StoreOutcomeUnknownError
+from chronex.storage.ports import Transaction
 from chronex_store import LmdbStore, group
 from chronex_store import lmdb_store as module
 from chronex_store.batch import hold_job_control, release_job_control, run_batch

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from chronex.engine.ports import Row, Transaction
+from chronex.storage.ports import Row, Transaction
 from chronex_store import LmdbStore, MemoryStore
 
 from .conftest import memory_directory

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine.clock import SystemClock
-from chronex.engine.ledger import pages
-from chronex.engine.ports import Row
+from chronex.clock import SystemClock
 from chronex.errors import StoreError
+from chronex.storage.ports import Row
+from chronex.storage.records import pages
 from chronex_store import LmdbStore
 
 from .conftest import memory_directory

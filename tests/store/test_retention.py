@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from chronex.engine import journal, keys
-from chronex.engine.ledger import Ledger, Reading, index_keys
-from chronex.engine.ports import ReadTransaction, Store, Transaction
-from chronex.engine.records import decode
 from chronex.model import Event, Idempotency, OccurrenceState, RunState
+from chronex.storage import journal, keys
+from chronex.storage.codec import decode
+from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.records import Ledger, Reading, index_keys
 from chronex_store.checks import index_problem
 from chronex_store.retention import RetentionPolicy, trim
-from tests.engine.samples import AT, ATTEMPT, OCCURRENCE, RUN
+from tests.storage.samples import AT, ATTEMPT, OCCURRENCE, RUN
 
 DAY = 24 * 3600 * 1000
 

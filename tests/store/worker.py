@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 
-from chronex.engine.ports import ReadTransaction, Transaction
 from chronex.errors import StoreError, StoreFullError, StoreOutcomeUnknownError
+from chronex.storage.ports import ReadTransaction, Transaction
 from chronex_store import LmdbStore
 
 KEYS_PER_UPDATE = 3

@@ -9,10 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-from chronex.engine.ledger import Reading
-from chronex.engine.testing import POINTS
+from chronex.failpoints import POINTS
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine
 

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from chronex.engine.testing import POINTS
+from chronex.failpoints import POINTS
 from tests.daemon.machine import Machine
 from tests.torture.at_once import drawn_for, live_at_once
 from tests.torture.crime_scene import ELSEWHERE, ON_THE_WAY, WITNESS, WORKLOADS, Scene, kill_at_random

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.testing import VARIABLE
-from chronex.engine.tick import Engine
+from chronex.clock import wall_ms
+from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
+from chronex.failpoints import VARIABLE
 from chronex.model.records import Job, Node, ProcessIdentity
+from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine, until
 from tests.daemon.test_signals import started

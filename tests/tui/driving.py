@@ -9,7 +9,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from chronex.engine.clock import Clock
+from chronex.clock import Clock
 from chronex_tui.app import ChronexApp, Wishes
 from chronex_tui.launch import frame_text, settle
 from chronex_tui.live import Source, StoreAt

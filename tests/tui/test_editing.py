@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.ledger import Ledger
+from chronex.storage.records import Ledger
 from chronex_store import LmdbStore
 from chronex_tui.app import ChronexApp, Wishes
 from chronex_tui.editing import CannotEditError, definition_line, definition_of, editor_call, editor_command

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from chronex.clock import SYSTEM_CLOCK
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.engine.clock import SYSTEM_CLOCK
-from chronex.engine.jobfile import SchedulerSettings
-from chronex.engine.ledger import Reading
+from chronex.jobfile import SchedulerSettings
 from chronex.model.policies import RetryPolicy
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from chronex_tui.app import Wishes
 from chronex_tui.live import SharedStore

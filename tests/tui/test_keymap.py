@@ -8,7 +8,7 @@ import pytest
 
 from chronex.cli.arguments import UsageError
 from chronex.cli.dashboard import _own_keys
-from chronex.engine.jobfile import JobFileError, keymap, read_job_file, read_keys
+from chronex.jobfile import JobFileError, keymap, read_job_file, read_keys
 from chronex_tui.actions import ACTIONS, name_of
 from chronex_tui.app import Wishes
 from tests.tui.driving import app_on, driven

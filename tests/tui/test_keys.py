@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import journal
-from chronex.engine.ledger import Ledger, Reading
 from chronex.model.records import Attempt, Job, Occurrence
 from chronex.model.states import OccurrenceState
+from chronex.storage import journal
+from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
 from chronex_tui.actions import ACTIONS, Action, KeyClashError, check_keys
 from chronex_tui.app import Wishes

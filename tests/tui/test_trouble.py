@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger
-from chronex.engine.ports import Transaction
 from chronex.model.records import Event, Job, Occurrence, Record, Task
 from chronex.model.states import OccurrenceState
+from chronex.storage.journal import append
+from chronex.storage.ports import Transaction
+from chronex.storage.records import Ledger
 from chronex_store import LmdbStore
 from chronex_tui.app import Wishes
 from tests.tui.driving import app_on, driven

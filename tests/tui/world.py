@@ -6,15 +6,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger
-from chronex.engine.planning import next_look
-from chronex.engine.ports import Store, Transaction
-from chronex.engine.schedule import schedule_of
+from chronex.engine.plan import next_look
 from chronex.model.policies import RetryPolicy
 from chronex.model.records import Attempt, Counters, Event, Job, Node, Occurrence, Record, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.run import identity_of
+from chronex.storage.journal import append
+from chronex.storage.ports import Store, Transaction
+from chronex.storage.records import Ledger
+from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone, load_zone
 from chronex_store import LmdbStore
 

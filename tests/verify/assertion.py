@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronex.engine import journal
-from chronex.engine.ports import Store
 from chronex.model.records import Event
+from chronex.storage import journal
+from chronex.storage.ports import Store
 from chronex.verify import PropertyResult, Report, verify_events, verify_store
 from chronex.verify.verdicts import shown
 from chronex_store import LmdbStore

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from chronex.engine import journal
-from chronex.engine.ledger import Ledger
 from chronex.engine.orders import Cancel
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.records import Event, Job, Node, ProcessIdentity, Task
+from chronex.storage import journal
+from chronex.storage.records import Ledger
 from tests.engine.simulation import MINUTE, Simulation
 
 SCHEDULES = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chronex.engine.events import EVENTS
-from chronex.engine.jobfile import JobFileError, Property, read_job_file
-from chronex.engine.jobfile.rules import EventPattern, Rule, RuleError, parse_rule
+from chronex.jobfile import JobFileError, Property, read_job_file
+from chronex.jobfile.rules import EventPattern, Rule, RuleError, parse_rule
+from chronex.model.events import EVENTS
 from chronex.verify import Report, verify_events
 from tests.verify.traces import trace
 

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from chronex.engine import journal, keys
-from chronex.engine.ports import Transaction
 from chronex.model.records import Event
+from chronex.storage import journal, keys
+from chronex.storage.ports import Transaction
 from chronex.verify import Verdict, Verifier, follow, verify_events, verify_store
 from chronex_store import MemoryStore
 from chronex_store.retention import RetentionPolicy, trim

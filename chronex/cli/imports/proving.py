@@ -11,10 +11,10 @@ from chronex.cli.imports.hosts import five_years
 from chronex.cli.imports.imported import Import, Imported
 from chronex.cli.imports.proof import POLICIES, Difference, differences
 from chronex.cli.imports.writing import job_file
-from chronex.engine.jobfile import JobFile, read_job_file
-from chronex.engine.placement import place
-from chronex.engine.schedule import options_of, schedule_of
+from chronex.engine.place import place
+from chronex.jobfile import JobFile, read_job_file
 from chronex.model.records import Job
+from chronex.timing.job_schedule import options_of, schedule_of
 
 _DAY = 86_400
 _MONTH = 30 * _DAY

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chronex.cli.machine.report import Check, Found, examine
 from chronex.cli.service.acts import sentence
-from chronex.engine.ledger import Reading
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 
 _MOST_JOBS = 1000  # a thousand jobs name few programs that the first thousand do not

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chronex.cli.machine.programs import Missing, Moved, programs_of
-from chronex.engine.clock_setting import is_synchronized
+from chronex.daemon.wakeups import is_synchronized
 from chronex.errors import UnknownZoneError
 from chronex.model.records import Job, Node
 from chronex.run import is_alive

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chronex.engine.rehearsal import Played
 from chronex.model.states import OccurrenceState
 from chronex.timing.zones import Zone
+from chronex.views.simulation import Played
 
 _HOURS_OF_WEEK = 168
 _THURSDAY = 3  # 1 January 1970; weeks here begin on Monday

@@ -8,8 +8,8 @@ is a wish in the record, which its daemon sees with the next tick, and the heir 
 
 from __future__ import annotations
 
-from chronex.engine.commands.asker import Asker
-from chronex.engine.commands.canceling import Canceled, cancel
+from chronex.engine.commands.actor import Asker
+from chronex.engine.commands.cancel import Canceled, cancel
 from chronex.engine.commands.dead_letters import (
     DeadLetter,
     bound_dead_letters,
@@ -18,9 +18,9 @@ from chronex.engine.commands.dead_letters import (
     drop_dead_letter,
     replay_dead_letter,
 )
-from chronex.engine.commands.firing import Answer, AsOf, Replayed, Triggered, replay, trigger
-from chronex.engine.commands.naming import job_named, occurrence_named
-from chronex.engine.commands.pausing import pause, resume
+from chronex.engine.commands.names import job_named, occurrence_named
+from chronex.engine.commands.pause import pause, resume
+from chronex.engine.commands.trigger import Answer, AsOf, Replayed, Triggered, replay, trigger
 
 __all__ = [
     "Answer",

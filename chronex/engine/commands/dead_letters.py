@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.engine import keys, reasons
-from chronex.engine.commands.asker import Asker
-from chronex.engine.commands.firing import AsOf, Replayed, repeat
-from chronex.engine.commands.naming import find
-from chronex.engine.commands.telling import tell
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine import reasons
+from chronex.engine.commands.actor import Asker, tell
+from chronex.engine.commands.names import find
+from chronex.engine.commands.trigger import AsOf, Replayed, repeat
 from chronex.errors import NotPossibleError, UnknownIdError
 from chronex.model.records import Attempt, Job, Occurrence, Run
 from chronex.model.states import RunState
+from chronex.storage import keys
+from chronex.storage.records import Ledger, Reading
 
 MOST_KEPT = 1_000
 OLDEST_KEPT_MS = 30 * 86_400_000

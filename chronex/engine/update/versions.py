@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from chronex.engine import keys
-from chronex.engine.ledger import Ledger, Reading
-from chronex.engine.records import decode
 from chronex.errors import DamagedRecordError
 from chronex.model.records import Job, JobVersion
+from chronex.storage import keys
+from chronex.storage.codec import decode
+from chronex.storage.records import Ledger, Reading
 
 MOST_VERSIONS = 50
 

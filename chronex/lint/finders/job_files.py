@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chronex.engine.jobfile.entries import WrittenSchedule
-from chronex.engine.jobfile.reader import Inspection, inspect_job_file, inspect_triggers
+from chronex.jobfile.entries import WrittenSchedule
+from chronex.jobfile.reader import Inspection, inspect_job_file, inspect_triggers
 from chronex.lint.document import Document
 from chronex.lint.findings import Assumptions, FinderResult, LintFinding, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, POSIX

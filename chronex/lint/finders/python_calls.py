@@ -6,10 +6,10 @@ import ast
 import warnings
 from collections.abc import Iterator
 
+from chronex.jobfile.positions import LineIndex
 from chronex.lint.document import Document
 from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, POSIX
-from chronex.positions import LineIndex
 
 _UTC = ZoneNote("UTC", "chronex.parse without tz reads in UTC")
 

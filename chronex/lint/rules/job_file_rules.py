@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from chronex.engine.jobfile.problems import Problem
-from chronex.engine.jobfile.reader import Inspection
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Message, Rule
 from chronex.expr.durations import format_duration
+from chronex.jobfile.problems import Problem
+from chronex.jobfile.reader import Inspection
 from chronex.lint.document import Document
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.host_schedules import CronSchedule, schedule_of

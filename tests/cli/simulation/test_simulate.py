@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.simulation.command import Stretch
-from chronex.engine.rehearsal import Played
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState
+from chronex.views.simulation import Played
 from tests.cli.conftest import Chronex
 
 JOBS = """

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronex.engine import keys
-from chronex.engine.indexes import index_keys
-from chronex.engine.ledger import Reading, pages
-from chronex.engine.ports import ReadTransaction, Store, UpdateFn
-from chronex.engine.records import decode
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Attempt, Occurrence, Record, Run
 from chronex.model.states import (
@@ -19,6 +14,11 @@ from chronex.model.states import (
     State,
     is_final,
 )
+from chronex.storage import keys
+from chronex.storage.codec import decode
+from chronex.storage.indexes import index_keys
+from chronex.storage.ports import ReadTransaction, Store, UpdateFn
+from chronex.storage.records import Reading, pages
 
 _FIRST: dict[type, State] = {
     OccurrenceState: OccurrenceState.PENDING,

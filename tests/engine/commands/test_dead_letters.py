@@ -14,11 +14,11 @@ from chronex.engine.commands import (
     drop_dead_letter,
     replay_dead_letter,
 )
-from chronex.engine.ledger import Ledger
 from chronex.errors import NotPossibleError, UnknownIdError
 from chronex.model.policies import RetryPolicy
 from chronex.model.records import Task
 from chronex.model.states import RunState
+from chronex.storage.records import Ledger
 from tests.engine.commands.world import DAY, FIRST, HOUR, MINUTE, ONE, START, TWO, World
 
 PILL = Task(name="one", run=("false",), env={"LEVEL": "9"}, secrets=("TOKEN",))

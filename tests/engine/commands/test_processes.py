@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from chronex.cli.apply import Asked, run_apply
-from chronex.engine.clock import wall_ms
-from chronex.engine.ledger import Reading
+from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs, definition, kept_versions
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.engine.commands.referee import assert_consistent
 from tests.engine.commands.worker import JOBS

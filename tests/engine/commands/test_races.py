@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import journal
 from chronex.engine.commands import (
     cancel,
     dead_letters,
@@ -26,13 +25,14 @@ from chronex.engine.commands import (
     resume,
     trigger,
 )
-from chronex.engine.ledger import Ledger
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
-from chronex.engine.tick import Engine
 from chronex.engine.update import Policy, apply_jobs, roll_back
 from chronex.errors import CommandError
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
 from chronex.model.states import OccurrenceState, is_final
+from chronex.storage import journal
+from chronex.storage.records import Ledger
 from tests.engine.commands.referee import Refereed, assert_consistent, assert_settled
 from tests.engine.commands.world import ANN, BOB, HOUR, MINUTE, ONE, START, TWO, World
 

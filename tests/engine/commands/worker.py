@@ -9,7 +9,6 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine import journal
 from chronex.engine.commands import (
     Asker,
     cancel,
@@ -21,14 +20,15 @@ from chronex.engine.commands import (
     resume,
     trigger,
 )
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
-from chronex.engine.tick import Engine
 from chronex.engine.update import Policy, apply_jobs, roll_back
 from chronex.errors import CommandError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.records import Job, Node, ProcessIdentity, Task
 from chronex.model.states import is_final
+from chronex.storage import journal
+from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
 from tests.engine.commands.referee import Refereed
 

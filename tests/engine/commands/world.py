@@ -6,13 +6,13 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
-from chronex.engine import journal
 from chronex.engine.commands import Asker
-from chronex.engine.ledger import Ledger, Reading
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Event, Job, Node, Occurrence, ProcessIdentity, Run, Task
+from chronex.storage import journal
+from chronex.storage.records import Ledger, Reading
 from chronex_store import MemoryStore
 
 START = 1_798_761_600_000  # 2027-01-01T00:00:00Z

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from random import Random
 
-from chronex.engine.ports import Row
+from chronex.storage.ports import Row
 from tests.engine.simulated.hands import DAY, MINUTE, WEEK
 from tests.engine.simulated.troubles import draw_faults, draw_troubles
 from tests.engine.simulated.workload import STARTS, Drawn, draw_jobs

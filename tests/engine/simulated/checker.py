@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from chronex.engine import journal
-from chronex.engine.ledger import Reading
-from chronex.engine.placement import lead_ms
-from chronex.engine.schedule import options_of
+from chronex.engine.place import lead_ms
 from chronex.model.policies import OverlapPolicy, RecoveryStrategy, TaskMode
 from chronex.model.records import Job, Occurrence, Run
 from chronex.model.states import OccurrenceState, is_final
+from chronex.storage import journal
+from chronex.storage.records import Reading
+from chronex.timing.job_schedule import options_of
 from tests.engine.simulated.expected import AfterEnd, Chain, Expected
 from tests.engine.simulated.world import Process, World
 from tests.verify.assertion import broken

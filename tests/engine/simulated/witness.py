@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronex.engine import keys
-from chronex.engine.clock import Clock
-from chronex.engine.ports import T, UpdateFn
-from chronex.engine.records import decode
+from chronex.clock import Clock
 from chronex.model.states import TRANSITIONS, State
+from chronex.storage import keys
+from chronex.storage.codec import decode
+from chronex.storage.ports import T, UpdateFn
 from chronex_store import MemoryStore
 
 _WATCHED = (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT)

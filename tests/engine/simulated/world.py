@@ -8,16 +8,16 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.daemon.waking import Wakefulness
-from chronex.engine.journal import append
-from chronex.engine.ledger import Ledger
+from chronex.daemon.wakeups import Wakefulness
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
-from chronex.engine.ports import T, Transaction
-from chronex.engine.tick import Engine
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.model.records import Attempt, Node, ProcessIdentity
 from chronex.model.records import Event as Told
+from chronex.storage.journal import append
+from chronex.storage.ports import T, Transaction
+from chronex.storage.records import Ledger
 from chronex_store.faulty import FaultyStore, Plan
 from tests.engine.simulated.hands import HOUR, MINUTE, SECOND, Hands
 from tests.engine.simulated.troubles import Event, Trouble

@@ -1,0 +1,332 @@
+"""What has begun or ended must be written down: a store without room is waited for, and asked again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from chronex.daemon.prestart import Muster, next_tick_guess
+from chronex.engine import reasons
+from chronex.engine.engine import Engine, StartOf
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
+from chronex.engine.task_state import task_state
+from chronex.errors import StoreError, StoreFullError
+from chronex.failpoints import fail_point
+from chronex.jobfile import SchedulerSettings
+from chronex.model.ids import occurrence_id, run_id
+from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
+from chronex.model.states import AttemptState
+from chronex.run import (
+    AttemptRequest,
+    AttemptResult,
+    Calls,
+    Cancellation,
+    Hooks,
+    Started,
+    Surroundings,
+    adopt_attempt,
+    run_attempt,
+    run_callable,
+)
+from chronex.run.hooks import run_hook
+from chronex.run.supervise import Supervision
+from chronex.storage.journal import append
+from chronex.storage.ports import Store
+from chronex.storage.records import Reading
+
+T = TypeVar("T")
+FULL_PAUSE_S = 1.0
+# Whoever is to leave does not wait for ever: what is not recorded then is taken up by the next one.
+LAST_TRIES = 3
+
+
+async def until_room(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
+    """What `write` gives once there is room; StoreFullError where there is none and we are to leave."""
+    tries_left = LAST_TRIES
+    while True:
+        try:
+            return await write()
+        except StoreFullError:
+            tries_left -= is_leaving()
+            if not tries_left:
+                raise
+        await asyncio.sleep(FULL_PAUSE_S)
+
+
+class _Waiting(NamedTuple):
+    start: StartOf
+    recorded: asyncio.Future[None]
+
+
+class Starts:
+    """One update is on its way at a time; who comes meanwhile waits for the next, and shares it."""
+
+    def __init__(self, store: Store, engine: Engine) -> None:
+        self.store, self.engine = store, engine
+        self._waiting: list[_Waiting] = []
+        self._update: asyncio.Task[None] | None = None
+
+    async def record(self, start: StartOf) -> None:
+        """Returns once the start is on disk; raises what the store raised."""
+        loop = asyncio.get_running_loop()
+        recorded: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(_Waiting(start, recorded))
+        if self._update is None:
+            self._update = loop.create_task(self._record_all())
+        await recorded
+
+    async def _record_all(self) -> None:
+        while self._waiting:
+            taken, self._waiting = self._waiting, []
+            await self._record(taken)
+        self._update = None
+
+    async def _record(self, taken: list[_Waiting]) -> None:
+        try:
+            await self.store.update_async(self.engine.all_started([one.start for one in taken]), essential=True)
+        except Exception as problem:
+            for one in taken:
+                if not one.recorded.done():
+                    one.recorded.set_exception(problem)
+            return
+        for one in taken:
+            if not one.recorded.done():  # whoever waited may have been canceled meanwhile
+                one.recorded.set_result(None)
+
+
+Tell = Callable[[str, dict[str, Any]], None]
+
+
+def heard_or_not(tell: Tell) -> Tell:
+    """Telling never stops work: whoever listened at the other end of a pipe may have gone, or the disk be full."""
+
+    def told(what: str, data: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the stream was closed
+            tell(what, data)
+
+    return told
+
+
+class Attempts:
+    """Carries out the engine's orders. `unrecorded` is called when an end could not be written down."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        surroundings: Surroundings,
+        settings: SchedulerSettings,
+        tell: Tell,
+        unrecorded: Callable[[], None],
+        calls: Calls | None = None,
+    ) -> None:
+        self.calls = calls or Calls()
+        self.store, self.engine, self.settings, self.tell = store, engine, settings, tell
+        self.surroundings, self.clock = surroundings, surroundings.clock
+        self._unrecorded = unrecorded
+        self._starts = Starts(store, engine)
+        self.muster = Muster(surroundings, partial(next_tick_guess, engine), self._request_of)
+        self._cancellations: dict[str, Cancellation] = {}
+        self._deadlines: dict[str, asyncio.TimerHandle] = {}
+        self._work: set[asyncio.Task[None]] = set()
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        self._stopping = False
+
+    def carry_out(self, orders: Iterable[Order]) -> None:
+        for order in orders:
+            if isinstance(order, Launch):
+                request = self._request_of(order)
+                self._spawn(self._attempt(order, request, self.muster.take(request)))
+            elif isinstance(order, RunHook):
+                self._begin_hook(order)
+            elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
+                self._cancellations[order.attempt.id].request(order.reason)
+
+    def adopt(self, orphans: Iterable[Attempt]) -> None:
+        """Watch what a dead node left running."""
+        for attempt in orphans:
+            # Ready to be canceled before its task has had a turn: the next tick may order that at once.
+            self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
+
+    def stop(self) -> None:
+        """Ask all that runs to end. What an order starts from now on, claimed before and told only now, is canceled
+        before it begins: dropped, it would stay claimed by a node that has gone in good order."""
+        self._stopping = True
+        self.muster.dismiss()
+        for cancellation in list(self._cancellations.values()):
+            cancellation.request(reasons.STOPPING)
+
+    async def finish(self) -> None:
+        """Everything that runs is seen to its end."""
+        while self._work:
+            await asyncio.wait(set(self._work))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+        return task
+
+    def _begin_hook(self, order: RunHook) -> None:
+        task = self._spawn(self._hook(order))
+        if order.report.hook == "on_start":  # the tasks of its occurrence wait for it
+            self._starting[order.occurrence.id] = task
+            task.add_done_callback(lambda _done: self._starting.pop(order.occurrence.id, None))
+
+    async def _hook(self, order: RunHook) -> None:
+        problem = await run_hook(order.work, order.report, self.surroundings, self.calls)
+        if not problem:
+            return
+        told = {"hook": order.report.hook, "occurrence": order.occurrence.id}
+        event = Event(
+            name="HookFailed",
+            at_ms=self.clock.wall_ms(),
+            job=order.occurrence.job,
+            nominal_ms=order.occurrence.nominal_ms,
+            reason=problem,
+            data=told,
+        )
+        self.tell("hook failed", {"job": event.job, **told, "reason": problem})
+        with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
+            await self.store.update_async(lambda tx: append(tx, event))
+
+    async def _attempt(self, launch: Launch, request: AttemptRequest, standing: Supervision | None) -> None:
+        attempt = launch.attempt
+        hooks = self._hooks(attempt, request.log_limit)
+        self._end_by(launch.occurrence.deadline_ms, attempt)
+        if launch.occurrence.id in self._starting:
+            await asyncio.wait([self._starting[launch.occurrence.id]])
+        work = launch.task.run
+        try:
+            if isinstance(work, Call):
+                state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
+                result = await run_callable(request, self.calls.find(work.target), hooks, self.surroundings, state)
+            else:
+                result = await run_attempt(request, hooks, self.surroundings, standing)
+        except StoreError as error:
+            self._lost("the start could not be recorded", attempt, error)
+            return
+        await self._ended(attempt, result, hooks.cancellation)
+
+    def _request_of(self, launch: Launch) -> AttemptRequest:
+        key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
+        return self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+
+    def _request(
+        self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
+    ) -> AttemptRequest:
+        """The attempt with the scheduler's own settings where the job has none."""
+        return AttemptRequest.of(
+            job,
+            task,
+            occurrence,
+            attempt,
+            idempotency_key=key,
+            grace_ms=self.settings.grace_ms,
+            log_limit=self.settings.logs.max_bytes,
+            extra_environment=self.surroundings.environment,
+        )
+
+    async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
+        request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
+        assert attempt.process is not None, "only a known process is adopted"
+        self.tell("attempt adopted", names(attempt))
+        fail_point("adopted")
+        started = attempt.started_ms or attempt.created_ms
+        result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)
+        await self._ended(attempt, result, hooks.cancellation)
+
+    def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
+        """What a dead daemon had started, as far as the records still tell."""
+        job, occurrence = reading.job(attempt.job), reading.occurrence(attempt.job, attempt.nominal_ms)
+        task = job.task(attempt.task) if job is not None else None
+        if job is not None and occurrence is not None and task is not None:
+            request = self._request(job, task, occurrence, attempt)
+            self._end_by(occurrence.deadline_ms, attempt)
+            # Its log goes on as it began, whatever the settings say now.
+            return dataclasses.replace(request, log_limit=attempt.log_limit or request.log_limit)
+        return AttemptRequest(
+            attempt_id=attempt.id,
+            number=attempt.number,
+            job=attempt.job,
+            task=attempt.task,
+            occurrence_id="",
+            nominal_ms=attempt.nominal_ms,
+            extra_environment=self.surroundings.environment,
+        )
+
+    def _end_by(self, deadline_ms: int | None, attempt: Attempt) -> None:
+        """The execution timeout of its occurrence, to the moment; the reaper is for those who cannot keep it."""
+        cancellation = self._cancellations[attempt.id]
+        if deadline_ms is not None:
+            left_s = max(0, deadline_ms - self.clock.wall_ms()) / 1000
+            end = asyncio.get_running_loop().call_later(left_s, cancellation.request, reasons.EXECUTION_TIMEOUT)
+            self._deadlines[attempt.id] = end
+
+    def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
+        async def record(started: Started) -> None:
+            start = StartOf(attempt, started.process, started.log_name, started.started_ms, limit)
+            if started.process is None:
+                # A function of this process has nothing that a successor could look for: the claim says all there
+                # is, so it need not wait until the time of its start is on record as well.
+                self._spawn(self._noted(start))
+                return
+            await until_room(lambda: self._starts.record(start), lambda: self._stopping)
+            # Told when it is on record: from here on a successor would find the process.
+            self.tell("attempt started", names(attempt))
+
+        cancellation = self._cancellations[attempt.id] = Cancellation()
+        if self._stopping:
+            cancellation.request(reasons.STOPPING)
+        return Hooks(record, cancellation)
+
+    async def _noted(self, start: StartOf) -> None:
+        with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
+            await self._starts.record(start)
+            self.tell("attempt started", names(start.attempt))
+
+    async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
+        self._cancellations.pop(attempt.id, None)
+        if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
+            deadline.cancel()
+        end = end_of(result, cancellation.reason)
+        told = {**names(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
+        self.tell("attempt ended", told)
+        update = self.engine.ended(attempt, end, self.clock.wall_ms())
+        try:
+            orders = await until_room(lambda: self.store.update_async(update, essential=True), lambda: self._stopping)
+        except StoreError as error:
+            self._lost("the end could not be recorded", attempt, error)
+            return
+        fail_point("end recorded")
+        self.carry_out(orders)
+
+    def _lost(self, what: str, attempt: Attempt, error: StoreError) -> None:
+        """It stays recorded as running, by a node that will be gone: a successor takes it up."""
+        self.tell(what, {**names(attempt), "error": str(error)})
+        self._unrecorded()
+
+
+def names(attempt: Attempt) -> dict[str, Any]:
+    """The same names in every line of the log, so that one can be found by another."""
+    return {
+        "job": attempt.job,
+        "task": attempt.task,
+        "nominal_ms": attempt.nominal_ms,
+        "occurrence": occurrence_id(attempt.job, attempt.nominal_ms),
+        "attempt": attempt.number,
+    }
+
+
+def end_of(result: AttemptResult, cancel_reason: str) -> AttemptEnd:
+    """The end in words for people. Stopped because its occurrence ran out of time, an attempt has timed out."""
+    end = result.as_end()
+    if result.state is not AttemptState.CANCELED:
+        return end._replace(reason=result.error)
+    if cancel_reason == reasons.EXECUTION_TIMEOUT:
+        return end._replace(state=AttemptState.TIMEOUT, reason=cancel_reason, retryable=False)
+    return end._replace(reason=cancel_reason or result.error)

@@ -1,0 +1,198 @@
+"""What will most likely be ordered at an instant that has not come yet, told by a look at the store.
+
+Nothing is decided here. Who prepares what is foreseen must be ready to throw it away: until the instant comes a job
+may be paused, changed or taken by another scheduler, and only the tick's own orders count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from chronex.clock import Clock
+from chronex.engine import idempotency
+from chronex.engine.engine import Engine
+from chronex.engine.orders import Launch
+from chronex.engine.place import Chance
+from chronex.engine.plan import plan_job
+from chronex.errors import CustomScheduleError
+from chronex.model.policies import OverlapPolicy, TaskMode
+from chronex.model.records import Attempt, Call, Job, Occurrence
+from chronex.model.states import OccurrenceState
+from chronex.run import AttemptRequest, Surroundings
+from chronex.run.supervise import Supervision, stand
+from chronex.storage.records import Reading
+from chronex.timing.job_schedule import is_known, schedule_of
+
+
+def next_tick_guess(engine: Engine, at_ms: int, most: int) -> list[Launch]:
+    """What the engine will most likely order at `at_ms`. Nothing is written."""
+    if engine.stopping:
+        return []
+    return engine.store.view(lambda tx: _guess(Reading(tx), at_ms, engine.places, Random(0), most))  # noqa: S311
+
+
+def _guess(reading: Reading, at_ms: int, places: int, chance: Chance, most: int) -> list[Launch]:
+    """The commands that begin at `at_ms` if nothing changes, as many as the pool has room for."""
+    room = min(most, places - reading.count_active(places))
+    found: list[Launch] = []
+    for record in reading.due(at_ms, most):
+        job, occurrence = _planned(reading, record, at_ms, chance)
+        if job is None or occurrence is None or not _is_free(reading, job, occurrence, at_ms):
+            continue
+        found += _launches(job, occurrence)
+        if len(found) >= room:
+            break
+    return found[: max(room, 0)]
+
+
+def _planned(reading: Reading, record: object, at_ms: int, chance: Chance) -> tuple[Job | None, Occurrence | None]:
+    if isinstance(record, Occurrence) and record.state is OccurrenceState.PENDING:
+        return reading.job(record.job), record
+    if not isinstance(record, Job) or not is_known(record.dialect, record.schedule):
+        return None, None
+    try:
+        plan = plan_job(record, schedule_of(record), at_ms, awake_since_ms=0, chance=chance)
+    except CustomScheduleError:
+        return None, None
+    due = [one.occurrence for one in plan.planned if one.fate.runs and one.occurrence.due_ms <= at_ms]
+    return record, due[0] if len(due) == 1 else None
+
+
+def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> bool:
+    """Nothing that stands in its way now, and nothing that must be done before its command begins."""
+    if not job.enabled or job.is_paused_at(at_ms) or job.on_start is not None:
+        return False
+    if occurrence.version != job.version:
+        return False
+    return job.overlap is OverlapPolicy.ALLOW or not reading.is_active(job.id)
+
+
+def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
+    tasks = [task for task in job.tasks if not occurrence.only or task.name in occurrence.only]
+    claimed = replace(occurrence, last_run_ms=job.last_run_ms)
+    for task in tasks if job.mode is TaskMode.PARALLEL else tasks[:1]:
+        if not isinstance(task.run, Call):
+            attempt = Attempt(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, number=1)
+            yield Launch(job, claimed, task, attempt, idempotency.key_of(job, task, claimed))
+
+
+# How long before an instant the store is asked what it will bring.
+LOOK_AHEAD_MS = 1_000
+# A lone child stands this long; each further one needs about a third of what is allowed for it here.
+LEAD_MS, LEAD_PER_CHILD_MS = 20, 0.8
+MOST_STANDING = 1_024
+STARTS_PER_TURN = 8
+_PATIENCE = 400  # times 5 ms; a gate that is shut ends at once
+_DESCRIPTORS_EACH, _DESCRIPTORS_OF_OURS = 3, 128
+
+
+class _Standing(NamedTuple):
+    request: AttemptRequest
+    child: Supervision
+    at_ms: int
+
+
+Guess = Callable[[int, int], list[Launch]]
+
+
+class Muster:
+    """`guess` tells what an instant will bring, `request_of` what would run."""
+
+    def __init__(
+        self, surroundings: Surroundings, guess: Guess, request_of: Callable[[Launch], AttemptRequest]
+    ) -> None:
+        self.surroundings, self.clock = surroundings, surroundings.clock
+        self._guess = guess
+        self._request_of = request_of
+        self.standing: dict[str, _Standing] = {}
+        self._leaving: list[Supervision] = []
+        self._at_ms: int | None = None
+        self._work: asyncio.Task[None] | None = None
+
+    def prepare(self, at_ms: int | None) -> None:
+        """The next instant is `at_ms`. Asked again with the same one, it goes on as it is."""
+        if at_ms == self._at_ms:
+            return
+        self._forget_work()
+        self._at_ms = at_ms
+        if at_ms is not None and at_ms - self.clock.wall_ms() > LEAD_MS:  # else it is here before anybody could stand
+            self._work = asyncio.get_running_loop().create_task(self._call_up(at_ms))
+
+    def take(self, request: AttemptRequest) -> Supervision | None:
+        """The child that stands for this attempt, if it would run exactly this, and lives."""
+        standing = self.standing.pop(request.attempt_id, None)
+        if standing is None:
+            return None
+        if standing.request == request and standing.child.is_standing:
+            return standing.child
+        self._send_home(standing.child)
+        return None
+
+    def _send_home(self, child: Supervision) -> None:
+        child.dismiss()
+        self._leaving.append(child)
+
+    async def gone(self) -> None:
+        """Until those who were sent home have been reaped: in a program that goes on without us nobody else would."""
+        for _ in range(_PATIENCE):
+            if all(one.process.is_reaped for one in self._leaving):
+                return
+            await asyncio.sleep(0.005)
+
+    def dismiss(self, until_ms: int | None = None) -> None:
+        """Send those home whose instant has come without an order for them; all of them where no time is given."""
+        gone = [name for name, one in self.standing.items() if until_ms is None or one.at_ms <= until_ms]
+        for name in gone:
+            self._send_home(self.standing.pop(name).child)
+        self._leaving = [child for child in self._leaving if not child.process.is_reaped]
+        if until_ms is None:
+            self._forget_work()
+
+    def _forget_work(self) -> None:
+        if self._work is not None:
+            self._work.cancel()
+        self._work = self._at_ms = None
+
+    async def _call_up(self, at_ms: int) -> None:
+        await _sleep_until(at_ms - LOOK_AHEAD_MS, self.clock)
+        most = most_standing() - len(self.standing)
+        loop = asyncio.get_running_loop()
+        try:
+            launches = await loop.run_in_executor(None, self._guess, at_ms, most)
+        except Exception:  # a store that is gone, a schedule that fails: the tick meets it too, and tells it
+            return
+        await _sleep_until(at_ms - LEAD_MS - int(len(launches) * LEAD_PER_CHILD_MS), self.clock)
+        for number, launch in enumerate(launches):
+            if number % STARTS_PER_TURN == STARTS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            if self.clock.wall_ms() >= at_ms:
+                return
+            self._stand(launch, at_ms)
+
+    def _stand(self, launch: Launch, at_ms: int) -> None:
+        """Where that is not possible the instant comes without it, and tells why."""
+        request = self._request_of(launch)
+        if request.attempt_id not in self.standing:
+            child = stand(request, self.surroundings)
+            if isinstance(child, Supervision):
+                self.standing[request.attempt_id] = _Standing(request, child, at_ms)
+
+
+async def _sleep_until(at_ms: int, clock: Clock) -> None:
+    left_ms = at_ms - clock.wall_ms()
+    if left_ms > 0:
+        await asyncio.sleep(left_ms / 1000)
+
+
+def most_standing() -> int:
+    """Three descriptors each, and never more than half of what this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_STANDING
+    return max(0, min(MOST_STANDING, (soft // 2 - _DESCRIPTORS_OF_OURS) // _DESCRIPTORS_EACH))

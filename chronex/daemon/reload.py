@@ -1,0 +1,110 @@
+"""The job file read again, on SIGHUP or when it has changed: the whole new configuration, or the old one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chronex.daemon.loop import Daemon
+from chronex.daemon.periodic import Chore
+from chronex.engine.update import Change, apply_jobs
+from chronex.errors import ChronexError
+from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
+
+LOOK_EVERY_S = 2.0
+# What is set up once, when the daemon starts.
+_NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms")
+Signature = tuple[int, int, int]
+
+
+class Reread(NamedTuple):
+    """The job file, and how it is read: raises ChronexError, and then nothing is changed."""
+
+    path: Path
+    load: Callable[[], JobFile]
+
+
+class Reloader:
+    """Keeps a daemon's jobs and settings to what its job file says."""
+
+    def __init__(self, daemon: Daemon, file: Reread) -> None:
+        self._daemon, self._file = daemon, file
+        self._known = self._seen = _signature(file.path)
+        self._at_work = asyncio.Lock()
+
+    def attach(self) -> None:
+        """Listen to SIGHUP, and look at the file now and then."""
+        loop = asyncio.get_running_loop()
+        self._requests: set[asyncio.Task[None]] = set()
+
+        def on_request() -> None:
+            task = loop.create_task(self.reload("SIGHUP"))
+            self._requests.add(task)
+            task.add_done_callback(self._requests.discard)
+
+        with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread, or no such signal
+            loop.add_signal_handler(signal.SIGHUP, on_request)
+        self._daemon.chores.add(Chore("job file", LOOK_EVERY_S, self.look))
+
+    async def look(self) -> None:
+        """Read a file that changed, once it has stayed the same for one look: it may still be being written."""
+        found = await asyncio.to_thread(_signature, self._file.path)
+        is_still, self._seen = found == self._seen, found
+        if found != self._known and is_still and found is not None:
+            await self.reload("the file changed")
+
+    async def reload(self, why: str) -> None:
+        async with self._at_work:
+            self._known = self._seen = _signature(self._file.path)
+            try:
+                self._refuse_empty()
+                found = await asyncio.to_thread(self._file.load)
+                counts = await asyncio.to_thread(self._apply, found, why)
+            except ChronexError as error:
+                self._tell("ConfigurationRejected", why, _told(error))
+                return
+            self._tell("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
+
+    def _refuse_empty(self) -> None:
+        """A save that a full disk cut short must not remove every job; whoever means it says so with apply."""
+        if self._known is not None and self._known[1] == 0 and self._file.path.is_file():
+            raise ChronexError("the file is empty; to remove all jobs run: chronex apply")
+
+    def _apply(self, found: JobFile, why: str) -> dict[str, Any]:
+        daemon = self._daemon
+        changes = apply_jobs(daemon.store, found.jobs, daemon.clock.wall_ms(), actor=f"run ({why})")
+        counted = Counter(change.change for change in changes)
+        return {change.value: counted[change] for change in Change if counted[change]}
+
+    def _use(self, settings: SchedulerSettings) -> dict[str, Any]:
+        """Settings that can change while it runs; those that cannot are named."""
+        daemon, before = self._daemon, self._daemon.attempts.settings
+        daemon.engine.places = settings.max_concurrent_jobs
+        daemon.attempts.settings = settings
+        daemon.zone = settings.timezone
+        for use in daemon.settings_users:
+            use(settings)
+        fixed = [name for name in _NEED_A_RESTART if getattr(before, name) != getattr(settings, name)]
+        return {"restart_for": ", ".join(fixed)} if fixed else {}
+
+    def _tell(self, name: str, why: str, data: dict[str, Any]) -> None:
+        self._daemon.journal(name, {"file": str(self._file.path), "because": why, **data})
+
+
+def _told(error: ChronexError) -> dict[str, Any]:
+    if isinstance(error, JobFileError):
+        return {"problems": len(error.problems), "error": str(error.problems[0])}
+    return {"error": str(error)}
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

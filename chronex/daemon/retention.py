@@ -1,0 +1,133 @@
+"""How full the store is, told when it passes a mark; and readers that were killed are let go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from chronex.clock import Clock
+from chronex.daemon.periodic import Chore
+from chronex.engine.commands.dead_letters import bound_dead_letters
+from chronex.jobfile import SchedulerSettings
+from chronex.run import LogDirectory
+from chronex.storage.ports import Store
+from chronex.storage.records import Ledger, Reading
+from chronex_store.retention import RetentionPolicy, RetentionReport, steps
+
+FREE_SPACE_EVERY_S = 60.0
+# At 15/16 the store takes nothing but the ends of running work, so this leaves time to act twice.
+MARKS = (0.7, 0.9)
+
+
+class _Space(Protocol):
+    @property
+    def ratio(self) -> float: ...
+
+
+class RoomyStore(Protocol):
+    def space(self) -> _Space:
+        """Asking also makes the store look for dead readers, whose snapshots would keep it from reusing its room."""
+        ...
+
+
+def room_chore(store: RoomyStore, report: Callable[[str, dict[str, Any]], None]) -> Chore:
+    """Tells `StoreRoomLow` when a mark is passed upwards and `StoreRoomBack` when the last one is left."""
+    passed = 0
+
+    async def look() -> None:
+        nonlocal passed
+        ratio = store.space().ratio
+        before, passed = passed, sum(1 for mark in MARKS if ratio >= mark)
+        if passed > before:
+            report("StoreRoomLow", {"used": f"{ratio:.0%}"})
+        elif before and not passed:
+            report("StoreRoomBack", {"used": f"{ratio:.0%}"})
+
+    return Chore("store", FREE_SPACE_EVERY_S, look)
+
+
+RETENTION_EVERY_S = 60.0
+# A pass looks at every job, so passes are rare; the steps of one pass go on minute after minute.
+PASS_EVERY_MS = 600_000
+STEPS_AT_ONCE = 400
+PAUSE_S = 0.005
+MOST_SWEPT = 100
+_DAY_MS = 86_400_000
+
+
+class Upkeep:
+    """One pass after the other: history, logs, versions, nodes, journal, keys, dead letters, stray log files."""
+
+    def __init__(self, store: Store, logs: LogDirectory, settings: SchedulerSettings, clock: Clock) -> None:
+        self._store, self._logs, self._clock = store, logs, clock
+        self.policy = _policy(settings)
+        self._pass: Iterator[RetentionReport] | None = None
+        self._next_pass_ms = 0
+
+    def use(self, settings: SchedulerSettings) -> None:
+        """From the next pass on, which then comes at once."""
+        self.policy, self._next_pass_ms = _policy(settings), 0
+
+    def chore(self) -> Chore:
+        return Chore("upkeep", RETENTION_EVERY_S, self.do)
+
+    async def do(self) -> None:
+        """Some steps of the pass that is under way, or the first ones of the next."""
+        now_ms = self._clock.monotonic_ms()
+        if self._pass is None:
+            if now_ms < self._next_pass_ms:
+                return
+            self._pass, self._next_pass_ms = self._steps(), now_ms + PASS_EVERY_MS
+        for _ in range(STEPS_AT_ONCE):
+            if not await asyncio.to_thread(self._step):
+                return
+            await asyncio.sleep(PAUSE_S)
+
+    async def whole_pass(self) -> None:
+        """Everything that is to go by now."""
+        self._pass = self._steps()
+        while await asyncio.to_thread(self._step):
+            pass
+
+    def _step(self) -> bool:
+        """One transaction, then the files that belonged to what it removed; False when the pass is over.
+
+        A crash between the two leaves a file that no record names: the sweep finds it when it is old enough.
+        """
+        assert self._pass is not None, "a step is part of a pass"
+        report = next(self._pass, None)
+        if report is None:
+            self._pass = None
+            return False
+        for name in report.logs:
+            self._logs.remove(name)
+        return True
+
+    def _steps(self) -> Iterator[RetentionReport]:
+        now_ms = self._clock.wall_ms()
+        yield from steps(self._store, self.policy, now_ms)
+        while self._store.update(lambda tx: bound_dead_letters(Ledger(tx, now_ms)), essential=True):
+            yield RetentionReport()
+        yield RetentionReport(logs=self._strays(now_ms))
+
+    def _strays(self, now_ms: int) -> tuple[str, ...]:
+        """Log files older than any kept log may be, but for those of attempts that still run and are only silent."""
+        before_ms = now_ms - max(self.policy.log_age_ms or 0, _DAY_MS)
+        old = self._logs.untouched_since(before_ms / 1000, MOST_SWEPT)
+        if not old:
+            return ()
+        running = self._store.view(lambda tx: Reading(tx).active_attempts(limit=100_000))
+        in_use = {attempt.log_path for attempt in running} | {f"{attempt.id}.log" for attempt in running}
+        return tuple(name for name in old if name not in in_use)
+
+
+def _policy(settings: SchedulerSettings) -> RetentionPolicy:
+    history, output = settings.history, settings.logs
+    return RetentionPolicy(
+        max_count=history.max_count,
+        max_age_ms=history.max_age_ms,
+        journal_count=history.max_events,
+        log_count=output.max_count,
+        log_age_ms=output.max_age_ms,
+    )

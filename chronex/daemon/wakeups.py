@@ -1,0 +1,157 @@
+"""Who sets the wall clock, and when: what only the system itself can tell. Apart from the clock, because asking takes
+ctypes, which would cost `chronex next` more than its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from chronex.clock import Clock
+
+# From Linux's timerfd_create(2); Python has them since 3.13.
+_ABSOLUTE, _CANCEL_ON_SET = 1, 2
+_END_OF_TIME = 2**31 - 1 if ctypes.sizeof(ctypes.c_long) == 4 else 253_402_300_799
+_CLOCK_ERROR = 5  # TIME_ERROR of adjtimex(2): nobody corrects the clock
+
+
+class StepAlarm:
+    """Readable as soon as somebody sets the wall clock, or the machine wakes up; Linux can tell, by a timer that is
+    cancelled then. It never rings for any other reason: it is set for the end of time."""
+
+    def __init__(self) -> None:
+        """OSError where the system cannot tell."""
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        if not hasattr(self._libc, "timerfd_create"):
+            raise OSError(errno.ENOSYS, "no timer that notices a set clock")
+        self._descriptor: int = self._libc.timerfd_create(time.CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._descriptor < 0:
+            raise OSError(ctypes.get_errno(), "no timer that notices a set clock")
+        try:
+            self._arm()
+        except OSError:
+            self.close()
+            raise
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def again(self) -> None:
+        """Once it has rung: be ready for the next time."""
+        with contextlib.suppress(OSError):  # ECANCELED is what it says when the clock was set
+            os.read(self._descriptor, 8)
+        self._arm()
+
+    def _arm(self) -> None:
+        when = (ctypes.c_long * 4)(0, 0, _END_OF_TIME, 0)
+        if self._libc.timerfd_settime(self._descriptor, _ABSOLUTE | _CANCEL_ON_SET, ctypes.byref(when), None) != 0:
+            raise OSError(ctypes.get_errno(), "no timer that notices a set clock")
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def is_synchronized() -> bool | None:
+    """Does the kernel hold the wall clock for corrected by a time service? None where it does not say."""
+    adjtimex = getattr(ctypes.CDLL(None), "adjtimex", None)
+    if adjtimex is None:
+        return None
+    # struct timex: all zeros means "change nothing", which anyone may ask. It is 208 bytes on 64-bit Linux.
+    answer = adjtimex(ctypes.create_string_buffer(512))
+    return None if answer < 0 else bool(answer != _CLOCK_ERROR)
+
+
+# A look that comes this much later by the wall than by the clock that only counts waking time was slept through.
+TOLERANCE_MS = 2_000
+# No sleep of the loop is half as long; who looks this late was not there to see what fell due.
+LONGEST_BETWEEN_LOOKS_MS = 90_000
+_DAY_MS = 86_400_000
+
+
+class Jump(NamedTuple):
+    """The wall moved by `by_ms` more than time did, while `slept_ms` of it were spent asleep.
+
+    For `stalled_ms` the machine was awake and this process was not: stopped, frozen, or starved.
+    """
+
+    at_ms: int
+    by_ms: int
+    slept_ms: int
+    stalled_ms: int = 0
+
+    @property
+    def name(self) -> str:
+        if self.slept_ms > TOLERANCE_MS:
+            return "MachineSlept"
+        return "SchedulerStalled" if self.stalled_ms else "ClockStepped"
+
+    def told(self, zone: str) -> str:
+        """ "asleep 23:10–07:42", in the scheduler's zone; with dates where it was longer than a day."""
+        asleep = self.slept_ms > TOLERANCE_MS
+        before = self.at_ms - (self.slept_ms if asleep else self.stalled_ms or self.by_ms)
+        form = "%H:%M" if abs(self.at_ms - before) < _DAY_MS else "%Y-%m-%d %H:%M"
+        start, end = (datetime.fromtimestamp(ms / 1000, _zone(zone)).strftime(form) for ms in (before, self.at_ms))
+        if asleep or self.stalled_ms:
+            return f"{'asleep' if asleep else 'stopped'} {start}–{end}"
+        return f"the clock was set {'forwards' if self.by_ms > 0 else 'back'} from {start} to {end}"
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+@contextmanager
+def woken_by_the_clock(wake: Callable[[], None]) -> Iterator[None]:
+    """Call `wake` as soon as somebody sets the clock, where the system can tell."""
+    try:
+        alarm = StepAlarm()
+    except OSError:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def rung() -> None:
+        alarm.again()
+        wake()
+
+    loop.add_reader(alarm.fileno(), rung)
+    try:
+        yield
+    finally:
+        loop.remove_reader(alarm.fileno())
+        alarm.close()
+
+
+class Wakefulness:
+    """Since when the scheduler has been awake without a break, by the wall."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._wall, self._awake, self._boot = clock.wall_ms(), clock.monotonic_ms(), clock.boottime_ms()
+        self.since_ms = self._wall
+
+    def look(self) -> Jump | None:
+        """Compare the three hands; a step forwards or a sleep begins a new waking time."""
+        wall, awake, boot = self._clock.wall_ms(), self._clock.monotonic_ms(), self._clock.boottime_ms()
+        passed = awake - self._awake
+        by, slept = (wall - self._wall) - passed, (boot - self._boot) - passed
+        stalled = passed if passed > LONGEST_BETWEEN_LOOKS_MS else 0
+        self._wall, self._awake, self._boot = wall, awake, boot
+        if abs(by) <= TOLERANCE_MS and slept <= TOLERANCE_MS and not stalled:
+            return None
+        if by > TOLERANCE_MS or slept > TOLERANCE_MS or (stalled and by >= -TOLERANCE_MS):
+            self.since_ms = wall
+        else:
+            self.since_ms = min(self.since_ms, wall)
+        return Jump(wall, by, slept, stalled)

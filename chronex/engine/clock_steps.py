@@ -1,0 +1,60 @@
+"""The clock was set back: jobs look at their schedule from the new time on."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from chronex.engine.plan import next_look
+from chronex.model.records import Job, Node
+from chronex.storage import journal
+from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.records import Ledger, Reading
+from chronex.timing.job_schedule import is_known, schedule_of
+
+_MOST_JOBS = 1_000_000
+_MOST_EVENTS = 1_000
+
+
+def rewind(store: Store, now_ms: int) -> int:
+    """Cursors that lie ahead of now come back to now; how many did.
+
+    A clock that stood a year ahead and is put right must not silence every job for a year. Nothing runs twice for
+    it: an instant that has its record is never decided again.
+    """
+
+    def write(tx: Transaction) -> int:
+        ledger = Ledger(tx, now_ms)
+        ahead = [job for job in ledger.jobs(limit=_MOST_JOBS) if _is_ahead(job, now_ms)]
+        for job in ahead:
+            if is_known(job.dialect, job.schedule):
+                anchor = None if job.anchor_ms is None else min(job.anchor_ms, now_ms)
+                back = replace(job, cursor_ms=now_ms, anchor_ms=anchor)
+                ledger.put(replace(back, next_ms=next_look(back, schedule_of(back), now_ms)))
+        for node in ledger.nodes():
+            ledger.put(_not_later(node, now_ms))
+        return len(ahead)
+
+    return store.update(write)
+
+
+def _is_ahead(job: Job, now_ms: int) -> bool:
+    """Has it been decided, or does it count, from a time that has not come?"""
+    return max(job.cursor_ms or 0, job.anchor_ms or 0) > now_ms
+
+
+def newest_sign(tx: ReadTransaction) -> int:
+    """The latest time that schedulers and events have on record, since the clock was last known to be set back."""
+    signs = [sign for node in Reading(tx).nodes() for sign in (node.started_ms, node.seen_ms, node.stopped_ms or 0)]
+    for _, event in journal.backward(tx, None, _MOST_EVENTS):
+        if event.name == "ClockStepped" and event.data.get("by_ms", 0) < 0:
+            break
+        signs.append(event.at_ms)
+    return max(signs, default=0)
+
+
+def _not_later(node: Node, now_ms: int) -> Node:
+    """A sign of life from a time that has not come says nothing any more."""
+    stopped = None if node.stopped_ms is None else min(node.stopped_ms, now_ms)
+    return replace(
+        node, started_ms=min(node.started_ms, now_ms), seen_ms=min(node.seen_ms, now_ms), stopped_ms=stopped
+    )

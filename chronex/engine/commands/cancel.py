@@ -1,0 +1,40 @@
+"""cancel: what waits ends at once; what runs is stopped by the daemon that runs it, or by the next one."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from chronex.engine import reasons
+from chronex.engine.commands.actor import Asker, tell
+from chronex.engine.commands.names import occurrence_named
+from chronex.engine.lifecycle import Progress
+from chronex.errors import NotPossibleError
+from chronex.model.records import Event, Occurrence
+from chronex.model.states import is_final
+from chronex.storage.journal import append
+from chronex.storage.records import Ledger
+
+
+class Canceled(NamedTuple):
+    """`is_over`: nothing ran, so it has ended; else its owner was asked to stop it."""
+
+    occurrence: Occurrence
+    is_over: bool
+    reason: str
+
+
+def cancel(ledger: Ledger, run_or_occurrence_id: str | Occurrence, asker: Asker, reason: str = "") -> Canceled:
+    """Cancel an occurrence as a whole; the id of a run or an attempt names the occurrence it belongs to."""
+    named = run_or_occurrence_id
+    found = named if isinstance(named, Occurrence) else occurrence_named(ledger, named)
+    found = ledger.occurrence(found.job, found.nominal_ms) or found
+    if is_final(found.state):
+        raise NotPossibleError(f"{found.id} has ended already: {found.state}")
+    spoken = f"{reasons.CANCELED_BY} {asker}" + (f": {reason}" if reason else "")
+    tell(ledger, "CancelRequested", asker, found.job, found.nominal_ms, reason)
+    events: list[Event] = []
+    progress = Progress(ledger, "", Random(0), [], events)  # noqa: S311  nothing is drawn
+    is_over = progress.cancel(found, spoken)
+    append(ledger.tx, *events)
+    return Canceled(ledger.occurrence(found.job, found.nominal_ms) or found, is_over, spoken)

@@ -1,0 +1,121 @@
+"""What a person calls things: a job by its name; an occurrence by its id, a beginning of it, or JOB@TIME."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
+from chronex.expr.suggest import nearest
+from chronex.model.ids import attempt_id, is_name, occurrence_id, run_id
+from chronex.model.records import Job, Occurrence
+from chronex.storage import keys
+from chronex.storage.records import Reading, pages
+
+# A search by id looks at this many records of each kind, the newest first; ids of older ones need JOB@TIME.
+MOST_SEARCHED = 100_000
+_LEAST_TYPED = 4
+_FULL = {"occ_": 40, "run_": 40, "attempt_": 44}
+
+
+class Named(NamedTuple):
+    """Where the thing is; `task` is empty for an occurrence as a whole."""
+
+    job: str
+    nominal_ms: int
+    task: str = ""
+
+
+def job_named(reading: Reading, name: str) -> Job:
+    """The job of that name; UnknownJobError with the nearest name otherwise."""
+    job = reading.job(name) if is_name(name) else None
+    if job is None:
+        raise UnknownJobError(name, nearest(name, (known.id for known in reading.jobs(limit=MOST_SEARCHED))))
+    return job
+
+
+def occurrence_named(reading: Reading, text: str) -> Occurrence:
+    """The occurrence that an id (of itself, of a run or an attempt in it), a beginning of one, or JOB@TIME names."""
+    found = find(reading, text)
+    occurrence = reading.occurrence(found.job, found.nominal_ms)
+    if occurrence is None:
+        raise UnknownIdError(text)
+    return occurrence
+
+
+def find(reading: Reading, text: str) -> Named:
+    if "@" in text:
+        return _by_time(reading, text)
+    kind = next((kind for kind in _FULL if text.startswith(kind)), None)
+    if kind is None or len(text) < len(kind) + _LEAST_TYPED:
+        raise UnknownIdError(text, _hint(reading, text))
+    found: dict[str, Named] = {}
+    for identity, named in _identities(reading, kind):
+        if identity.startswith(text):
+            found[identity] = named
+            if len(text) >= _FULL[kind] or len(found) > 1:
+                break
+    if not found:
+        raise UnknownIdError(text)
+    if len(found) > 1:
+        raise AmbiguousIdError(text, list(found))
+    return next(iter(found.values()))
+
+
+def _hint(reading: Reading, text: str) -> str:
+    """Who names the job means what runs or waits of it."""
+    if is_name(text) and reading.job(text) is not None:
+        found = [*reading.active(text, limit=3), *reading.queued(text, limit=3)]
+        shown = ", ".join(f"{occurrence.id} ({occurrence.state})" for occurrence in found[:3])
+        return f"it is a job, of which these are open: {shown}" if shown else "it is a job, of which nothing is open"
+    return f"write at least {_LEAST_TYPED} characters after occ_, run_ or attempt_, or JOB@TIME"
+
+
+def _by_time(reading: Reading, text: str) -> Named:
+    """`backup@2027-01-01T03:00:00Z`: for people, and for what is older than any search goes back."""
+    name, _, stamp = text.partition("@")
+    job_was_known = bool(reading.occurrences(name, limit=1)) if is_name(name) else False
+    if not job_was_known:
+        job_named(reading, name)
+    try:
+        moment = datetime.fromisoformat(stamp)
+    except ValueError:
+        raise UnknownIdError(text, "write the time as 2027-01-01T03:00:00Z") from None
+    if moment.tzinfo is None:
+        raise UnknownIdError(text, f"say which zone: {stamp}Z for UTC, or with its offset")
+    return Named(name, round(moment.timestamp() * 1000))
+
+
+def _identities(reading: Reading, kind: str) -> Iterator[tuple[str, Named]]:
+    """Ids by the keys of the records alone: what runs, waits and is planned; then what ended, newest first."""
+    if kind == "occ_":
+        for job, nominal_ms in _firings(reading):
+            yield occurrence_id(job, nominal_ms), Named(job, nominal_ms)
+        return
+    tag = keys.RUN if kind == "run_" else keys.ATTEMPT
+    for job, nominal_ms in _firings(reading):
+        for key, _ in reading.tx.scan(keys.within_occurrence(tag, job, nominal_ms)):
+            rest = key[len(job) + 10 :]
+            task = rest.partition(b"\0")[0].decode("ascii")
+            run = run_id(occurrence_id(job, nominal_ms), task)
+            number = int.from_bytes(rest[-4:], "big")
+            yield (run if kind == "run_" else attempt_id(run, number)), Named(job, nominal_ms, task)
+
+
+def _firings(reading: Reading) -> Iterator[tuple[str, int]]:
+    for occurrence in (*reading.active(limit=MOST_SEARCHED), *reading.queued(limit=MOST_SEARCHED)):
+        yield occurrence.job, occurrence.nominal_ms
+    for page in pages(reading.tx, keys.DUE):
+        for key, _ in page:
+            record = keys.record_of(key)
+            if record[:1] == keys.OCCURRENCE:
+                yield keys.firing_of(record)
+    after: bytes | None = None
+    for _ in range(MOST_SEARCHED // 1000):
+        rows = reading.tx.scan(keys.FINISHED, after, 1000, reverse=True)
+        for key, _ in rows:
+            yield keys.firing_of(keys.record_of(key))
+        if len(rows) < 1000:
+            return
+        after = rows[-1][0]

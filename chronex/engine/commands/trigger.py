@@ -1,0 +1,224 @@
+"""trigger and replay: occurrences that a person asks for. They are due at once and obey overlap as all others do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from random import Random
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from chronex.engine import reasons
+from chronex.engine.admit import MOST_QUEUED, Verdict, admit
+from chronex.engine.commands.actor import Asker, tell
+from chronex.engine.commands.names import job_named, occurrence_named
+from chronex.engine.lifecycle import Progress
+from chronex.errors import CustomScheduleError, NotPossibleError
+from chronex.model.records import Event, Idempotency, Job, Occurrence
+from chronex.model.states import OccurrenceState, is_final
+from chronex.storage.journal import append
+from chronex.storage.records import Ledger
+from chronex.timing.job_schedule import schedule_of
+
+DEFAULT_TTL_MS = 86_400_000
+MOST_PARAMETERS = 100
+_MOST_KEY = 512
+
+
+class Answer(StrEnum):
+    """What became of the wish in the transaction that wrote it; a daemon starts what is pending."""
+
+    PENDING = "pending"
+    QUEUED = "queued"
+    SKIPPED = "skipped"
+
+
+class Triggered(NamedTuple):
+    """The occurrence as it was written; `reason` says why it waits or is skipped."""
+
+    occurrence: Occurrence
+    answer: Answer
+    reason: str = ""
+
+
+class Replayed(NamedTuple):
+    """The new occurrence, and the one that it repeats."""
+
+    occurrence: Occurrence
+    answer: Answer
+    original: Occurrence
+    reason: str = ""
+
+
+class AsOf(StrEnum):
+    """Replay with the version of then, or with the one of now."""
+
+    THEN = "then"
+    NOW = "now"
+
+
+def trigger(
+    ledger: Ledger,
+    job_id: str,
+    asker: Asker,
+    *,
+    parameters: Mapping[str, str] | None = None,
+    idempotency_key: str = "",
+    ttl_ms: int | None = None,
+) -> Triggered:
+    """Ask for one run of the job now. With a key that is still alive the answer is skipped, and says for whom."""
+    job = job_named(ledger, job_id)
+    wanted = _manual(ledger, job, asker)
+    wanted = replace(wanted, parameters=_checked(parameters or {}))
+    holder = _claim_key(ledger, wanted, idempotency_key, ttl_ms)
+    data: dict[str, Any] = {"parameters": sorted(wanted.parameters)} if wanted.parameters else {}
+    if idempotency_key:
+        data["idempotency_key"] = idempotency_key
+    tell(ledger, "JobTriggered", asker, job.id, wanted.nominal_ms, data=data)
+    if holder:
+        return _enter(ledger, job, wanted, f"{reasons.IDEMPOTENT}: {holder}")
+    return _enter(ledger, job, wanted)
+
+
+def replay(
+    ledger: Ledger, occurrence_id: str | Occurrence, asker: Asker, reason: str, *, as_of: str = AsOf.THEN
+) -> Replayed:
+    """Run an occurrence again: a new one, at the scheduled time of the old, linked to it, with a key of its own."""
+    original = occurrence_id if isinstance(occurrence_id, Occurrence) else occurrence_named(ledger, occurrence_id)
+    original = ledger.occurrence(original.job, original.nominal_ms) or original
+    return repeat(ledger, original, asker, reason, as_of=as_of)
+
+
+def repeat(
+    ledger: Ledger,
+    original: Occurrence,
+    asker: Asker,
+    reason: str,
+    *,
+    as_of: str = AsOf.THEN,
+    only: tuple[str, ...] = (),
+) -> Replayed:
+    """`replay` of the tasks named in `only`, or of all."""
+    if not is_final(original.state):
+        raise NotPossibleError(f"{original.id} is still {original.state}; cancel it, or wait for its end")
+    job = job_named(ledger, original.job)
+    wanted = replace(
+        _manual(ledger, job, asker),
+        version=_version(ledger, job, original, AsOf(as_of)),
+        parameters=original.parameters,
+        span_start_ms=original.span_start_ms,
+        span_end_ms=original.span_end_ms,
+        replay_of=original.id,
+        stands_for_ms=original.scheduled_ms,
+        only=only or original.only,
+    )
+    data = {"replay_of": original.id, "version": wanted.version}
+    tell(ledger, "OccurrenceReplayed", asker, job.id, wanted.nominal_ms, reason, data=data)
+    entered = _enter(ledger, job, wanted)
+    return Replayed(entered.occurrence, entered.answer, original, entered.reason)
+
+
+def _version(ledger: Ledger, job: Job, original: Occurrence, as_of: AsOf) -> int:
+    if as_of is AsOf.NOW or original.version == job.version:
+        return job.version
+    if ledger.job_version(job.id, original.version) is None:
+        raise NotPossibleError(
+            f"version {original.version} of {job.id} is no longer kept; replay with the version of now (--as-of now)"
+        )
+    return original.version
+
+
+def _manual(ledger: Ledger, job: Job, asker: Asker) -> Occurrence:
+    return Occurrence(
+        job=job.id,
+        nominal_ms=_free_instant(ledger, job),
+        due_ms=ledger.now_ms,
+        version=job.version,
+        manual=True,
+        triggered_by=str(asker),
+        created_ms=ledger.now_ms,
+    )
+
+
+def _free_instant(ledger: Ledger, job: Job) -> int:
+    """The first millisecond from now on that is no occurrence's and not the schedule's, nor a whole second's:
+    a schedule that is applied later may fire on any of those."""
+    candidate = ledger.now_ms
+    while candidate % 1000 == 0 or ledger.occurrence(job.id, candidate) is not None or _is_scheduled(job, candidate):
+        candidate += 1
+    return candidate
+
+
+def _is_scheduled(job: Job, ms: int) -> bool:
+    try:
+        return schedule_of(job).next(ms - 1) == ms
+    except CustomScheduleError:
+        return False  # a schedule of another program: only that one can tell
+
+
+def _checked(parameters: Mapping[str, str]) -> dict[str, str]:
+    if len(parameters) > MOST_PARAMETERS:
+        raise NotPossibleError(f"{len(parameters)} parameters are too many; at most {MOST_PARAMETERS}")
+    for name, value in parameters.items():
+        if not name or "\0" in name + value:
+            raise NotPossibleError(f"the parameter {name[:40]!r} needs a name, and no NUL in it or its value")
+    return dict(parameters)
+
+
+def _claim_key(ledger: Ledger, wanted: Occurrence, key: str, ttl_ms: int | None) -> str:
+    """Take the key for this occurrence; the id of who has it, where it is taken."""
+    if not key:
+        return ""
+    if len(key.encode()) > _MOST_KEY:
+        raise NotPossibleError(f"an idempotency key has at most {_MOST_KEY} bytes")
+    # A room of their own: the same text as the key of a task must not keep that task from running.
+    key = f"trigger:{wanted.job}:{key}"
+    held = ledger.idempotency(key, ledger.now_ms)
+    if held is not None and not _never_ran(ledger, held):
+        return held.holder or "somebody"
+    expires = ledger.now_ms + (DEFAULT_TTL_MS if ttl_ms is None else ttl_ms)
+    ledger.put(
+        Idempotency(
+            key=key,
+            expires_ms=expires,
+            holder=wanted.id,
+            job=wanted.job,
+            nominal_ms=wanted.nominal_ms,
+            created_ms=ledger.now_ms,
+        )
+    )
+    return ""
+
+
+def _never_ran(ledger: Ledger, held: Idempotency) -> bool:
+    """The holder was skipped or canceled before it started, so what the key stands for has not been done."""
+    holder = ledger.occurrence(held.job, held.nominal_ms) if held.nominal_ms is not None else None
+    return holder is not None and is_final(holder.state) and holder.started_ms is None
+
+
+def _enter(ledger: Ledger, job: Job, wanted: Occurrence, refusal: str = "") -> Triggered:
+    """Write the occurrence and answer the question of overlap here and now, where the store knows the answer.
+
+    Whether the pool has a place is for the daemon to say. So is what a pending retry in the way is worth.
+    """
+    ledger.create(wanted)
+    events: list[Event] = []
+    progress = Progress(ledger, "", Random(0), [], events)  # noqa: S311  nothing is drawn
+    running = ledger.active(job.id)
+    waiting = ledger.queued_before(wanted, MOST_QUEUED + 1)
+    answer, reason = admit(job, wanted, running, waiting, 1, ledger.now_ms, None)
+    if refusal:
+        answer, reason = Verdict.SKIP, refusal
+    only_retries = bool(running) and not ledger.active_attempts(job.id, limit=1)
+    result = Triggered(wanted, Answer.PENDING)
+    if answer is Verdict.SKIP and (refusal or not only_retries):
+        progress.end_unstarted(wanted, OccurrenceState.SKIPPED, reason)
+        result = Triggered(wanted, Answer.SKIPPED, reason)
+    elif answer is Verdict.QUEUE and not only_retries:
+        moved = ledger.advance(wanted, OccurrenceState.QUEUED, reason=reason)
+        progress.tell("OccurrenceQueued", moved, reason)
+        result = Triggered(wanted, Answer.QUEUED, reason)
+    append(ledger.tx, *events)
+    now = ledger.occurrence(job.id, wanted.nominal_ms)
+    return result._replace(occurrence=now or wanted)

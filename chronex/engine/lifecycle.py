@@ -1,0 +1,457 @@
+"""The life of an occurrence after its decision: runs, attempts, retries, dead letters, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from chronex.engine import idempotency, notices, reasons, task_state
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
+from chronex.engine.place import Chance
+from chronex.engine.plan import next_look
+from chronex.engine.reports import report_of
+from chronex.model.policies import (
+    Cadence,
+    CrashPolicy,
+    FailureStrategy,
+    OverlapPolicy,
+    RetryPolicy,
+    TaskMode,
+    retry_pause,
+)
+from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
+from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
+from chronex.storage.records import Ledger
+from chronex.timing.job_schedule import is_interval, options_of, schedule_of
+
+# A task that takes the scheduler down with it is not tried for ever.
+_MOST_CRASHES = 3
+
+
+class Progress:
+    """Moves records along the transition table inside one transaction; orders and events are collected."""
+
+    def __init__(self, ledger: Ledger, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
+        self.ledger, self.node, self.chance = ledger, node, chance
+        self.orders, self.events = orders, events
+        self.may_start = True  # a node that stops starts nothing more, not even the next task
+
+    # -- occurrences -------------------------------------------------------------------------------------
+
+    def start(self, job: Job, occurrence: Occurrence) -> None:
+        """Claim the occurrence and start its first task, or all of them."""
+        limit = options_of(job).max
+        if limit is not None and job.counters.fired >= limit and not occurrence.manual:
+            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.MAX_REACHED)
+            return
+        version = self.version_of(occurrence) or job
+        now = self.ledger.now_ms
+        tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
+        holder = idempotency.held_by_others(self.ledger, version, tasks, occurrence, now)
+        if holder:
+            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, f"{reasons.IDEMPOTENT}: {holder}")
+            return
+        timeout = version.execution_timeout_ms
+        claimed = self.ledger.advance(
+            occurrence,
+            OccurrenceState.RUNNING,
+            reason="",
+            owner=self.node,
+            epoch=occurrence.epoch + 1,
+            started_ms=now,
+            last_run_ms=job.last_run_ms,
+            deadline_ms=None if timeout is None else now + timeout,
+        )
+        self._count(job.id, last_run_ms=now, fired=1)
+        self.tell("OccurrenceStarted", claimed, data=_start_told(version, occurrence, now))
+        for task in tasks:
+            run = Run(
+                job=job.id,
+                nominal_ms=occurrence.nominal_ms,
+                task=task.name,
+                idempotency_key=idempotency.key_of(version, task, occurrence),
+                created_ms=now,
+            )
+            self.ledger.create(run)
+        self._call_hook(version, claimed, "on_start")
+        begun = [
+            self._start_run(version, claimed, task)
+            for task in (tasks if version.mode is TaskMode.PARALLEL else tasks[:1])
+        ]
+        if not all(begun) or not tasks:
+            self.settle(version, claimed)
+
+    def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
+        """Give an occurrence that never ran its fate."""
+        ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=self.ledger.now_ms)
+        counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
+        self._count(occurrence.job, **{counted: 1})
+        self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
+        self._wake_fixed_delay(occurrence.job)
+
+    def cancel(self, occurrence: Occurrence, reason: str) -> bool:
+        """End it where nothing runs; else cancel what waits and keep the wish, for its owner or that one's heir.
+
+        True when it has ended here and now.
+        """
+        if occurrence.state is not OccurrenceState.RUNNING:
+            self.end_unstarted(occurrence, OccurrenceState.CANCELED, reason)
+            return True
+        for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
+            self._cancel_run(run, reason)
+        if self._running_attempts(occurrence):
+            self.ledger.put(replace(occurrence, cancel_reason=reason, cancel_ms=self.ledger.now_ms))
+            return False
+        self._finish(occurrence, OccurrenceState.CANCELED, reason)
+        return True
+
+    def order_stop(self, occurrence: Occurrence, reason: str) -> None:
+        self.orders += [Cancel(attempt, reason) for attempt in self._running_attempts(occurrence)]
+
+    def _running_attempts(self, occurrence: Occurrence) -> list[Attempt]:
+        attempts = self.ledger.attempts(occurrence.job, occurrence.nominal_ms)
+        return [attempt for attempt in attempts if attempt.state is AttemptState.RUNNING]
+
+    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
+        now = self.ledger.now_ms
+        ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=now)
+        good = state is OccurrenceState.COMPLETED
+        notices.note_end(self.ledger, ended)
+        counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
+        self._count(occurrence.job, **{counted: 1})
+        self.tell(f"Occurrence{_spoken(state)}", ended, reason)
+        version = self.version_of(ended)
+        if version is not None:
+            self._call_hook(version, ended, "on_complete")
+        self._wake_fixed_delay(occurrence.job)
+
+    def _wake_fixed_delay(self, job_id: str) -> None:
+        """An interval with a fixed delay counts from the end of its run, or of what came instead of one."""
+        job = self.ledger.job(job_id)
+        if job is None or job.cadence is not Cadence.FIXED_DELAY or not is_interval(job):
+            return
+        anchored = replace(job, anchor_ms=self.ledger.now_ms, cursor_ms=self.ledger.now_ms)
+        self.ledger.put(replace(anchored, next_ms=next_look(anchored, schedule_of(anchored), self.ledger.now_ms)))
+
+    def reap(self, occurrence: Occurrence) -> None:
+        """Give up on an occurrence that outlived its deadline and its grace: its owner hangs or is out of reach."""
+        for attempt in self.ledger.attempts(occurrence.job, occurrence.nominal_ms):
+            if attempt.state is AttemptState.RUNNING:
+                given_up = self.ledger.advance(
+                    attempt, AttemptState.CRASHED, reason=reasons.EXECUTION_TIMEOUT, finished_ms=self.ledger.now_ms
+                )
+                task_state.drop(self.ledger, given_up)
+        for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
+            if run.state is RunState.RUNNING:
+                self.ledger.advance(
+                    run, RunState.CANCELED, reason=reasons.EXECUTION_TIMEOUT, finished_ms=self.ledger.now_ms
+                )
+            else:
+                self._cancel_run(run, reasons.EXECUTION_TIMEOUT)
+        self._finish(occurrence, OccurrenceState.FAILED_STALE, reasons.EXECUTION_TIMEOUT)
+
+    # -- runs --------------------------------------------------------------------------------------------
+
+    def _start_run(self, job: Job, occurrence: Occurrence, task: Task, event: str = "TaskRunStarted") -> bool:
+        """False where another run has done it under the same key: that is no failure."""
+        run = self.ledger.run(occurrence.job, occurrence.nominal_ms, task.name)
+        assert run is not None, "every task of a running occurrence has its run"
+        if holder := idempotency.take(self.ledger, run.idempotency_key, task, occurrence):
+            reason = f"{reasons.IDEMPOTENT}: {holder}"
+            self._cancel_run(run, reason)
+            self.tell("TaskRunSkipped", occurrence, reason, task=task.name)
+            return False
+        number, now = run.attempts + 1, self.ledger.now_ms
+        claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
+        running = advance(claimed, RunState.RUNNING, attempts=number, started_ms=run.started_ms or now)
+        self.ledger.put(running)
+        attempt = Attempt(
+            job=occurrence.job,
+            nominal_ms=occurrence.nominal_ms,
+            task=task.name,
+            number=number,
+            owner=self.node,
+            epoch=occurrence.epoch,
+            created_ms=now,
+        )
+        self.ledger.create(attempt)
+        self.tell(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
+        self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key))
+        return True
+
+    def retry_now(self, run: Run) -> None:
+        """The pause of a failed run is over."""
+        occurrence = self.ledger.occurrence(run.job, run.nominal_ms)
+        version = self.version_of(occurrence) if occurrence is not None else None
+        if occurrence is None or version is None or occurrence.state is not OccurrenceState.RUNNING:
+            self.ledger.put(replace(run, next_attempt_ms=None))
+            return
+        task = version.task(run.task)
+        if run.state is RunState.RETRY:
+            run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
+        if task is None:
+            self.ledger.advance(run, RunState.CANCELED, reason="the task was removed", finished_ms=self.ledger.now_ms)
+            self.settle(version, occurrence)
+            return
+        if occurrence.owner != self.node:
+            occurrence = replace(occurrence, owner=self.node, epoch=occurrence.epoch + 1)
+            self.ledger.put(occurrence)
+        if not self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted"):
+            self.settle(version, occurrence)
+
+    def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
+        """An occurrence that only waits for a retry gives way to the next one; True when it did."""
+        runs = self.ledger.runs(waiting.job, waiting.nominal_ms)
+        if not any(run.state is RunState.RETRY for run in runs):
+            return False
+        if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
+            return False
+        if any(self._is_owed(run) for run in runs):
+            return False
+        reason = f"{reasons.PREEMPTED}: {newcomer.id}"
+        for run in runs:
+            if run.state is RunState.RETRY:
+                self.tell("TaskRetryPreempted", waiting, reason, task=run.task)
+            self._cancel_run(run, reason)
+        self._finish(waiting, OccurrenceState.FAILED, reason)
+        return True
+
+    def _is_owed(self, run: Run) -> bool:
+        """Its last attempt died with the scheduler: it waits for its turn, not for better luck."""
+        if run.state is not RunState.RETRY:
+            return False
+        last = self.ledger.attempt(run.job, run.nominal_ms, run.task, run.attempts)
+        return last is not None and last.state is AttemptState.CRASHED
+
+    def _cancel_run(self, run: Run, reason: str) -> None:
+        if run.state is RunState.RETRY:
+            run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
+        if run.state in (RunState.SCHEDULED, RunState.CLAIMED):
+            self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=self.ledger.now_ms)
+
+    # -- attempts ----------------------------------------------------------------------------------------
+
+    def attempt_ended(self, attempt: Attempt, end: AttemptEnd) -> None:
+        """Record how an attempt ended and go on from there. StaleClaimError when it was ended by another."""
+        state = AttemptState(end.state)
+        ended = self.ledger.advance(
+            attempt,
+            state,
+            reason=end.reason,
+            exit_code=end.exit_code,
+            signal=end.signal,
+            error=end.error,
+            log_bytes=end.log_bytes,
+            log_dropped=end.log_dropped,
+            leftovers=end.leftovers,
+            errno=end.errno,
+            finished_ms=self.ledger.now_ms,
+        )
+        occurrence = self.ledger.occurrence(attempt.job, attempt.nominal_ms)
+        run = self.ledger.run(attempt.job, attempt.nominal_ms, attempt.task)
+        version = None if occurrence is None else self.version_of(occurrence)
+        if occurrence is None or run is None or version is None or is_final(occurrence.state):
+            task_state.drop(self.ledger, ended)
+            return
+        task_state.settle(self.ledger, ended, end.task_state)
+        self._end_run(version, occurrence, run, ended, end)
+        self.settle(version, occurrence)
+
+    def _end_run(self, job: Job, occurrence: Occurrence, run: Run, attempt: Attempt, end: AttemptEnd) -> None:
+        now, task = self.ledger.now_ms, job.task(run.task)
+        data: dict[str, Any] = {"exit_code": end.exit_code, "state": end.state}
+        if attempt.state is AttemptState.SUCCESS:
+            self.ledger.advance(run, RunState.SUCCESS, exit_code=end.exit_code, reason="", error="", finished_ms=now)
+            self.tell("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
+            return
+        reason = end.reason or end.error or reasons.RUN_FAILED
+        self.tell("TaskRunFailed", occurrence, reason, task=run.task, attempt=attempt.number, data=data)
+        if attempt.state is AttemptState.CANCELED or occurrence.cancel_reason:
+            # Nobody wants another try of what was to be canceled, nor to find it among the dead letters.
+            reason = occurrence.cancel_reason or reason
+            self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
+            return
+        can_retry = end.retryable and may_repeat(job, attempt)
+        again = self._next_attempt(job, task, run, attempt) if can_retry and task is not None else None
+        changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error, "reason": reason}
+        if again is not None:
+            self.ledger.advance(run, RunState.RETRY, next_attempt_ms=again, **changes)
+            self.tell("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
+            return
+        failed = self.ledger.advance(run, RunState.FAILED, finished_ms=now, **changes)
+        self.ledger.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
+        self.tell("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
+
+    def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
+        """One that died with its scheduler is owed another at once; if it never began, it counts for nothing."""
+        earlier = self.ledger.attempts(run.job, run.nominal_ms, run.task)
+        crashed = [one for one in earlier if one.state is AttemptState.CRASHED]
+        crashes = sum(1 for one in crashed if one.started_ms is not None)
+        unstarted = len(crashed) - crashes
+        if attempt.state is AttemptState.CRASHED and (attempt.started_ms is None or crashes <= _MOST_CRASHES):
+            return self.ledger.now_ms
+        counted = run.attempts - unstarted - min(crashes, _MOST_CRASHES)
+        return retry_at(job.retry_for(task), counted, self.ledger.now_ms, self.chance)
+
+    def settle(self, job: Job, occurrence: Occurrence) -> None:
+        """What the states of all runs mean for the occurrence: go on, wait, or end."""
+        runs = self._runs_by_task(job, occurrence)
+        stopper = stopping_run(job, runs)
+        if stopper is not None:
+            self._stop_peers(job, occurrence, runs, stopper)
+            runs = self._runs_by_task(job, occurrence)
+        if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
+            return
+        waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
+        for task in waiting if stopper is None else ():
+            if not self.may_start:
+                self._leave_to_successor(runs[task.name])
+                return
+            if self._start_run(job, occurrence, task):
+                return
+        self._finish(occurrence, *fate_of(self._runs_by_task(job, occurrence).values()))
+
+    def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
+        """By name where the version says which there are; by a scan where that version is lost."""
+        if job.version != occurrence.version:
+            return {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
+        found = (self.ledger.run(job.id, occurrence.nominal_ms, task.name) for task in job.tasks)
+        return {run.task: run for run in found if run is not None}
+
+    def _leave_to_successor(self, run: Run) -> None:
+        """Due at once, so that the first tick of the next node starts it."""
+        self.ledger.put(replace(run, next_attempt_ms=self.ledger.now_ms))
+
+    def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
+        """Fail fast: peers are canceled, but for running ones that are to continue whatever others do."""
+        reason = failed.reason if failed.state is RunState.CANCELED else f"{reasons.PEER_FAILED}: {failed.task}"
+        for run in runs.values():
+            task = job.task(run.task)
+            goes_on = task is not None and task.on_failure is FailureStrategy.CONTINUE
+            if run.state is RunState.RUNNING and not goes_on:
+                attempt = self.ledger.attempt(run.job, run.nominal_ms, run.task, run.attempts)
+                if attempt is not None:
+                    self.orders.append(Cancel(attempt, reason))
+            elif (run.state is RunState.RETRY and not goes_on) or run.state is RunState.SCHEDULED:
+                self._cancel_run(run, reason)
+
+    def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
+        work = job.on_start if hook == "on_start" else job.on_complete
+        if work is not None:
+            self.orders.append(RunHook(job, occurrence, work, report_of(self.ledger, hook, job, occurrence)))
+
+    # -- bookkeeping -------------------------------------------------------------------------------------
+
+    def version_of(self, occurrence: Occurrence) -> Job | None:
+        """The job as it was when the occurrence was decided; a job that was removed is still known by its version."""
+        job = self.ledger.job(occurrence.job)
+        if job is not None and job.version == occurrence.version:
+            return job
+        return self.ledger.job_version(occurrence.job, occurrence.version) or job
+
+    def _count(self, job_id: str, *, last_run_ms: int | None = None, **more: int) -> None:
+        job = self.ledger.job(job_id)
+        if job is None:
+            return
+        counters = {name: getattr(job.counters, name) + step for name, step in more.items()}
+        if "failed" in more:
+            counters["failures_in_a_row"] = job.counters.failures_in_a_row + 1
+        elif "completed" in more:
+            counters["failures_in_a_row"] = 0
+        started = job.last_run_ms if last_run_ms is None else last_run_ms
+        self.ledger.put(replace(job, counters=replace(job.counters, **counters), last_run_ms=started))
+
+    def tell(
+        self, name: str, occurrence: Occurrence, reason: str = "", *, task: str = "", attempt: int | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.events.append(
+            Event(
+                name=name,
+                at_ms=self.ledger.now_ms,
+                job=occurrence.job,
+                nominal_ms=occurrence.nominal_ms,
+                task=task,
+                attempt=attempt,
+                reason=reason,
+                data=data or {},
+            )
+        )
+
+
+def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:
+    """The names of what the task was given, for whoever looks at a dead letter; values may be secrets."""
+    own = (*task.env, *task.secrets) if task is not None else ()
+    return tuple(sorted({*own, *(f"CHRONEX_PARAM_{name.upper()}" for name in occurrence.parameters)}))
+
+
+def _start_told(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]:
+    """What a reader of the journal needs to judge a start; what is ordinary is left out."""
+    told: dict[str, Any] = {"due_ms": occurrence.due_ms, "lag_ms": now_ms - occurrence.due_ms}
+    if job.overlap is OverlapPolicy.ALLOW:
+        told["overlap"] = job.overlap.value
+    if occurrence.state is OccurrenceState.QUEUED and now_ms < occurrence.due_ms:
+        told["queued"] = True  # it was due when it came to wait; since then the clock was set back
+    if occurrence.recovery:
+        told["recovery"] = True
+    if occurrence.manual or occurrence.replay_of:
+        told["manual"] = True
+    return told
+
+
+def _spoken(state: OccurrenceState) -> str:
+    return "".join(word.capitalize() for word in state.value.split("_"))
+
+
+_ENDED_BADLY = (RunState.FAILED, RunState.DLQ)
+
+
+def stopping_run(job: Job, runs: Mapping[str, Run]) -> Run | None:
+    """A run that failed for good, or was canceled, under a strategy that does not go on."""
+    for task in job.tasks:
+        run = runs.get(task.name)
+        if run is None or run.state not in (*_ENDED_BADLY, RunState.CANCELED) or is_done_already(run):
+            continue
+        if run.state is RunState.CANCELED or job.failure_for(task) is not FailureStrategy.CONTINUE:
+            return run
+    return None
+
+
+def fate_of(runs: Iterable[Run]) -> tuple[OccurrenceState, str]:
+    """How an occurrence ends whose runs are all over, and why."""
+    over = [run for run in runs if not is_done_already(run)]
+    failed = next((run for run in over if run.state in _ENDED_BADLY), None)
+    if failed is not None:
+        return OccurrenceState.FAILED, f"{failed.task}: {failed.reason}"
+    canceled = next((run for run in over if run.state is RunState.CANCELED), None)
+    if canceled is not None:
+        return OccurrenceState.CANCELED, canceled.reason
+    return OccurrenceState.COMPLETED, ""
+
+
+def is_done_already(run: Run) -> bool:
+    """It was left out because its key has been executed: its peers go on as if it had succeeded."""
+    return run.state is RunState.CANCELED and run.reason.startswith(reasons.IDEMPOTENT)
+
+
+_JITTER_STEPS = 1_000_000
+
+
+def retry_at(policy: RetryPolicy, attempts: int, now_ms: int, chance: Chance) -> int | None:
+    """The time of the next attempt after `attempts` failed ones; None when the policy has no more."""
+    if policy.max is not None and attempts > policy.max:
+        return None
+    pause = retry_pause(policy, attempts)
+    if policy.jitter:
+        # Up to `jitter` of the pause, either way, so that peers which failed together do not return together.
+        share = policy.jitter * (2 * chance.randrange(_JITTER_STEPS + 1) / _JITTER_STEPS - 1)
+        pause = max(0, round(pause * (1 + share)))
+    return now_ms + pause
+
+
+def may_repeat(job: Job, attempt: Attempt) -> bool:
+    """`on_crash = "fail"` wants no second try of what may have done its work; what never began has not."""
+    is_unknown = attempt.state is AttemptState.CRASHED and attempt.started_ms is not None
+    return not is_unknown or job.on_crash is CrashPolicy.RETRY

@@ -1,9 +1,0 @@
-"""`why`: the causal chain of any instant of a job, from its records, the journal and the planner (specs/why.md)."""
-
-from __future__ import annotations
-
-from chronex.engine.reasons import Cause
-from chronex.engine.why.answer import Answer, Link, Source
-from chronex.engine.why.ask import latest_and_next, why
-
-__all__ = ["Answer", "Cause", "Link", "Source", "latest_and_next", "why"]

@@ -1,0 +1,239 @@
+"""A value of the file together with its place: what readers are given, and how they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from typing import Any, NamedTuple, NoReturn
+
+from chronex.expr.faults import quote
+from chronex.expr.suggest import nearest
+from chronex.jobfile.positions import LineIndex, Node, Span
+from chronex.jobfile.problems import Problem
+from chronex.model.policies import DstPolicy, RetryPolicy
+
+MAX_PROBLEMS = 1_000
+
+
+class RefusedError(Exception):
+    """A value was refused; its problem is already on the sheet."""
+
+
+class TooManyProblemsError(Exception):
+    """No one reads further than this."""
+
+
+class NamedZone(NamedTuple):
+    """A zone that the file names, and where."""
+
+    name: str
+    span: Span
+
+
+class WrittenSchedule(NamedTuple):
+    """A job's schedule as it stands in the file, with what the cascade defaults → job gives it.
+
+    `zone_source` says where the zone comes from: "job", "scheduler" or "host". `dst` is None where the file does
+    not choose a policy for clock changes.
+    """
+
+    job: str
+    text: str
+    node: Node
+    dialect: str
+    zone: str
+    zone_source: str
+    dst: DstPolicy | None
+    retry: RetryPolicy
+    has_spread: bool
+
+
+@dataclass(slots=True)
+class Sheet:
+    """One reading of one file: its text, the host's zone, and what was found so far."""
+
+    path: str
+    text: str
+    host_zone: str
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    schedules: list[WrittenSchedule] = field(default_factory=list)
+    zones: list[NamedZone] = field(default_factory=list)
+    _lines: LineIndex | None = None
+
+    @property
+    def lines(self) -> LineIndex:
+        if self._lines is None:
+            self._lines = LineIndex(self.text)
+        return self._lines
+
+    def report(self, span: Span, message: str, hint: str, code: str, fix: str | None = None) -> None:
+        self.problems.append(self._problem(span, message, hint, code)._replace(fix=fix))
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise TooManyProblemsError
+
+    def warn(self, span: Span, message: str, hint: str, code: str) -> None:
+        if len(self.warnings) < MAX_PROBLEMS:
+            self.warnings.append(self._problem(span, message, hint, code))
+
+    def _problem(self, span: Span, message: str, hint: str, code: str) -> Problem:
+        line, column = self.lines.line_and_column(span.start)
+        end = min(span.end, self.lines.end_of_line(line))
+        if self.text[end - 1 : end] == "\r":
+            end -= 1
+        end = max(end, span.start + 1)
+        return Problem(self.path, line, column, column + end - span.start, message, hint, code)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value with its name and place. `label` is the name as messages show it."""
+
+    value: object
+    node: Node
+    label: str
+    sheet: Sheet
+
+    def child(self, key: str | int) -> Entry:
+        container: Any = self.value
+        label = str(key) if isinstance(key, str) else f"{self.label}[{key}]"
+        return Entry(container[key], self.node.children.get(key, self.node), quote(label)[1:-1], self.sheet)
+
+    def children(self) -> Iterator[Entry]:
+        """The elements of a list; refuses anything else."""
+        for index in range(len(self.expect_list())):
+            yield self.child(index)
+
+    @property
+    def key_span(self) -> Span:
+        return self.node.key or self.node.value
+
+    def span_inside(self, start: int, end: int) -> Span:
+        """A part of a string, or the whole of it when escapes hide where the part stands."""
+        if self.node.content is None:
+            return self.node.value
+        return Span(self.node.content + start, self.node.content + end)
+
+    def report(self, message: str, hint: str, code: str, span: Span | None = None, *, fix: str | None = None) -> None:
+        self.sheet.report(span or self.node.value, message, hint, code, fix)
+
+    def refuse(
+        self, message: str, hint: str, code: str, span: Span | None = None, *, fix: str | None = None
+    ) -> NoReturn:
+        self.report(message, hint, code, span, fix=fix)
+        raise RefusedError
+
+    def warn(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
+        self.sheet.warn(span or self.node.value, message, hint, code)
+
+    def refuse_type(self, expected: str, example: str) -> NoReturn:
+        if self.label.endswith("]"):
+            example = example.removeprefix(f"{self.label} = ")  # an element of a list has no key to write
+        self.refuse(f"{self.label} takes {expected}, not {type_name(self.value)}", f"write {example}", "J011")
+
+    def expect_table(self, example: str = "") -> dict[str, object]:
+        if not isinstance(self.value, dict):
+            self.refuse_type("a table", example or f"{self.label} = {{ … }}")
+        return self.value
+
+    def expect_list(self, example: str = "") -> list[object]:
+        if not isinstance(self.value, list):
+            self.refuse_type("a list", example or f"{self.label} = [ … ]")
+        return self.value
+
+
+Reader = Callable[[Entry], object]
+
+
+def read_table(entry: Entry, keys: Mapping[str, Reader], example: str = "") -> dict[str, Any]:
+    """The values that could be read, by key; every unknown key and bad value is on the sheet."""
+    found: dict[str, Any] = {}
+    for name in entry.expect_table(example):
+        child = entry.child(name)
+        reader = keys.get(name)
+        if reader is None:
+            _report_unknown(child, name, keys)
+            continue
+        try:
+            found[name] = reader(child)
+        except RefusedError:
+            continue
+    return found
+
+
+def read_each(entry: Entry, reader: Reader) -> list[Any]:
+    """Every element of a list; all bad ones are reported before the list is refused."""
+    found: list[Any] = []
+    refused = False
+    for child in entry.children():
+        try:
+            found.append(reader(child))
+        except RefusedError:
+            refused = True
+    if refused:
+        raise RefusedError
+    return found
+
+
+# What other schedulers and people call our keys; suggested, not accepted.
+_OTHER_NAMES = {
+    "cron": "schedule",
+    "expression": "schedule",
+    "when": "schedule",
+    "cmd": "run",
+    "command": "run",
+    "exec": "run",
+    "script": "run",
+    "shell": "run",
+    "tz": "timezone",
+    "zone": "timezone",
+    "cwd": "directory",
+    "workdir": "directory",
+    "working_directory": "directory",
+    "environment": "env",
+    "retries": "retry",
+    "max_retries": "retry",
+    "catchup": "recovery",
+    "catch_up": "recovery",
+    "misfire": "recovery",
+    "concurrency": "overlap",
+    "concurrency_policy": "overlap",
+    "disabled": "enabled",
+    "delay": "interval",
+    "factor": "backoff",
+    "steps": "tasks",
+    "id": "name",
+    "execution_mode": "mode",
+    "max_concurrent": "max_concurrent_jobs",
+    "window": "duration",
+    "dist": "distribution",
+    "params": "parameters",
+    "fold": "overlap",
+}
+
+
+def _report_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None:
+    meant = nearest(name, keys) or _OTHER_NAMES.get(name.lower().replace("-", "_"))
+    if name == "timeout":
+        meant = next((key for key in ("task_timeout", "timeout") if key in keys), None)
+    fix = meant if meant in keys else None
+    hint = f"did you mean {fix}?" if fix else f"the keys here are {', '.join(sorted(keys))}"
+    entry.report(f"unknown key {quote(name)}", hint, "J010", entry.key_span, fix=fix)
+
+
+def type_name(value: object) -> str:
+    """A type as people call it."""
+    if isinstance(value, bool):
+        return "true or false"
+    for kinds, name in (
+        (str, "text"),
+        (int, "a whole number"),
+        (float, "a number"),
+        (dict, "a table"),
+        (list, "a list"),
+        ((datetime, date, time), "a date or time"),
+    ):
+        if isinstance(value, kinds):
+            return name
+    return "nothing" if value is None else "something else"

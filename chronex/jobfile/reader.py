@@ -1,0 +1,226 @@
+"""`chronex.toml` and trigger definitions to settings and jobs, or to every problem they have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from chronex.errors import UnknownZoneError
+from chronex.expr.faults import quote
+from chronex.jobfile.document import open_json, open_toml, salvage_json, salvage_toml
+from chronex.jobfile.entries import (
+    Entry,
+    NamedZone,
+    Reader,
+    RefusedError,
+    Sheet,
+    TooManyProblemsError,
+    WrittenSchedule,
+    read_table,
+)
+from chronex.jobfile.jobs import (
+    JOB,
+    Defaults,
+    FileZone,
+    build_job,
+    check_case,
+    note_schedule,
+    read_defaults,
+    read_jobs,
+)
+from chronex.jobfile.keymap import read_keymap
+from chronex.jobfile.positions import Span
+from chronex.jobfile.problems import JobFileError, Problem
+from chronex.jobfile.properties import Property, read_properties
+from chronex.jobfile.settings import SchedulerSettings, scheduler
+from chronex.jobfile.values import name
+from chronex.model.records import Job
+from chronex.timing.zones import load_zone
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A valid job file. Warnings are advice about it, in the order of the text."""
+
+    path: str
+    settings: SchedulerSettings
+    jobs: tuple[Job, ...]
+    properties: tuple[Property, ...] = ()
+    warnings: tuple[Problem, ...] = field(default=())
+
+    def job(self, job_id: str) -> Job | None:
+        return next((job for job in self.jobs if job.id == job_id), None)
+
+
+class Inspection(NamedTuple):
+    """All that there is to say about a job file, valid or not: its problems, and the schedules and zones in it."""
+
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    schedules: tuple[WrittenSchedule, ...]
+    zones: tuple[NamedZone, ...]
+
+
+def read_job_file(text: str | bytes, path: str, host_zone: str) -> JobFile:
+    """The settings and jobs of a chronex.toml. Raises JobFileError with every problem, and nothing else."""
+    return _checked(open_toml(text, path, host_zone), _toml_file)
+
+
+def read_triggers(text: str | bytes, path: str, host_zone: str) -> JobFile:
+    """The jobs of a TriggerDefinition in JSON, or of a list of them. Raises JobFileError and nothing else."""
+    return _checked(open_json(text, path, host_zone), _json_file)
+
+
+def inspect_job_file(text: str, path: str, host_zone: str) -> Inspection:
+    """What read_job_file finds, without raising; of a text that is not TOML, as much as can be made out."""
+    try:
+        root = open_toml(text, path, host_zone)
+    except JobFileError as error:
+        return _inspected(salvage_toml(text, path, host_zone), _toml_file, error.problems)
+    return _inspected(root, _toml_file)
+
+
+def inspect_triggers(text: str, path: str, host_zone: str) -> Inspection:
+    """The same for trigger definitions."""
+    try:
+        root = open_json(text, path, host_zone)
+    except JobFileError as error:
+        return _inspected(salvage_json(text, path, host_zone), _json_file, error.problems)
+    return _inspected(root, _json_file)
+
+
+Content = tuple[SchedulerSettings, tuple[Job, ...], tuple[Property, ...]]
+
+
+def _read(root: Entry, read: Callable[[Entry], Content]) -> Content:
+    try:
+        return read(root)
+    except (RefusedError, TooManyProblemsError):
+        return SchedulerSettings(), (), ()
+
+
+def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
+    sheet = root.sheet
+    settings, jobs, properties = _read(root, read)
+    if sheet.problems:
+        raise JobFileError(_in_order(sheet.problems))
+    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)))
+
+
+def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:
+    """With a fatal problem the rest of the text is guesswork: only its schedules and zones count."""
+    sheet = root.sheet
+    _read(root, read)
+    problems = fatal or tuple(_in_order(sheet.problems))
+    warnings = () if problems else tuple(_in_order(sheet.warnings))
+    return Inspection(problems, warnings, tuple(sheet.schedules), tuple(sheet.zones))
+
+
+def _in_order(problems: list[Problem]) -> list[Problem]:
+    return sorted(dict.fromkeys(problems), key=lambda p: (p.line, p.column, p.end_column, p.code, p.message))
+
+
+# -- chronex.toml -----------------------------------------------------------------------------------------
+
+
+def _kept(entry: Entry) -> Entry:
+    return entry
+
+
+TOP_LEVEL: dict[str, Reader] = {"scheduler": _kept, "defaults": _kept, "jobs": _kept, "verify": _kept, "tui": _kept}
+
+
+def _toml_file(root: Entry) -> Content:
+    tables: dict[str, Entry] = read_table(root, TOP_LEVEL)
+    settings = SchedulerSettings(timezone=root.sheet.host_zone)
+    if "scheduler" in tables:
+        settings = _unless_refused(scheduler, tables["scheduler"], settings)
+    zone = FileZone(_known_zone(root.sheet, settings.timezone), _zone_source(tables.get("scheduler"), settings))
+    defaults = Defaults()
+    if "defaults" in tables:
+        defaults = _unless_refused(read_defaults, tables["defaults"], defaults)
+    jobs = read_jobs(tables["jobs"], defaults, zone) if "jobs" in tables else ()
+    properties: tuple[Property, ...] = ()
+    if "verify" in tables:
+        properties = _unless_refused(read_properties, tables["verify"], properties)
+    if "tui" in tables:
+        with suppress(RefusedError):
+            read_keymap(tables["tui"])  # the dashboard reads them for itself
+    return settings, jobs, properties
+
+
+def read_keys(text: str | bytes, path: str) -> dict[str, str]:
+    """Only the keys of the dashboard, whatever else is wrong with the file. Raises JobFileError as the others do."""
+    root = open_toml(text, path, "UTC")
+    if not isinstance(root.value, dict) or "tui" not in root.value:
+        return {}
+    found: dict[str, str] = _unless_refused(read_keymap, root.child("tui"), {})
+    if root.sheet.problems:
+        raise JobFileError(_in_order(root.sheet.problems))
+    return found
+
+
+def _unless_refused(read: Callable[[Entry], Value], entry: Entry, otherwise: Value) -> Value:
+    try:
+        return read(entry)
+    except RefusedError:
+        return otherwise
+
+
+def _zone_source(scheduler_table: Entry | None, settings: SchedulerSettings) -> str:
+    """Is the zone that schedules are read in the one which [scheduler] names, or the host's?"""
+    written = scheduler_table.value if scheduler_table is not None else None
+    is_written = isinstance(written, dict) and written.get("timezone") == settings.timezone
+    return "scheduler" if is_written else "host"
+
+
+def _known_zone(sheet: Sheet, zone: str) -> str:
+    """The zone for schedules that name none; only the host's has not been checked yet."""
+    try:
+        load_zone(zone)
+    except UnknownZoneError:
+        message = f"the host's time zone {quote(zone)} is unknown"
+        sheet.report(Span(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
+        return "UTC"
+    return zone
+
+
+# -- trigger definitions ----------------------------------------------------------------------------------
+
+TRIGGER: dict[str, Reader] = {
+    "id": name,
+    "expression": _kept,
+    **{key: reader for key, reader in JOB.items() if key != "schedule"},
+}
+
+
+def _json_file(root: Entry) -> Content:
+    zone = FileZone(_known_zone(root.sheet, root.sheet.host_zone), "host")
+    if not isinstance(root.value, dict | list):
+        root.refuse_type("a trigger definition or a list of them", '{ "id": "…", "expression": "…" }')
+    jobs: list[Job] = []
+    known: dict[str, str] = {}
+    for entry in root.children() if isinstance(root.value, list) else (root,):
+        try:
+            jobs.append(_trigger(entry, known, zone))
+        except RefusedError:
+            continue
+    return SchedulerSettings(timezone=root.sheet.host_zone), tuple(jobs), ()
+
+
+def _trigger(entry: Entry, known: dict[str, str], zone: FileZone) -> Job:
+    own: dict[str, Any] = read_table(entry, TRIGGER, '{ "id": "…", "expression": "…" }')
+    for key in ("id", "expression"):
+        if key not in entry.expect_table():
+            entry.report(f"a trigger definition has no {key}", f'write "{key}": "…"', "J012")
+    if "id" not in own or "expression" not in own:
+        if "expression" in own and isinstance(identity := entry.expect_table().get("id"), str):
+            note_schedule(identity, entry, own["expression"], own, Defaults(), zone)
+        raise RefusedError
+    check_case(entry.child("id"), own["id"], known, "trigger")
+    own["schedule"] = own.pop("expression")
+    return build_job(own.pop("id"), entry, own, Defaults(), zone, needs_tasks=False)

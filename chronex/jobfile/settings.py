@@ -1,0 +1,119 @@
+"""The [scheduler] table: what holds for the daemon and not for one job."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from chronex.expr.durations import UNITS
+from chronex.expr.faults import quote
+from chronex.jobfile.entries import Entry, Reader, read_table
+from chronex.jobfile.values import duration, positive_duration, size, text, whole_number, yes_or_no, zone
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class HistorySettings(Struct, frozen=True):
+    """How much of each job's past is kept: what is younger, and of that the latest."""
+
+    max_age_ms: int = 90 * UNITS["d"]
+    max_count: int = 10_000
+    max_events: int = 200_000
+
+
+class LogSettings(Struct, frozen=True):
+    """How much output is kept: per job by age and count of attempts, per attempt by bytes."""
+
+    max_age_ms: int = 30 * UNITS["d"]
+    max_count: int = 1_000
+    max_bytes: int = 10 << 20
+
+
+class SchedulerSettings(Struct, frozen=True):
+    """`timezone` is where schedules without a zone of their own are read; no `metrics`, no metrics server."""
+
+    timezone: str = "UTC"
+    max_concurrent_jobs: int = 50
+    grace_ms: int = 30_000
+    reaper_interval_ms: int = 60_000
+    metrics: Address | None = None
+    metrics_public: bool = False
+    history: HistorySettings = HistorySettings()
+    logs: LogSettings = LogSettings()
+
+
+def _address(entry: Entry) -> Address:
+    value = text(entry)
+    match = _ADDRESS.fullmatch(value)
+    if match is None or not 0 < int(match[2]) < 65_536:
+        hint = f'write {entry.label} = "127.0.0.1:9464"'
+        entry.refuse(f"{quote(value)} is not an address and port", hint, "J022")
+    return Address(match[1].strip("[]"), int(match[2]))
+
+
+def _refuse_public(entry: Entry, given: dict[str, Any]) -> None:
+    """Names of jobs and their failures are nobody else's business, unless someone says that they are."""
+    address = given.get("metrics")
+    if address is not None and not is_loopback(address.host) and not given.get("metrics_public"):
+        hint = 'write metrics = "127.0.0.1:9464", or add metrics_public = true'
+        entry.child("metrics").report(f"{quote(address.host)} can be reached by other machines", hint, "J024")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _history(entry: Entry) -> HistorySettings:
+    given = read_table(entry, HISTORY, f'{entry.label} = {{ max_age = "90d" }}')
+    return HistorySettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
+
+
+def _logs(entry: Entry) -> LogSettings:
+    given = read_table(entry, LOGS, f'{entry.label} = {{ max_age = "30d" }}')
+    return LogSettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
+
+
+HISTORY: dict[str, Reader] = {
+    "max_age": positive_duration,
+    "max_count": whole_number(1, 10_000_000),
+    "max_events": whole_number(1_000, 100_000_000),
+}
+LOGS: dict[str, Reader] = {
+    "max_age": positive_duration,
+    "max_count": whole_number(1, 1_000_000),
+    "max_bytes": size,
+}
+SCHEDULER: dict[str, Reader] = {
+    "timezone": zone,
+    "max_concurrent_jobs": whole_number(1, 10_000),
+    "grace_period": duration,
+    "reaper_interval": positive_duration,
+    "metrics": _address,
+    "metrics_public": yes_or_no,
+    "history": _history,
+    "logs": _logs,
+}
+_FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
+
+
+def scheduler(entry: Entry) -> SchedulerSettings:
+    given = read_table(entry, SCHEDULER, "[scheduler] and its keys below it")
+    _refuse_public(entry, given)
+    settings = {_FIELDS.get(key, key): value for key, value in given.items()}
+    return SchedulerSettings(**{"timezone": entry.sheet.host_zone, **settings})

@@ -1,0 +1,154 @@
+"""The spread table, checked by the decision core itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from chronex.decision import make_spread
+from chronex.decision.distributions import known_parameters
+from chronex.decision.preview import parse_distribution
+from chronex.errors import ConstraintError, DecisionError
+from chronex.expr.durations import UNITS, format_duration
+from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
+from chronex.jobfile.positions import Span
+from chronex.jobfile.values import duration, text
+from chronex.model.policies import SpreadPolicy
+
+# Planning looks ahead by as much as a spread may start early, so a window has an end somewhere.
+MAX_WINDOW_MS = 366 * UNITS["d"]
+
+
+def _window(entry: Entry) -> int:
+    found = duration(entry)
+    if found > MAX_WINDOW_MS:
+        hint = f"the longest is {format_duration(MAX_WINDOW_MS)}"
+        entry.refuse(f"{entry.label}: a window of {format_duration(found)} is too long", hint, "J015")
+    return found
+
+
+def _parameters(entry: Entry) -> dict[str, float | str]:
+    table = entry.expect_table(f"{entry.label} = {{ s = 3 }}")
+    return read_table(entry, dict.fromkeys(table, _parameter))
+
+
+def _parameter(entry: Entry) -> float | str:
+    value = entry.value
+    if isinstance(value, str):
+        return text(entry)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        entry.refuse_type("a number or text", f"{entry.label} = 2")
+    if isinstance(value, int) and value.bit_length() > 64:
+        entry.refuse(f"{entry.label} cannot be a number this large", "write a smaller one", "J014")
+    return float(value)
+
+
+SPREAD: dict[str, Reader] = {
+    "mode": text,
+    "duration": _window,
+    "distribution": text,
+    "parameters": _parameters,
+    "seed": text,
+    "salt": text,
+    "only": text,
+    "avoid": text,
+}
+# The decision core's names of our keys, and the value each key takes when the given one is refused.
+_KEYS = {
+    "window_mode": "mode",
+    "distribution": "distribution",
+    "distribution_params": "parameters",
+    "seed_strategy": "seed",
+    "salt": "salt",
+    "only": "only",
+    "avoid": "avoid",
+}
+_HARMLESS: dict[str, Any] = {
+    "mode": "after",
+    "distribution": "uniform",
+    "parameters": {},
+    "seed": "stable",
+    "salt": "",
+    "only": "",
+    "avoid": "",
+}
+
+
+def spread(entry: Entry) -> SpreadPolicy:
+    given = read_table(entry, SPREAD, f'{entry.label} = {{ duration = "1h" }}')
+    table = entry.expect_table()
+    if "duration" not in table:
+        entry.refuse(f"{entry.label} has no duration", 'write for example duration = "2h"', "J012", entry.key_span)
+    if not _has_no_faults(entry, given) or any(key not in given for key in table):
+        raise RefusedError
+    policy = {("duration_ms" if key == "duration" else key): value for key, value in given.items()}
+    return SpreadPolicy(**policy)
+
+
+def _has_no_faults(entry: Entry, given: dict[str, Any]) -> bool:
+    """The core names one fault at a time: report it, put a harmless value in its place, ask again."""
+    fine = True
+    trial = {**_HARMLESS, **given}
+    if "distribution" in entry.expect_table() and "distribution" not in given:
+        trial["parameters"] = {}  # whose they are is not known
+    for _ in range(2 * len(_KEYS)):
+        try:
+            _split_distribution(entry, given, trial)
+            _make(trial)
+        except DecisionError as error:
+            fine = False
+            key = _KEYS.get(error.field, "duration")
+            _report(entry, key, error)
+            trial[key] = _HARMLESS.get(key)
+            if key == "distribution":
+                trial["parameters"] = {}
+            given.pop(key, None)
+        else:
+            return fine
+    return False
+
+
+def _split_distribution(entry: Entry, given: dict[str, Any], trial: dict[str, Any]) -> None:
+    """`skewEarly:3` is a distribution with its parameters in one text."""
+    if ":" not in trial["distribution"]:
+        return
+    if "parameters" in entry.expect_table():
+        entry.child("parameters").refuse(
+            "the parameters are given twice", "write them in distribution or in parameters", "J024"
+        )
+    try:
+        name, parameters = parse_distribution(trial["distribution"])
+    except DecisionError as error:
+        error.field = "distribution"
+        raise
+    trial["distribution"] = given["distribution"] = name
+    trial["parameters"] = given["parameters"] = dict(parameters)
+
+
+def _make(trial: dict[str, Any]) -> None:
+    make_spread(
+        identity="job",
+        window_mode=trial["mode"],
+        window_duration=timedelta(milliseconds=trial.get("duration", 0)),
+        distribution=trial["distribution"],
+        distribution_params=trial["parameters"],
+        seed_strategy=trial["seed"],
+        salt=trial["salt"],
+        only=trial["only"],
+        avoid=trial["avoid"],
+    )
+
+
+def _report(entry: Entry, key: str, error: DecisionError) -> None:
+    place = entry.child(key) if key in entry.expect_table() else entry
+    span: Span | None = None
+    if isinstance(error, ConstraintError):
+        span = place.span_inside(error.position, error.position + len(str(error.value or "")))
+    place.report(f"{key}: {error.problem}", error.hint or _fallback_hint(key, entry.value), "J021", span)
+
+
+def _fallback_hint(key: str, table: object) -> str:
+    if key == "parameters" and isinstance(table, dict):
+        known = known_parameters(str(table.get("distribution", "uniform")))
+        return f"it takes {', '.join(known)}" if known else "remove the parameters"
+    return "write for example dow=MON-FRI;between=08:00-20:00" if key in ("only", "avoid") else "see docs/job-file.md"

@@ -1,0 +1,349 @@
+"""Start one command behind its gate: its own process group, clean signals, three descriptors, and nothing of ours.
+
+`os.posix_spawn` does it in one step that copies neither memory nor descriptors. It cannot change directory; the gate
+does that before it becomes the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import platform
+import signal
+import socket
+import stat
+import struct
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from chronex.model.records import Command
+from chronex.run.environment import Variables
+from chronex.run.request import NotStarted
+
+_DEFAULT_SHELL = "/bin/sh"
+_EVERY_SIGNAL = tuple(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+
+_EXPLANATIONS = {
+    errno.EACCES: "permission denied; is it executable?",
+    errno.ENOEXEC: "not a program; a script begins with #! and its interpreter",
+    errno.E2BIG: "the arguments and the environment are too long together, or one of them is",
+    errno.EAGAIN: "no more processes are allowed now",
+    errno.ENOMEM: "out of memory",
+    errno.ETXTBSY: "the program is being written",
+}
+
+
+def seal_descriptors() -> None:
+    """Keep from children what the daemon itself inherited; Python's own descriptors are closed on exec anyway."""
+    listing = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
+    for name in os.listdir(listing):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # the listing's own descriptor is closed by now
+                os.set_inheritable(int(name), False)
+
+
+@lru_cache(maxsize=1)
+def _apart() -> dict[str, Any]:
+    """A group of its own; a session of its own only where that keeps it from our terminal.
+
+    Linux gives every session a share of the processor (autogroup), and on a busy machine a start then takes two to
+    three times as long. macOS cannot start a process in a new session.
+    """
+    return {"setsid": True} if sys.platform == "linux" and _has_terminal() else {"setpgroup": 0}
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+def prepare(command: Command, directory: str | None, variables: Variables) -> Invocation | NotStarted:
+    """Find the program and look at the directory, so that what is missing is named before anything starts."""
+    argv = (_DEFAULT_SHELL, "-c", command) if isinstance(command, str) else command
+    if not argv or not argv[0] or command == "":
+        return NotStarted("the command is empty", retryable=False)
+    try:
+        raw = tuple([os.fsencode(argument) for argument in argv])
+        where = b"" if directory is None else os.fsencode(os.path.abspath(directory))
+    except UnicodeEncodeError:
+        return NotStarted("the command contains text that cannot be written as bytes", retryable=False)
+    if b"\0" in b"".join(raw) or b"\0" in where:
+        return NotStarted("the command contains a NUL character", retryable=False)
+    problem = _problem_with_directory(where) if where else None
+    if problem is not None:
+        return problem
+    if isinstance(command, str):
+        return Invocation(raw[0], raw, where, raw[2])
+    program = _find_program(raw[0], variables, where)
+    if isinstance(program, NotStarted):
+        return program
+    return Invocation(program, raw, where)
+
+
+def start(invocation: Invocation, variables: Variables, output: int, gate: Gate, latch: int) -> int | NotStarted:
+    """The pid of the new process, which waits at `latch`; its output and errors are `output`, its input is empty."""
+    actions = (
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, output, 2),
+        # After those: where the daemon itself has no standard descriptors, `output` may be any of these.
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, latch, DESCRIPTOR),
+    )
+    path, argv = behind(gate, invocation)
+    try:
+        return os.posix_spawn(
+            path,
+            argv,
+            variables,
+            file_actions=actions,
+            setsigmask=(),
+            setsigdef=_EVERY_SIGNAL,
+            **_apart(),
+        )
+    except OSError as problem:
+        return refused_program(problem.errno or 0, invocation.path)
+
+
+def refused_at_the_gate(invocation: Invocation, refusal: Refusal) -> NotStarted:
+    """The gate was open, and the system would not go on."""
+    if refusal.of_directory:
+        return _refused_directory(refusal.errno, invocation.directory)
+    return refused_program(refusal.errno, invocation.path)
+
+
+def refused_program(number: int, path: bytes) -> NotStarted:
+    """What the system's refusal means for a program."""
+    shown = os.fsdecode(path)
+    if number == errno.ENOENT:
+        told = "its interpreter does not exist" if os.path.exists(path) else "no such program"
+    else:
+        told = _EXPLANATIONS.get(number, os.strerror(number))
+    return NotStarted(f"{shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
+
+
+def _problem_with_directory(where: bytes) -> NotStarted | None:
+    try:
+        mode = os.stat(where).st_mode
+    except OSError as problem:
+        number = problem.errno or 0
+    else:
+        if not stat.S_ISDIR(mode):
+            number = errno.ENOTDIR
+        elif not os.access(where, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            number = errno.EACCES
+        else:
+            return None
+    return _refused_directory(number, where)
+
+
+def _refused_directory(number: int, where: bytes) -> NotStarted:
+    shown = os.fsdecode(where)
+    told = "no such directory" if number == errno.ENOENT else os.strerror(number).lower()
+    return NotStarted(f"working directory {shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
+
+
+def _find_program(name: bytes, variables: Variables, base: bytes) -> bytes | NotStarted:
+    """By the child's PATH, or by its path as seen from the child's directory."""
+    if b"/" in name:
+        path = os.path.join(base, name) if base else name
+        return _refused(path) or path
+    seen_but_refused: NotStarted | None = None
+    for entry in variables.get(b"PATH", b"").split(b":"):
+        path = os.path.join(base, entry or b".", name)
+        problem = _refused(path)
+        if problem is None:
+            return path
+        if problem.errno == errno.EACCES:
+            seen_but_refused = seen_but_refused or problem
+    return seen_but_refused or NotStarted(
+        f"{os.fsdecode(name)}: no such program in PATH (ENOENT)", errno.ENOENT, os.fsdecode(name)
+    )
+
+
+def _refused(path: bytes) -> NotStarted | None:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as problem:
+        return refused_program(problem.errno or 0, path)
+    if stat.S_ISREG(mode) and os.access(path, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        return None
+    return refused_program(errno.EACCES, path)
+
+
+DESCRIPTOR = 3  # where every gate waits
+SHUT = 125  # how it ends when nobody opens it
+
+_SHELL = b"/bin/sh"
+# Directory and command are arguments of this text, never part of it. The directory is absolute: a relative one would
+# be looked up in CDPATH, and "-" would mean the one before.
+_SCRIPT = b'read -r _ <&3 || exit 125; [ -z "$1" ] || cd "$1" || exit 126; shift; exec "$@" 3<&-'
+
+# A text for the shell needs no gate before the shell: the shell itself waits. On the text's own first line, so that
+# the shell counts lines as the user does.
+_WAIT = b"read -r _ <&3 && exec 3<&- || exit 125; "
+
+# barrier.S, assembled.
+_X86_64 = bytes.fromhex(
+    "4889e34883ec1031c0bf030000004889e6ba010000000f054883f801756bb848000000bf03000000be02000000ba01000000"
+    "0f0541bc01000000488b7b10803f00740cb8500000000f054885c0781d41bc02000000488b7b18488d7320488b03488d54c3"
+    "10b83b0000000f05488904244c89642408b801000000bf030000004889e6ba100000000f05bf7d000000b83c0000000f05"
+)
+_BASE, _HEADERS = 0x400000, 64 + 2 * 56
+_MFD_EXEC = 0x10  # since Linux 6.3 a memory file says whether it is a program
+_SEALED = 0x0F  # nobody may write, grow or shrink it, nor take a seal off
+_REFUSAL = struct.Struct("<qq")
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A command as the system takes it; an empty directory is the daemon's own."""
+
+    path: bytes
+    argv: tuple[bytes, ...]
+    directory: bytes = b""
+    script: bytes = b""  # where it is a text for /bin/sh
+
+
+class Refusal(NamedTuple):
+    """What the system said when the gate was open: an error number, of the directory or of the program."""
+
+    errno: int
+    of_directory: bool
+
+
+class Gate(Protocol):
+    """How to start a command so that it waits on DESCRIPTOR first."""
+
+    def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+        """The path and argv to start instead."""
+        ...
+
+
+class QuickGate:
+    """`path` is the program of barrier.S."""
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+
+    def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+        return self.path, (b"chronex-gate", invocation.directory, invocation.path, *invocation.argv)
+
+
+class ShellGate:
+    """The command's argv[0] is its path here: a shell cannot give it another name."""
+
+    def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+        command = (invocation.directory, invocation.path, *invocation.argv[1:])
+        return _SHELL, (_SHELL, b"-c", _SCRIPT, b"chronex-gate", *command)
+
+
+def behind(gate: Gate, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+    """What to start instead of the command: the gate, or the command's own shell where that can wait by itself."""
+    if invocation.script and not invocation.directory:
+        return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
+    return gate.before(invocation)
+
+
+class Latch:
+    """Our side of one child's gate."""
+
+    __slots__ = ("_ours", "theirs")
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.theirs = _out_of_the_way(theirs.detach())  # may fail; then `ours` closes itself
+        self._ours = ours.detach()
+
+    def started(self) -> None:
+        """The child has its end; from now on its death, and ours, is seen by the other."""
+        os.close(self.theirs)
+
+    def open(self) -> None:
+        try:
+            os.write(self._ours, b"\n")
+        except OSError:  # the child is dead already, and that is seen elsewhere
+            return
+
+    def refusal(self) -> Refusal | None:
+        """After the child ended as a gate that is SHUT: why it never became the command, where it did not."""
+        os.set_blocking(self._ours, False)
+        try:
+            told = os.read(self._ours, _REFUSAL.size)
+        except OSError:
+            return None
+        if len(told) < _REFUSAL.size:
+            return None
+        number, step = _REFUSAL.unpack(told)
+        return Refusal(-number, of_directory=step == 1)
+
+    def close(self) -> None:
+        if self._ours >= 0:
+            os.close(self._ours)
+            self._ours = -1
+
+
+@lru_cache(maxsize=1)
+def the_gate() -> Gate:
+    """The quick one where it works; it is tried once, without letting anything pass."""
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        with contextlib.suppress(OSError):
+            quick = QuickGate(_as_program(_X86_64))
+            if _ends_shut(quick):
+                return quick
+    return ShellGate()
+
+
+def _as_program(code: bytes) -> bytes:
+    """The path of a sealed memory file that holds the code as the smallest program there can be."""
+    size, entry = _HEADERS + len(code), _BASE + _HEADERS
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, 62, 1, entry, 64, 0, 0, 64, 56, 2, 0, 0, 0)
+    loaded = struct.pack("<IIQQQQQQ", 1, 5, 0, _BASE, _BASE, size, size, 0x1000)
+    plain_stack = struct.pack("<IIQQQQQQ", 0x6474E551, 6, 0, 0, 0, 0, 0, 16)
+    descriptor = _memory_file()
+    try:
+        os.write(descriptor, header + loaded + plain_stack + code)
+        os.fchmod(descriptor, 0o500)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALED)
+        # A program that is open for writing cannot be started, so it is opened anew and kept open for good.
+        kept = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+        return b"/proc/self/fd/%d" % _out_of_the_way(kept)
+    finally:
+        os.close(descriptor)
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """Never one of the child's own numbers, which a daemon without standard descriptors could be given."""
+    if descriptor > DESCRIPTOR:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, DESCRIPTOR + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _memory_file() -> int:
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    try:
+        return os.memfd_create("chronex-gate", flags | _MFD_EXEC)
+    except OSError as problem:
+        if problem.errno != errno.EINVAL:
+            raise
+        return os.memfd_create("chronex-gate", flags)
+
+
+def _ends_shut(gate: Gate) -> bool:
+    path, argv = gate.before(Invocation(_SHELL, (_SHELL, b"-c", b"exit 1")))
+    latch = Latch()
+    try:
+        pid = os.posix_spawn(path, argv, {}, file_actions=((os.POSIX_SPAWN_DUP2, latch.theirs, DESCRIPTOR),))
+    finally:
+        latch.started()
+        latch.close()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == SHUT

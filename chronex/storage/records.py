@@ -1,0 +1,422 @@
+"""The typed face of a transaction: records in, records out, indexes and quarantine kept right on the way.
+
+Everything that writes a record goes through here, so an index can only be wrong if bytes were damaged, and
+`chronex doctor` computes the same index keys to find that out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
+
+from chronex.errors import DamagedRecordError, StaleClaimError
+from chronex.model.records import (
+    Attempt,
+    Event,
+    Idempotency,
+    Job,
+    JobVersion,
+    Node,
+    Occurrence,
+    Quarantined,
+    Record,
+    Run,
+    TaskState,
+)
+from chronex.model.states import OccurrenceState, State, advance
+from chronex.storage import keys
+from chronex.storage.codec import HEADER, decode, encode
+from chronex.storage.indexes import index_keys, key_of
+from chronex.storage.journal import append
+from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ReadTransaction, Transaction
+
+__all__ = ["Ledger", "Reading", "index_keys", "key_of", "pages"]
+
+R = TypeVar("R", bound=Record)
+Claimed = TypeVar("Claimed", Occurrence, Run, Attempt)
+
+_KEPT_RAW = MAX_VALUE_BYTES - HEADER.size - 1024
+
+
+class Reading:
+    """Typed reads of one snapshot. Damaged records are left out and listed in `damaged`."""
+
+    def __init__(self, tx: ReadTransaction) -> None:
+        self.tx = tx
+        self.damaged: list[DamagedRecordError] = []
+
+    def job(self, job: str) -> Job | None:
+        return self.get(keys.job_key(job), Job)
+
+    def job_version(self, job: str, version: int) -> Job | None:
+        found = self.get(keys.job_version_key(job, version), JobVersion)
+        return found.job if found else None
+
+    def occurrence(self, job: str, nominal_ms: int) -> Occurrence | None:
+        return self.get(keys.occurrence_key(job, nominal_ms), Occurrence)
+
+    def run(self, job: str, nominal_ms: int, task: str) -> Run | None:
+        return self.get(keys.run_key(job, nominal_ms, task), Run)
+
+    def attempt(self, job: str, nominal_ms: int, task: str, number: int) -> Attempt | None:
+        return self.get(keys.attempt_key(job, nominal_ms, task, number), Attempt)
+
+    def node(self, node: str) -> Node | None:
+        return self.get(keys.node_key(node), Node)
+
+    def task_state(self, job: str, task: str, name: str) -> TaskState | None:
+        return self.get(keys.task_state_key(job, task, name), TaskState)
+
+    def idempotency(self, text: str, now_ms: int) -> Idempotency | None:
+        """The record of a key that is still alive."""
+        found = self.get(keys.idempotency_key(text), Idempotency)
+        return found if found and found.key == text and found.expires_ms > now_ms else None
+
+    def jobs(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
+        start = keys.job_key(after) if after is not None else None
+        return self.scan(keys.JOB, Job, start, limit)
+
+    def occurrences(self, job: str, before_ms: int | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """The history of a job, newest first."""
+        after = keys.occurrence_key(job, before_ms) if before_ms is not None else None
+        return self.scan(keys.within_job(keys.OCCURRENCE, job), Occurrence, after, limit, reverse=True)
+
+    def runs(self, job: str, nominal_ms: int) -> list[Run]:
+        return self.scan(keys.within_occurrence(keys.RUN, job, nominal_ms), Run)
+
+    def attempts(self, job: str, nominal_ms: int, task: str | None = None) -> list[Attempt]:
+        prefix = keys.within_occurrence(keys.ATTEMPT, job, nominal_ms)
+        if task is not None:
+            prefix = keys.attempt_key(job, nominal_ms, task, 0)[:-4]
+        return self.scan(prefix, Attempt)
+
+    def nodes(self) -> list[Node]:
+        return self.scan(keys.NODE, Node)
+
+    def due(self, until_ms: int, limit: int = SCAN_LIMIT) -> list[Job | Occurrence | Run]:
+        """What must be looked at by `until_ms`, the earliest first."""
+        rows = self.tx.scan(keys.DUE, None, limit)
+        found = [self._indexed(key) for key, _ in rows if keys.instant_of(key) <= until_ms]
+        return [record for record in found if isinstance(record, Job | Occurrence | Run)]
+
+    def next_due_after(self, ms: int) -> int | None:
+        """When something falls due later than `ms`."""
+        rows = self.tx.scan(keys.DUE, keys.timed(keys.DUE, ms + 1, b""), 1)
+        return keys.instant_of(rows[0][0]) if rows else None
+
+    def queued_jobs(self, after: str = "") -> Iterator[str]:
+        """Jobs with a queue, by the keys of their queued occurrences alone: those after `after`, then the others."""
+        prefix = keys.QUEUED + keys.OCCURRENCE
+        start = prefix + after.encode("ascii") + b"\0" + b"\xff" * 9
+        for begin, stop in ((start, None), (None, start)):
+            place = begin
+            while rows := self.tx.scan(prefix, place, 1):
+                if stop is not None and rows[0][0] > stop:
+                    break
+                name = rows[0][0][len(prefix) :].partition(b"\0")[0]
+                yield name.decode("ascii")
+                place = prefix + name + b"\0" + b"\xff" * 9
+
+    def queued_before(self, occurrence: Occurrence, limit: int) -> int:
+        """How many queued occurrences of its job come before this one, counted by their keys up to `limit`.
+
+        One that comes only now finds all of them before it: a spread may bring a later instant first.
+        """
+        own = keys.QUEUED + keys.occurrence_key(occurrence.job, occurrence.nominal_ms)
+        rows = self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, occurrence.job), None, limit)
+        is_queued = occurrence.state is OccurrenceState.QUEUED
+        return sum(1 for key, _ in rows if key < own or not is_queued)
+
+    def count_queued(self, job: str, limit: int) -> int:
+        """How many occurrences of the job wait, counted by their keys up to `limit`."""
+        return len(self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, job), None, limit))
+
+    def count_active(self, limit: int) -> int:
+        """How many occurrences run, of all jobs, counted by their keys up to `limit`."""
+        return len(self.tx.scan(keys.ACTIVE + keys.OCCURRENCE, None, limit))
+
+    def is_active(self, job: str) -> bool:
+        """Does an occurrence of the job run? Asked of the store, never of memory."""
+        return bool(self.tx.scan(keys.within_job(keys.ACTIVE + keys.OCCURRENCE, job), None, 1))
+
+    def next_due_ms(self) -> int | None:
+        """When the next thing is due, for how long to sleep."""
+        rows = self.tx.scan(keys.DUE, None, 1)
+        return keys.instant_of(rows[0][0]) if rows else None
+
+    def active(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """Running occurrences, of one job or of all: the persistent question of every overlap policy."""
+        return self._listed(keys.ACTIVE + keys.OCCURRENCE, job, Occurrence, limit)
+
+    def active_runs(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Run]:
+        return self._listed(keys.ACTIVE + keys.RUN, job, Run, limit)
+
+    def active_attempts(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Attempt]:
+        return self._listed(keys.ACTIVE + keys.ATTEMPT, job, Attempt, limit)
+
+    def queued(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """Occurrences that wait for an earlier one of their job, the oldest first."""
+        return self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)
+
+    def expecting(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
+        """Jobs that are to be told of when they are late, by name."""
+        start = keys.EXPECTING + keys.job_key(after) if after is not None else None
+        rows = self.tx.scan(keys.EXPECTING, start, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Job)]
+
+    def dead_letters(self, limit: int = SCAN_LIMIT) -> list[Run]:
+        rows = self.tx.scan(keys.DEAD_LETTER, None, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Run)]
+
+    def finished(self, limit: int = SCAN_LIMIT, after: bytes | None = None) -> list[Occurrence]:
+        """What ended last, of all jobs, newest first."""
+        rows = self.tx.scan(keys.FINISHED, after, limit, reverse=True)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Occurrence)]
+
+    def quarantined(self, limit: int = SCAN_LIMIT) -> list[tuple[bytes, Quarantined]]:
+        return [
+            (key[1:], cast("Quarantined", decode(key, raw)))
+            for key, raw in self.tx.scan(keys.QUARANTINE, None, limit)
+        ]
+
+    def get(self, key: bytes, kind: type[R]) -> R | None:
+        raw = self.tx.get(key)
+        return None if raw is None else cast("R | None", self._decode(key, raw))
+
+    def scan(
+        self,
+        prefix: bytes,
+        kind: type[R],
+        after: bytes | None = None,
+        limit: int = SCAN_LIMIT,
+        reverse: bool = False,
+    ) -> list[R]:
+        rows = self.tx.scan(prefix, after, limit, reverse)
+        return cast("list[R]", [record for key, raw in rows if (record := self._decode(key, raw)) is not None])
+
+    def _listed(self, index: bytes, job: str | None, kind: type[R], limit: int) -> list[R]:
+        prefix = index if job is None else keys.within_job(index, job)
+        rows = self.tx.scan(prefix, None, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), kind)]
+
+    def _indexed(self, index_key: bytes) -> Record | None:
+        key = keys.record_of(index_key)
+        raw = self.tx.get(key)
+        if raw is None:
+            self.damaged.append(DamagedRecordError(index_key, "the index stands for no record"))
+            return None
+        return self._decode(key, raw)
+
+    def _decode(self, key: bytes, raw: bytes) -> Record | None:
+        try:
+            return decode(key, raw)
+        except DamagedRecordError as error:
+            self.damaged.append(error)
+            return None
+
+
+class Ledger(Reading):
+    """Typed reads and writes of one update. A damaged record that is met is quarantined on the spot."""
+
+    def __init__(self, tx: Transaction, now_ms: int) -> None:
+        super().__init__(tx)
+        self.tx: Transaction = tx
+        self.now_ms = now_ms
+
+    def create(self, record: Record) -> bool:
+        """Write a record that must not exist yet; False where one does, damaged or not.
+
+        A quarantined occurrence has been decided once, whatever its fate was: it is never decided again.
+        """
+        key = key_of(record)
+        is_decision = isinstance(record, Occurrence | Run | Attempt)
+        if is_decision and self.tx.get(keys.quarantine_key(key)) is not None:
+            return False
+        if not self.tx.create(key, encode(key, record)):
+            return False
+        for index in index_keys(key, record):
+            self.tx.put(index, b"")
+        return True
+
+    def put(self, record: Record) -> None:
+        """Write a record over what was there, and its index entries over the old ones."""
+        key = key_of(record)
+        self.replace_at(key, self.get(key, type(record)), record)
+
+    def replace_at(self, key: bytes, old: Record | None, new: Record) -> None:
+        """Write `new` under `key`, where `old` is what is there."""
+        self.move_indexes(key, old, new)
+        self.tx.put(key, encode(key, new))
+
+    def move_indexes(self, key: bytes, old: Record | None, new: Record) -> None:
+        """Make the index entries of what was under `key` those of what is to be there."""
+        if type(old) is Job and type(new) is Job and old.next_ms == new.next_ms:
+            return  # every fate is counted in its job, and no index stands for a count
+        before = index_keys(key, old) if old is not None else ()
+        after = index_keys(key, new)
+        if before == after:
+            return
+        for index in before:
+            if index not in after:
+                self.tx.delete(index)
+        for index in after:
+            if index not in before:
+                self.tx.put(index, b"")
+
+    def put_task_state(self, job: str, task: str, name: str, value: str) -> None:
+        key = keys.task_state_key(job, task, name)
+        self.tx.put(key, encode(key, TaskState(value=value, updated_ms=self.now_ms)))
+
+    def delete(self, key: bytes) -> bool:
+        """Remove a record and its index entries."""
+        raw = self.tx.get(key)
+        record = self._decode(key, raw) if raw is not None else None
+        if record is not None:
+            for index in index_keys(key, record):
+                self.tx.delete(index)
+        return self.tx.delete(key)
+
+    def advance(self, record: Claimed, destination: State, *, held_by: str | None = None, **changes: Any) -> Claimed:
+        """Move a record along the transition table, if it is still what the caller believes it to be.
+
+        `record` is what the caller decided on: its state and epoch must still stand in the store, and its
+        owner must be `held_by` where one is given; StaleClaimError otherwise.
+        """
+        key = key_of(record)
+        found = self.get(key, type(record))
+        if found is None or (found.state, found.epoch) != (record.state, record.epoch):
+            raise StaleClaimError(f"{record.id} is no longer {record.state} with epoch {record.epoch}")
+        if held_by is not None and found.owner != held_by:
+            raise StaleClaimError(f"{record.id} belongs to {found.owner or 'nobody'}, not to {held_by}")
+        moved = advance(found, destination, **changes)
+        self.replace_at(key, found, moved)
+        return moved
+
+    def quarantine(self, key: bytes, raw: bytes, reason: str) -> None:
+        """Put a damaged record out of everyone's way, kept as it was found."""
+        at = keys.quarantine_key(key)
+        record = Quarantined(reason=reason, at_ms=self.now_ms, raw=raw[:_KEPT_RAW], size=len(raw))
+        self.tx.put(at, encode(at, record))
+        self.tx.delete(key)
+
+    def drop_orphan(self, index_key: bytes) -> None:
+        self.tx.delete(index_key)
+
+    def _indexed(self, index_key: bytes) -> Record | None:
+        record = super()._indexed(index_key)
+        if record is None:
+            self.drop_orphan(index_key)
+        return record
+
+    def _decode(self, key: bytes, raw: bytes) -> Record | None:
+        record = super()._decode(key, raw)
+        if record is None:
+            error = self.damaged[-1]
+            self.quarantine(key, raw, error.reason)
+            append(self.tx, Event(name="RecordQuarantined", at_ms=self.now_ms, data=_named(error)))
+        return record
+
+
+def _named(error: DamagedRecordError) -> dict[str, str]:
+    return {"key": error.key.hex(), "reason": error.reason}
+
+
+def pages(tx: ReadTransaction, prefix: bytes, size: int = SCAN_LIMIT) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Every row under `prefix`, page by page, inside one transaction."""
+    after: bytes | None = None
+    while rows := tx.scan(prefix, after, size):
+        yield rows
+        after = rows[-1][0]
+
+
+_KEPT_AS_VALUES = (Job, Occurrence, Run, Attempt)
+
+
+class Draft(Ledger):
+    """The one writer of its transaction: what it has read or written once is not read again.
+
+    Whoever makes a draft must call `write` before the transaction ends.
+    """
+
+    def __init__(self, tx: Transaction, now_ms: int) -> None:
+        super().__init__(tx, now_ms)
+        self._known: dict[bytes, Record | None] = {}
+        self._unwritten: dict[bytes, Record] = {}
+        self._any_quarantine: bool | None = None
+
+    @property
+    def is_written(self) -> bool:
+        return not self._unwritten
+
+    def write(self) -> None:
+        """Give every changed record its last value, in the order in which they first changed."""
+        for key, record in self._unwritten.items():
+            self.tx.put(key, encode(key, record))
+        self._unwritten.clear()
+
+    def get(self, key: bytes, kind: type[R]) -> R | None:
+        if key in self._known:
+            return cast("R | None", self._known[key])
+        found = self._known[key] = super().get(key, kind)
+        return found
+
+    def scan(
+        self, prefix: bytes, kind: type[R], after: bytes | None = None, limit: int = SCAN_LIMIT, reverse: bool = False
+    ) -> list[R]:
+        self.write()
+        return super().scan(prefix, kind, after, limit, reverse)
+
+    def create(self, record: Record) -> bool:
+        key = key_of(record)
+        if not isinstance(record, _KEPT_AS_VALUES):
+            is_created = super().create(record)
+            if is_created:
+                self._known[key] = record
+            return is_created
+        if self.get(key, type(record)) is not None or self._is_quarantined(key, record):
+            return False
+        for index in index_keys(key, record):
+            self.tx.put(index, b"")
+        self._known[key] = self._unwritten[key] = record
+        return True
+
+    def replace_at(self, key: bytes, old: Record | None, new: Record) -> None:
+        if not isinstance(new, _KEPT_AS_VALUES):
+            super().replace_at(key, old, new)
+            self._known[key] = new
+            return
+        self.move_indexes(key, old, new)
+        self._known[key] = self._unwritten[key] = new
+
+    def put_task_state(self, job: str, task: str, name: str, value: str) -> None:
+        super().put_task_state(job, task, name, value)
+        self._known.pop(keys.task_state_key(job, task, name), None)
+
+    def delete(self, key: bytes) -> bool:
+        self.write()
+        is_deleted = super().delete(key)
+        self._known[key] = None
+        return is_deleted
+
+    def quarantine(self, key: bytes, raw: bytes, reason: str) -> None:
+        super().quarantine(key, raw, reason)
+        self._known[key] = None
+        self._any_quarantine = True
+
+    def _is_quarantined(self, key: bytes, record: Record) -> bool:
+        """A job may be applied again; a decision that was made once is never made again."""
+        if isinstance(record, Job):
+            return False
+        if self._any_quarantine is None:
+            self._any_quarantine = bool(self.tx.scan(keys.QUARANTINE, None, 1))
+        return self._any_quarantine and self.tx.get(keys.quarantine_key(key)) is not None
+
+    def _indexed(self, index_key: bytes) -> Record | None:
+        known = self._known.get(keys.record_of(index_key))
+        return super()._indexed(index_key) if known is None else known
+
+    def _decode(self, key: bytes, raw: bytes) -> Record | None:
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = super()._decode(key, raw)
+        return known

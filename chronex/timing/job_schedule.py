@@ -1,0 +1,239 @@
+"""Schedules that a program brings itself. They are registered by name in the process that plans with them; a job
+refers to one by its name (dialect `custom`), so the store holds no code.
+
+Such a schedule is called inside the transaction that plans, so it is not trusted: what it raises, and an answer that
+would make the planner go round for ever, become a CustomScheduleError of its own job and trouble no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from random import Random
+from typing import Protocol, TypeVar
+
+from chronex.errors import ChronexError, CustomScheduleError
+from chronex.expr.meaning import Every, Meaning
+from chronex.expr.options import Options
+from chronex.model.ids import check_name
+from chronex.model.policies import Cadence
+from chronex.model.records import Job
+from chronex.timing import read
+from chronex.timing.occurrences import Occurrences
+from chronex.timing.timeline import DstPolicy
+from chronex.timing.zones import load_zone
+
+T = TypeVar("T")
+CUSTOM = "custom"
+# After a fault the job is looked at again: whatever was wrong with its schedule may be over.
+FAULTY_SCHEDULE_PAUSE_MS = 60_000
+
+
+class Schedule(Protocol):
+    """Nominal instants in epoch milliseconds. The answers must not change: the same question, the same instant."""
+
+    def next(self, after_ms: int) -> int | None:
+        """The first one later than `after_ms`."""
+        ...
+
+    def previous(self, before_ms: int) -> int | None:
+        """The last one earlier than `before_ms`; None also where that is not known."""
+        ...
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        """Those in (after, until], in order."""
+        ...
+
+
+class _Checked:
+    """A registered schedule, held to what the protocol promises."""
+
+    def __init__(self, name: str, schedule: Schedule) -> None:
+        self.name, self.schedule = name, schedule
+
+    def next(self, after_ms: int) -> int | None:
+        found = self._asked(lambda: self.schedule.next(after_ms))
+        if found is not None and found <= after_ms:
+            raise self._fault(f"next({after_ms}) gave {found}, which is not later")
+        return found
+
+    def previous(self, before_ms: int) -> int | None:
+        found = self._asked(lambda: self.schedule.previous(before_ms))
+        if found is not None and found >= before_ms:
+            raise self._fault(f"previous({before_ms}) gave {found}, which is not earlier")
+        return found
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        rest = self._guarded(lambda: iter(self.schedule.between(after_ms, until_ms)))
+        last = after_ms
+        while (found := self._asked(lambda: next(rest, None))) is not None:
+            if not last < found <= until_ms:
+                raise self._fault(f"between({after_ms}, {until_ms}) gave {found} after {last}")
+            yield found
+            last = found
+
+    def _asked(self, question: Callable[[], object]) -> int | None:
+        found = self._guarded(question)
+        if found is not None and type(found) is not int:
+            raise self._fault(f"it gave {type(found).__name__} where an instant is a whole number of milliseconds")
+        return found
+
+    def _guarded(self, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except Exception as problem:
+            raise self._fault(f"it raised {type(problem).__name__}: {problem}") from problem
+
+    def _fault(self, what: str) -> CustomScheduleError:
+        return CustomScheduleError(f"the schedule {self.name!r} does not keep its promises: {what}"[:500])
+
+
+class _Unknown:
+    """Stands for a schedule of another program: this one cannot say when it fires."""
+
+    def next(self, after_ms: int) -> int | None:
+        return None
+
+    def previous(self, before_ms: int) -> int | None:
+        return None
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        return iter(())
+
+
+_registered: dict[str, _Checked] = {}
+_UNKNOWN = _Unknown()
+
+
+def register_schedule(name: str, schedule: Schedule) -> None:
+    """Let jobs of this process refer to `schedule` by `name`. One name means one schedule."""
+    check_name(name, "schedule")
+    known = _registered.get(name)
+    if known is not None and known.schedule is not schedule:
+        raise ChronexError(f"another schedule is registered as {name!r}; choose another name")
+    _registered[name] = _Checked(name, schedule)
+
+
+def forget_schedule(name: str) -> None:
+    _registered.pop(name, None)
+
+
+def is_known(dialect: str, schedule: str) -> bool:
+    """Can this process say when a job with this schedule fires?"""
+    return dialect != CUSTOM or schedule in _registered
+
+
+def custom_schedule(name: str) -> Schedule:
+    return _registered.get(name, _UNKNOWN)
+
+
+_NO_OPTIONS = Options()
+
+
+class ExpressionSchedule:
+    """Cron, repeating intervals, one-shots, and `@every` at a fixed rate from the job's anchor."""
+
+    __slots__ = ("_anchor", "_timing")
+
+    def __init__(self, timing: Occurrences, anchor_ms: int | None) -> None:
+        self._timing, self._anchor = timing, anchor_ms
+
+    def next(self, after_ms: int) -> int | None:
+        return self._timing.nearest(after_ms + 1, 1, self._anchor)
+
+    def previous(self, before_ms: int) -> int | None:
+        return self._timing.nearest(before_ms - 1, -1, self._anchor)
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        return self._timing.between(after_ms + 1, until_ms, self._anchor)
+
+
+class RandomInterval:
+    """`@every a-b`: each distance is drawn from the job's id and the instant before, so a restart draws the same."""
+
+    __slots__ = ("_body", "_identity", "_timing")
+
+    def __init__(self, timing: Occurrences, identity: str) -> None:
+        assert isinstance(timing.meaning.body, Every)
+        self._timing, self._body, self._identity = timing, timing.meaning.body, identity
+
+    def next(self, after_ms: int) -> int | None:
+        start = self._timing.interval_start(after_ms)
+        draw = Random(f"{self._identity}:{start}")  # noqa: S311  spreading load, not guarding a secret
+        found = start + draw.randint(self._body.low, self._body.high or self._body.low)
+        return found if found <= self._timing.high else None
+
+    def previous(self, before_ms: int) -> int | None:
+        """Not known: the distances behind an instant depend on where the chain began."""
+        return None
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        found = self.next(after_ms)
+        while found is not None and found <= until_ms:
+            yield found
+            found = self.next(found)
+
+
+class AfterEnd:
+    """An interval with a fixed delay: one instant, counted from the anchor, which is the end of the last run."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self, interval: Schedule, anchor_ms: int) -> None:
+        self._at = interval.next(anchor_ms)
+
+    def next(self, after_ms: int) -> int | None:
+        return self._at if self._at is not None and self._at > after_ms else None
+
+    def previous(self, before_ms: int) -> int | None:
+        return self._at if self._at is not None and self._at < before_ms else None
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        return iter([self._at] if self._at is not None and after_ms < self._at <= until_ms else [])
+
+
+def schedule_of(job: Job) -> Schedule:
+    if job.dialect == CUSTOM:
+        return custom_schedule(job.schedule)
+    interval = _schedule_of(job)
+    if job.cadence is Cadence.FIXED_DELAY and job.anchor_ms is not None and is_interval(job):
+        return AfterEnd(interval, job.anchor_ms)
+    return interval
+
+
+def _schedule_of(job: Job) -> Schedule:
+    timing = _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+    body = timing.meaning.body
+    if isinstance(body, Every) and body.high is not None:
+        return RandomInterval(timing, job.id)
+    return ExpressionSchedule(timing, job.anchor_ms)
+
+
+def timing_of(job: Job) -> Occurrences | None:
+    """The job's instants as the timing layer knows them: zone, pattern, clock changes; None for a custom schedule."""
+    return None if job.dialect == CUSTOM else _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+
+
+def options_of(job: Job) -> Options:
+    if job.dialect == CUSTOM:
+        return _NO_OPTIONS
+    return _occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.options
+
+
+def is_interval(job: Job) -> bool:
+    if job.dialect == CUSTOM:
+        return False
+    return isinstance(_occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.body, Every)
+
+
+@lru_cache(maxsize=4096)
+def _occurrences(text: str, dialect: str, zone: str, dst: object) -> Occurrences:
+    meaning = _meaning(text, dialect)
+    policy = DstPolicy(gap=dst.gap, overlap=dst.overlap) if dst is not None else None  # type: ignore[attr-defined]
+    return Occurrences(meaning, load_zone(meaning.zone or zone), policy)
+
+
+def _meaning(text: str, dialect: str) -> Meaning:
+    meaning = read(text, dialect).meaning
+    assert meaning is not None, f"a stored schedule was checked when it was applied: {text!r}"
+    return meaning

@@ -1,0 +1,148 @@
+"""What an update would do to the coming days: occurrences added, removed and moved, and what would fire at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from chronex.engine.place import NO_CHANCE
+from chronex.engine.plan import plan_job
+from chronex.engine.update.diff import Change, Changed, Step, Way, plan_steps
+from chronex.errors import CustomScheduleError
+from chronex.model.records import Job, Occurrence
+from chronex.model.states import OccurrenceState
+from chronex.storage.journal import head
+from chronex.storage.records import Reading
+from chronex.timing.job_schedule import schedule_of
+from chronex.timing.zones import Zone, load_zone
+from chronex.views.forecast import Foreseen, forecast_job
+
+DAY_MS = 86_400_000
+DEFAULT_DAYS = 7
+# A job that fires every second fills a week with 600,000 lines that nobody reads.
+MOST_PER_JOB = 2_000
+
+
+class Moved(NamedTuple):
+    before: Foreseen
+    after: Foreseen
+
+
+class Effect(NamedTuple):
+    """Of one job. `until_ms` is how far the comparison reaches, which is less than asked for where it was cut."""
+
+    job: str
+    added: tuple[Foreseen, ...]
+    removed: tuple[Foreseen, ...]
+    moved: tuple[Moved, ...]
+    fires_now: tuple[Foreseen, ...]
+    until_ms: int
+
+
+class Preview(NamedTuple):
+    """`basis` is what an apply may be told, so that it refuses when somebody changed the jobs meanwhile."""
+
+    changes: tuple[Changed, ...]
+    effects: tuple[Effect, ...]
+    basis: int
+
+    @property
+    def fires_now(self) -> bool:
+        return any(effect.fires_now for effect in self.effects)
+
+
+def preview(reading: Reading, wanted: Iterable[Job], now_ms: int, way: Way, days: int = DEFAULT_DAYS) -> Preview:
+    steps = plan_steps(reading, wanted, now_ms, way)
+    changed = [step for step in steps if step.change is not Change.PRESERVED]
+    effects = tuple(effect_of(reading, step, now_ms, now_ms + days * DAY_MS) for step in changed)
+    changes = tuple(Changed(s.job_id, s.change, s.job.version if s.job is not None else 0) for s in steps)
+    return Preview(changes, effects, head(reading.tx))
+
+
+def effect_of(reading: Reading, step: Step, now_ms: int, until_ms: int) -> Effect:
+    waiting = [o for o in reading.occurrences(step.job_id) if o.state is OccurrenceState.PENDING and not o.manual]
+    touched = {one.nominal_ms for one in (*step.rewritten, *step.withdrawn)}
+    left = [one for one in waiting if one.nominal_ms not in touched]
+    kept = [one for one in step.rewritten if one.state is OccurrenceState.PENDING and not one.manual]
+    before, until_before = _coming(step.old, waiting, now_ms, until_ms)
+    after, until_after = _coming(step.job, (*left, *kept, *step.added), now_ms, until_ms)
+    until_ms = min(until_before, until_after)
+    removed = [one for key, one in before.items() if key not in after and key <= until_ms]
+    added = [one for key, one in after.items() if key not in before and key <= until_ms]
+    shifted = [Moved(one, after[key]) for key, one in before.items() if key in after and _differ(one, after[key])]
+    moved, removed, added = _paired(step, removed, added)
+    fires = _fires_now(step, kept, waiting, now_ms)
+    ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
+    return Effect(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms)
+
+
+def _differ(before: Foreseen, after: Foreseen) -> bool:
+    """Another time, or it runs now where it did not."""
+    return (before.due_ms, before.latest_ms, before.runs) != (after.due_ms, after.latest_ms, after.runs)
+
+
+def _coming(
+    job: Job | None, waiting: Iterable[Occurrence], now_ms: int, until_ms: int
+) -> tuple[dict[int, Foreseen], int]:
+    """By nominal time: what waits already, and what the schedule will ask for."""
+    found = {o.nominal_ms: Foreseen(o.nominal_ms, o.job, o.due_ms, o.due_ms) for o in waiting if o.due_ms > now_ms}
+    if job is None:
+        return found, until_ms
+    foreseen = list(islice(forecast_job(job, now_ms, until_ms), MOST_PER_JOB))
+    for one in foreseen:
+        found.setdefault(one.nominal_ms, one)
+    is_cut = len(foreseen) == MOST_PER_JOB
+    return dict(sorted(found.items())), foreseen[-1].nominal_ms if is_cut else until_ms
+
+
+def _paired(
+    step: Step, removed: list[Foreseen], added: list[Foreseen]
+) -> tuple[list[Moved], list[Foreseen], list[Foreseen]]:
+    """A day that loses as many as it gains has moved them: 03:00 to 05:00 is one change, not two."""
+    if step.job is None or not removed or not added:
+        return [], removed, added
+    zone = load_zone(step.job.timezone)
+    days: dict[int, tuple[list[Foreseen], list[Foreseen]]] = defaultdict(lambda: ([], []))
+    for index, side in enumerate((removed, added)):
+        for one in side:
+            days[_day(one.nominal_ms, zone)][index].append(one)
+    moved: list[Moved] = []
+    lost: list[Foreseen] = []
+    gained: list[Foreseen] = []
+    for _, (gone, come) in sorted(days.items()):
+        if len(gone) == len(come):
+            moved += [Moved(one, other) for one, other in zip(gone, come, strict=True)]
+        else:
+            lost += gone
+            gained += come
+    return moved, lost, gained
+
+
+def _day(ms: int, zone: Zone) -> int:
+    second = ms // 1000
+    return (second + zone.offset_at(second)) // 86_400
+
+
+def _fires_now(step: Step, kept: Iterable[Occurrence], waiting: Iterable[Occurrence], now_ms: int) -> list[Foreseen]:
+    """What starts with the next tick because of the edit: missed instants that another recovery strategy runs, and
+    what waited for later and is placed in the past."""
+    if step.job is None:
+        return []
+    already = {o.nominal_ms for o in waiting if o.due_ms <= now_ms} | (_owed(step.old, now_ms) if step.old else set())
+    early = {o.nominal_ms for o in (*kept, *step.added) if o.due_ms <= now_ms}
+    return [
+        Foreseen(nominal_ms, step.job_id, now_ms, now_ms)
+        for nominal_ms in sorted((_owed(step.job, now_ms) | early) - already)
+    ]
+
+
+def _owed(job: Job, now_ms: int) -> set[int]:
+    """Instants that a daemon which starts now would run at once."""
+    try:
+        plan = plan_job(job, schedule_of(job), now_ms, now_ms, NO_CHANCE)
+    except CustomScheduleError:
+        return set()
+    held = {o.nominal_ms for o, _ in plan.planned if job.is_paused_at(now_ms) or job.was_paused_at(o.due_ms)}
+    return {o.nominal_ms for o, fate in plan.planned if fate.runs and o.due_ms <= now_ms} - held

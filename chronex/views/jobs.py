@@ -1,0 +1,442 @@
+"""What `list`, `show`, `status` and the dashboard say of jobs: one snapshot, read into plain values.
+
+A row is light, because all jobs have one; a detail reads the history of a single job. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from chronex.engine.place import NO_CHANCE, lead_ms, place
+from chronex.expr.options import Options
+from chronex.model.records import Attempt, Job, Node, Occurrence, ProcessIdentity, Run
+from chronex.model.states import OccurrenceState, RunState, is_final
+from chronex.storage import keys
+from chronex.storage.records import Reading, pages
+from chronex.timing import read
+from chronex.timing.job_schedule import options_of, schedule_of
+
+# Further back than this a row does not look for the last end behind what is still open.
+_OPEN_AT_MOST = 8
+_ALL_JOBS = 1_000_000
+_MOST_TRIED = 10_000
+_OPTIONS = re.compile(r"[{<].*[}>]", re.DOTALL)
+
+
+class Situation(StrEnum):
+    """The one word a job's row begins with; where several hold, the first of this list."""
+
+    RUNNING = "running"
+    RETRYING = "retrying"
+    QUEUED = "queued"
+    DISABLED = "disabled"
+    PAUSED = "paused"
+    FAILED = "failed"
+    DONE = "done"
+    OK = "ok"
+    WAITING = "waiting"
+
+
+MEANING = {
+    Situation.RUNNING: "a task runs",
+    Situation.RETRYING: "a task failed and waits for its next attempt",
+    Situation.QUEUED: "due, and waits for its turn",
+    Situation.DISABLED: "switched off in the job file",
+    Situation.PAUSED: "its runs are skipped until it is resumed",
+    Situation.FAILED: "its last run failed",
+    Situation.DONE: "has no further run",
+    Situation.OK: "its last run went well",
+    Situation.WAITING: "has not run yet",
+}
+GLYPHS = {
+    Situation.RUNNING: "▶",
+    Situation.RETRYING: "↻",
+    Situation.QUEUED: "◔",
+    Situation.DISABLED: "◌",
+    Situation.PAUSED: "‖",
+    Situation.FAILED: "✖",
+    Situation.DONE: "◼",
+    Situation.OK: "●",
+    Situation.WAITING: "○",
+}
+
+
+class NextRun(NamedTuple):
+    """`is_drawn`: the occurrence is on record; else its jitter is not drawn yet and `due_ms` is the earliest."""
+
+    nominal_ms: int
+    due_ms: int
+    is_drawn: bool = False
+
+
+class Outcome(NamedTuple):
+    """How one occurrence ended; the duration is None where it never started."""
+
+    nominal_ms: int
+    state: OccurrenceState
+    reason: str
+    started_ms: int | None
+    finished_ms: int | None
+    recovery: bool
+    manual: bool
+
+    @property
+    def duration_ms(self) -> int | None:
+        if self.started_ms is None or self.finished_ms is None:
+            return None
+        return self.finished_ms - self.started_ms
+
+    @property
+    def is_good(self) -> bool:
+        return self.state is OccurrenceState.COMPLETED
+
+
+class Retry(NamedTuple):
+    """A task waits for attempt number `attempt` of at most `most` (None: no end)."""
+
+    nominal_ms: int
+    task: str
+    attempt: int
+    most: int | None
+    at_ms: int
+    reason: str
+
+
+class Row(NamedTuple):
+    """A job in one line."""
+
+    job: Job
+    situation: Situation
+    is_paused: bool
+    is_running: bool
+    next: NextRun | None
+    last: Outcome | None
+    running_since_ms: int | None
+    retry: Retry | None
+    queued: int
+
+    @property
+    def is_enabled(self) -> bool:
+        return self.job.enabled
+
+    @property
+    def is_active(self) -> bool:
+        """It is enabled, not paused, and has a run to come."""
+        return self.job.enabled and not self.is_paused and self.next is not None
+
+
+class Listed(NamedTuple):
+    """A scheduler process, and whether it lives."""
+
+    node: Node
+    is_alive: bool
+
+
+class Summary(NamedTuple):
+    """The store as a whole. `places` is the pool of the living node, 0 without one."""
+
+    jobs: int
+    counts: dict[Situation, int]
+    running: int
+    queued: int
+    dead_letters: int
+    places: int
+    nodes: tuple[Listed, ...]
+
+    @property
+    def daemon(self) -> Node | None:
+        """The living node that was started last."""
+        living = [listed.node for listed in self.nodes if listed.is_alive]
+        return max(living, key=lambda node: node.started_ms, default=None)
+
+
+IsAlive = Callable[[ProcessIdentity], bool]
+
+
+class _Open:
+    """What is not over, of all jobs, by the keys of the indexes: it costs what is going on, not what exists."""
+
+    def __init__(self, reading: Reading, job: str | None = None) -> None:
+        self.reading = reading
+        self.running = self._firings(keys.ACTIVE + keys.OCCURRENCE, job)
+        self.trying = self._firings(keys.ACTIVE + keys.ATTEMPT, job)
+        self.queued = self._firings(keys.QUEUED + keys.OCCURRENCE, job)
+        self.pending: dict[str, list[int]] = defaultdict(list)
+        self.retrying: dict[str, list[bytes]] = defaultdict(list)
+        for rows in pages(reading.tx, keys.DUE):
+            for index, _ in rows:
+                self._take_due(keys.record_of(index), job)
+
+    def _firings(self, prefix: bytes, job: str | None) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = defaultdict(list)
+        wanted = prefix if job is None else keys.within_job(prefix, job)
+        for rows in pages(self.reading.tx, wanted):
+            for index, _ in rows:
+                name, nominal = keys.firing_of(keys.record_of(index))
+                found[name].append(nominal)
+        return found
+
+    def _take_due(self, record: bytes, job: str | None) -> None:
+        if record[:1] == keys.JOB:
+            return
+        name, nominal = keys.firing_of(record)
+        if job is not None and name != job:
+            return
+        if record[:1] == keys.OCCURRENCE:
+            self.pending[name].append(nominal)
+        else:
+            self.retrying[name].append(record)
+
+
+def rows_of(reading: Reading, now_ms: int, jobs: Iterable[Job] | None = None) -> list[Row]:
+    """The rows of these jobs; where none are named, of every job of the store, by name."""
+    going = _Open(reading)
+    wanted = reading.jobs(limit=_ALL_JOBS) if jobs is None else jobs
+    return [_row(reading, job, going, now_ms) for job in wanted]
+
+
+def row_of(reading: Reading, job: Job, now_ms: int) -> Row:
+    return _row(reading, job, _Open(reading, job.id), now_ms)
+
+
+def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive) -> Summary:
+    counts = Counter(row.situation for row in rows)
+    nodes = tuple(Listed(n, n.stopped_ms is None and is_alive(n.process)) for n in reading.nodes())
+    living = [listed.node for listed in nodes if listed.is_alive]
+    return Summary(
+        jobs=sum(counts.values()),
+        counts={situation: counts[situation] for situation in Situation},
+        running=_count(reading, keys.ACTIVE + keys.OCCURRENCE),
+        queued=_count(reading, keys.QUEUED + keys.OCCURRENCE),
+        dead_letters=_count(reading, keys.DEAD_LETTER),
+        places=sum(node.places for node in living),
+        nodes=nodes,
+    )
+
+
+def _count(reading: Reading, prefix: bytes) -> int:
+    return sum(len(rows) for rows in pages(reading.tx, prefix))
+
+
+def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
+    running = going.running.get(job.id, ())
+    retry = _first_retry(reading, job, going.retrying.get(job.id, ()))
+    upcoming = next_run(reading, job, now_ms, going.pending.get(job.id, ()))
+    queued = len(going.queued.get(job.id, ()))
+    is_paused = job.is_paused_at(now_ms)
+    if running and (retry is None or going.trying.get(job.id)):
+        situation = Situation.RUNNING
+    elif retry is not None:
+        situation = Situation.RETRYING
+    elif queued:
+        situation = Situation.QUEUED
+    else:
+        situation = _at_rest(job, has_next=upcoming is not None, is_paused=is_paused)
+    return Row(
+        job=job,
+        situation=situation,
+        is_paused=is_paused,
+        is_running=bool(running),
+        next=upcoming,
+        last=last_outcome(reading, job),
+        running_since_ms=_since(reading, job.id, running) if running else None,
+        retry=retry,
+        queued=queued,
+    )
+
+
+def _at_rest(job: Job, *, has_next: bool, is_paused: bool) -> Situation:
+    if not job.enabled:
+        return Situation.DISABLED
+    if is_paused:
+        return Situation.PAUSED
+    if job.counters.failures_in_a_row:
+        return Situation.FAILED
+    if not has_next:
+        return Situation.DONE
+    return Situation.OK if job.counters.completed else Situation.WAITING
+
+
+def _since(reading: Reading, job: str, running: Iterable[int]) -> int | None:
+    found = [reading.occurrence(job, nominal) for nominal in running]
+    return min((o.started_ms for o in found if o is not None and o.started_ms is not None), default=None)
+
+
+def next_run(reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = ()) -> NextRun | None:
+    """The first run that will happen: what is on record, else what the schedule says, behind a pause with an end.
+
+    None for a job that is disabled, done, or paused until someone resumes it.
+    """
+    if not job.enabled:
+        return None
+    not_before = job.paused_until_ms if job.is_paused_at(now_ms) else None
+    if job.is_paused_at(now_ms) and not_before is None:
+        return None
+    if pending:
+        found = [_drawn(o) for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
+        drawn = [run for run in found if not_before is None or run.due_ms >= not_before]
+        if drawn:
+            return min(drawn, key=lambda run: run.due_ms)
+    if job.next_ms is None:
+        return None
+    first = planned(job, job.next_ms + lead_ms(job))
+    return first if not_before is None or first.due_ms >= not_before else _first_due_at(job, first, not_before)
+
+
+def _first_due_at(job: Job, first: NextRun, not_before: int) -> NextRun | None:
+    """What a pause holds is judged by when it is due, which is not the order of the nominal times alone."""
+    schedule = schedule_of(job)
+    widest = first.due_ms - first.nominal_ms if job.spread is None else job.spread.duration_ms
+    nominal = schedule.next(max(first.nominal_ms, not_before - max(widest, 0) - 1))
+    for _ in range(_MOST_TRIED):
+        if nominal is None:
+            return None
+        run = planned(job, nominal)
+        if run.due_ms >= not_before:
+            return run
+        nominal = schedule.next(nominal)
+    return None
+
+
+def _drawn(occurrence: Occurrence) -> NextRun:
+    return NextRun(occurrence.nominal_ms, occurrence.due_ms, is_drawn=True)
+
+
+def planned(job: Job, nominal_ms: int) -> NextRun:
+    """Where an instant will start, as far as that is known before its jitter is drawn."""
+    brackets = _OPTIONS.search(job.schedule)
+    if brackets is None and job.spread is None:
+        return NextRun(nominal_ms, nominal_ms, is_drawn=True)
+    options = _options_alone(brackets.group(0) if brackets else "")
+    return NextRun(nominal_ms, place(job, options, nominal_ms, NO_CHANCE).due_ms, is_drawn=not options.jitter)
+
+
+@lru_cache(maxsize=1024)
+def _options_alone(brackets: str) -> Options:
+    """Ten thousand different schedules fit no cache; the options behind them do."""
+    meaning = read(f"@daily {brackets}").meaning
+    assert meaning is not None, f"stored options were checked when they were applied: {brackets!r}"
+    return meaning.options
+
+
+def last_outcome(reading: Reading, job: Job) -> Outcome | None:
+    counters = job.counters
+    if not (counters.completed or counters.failed or counters.skipped or counters.missed or counters.canceled):
+        return None
+    for limit in (1, _OPEN_AT_MOST):
+        for occurrence in reading.occurrences(job.id, limit=limit):
+            if is_final(occurrence.state):
+                return outcome_of(occurrence)
+    return None
+
+
+def outcome_of(occurrence: Occurrence) -> Outcome:
+    return Outcome(
+        nominal_ms=occurrence.nominal_ms,
+        state=occurrence.state,
+        reason=occurrence.reason,
+        started_ms=occurrence.started_ms,
+        finished_ms=occurrence.finished_ms,
+        recovery=occurrence.recovery,
+        manual=occurrence.manual,
+    )
+
+
+def _first_retry(reading: Reading, job: Job, runs: Iterable[bytes]) -> Retry | None:
+    if not runs:
+        return None
+    found = [run for key in runs if (run := reading.get(key, Run)) is not None]
+    return min((retry_of(job, run) for run in found if run.state is RunState.RETRY), key=_at, default=None)
+
+
+def _at(retry: Retry) -> int:
+    return retry.at_ms
+
+
+def retry_of(job: Job, run: Run) -> Retry:
+    task = job.task(run.task)
+    most = None if task is None else job.retry_for(task).max
+    return Retry(
+        nominal_ms=run.nominal_ms,
+        task=run.task,
+        attempt=run.attempts + 1,
+        most=None if most is None else max(most, run.attempts) + 1,
+        at_ms=run.next_attempt_ms or 0,
+        reason=run.reason,
+    )
+
+
+OUTCOMES = 20
+UPCOMING = 5
+_BAD = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
+
+
+class Running(NamedTuple):
+    """An occurrence that has begun, and the attempts of it that run at this moment."""
+
+    occurrence: Occurrence
+    attempts: tuple[Attempt, ...]
+
+
+class Detail(NamedTuple):
+    """`last_problem` is the newest failure among the outcomes, which are newest first."""
+
+    row: Row
+    upcoming: tuple[NextRun, ...]
+    running: tuple[Running, ...]
+    queued: tuple[Occurrence, ...]
+    retries: tuple[Retry, ...]
+    outcomes: tuple[Outcome, ...]
+    last_problem: Outcome | None
+
+    @property
+    def job(self) -> Job:
+        return self.row.job
+
+
+def detail_of(reading: Reading, job: Job, now_ms: int, upcoming: int = UPCOMING) -> Detail:
+    ended = [o for o in reading.occurrences(job.id, limit=OUTCOMES * 2) if is_final(o.state)]
+    outcomes = tuple(outcome_of(occurrence) for occurrence in ended[:OUTCOMES])
+    running = tuple(_running(reading, occurrence) for occurrence in reading.active(job.id))
+    return Detail(
+        row=row_of(reading, job, now_ms),
+        upcoming=tuple(upcoming_runs(reading, job, now_ms, upcoming)),
+        running=running,
+        queued=tuple(reading.queued(job.id)),
+        retries=tuple(retry for one in running for retry in _retries(reading, job, one.occurrence)),
+        outcomes=outcomes,
+        last_problem=next((outcome for outcome in outcomes if outcome.state in _BAD), None),
+    )
+
+
+def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[NextRun]:
+    """The next `count` runs: those on record by when they are due, then those of the schedule."""
+    waiting = [o for o in reading.occurrences(job.id, limit=2 * count + 20) if o.state is OccurrenceState.PENDING]
+    found = sorted((NextRun(o.nominal_ms, o.due_ms, is_drawn=True) for o in waiting), key=lambda run: run.due_ms)
+    if job.is_paused_at(now_ms) or not job.enabled:
+        found = []
+    upcoming = next_run(reading, job, now_ms)
+    limit = options_of(job).max
+    if limit is not None:
+        count = min(count, limit - job.counters.fired)
+    schedule = schedule_of(job)
+    nominal = None if upcoming is None else upcoming.nominal_ms
+    while nominal is not None and len(found) < count:
+        found.append(planned(job, nominal))
+        nominal = schedule.next(nominal)
+    return found[: max(count, 0)]
+
+
+def _running(reading: Reading, occurrence: Occurrence) -> Running:
+    attempts = reading.active_attempts(occurrence.job)
+    return Running(occurrence, tuple(a for a in attempts if a.nominal_ms == occurrence.nominal_ms))
+
+
+def _retries(reading: Reading, job: Job, occurrence: Occurrence) -> list[Retry]:
+    runs = reading.runs(occurrence.job, occurrence.nominal_ms)
+    return [retry_of(job, run) for run in runs if run.state is RunState.RETRY]

@@ -1,0 +1,99 @@
+"""How things stand, on one screen: what runs, what comes, what failed, what was slept through."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chronex.model.records import Job, Occurrence
+from chronex.model.states import OccurrenceState
+from chronex.storage import journal, keys
+from chronex.storage.records import Reading
+from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
+from chronex.views.why.evidence import Outage, last_sign, told_by
+
+MOST_LISTED = 10
+_MOST_EVENTS = 5_000
+_MOST_JOBS = 2_000
+_MOST_OCCURRENCES = 200
+_NOT_RUN = (OccurrenceState.SKIPPED, OccurrenceState.MISSED, OccurrenceState.CANCELED)
+
+
+class Card(NamedTuple):
+    """The last time nothing ran, and what became of the instants in it; with `is_more` there are more than these."""
+
+    outage: Outage
+    occurrences: int
+    run: int
+    skipped: int
+    is_more: bool = False
+
+
+class Standing(NamedTuple):
+    summary: Summary
+    running: tuple[Row, ...]
+    upcoming: tuple[Row, ...]
+    failing: tuple[Row, ...]
+    retrying: tuple[Row, ...]
+    late: tuple[Job, ...]
+    notices: int
+    card: Card | None
+
+    def attention(self) -> list[str]:
+        """What a person should look at, a sentence each; nothing when all is well."""
+        found = []
+        if self.summary.daemon is None and self.summary.jobs:
+            found.append("no scheduler runs: start one with chronex run")
+        for row in self.failing:
+            often = row.job.counters.failures_in_a_row
+            times = f" {often} times in a row" if often > 1 else ""
+            found.append(f"{row.job.id} failed{times}: chronex why {row.job.id}")
+        found += [f"{job.id} is late" for job in self.late]
+        if self.summary.dead_letters:
+            found.append(f"{self.summary.dead_letters} in the dead-letter queue: chronex dlq list")
+        return found
+
+
+def standing_of(reading: Reading, now_ms: int, is_alive: IsAlive) -> Standing:
+    rows = rows_of(reading, now_ms)
+    coming = sorted((row for row in rows if row.is_active), key=lambda row: row.next.due_ms if row.next else 0)
+    return Standing(
+        summary=summary_of(reading, rows, is_alive),
+        running=tuple(row for row in rows if row.is_running),
+        upcoming=tuple(coming[:MOST_LISTED]),
+        failing=tuple(row for row in rows if row.job.counters.failures_in_a_row and row.job.enabled),
+        retrying=tuple(row for row in rows if row.situation is Situation.RETRYING),
+        late=tuple(row.job for row in rows if row.job.late_ms is not None and row.job.enabled),
+        notices=len(reading.tx.scan(keys.NOTICE)),
+        card=last_card(reading, [row.job.id for row in rows]),
+    )
+
+
+def last_card(reading: Reading, jobs: list[str]) -> Card | None:
+    """The newest outage that any instant fell into; shorter ones are nobody's concern."""
+    for _, event in journal.backward(reading.tx, None, _MOST_EVENTS):
+        outage = told_by(event)
+        if event.name == "SchedulerStarted":
+            node = reading.node(event.data.get("node", ""))
+            began = event.at_ms if node is None else node.started_ms
+            outage = Outage("down", last_sign(reading, began), began)
+        if outage is not None and outage.from_ms is not None and (card := _card(reading, outage, jobs)) is not None:
+            return card
+    return None
+
+
+def _card(reading: Reading, outage: Outage, jobs: list[str]) -> Card | None:
+    found = [o for job in jobs[:_MOST_JOBS] for o in _within(reading, job, outage)]
+    if not found:
+        return None
+    skipped = sum(1 for o in found if o.state in _NOT_RUN)
+    older = [o.older for o in found if o.older is not None]
+    passed = sum(span.count for span in older)
+    is_more = any(span.is_more for span in older) or len(found) >= _MOST_OCCURRENCES or len(jobs) > _MOST_JOBS
+    return Card(outage, len(found) + passed, len(found) - skipped, skipped + passed, is_more)
+
+
+def _within(reading: Reading, job: str, outage: Outage) -> list[Occurrence]:
+    """What was due in the outage and decided after it."""
+    listed = reading.occurrences(job, outage.until_ms, _MOST_OCCURRENCES)
+    begun = outage.from_ms or 0
+    return [o for o in listed if o.nominal_ms >= begun and o.recovery and o.created_ms >= (outage.until_ms or 0)]

@@ -1,0 +1,194 @@
+"""The chain of an occurrence that is on record: where it came from, what moved it, what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronex.engine import reasons
+from chronex.engine.reasons import Cause, cause_of
+from chronex.expr.durations import format_duration
+from chronex.model.records import Job, Occurrence
+from chronex.model.states import OccurrenceState
+from chronex.storage.records import Reading
+from chronex.timing.zones import Zone
+from chronex.views.why.answer import Answer, Link, Source, stamp
+from chronex.views.why.evidence import (
+    Outage,
+    blocker_link,
+    instead_link,
+    journal_links,
+    outage_at,
+    placement_links,
+    run_links,
+)
+from chronex.views.why.instants import clock_note, zone_of
+from chronex.views.why.job_versions import Lives, last_event
+
+_S = OccurrenceState
+_BY_STATE = {
+    _S.COMPLETED: Cause.COMPLETED,
+    _S.RUNNING: Cause.RUNNING,
+    _S.QUEUED: Cause.QUEUED,
+    _S.PENDING: Cause.PENDING,
+    _S.FAILED_STALE: Cause.STALE,
+}
+_OTHERWISE = {_S.FAILED: Cause.FAILED, _S.CANCELED: Cause.CANCELED}
+_RUNS_INSTEAD = {Cause.SUPERSEDED, Cause.FOLDED}
+_IN_THE_WAY = {Cause.OVERLAP, Cause.EARLIER_WAITS, Cause.PREEMPTED, Cause.QUEUE_FULL}
+_OUTAGE_WORDS = {
+    "asleep": "the machine slept",
+    "clock": "the clock was set forward",
+    "stalled": "the scheduler was stopped or starved",
+    "full": "the store had no room",
+    "down": "no scheduler ran",
+}
+
+
+def cause_of_record(occurrence: Occurrence) -> Cause:
+    if occurrence.state in _BY_STATE:
+        return _BY_STATE[occurrence.state]
+    return cause_of(occurrence.reason) or _OTHERWISE.get(occurrence.state, Cause.SKIPPED)
+
+
+def recorded(reading: Reading, lives: Lives, occurrence: Occurrence, now_ms: int) -> Answer:
+    version = next((job for job in lives.versions if job.version == occurrence.version), lives.last)
+    zone = zone_of(version)
+    cause = cause_of_record(occurrence)
+    names: dict[str, Any] = {"state": occurrence.state.value, "reason": occurrence.reason, "version": version.version}
+    links = [
+        *_origin(lives, version, occurrence, zone),
+        *placement_links(version, occurrence, zone),
+        *_recovery(reading, version, occurrence, zone, names),
+        *journal_links(reading, occurrence, zone, now_ms),
+        *run_links(reading, occurrence, zone, names),
+        *_others(reading, occurrence, cause, zone, names),
+        _fate(occurrence, zone, now_ms),
+    ]
+    summary = _summary(occurrence, cause, zone, now_ms)
+    return Answer(
+        occurrence.job, occurrence.nominal_ms, zone, cause, summary, ordered(links), occurrence.id, names
+    )  # fmt: skip
+
+
+def ordered(links: list[Link]) -> tuple[Link, ...]:
+    """What always holds first, then what happened, in the order it happened."""
+    timeless = [link for link in links if link.at_ms is None]
+    return (*timeless, *sorted((link for link in links if link.at_ms is not None), key=lambda link: link.at_ms or 0))
+
+
+def _origin(lives: Lives, version: Job, occurrence: Occurrence, zone: Zone) -> list[Link]:
+    if occurrence.replay_of:
+        who = f" by {occurrence.triggered_by}" if occurrence.triggered_by else ""
+        return [Link(f"replayed{who}: a repetition of {occurrence.replay_of}", occurrence.created_ms, Source.RECORD)]
+    if occurrence.manual:
+        return [Link(f"triggered by {occurrence.triggered_by or 'hand'}", occurrence.created_ms, Source.RECORD)]
+    links = [Link(f"'{version.schedule}' names this instant (version {version.version})", None, Source.SCHEDULE)]
+    if note := clock_note(version, occurrence.nominal_ms):
+        links.append(Link(note, None, Source.SCHEDULE))
+    if lives.last.version > version.version:
+        newer = f"version {lives.last.version} is in force since {stamp(lives.last.updated_ms, zone)}"
+        links.append(Link(f"decided under version {version.version}, which it keeps; {newer}", None, Source.RECORD))
+    return links
+
+
+def _recovery(
+    reading: Reading, version: Job, occurrence: Occurrence, zone: Zone, names: dict[str, Any]
+) -> list[Link]:
+    if not occurrence.recovery:
+        return []
+    names["strategy"] = version.recovery.strategy.value
+    outage = outage_at(reading, occurrence.nominal_ms, occurrence.created_ms)
+    links = [] if outage is None else [outage_link(outage, zone, names)]
+    rule = f"the recovery strategy {_rule(version)} decided what becomes of it"
+    links.append(Link(rule, occurrence.created_ms, Source.POLICY))
+    if occurrence.span_start_ms is not None and occurrence.span_end_ms is not None:
+        span = f"{stamp(occurrence.span_start_ms, zone)} to {stamp(occurrence.span_end_ms, zone)}"
+        links.append(Link(f"it stands for every missed instant from {span}", occurrence.created_ms, Source.RECORD))
+    return links
+
+
+def outage_link(outage: Outage, zone: Zone, names: dict[str, Any]) -> Link:
+    names["outage"] = {"kind": outage.kind, "from_ms": outage.from_ms, "until_ms": outage.until_ms}
+    since = f"from {stamp(outage.from_ms, zone)} " if outage.from_ms is not None else ""
+    until = f"until {stamp(outage.until_ms, zone)}" if outage.until_ms is not None else "until now"
+    return Link(f"{_OUTAGE_WORDS[outage.kind]} {since}{until}", outage.until_ms, Source.JOURNAL)
+
+
+def _rule(version: Job) -> str:
+    policy = version.recovery
+    bounds = []
+    if policy.max_count is not None:
+        bounds.append(f"at most {policy.max_count}")
+    if policy.max_age_ms is not None:
+        bounds.append(f"none older than {format_duration(policy.max_age_ms)}")
+    return f"{policy.strategy.value} ({', '.join(bounds)})" if bounds else policy.strategy.value
+
+
+def _others(reading: Reading, occurrence: Occurrence, cause: Cause, zone: Zone, names: dict[str, Any]) -> list[Link]:
+    """The occurrence that stood in its way, or ran in its place; the pause that held it."""
+    if cause in _IN_THE_WAY:
+        found = blocker_link(reading, occurrence, zone, names)
+        return [found] if found else []
+    if cause in _RUNS_INSTEAD:
+        found = instead_link(reading, occurrence, zone, names)
+        return [found] if found else []
+    ended = occurrence.finished_ms or occurrence.created_ms
+    return pause_links(reading, occurrence.job, ended, names) if cause is Cause.PAUSED else []
+
+
+def pause_links(reading: Reading, job: str, before_ms: int, names: dict[str, Any]) -> list[Link]:
+    from chronex.storage.journal import first_at
+
+    found = last_event(reading, first_at(reading.tx, before_ms + 1), job, {"JobPaused"})
+    if found is None:
+        return []
+    event = found[1]
+    names["paused_by"], names["paused_ms"] = event.actor, event.at_ms
+    why = f": {event.reason}" if event.reason else ""
+    return [Link(f"paused by {event.actor or 'someone'}{why}", event.at_ms, Source.JOURNAL)]
+
+
+def _fate(occurrence: Occurrence, zone: Zone, now_ms: int) -> Link:
+    reason = f": {occurrence.reason}" if occurrence.reason else ""
+    if occurrence.finished_ms is not None:
+        return Link(f"{occurrence.state.value.replace('_', ' ')}{reason}", occurrence.finished_ms, Source.RECORD)
+    return Link(f"it is {occurrence.state.value} now{reason}", now_ms, Source.RECORD)
+
+
+def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> str:
+    reason = occurrence.reason or "no reason is on record"
+    match occurrence.state:
+        case _S.COMPLETED:
+            return f"it ran and completed: {_times(occurrence, zone)}"
+        case _S.FAILED | _S.FAILED_STALE:
+            return f"it ran and failed: {reason}; {_times(occurrence, zone)}"
+        case _S.RUNNING:
+            return f"it is running since {stamp(occurrence.started_ms or now_ms, zone)}"
+        case _S.QUEUED:
+            return f"it waits in its job's queue: {reason}"
+        case _S.PENDING if occurrence.due_ms > now_ms:
+            return f"it will start at {stamp(occurrence.due_ms, zone)}"
+        case _S.PENDING:
+            return f"it is due since {stamp(occurrence.due_ms, zone)} and waits for a scheduler"
+        case _S.CANCELED:
+            return f"it was canceled: {reason}"
+        case _S.MISSED:
+            return f"it was missed: {reason}"
+        case _:
+            return f"it was skipped: {_skipped(occurrence, cause, reason, zone)}"
+
+
+def _skipped(occurrence: Occurrence, cause: Cause, reason: str, zone: Zone) -> str:
+    if cause is Cause.WINDOW_EXCEEDED and occurrence.finished_ms is not None:
+        late = format_duration(max(occurrence.finished_ms - occurrence.nominal_ms, 0))
+        return f"{reasons.WINDOW_EXCEEDED}, it could start only {late} after its time"
+    return reason
+
+
+def _times(occurrence: Occurrence, zone: Zone) -> str:
+    if occurrence.started_ms is None:
+        return "when it started is not on record"
+    late = occurrence.started_ms - occurrence.due_ms
+    took = (occurrence.finished_ms or occurrence.started_ms) - occurrence.started_ms
+    lag = f", {format_duration(late)} after it was due" if late > 0 else ""
+    return f"started {stamp(occurrence.started_ms, zone)}{lag}, took {format_duration(max(took, 0))}"

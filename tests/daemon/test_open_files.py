@@ -1,0 +1,39 @@
+"""The daemon's limit of open files follows its pool, as far as the system allows."""
+
+from __future__ import annotations
+
+import resource
+from typing import Any
+
+import pytest
+
+from chronex.daemon.headless import make_room
+
+NO_LIMIT = resource.RLIM_INFINITY
+
+
+@pytest.mark.parametrize(
+    ("places", "before", "after", "is_told"),
+    [
+        (50, (1024, 4096), (1024, 4096), False),
+        (1000, (1024, 524_288), (4256, 524_288), False),
+        (1000, (1024, 2048), (2048, 2048), True),
+        (1000, (1024, NO_LIMIT), (4256, NO_LIMIT), False),
+        (10_000, (NO_LIMIT, NO_LIMIT), (NO_LIMIT, NO_LIMIT), False),
+    ],
+)
+def test_the_limit_is_raised_to_what_the_pool_needs(
+    places: int, before: tuple[int, int], after: tuple[int, int], is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = before
+
+    def change(_which: int, limits: tuple[int, int]) -> None:
+        nonlocal now
+        now = limits
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: before)
+    monkeypatch.setattr(resource, "setrlimit", change)
+    told: list[dict[str, Any]] = []
+    make_room(places, lambda _what, data: told.append(data))
+    assert now == after
+    assert [("ulimit -n 4256" in data["told"]) for data in told] == [True] * is_told

@@ -1,0 +1,86 @@
+"""A daemon whose job file changes under it: the whole new configuration or the old one, and the journal says which."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronex.daemon.reload import _NEED_A_RESTART
+from chronex.jobfile import SchedulerSettings
+from chronex.storage.records import Reading
+from chronex_store import LmdbStore
+from tests.daemon.machine import Machine, until, until_told
+
+QUIET = '[jobs.{}]\nschedule = "0 0 1 1 *"\nrun = ["true"]\n'
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    found = Machine(tmp_path)
+    yield found
+    for daemon in found.daemons:
+        if daemon.poll() is None:
+            daemon.kill()
+        daemon.communicate()
+
+
+def jobs(machine: Machine) -> list[str]:
+    with LmdbStore.open(machine.directory / "store", create=False) as store:
+        return store.view(lambda tx: [job.id for job in Reading(tx).jobs()])
+
+
+def test_hup_applies_the_new_file_and_a_bad_one_leaves_the_old(machine: Machine) -> None:
+    machine.write(QUIET.format("a"))
+    daemon = machine.start()
+    until_told(daemon, "SchedulerStarted")
+    machine.write(QUIET.format("b") + '[jobs.c]\nschedule = "0 25 * * *"\nrun = ["true"]\n')
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "ConfigurationRejected")
+    assert jobs(machine) == ["a"]
+    machine.write(QUIET.format("b"))
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "ConfigurationApplied")
+    assert jobs(machine) == ["b"]
+    assert daemon.poll() is None
+
+
+def test_a_changed_file_is_noticed_by_itself_and_a_missing_one_changes_nothing(machine: Machine) -> None:
+    machine.write(QUIET.format("a"))
+    daemon = machine.start()
+    until_told(daemon, "SchedulerStarted")
+    os.unlink(machine.directory / "chronex.toml")
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "ConfigurationRejected")
+    machine.write(QUIET.format("b"))
+    until(lambda: jobs(machine) == ["b"], seconds=20)
+
+
+def test_an_empty_file_and_a_pipe_in_its_place_change_nothing(machine: Machine) -> None:
+    machine.write(QUIET.format("a"))
+    daemon = machine.start()
+    until_told(daemon, "SchedulerStarted")
+    machine.write("")
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "the file is empty; to remove all jobs run: chronex apply")
+    os.unlink(machine.directory / "chronex.toml")
+    os.mkfifo(machine.directory / "chronex.toml")
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "not a regular file")
+    assert jobs(machine) == ["a"]
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=20) == 0
+
+
+def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
+    machine.write(QUIET.format("a"))
+    daemon = machine.start()
+    until_told(daemon, "SchedulerStarted")
+    machine.write('[scheduler]\nreaper_interval = "2m"\n' + QUIET.format("a"))
+    daemon.send_signal(signal.SIGHUP)
+    until_told(daemon, "restart_for=reaper_interval_ms")
+    known = {*SchedulerSettings.__struct_fields__}
+    assert known == {*_NEED_A_RESTART, "timezone", "max_concurrent_jobs", "grace_ms", "history", "logs"}

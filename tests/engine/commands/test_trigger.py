@@ -1,0 +1,194 @@
+"""trigger and replay: what is written, what overlap says to it, and that a daemon starts it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine import reasons
+from chronex.engine.commands import Answer, pause, replay, trigger
+from chronex.engine.update import apply_jobs
+from chronex.errors import NotPossibleError, UnknownJobError
+from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.states import OccurrenceState
+from tests.engine.commands.world import BOB, FIRST, MINUTE, ONE, START, TWO, World
+
+
+def test_a_trigger_is_due_at_once_and_the_next_tick_starts_it_with_its_parameters() -> None:
+    world = World()
+    asked = world.ask(trigger, "job", at=START + 10, parameters={"day": "monday"})
+    assert asked.answer is Answer.PENDING
+    (launch,) = world.tick(START + 11)
+    assert launch.occurrence.id == asked.occurrence.id
+    assert launch.occurrence.parameters == {"day": "monday"}
+    assert (launch.occurrence.manual, launch.occurrence.triggered_by) == (True, "ann@desk (cli)")
+
+
+def test_a_trigger_without_a_daemon_waits_for_the_next_one() -> None:
+    world = World("0 0 1 1 *")
+    asked = world.ask(trigger, "job", at=START + 10)
+    world.boot("node-2")
+    (launch,) = world.tick(START + 30 * MINUTE, awake_since=START + 30 * MINUTE)
+    assert launch.occurrence.id == asked.occurrence.id
+
+
+@pytest.mark.parametrize("at", [FIRST, FIRST + 1, FIRST + 999])
+def test_triggers_never_take_an_instant_of_the_schedule_nor_of_each_other(at: int) -> None:
+    world = World("@every 1m", overlap=OverlapPolicy.ALLOW)
+    asked = [world.ask(trigger, "job", at=at).occurrence.nominal_ms for _ in range(5)]
+    assert len(set(asked)) == 5
+    assert all(nominal % 1000 and nominal != FIRST for nominal in asked)
+    launched = {launch.occurrence.nominal_ms for launch in world.tick(at + 5)}
+    assert launched == {*asked, FIRST}
+
+
+@pytest.mark.parametrize(
+    ("policy", "answer"),
+    [
+        (OverlapPolicy.SKIP, Answer.SKIPPED),
+        (OverlapPolicy.QUEUE, Answer.QUEUED),
+        (OverlapPolicy.QUEUE_ONE, Answer.QUEUED),
+        (OverlapPolicy.ALLOW, Answer.PENDING),
+        (OverlapPolicy.CANCEL_RUNNING, Answer.PENDING),
+    ],
+)
+def test_overlap_is_answered_at_once_where_the_store_knows(policy: OverlapPolicy, answer: Answer) -> None:
+    world = World(overlap=policy)
+    (running,) = world.tick(FIRST)
+    asked = world.ask(trigger, "job")
+    assert asked.answer is answer
+    if answer is not Answer.PENDING:
+        assert asked.reason == f"{reasons.OVERLAP}: {running.occurrence.id}"
+    assert asked.occurrence.state.value == answer.value
+
+
+def test_a_pending_retry_in_the_way_is_left_to_the_daemon_which_preempts_it() -> None:
+    world = World(retry=RetryPolicy(max=3, interval_ms=MINUTE * 10))
+    (first,) = world.tick(FIRST)
+    world.end(first, "failed", FIRST + 5)
+    assert world.ask(trigger, "job", at=FIRST + 10).answer is Answer.PENDING
+    (launch,) = world.tick(FIRST + 11)
+    assert launch.occurrence.manual
+    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
+
+
+def test_a_trigger_runs_while_the_job_is_paused() -> None:
+    world = World()
+    world.ask(pause, "job", at=START + 5)
+    world.ask(trigger, "job", at=START + 10)
+    assert [launch.occurrence.manual for launch in world.tick(START + 11)] == [True]
+
+
+def test_a_live_key_answers_skipped_and_an_expired_one_does_not() -> None:
+    world = World(overlap=OverlapPolicy.ALLOW)
+    first = world.ask(trigger, "job", at=START + 10, idempotency_key="k", ttl_ms=1000)
+    second = world.ask(trigger, "job", at=START + 20, idempotency_key="k", ttl_ms=1000)
+    third = world.ask(trigger, "job", at=START + 1010, idempotency_key="k", ttl_ms=1000)
+    assert [one.answer for one in (first, second, third)] == [Answer.PENDING, Answer.SKIPPED, Answer.PENDING]
+    assert second.reason == f"{reasons.IDEMPOTENT}: {first.occurrence.id}"
+    assert second.occurrence.state is OccurrenceState.SKIPPED
+
+
+def test_the_key_of_a_trigger_is_not_the_key_of_a_task_with_the_same_text() -> None:
+    world = World(tasks=(replace(ONE, idempotency_key="k", idempotency_ttl_ms=MINUTE),))
+    world.ask(trigger, "job", at=START + 10, idempotency_key="k")
+    assert len(world.tick(START + 11)) == 1
+
+
+def test_a_holder_that_never_ran_gives_its_key_back() -> None:
+    world = World()
+    (running,) = world.tick(FIRST)
+    skipped = world.ask(trigger, "job", idempotency_key="k")
+    assert skipped.answer is Answer.SKIPPED
+    world.end(running, "success", FIRST + 2)
+    assert world.ask(trigger, "job", at=FIRST + 3, idempotency_key="k").answer is Answer.PENDING
+
+
+def test_an_unknown_job_is_named_with_its_neighbour_and_nothing_is_written() -> None:
+    world = World()
+    before = world.events()
+    with pytest.raises(UnknownJobError, match=r"no job 'jub'; did you mean job\?"):
+        world.ask(trigger, "jub")
+    with pytest.raises(UnknownJobError, match="chronex list"):
+        world.ask(trigger, "../../etc")
+    assert world.events() == before
+
+
+@pytest.mark.parametrize("parameters", [{"": "x"}, {"a": "b\0c"}, {str(n): "" for n in range(101)}])
+def test_parameters_that_no_command_could_be_given_are_refused(parameters: dict[str, str]) -> None:
+    with pytest.raises(NotPossibleError):
+        World().ask(trigger, "job", parameters=parameters)
+
+
+# -- replay ----------------------------------------------------------------------------------------------
+
+
+def ended(world: World, state: str = "failed") -> str:
+    (launch,) = world.tick(FIRST)
+    world.end(launch, state, FIRST + 5)
+    return launch.occurrence.id
+
+
+def again(world: World, named: Any, at: int = FIRST + 100, reason: str = "fixed", **more: Any) -> Any:
+    return world.store.update(lambda tx: replay(_ledger(tx, at), named, BOB, reason, **more))
+
+
+def _ledger(tx: Any, at: int) -> Any:
+    from chronex.storage.records import Ledger
+
+    return Ledger(tx, at)
+
+
+def test_a_replay_is_a_new_occurrence_at_the_old_scheduled_time() -> None:
+    world = World()
+    original = ended(world)
+    asked = again(world, original)
+    (launch,) = world.tick(FIRST + 101)
+    assert launch.occurrence.replay_of == original
+    assert launch.occurrence.scheduled_ms == FIRST
+    assert launch.occurrence.id == asked.occurrence.id != original
+    told = world.events()[-3:]
+    replayed = next(event for event in world.events() if event.name == "OccurrenceReplayed")
+    assert (replayed.actor, replayed.reason, replayed.data["replay_of"]) == (str(BOB), "fixed", original)
+    assert told[-1].name == "TaskRunStarted"
+
+
+@pytest.mark.parametrize(("as_of", "tasks"), [("then", ["one"]), ("now", ["two"])])
+def test_a_replay_runs_the_version_of_then_or_of_now(as_of: str, tasks: list[str]) -> None:
+    world = World()
+    original = ended(world)
+    apply_jobs(world.store, [replace(world.job, tasks=(TWO,))], FIRST + 50)
+    again(world, original, as_of=as_of)
+    assert [launch.task.name for launch in world.tick(FIRST + 101)] == tasks
+
+
+def test_replays_wait_for_each_other_instead_of_being_dropped() -> None:
+    world = World(overlap=OverlapPolicy.SKIP)
+    original = ended(world)
+    for n in range(3):
+        again(world, original, at=FIRST + 100 + n)
+    (launch,) = world.tick(FIRST + 200)
+    seen = 1
+    while launch is not None:
+        following = world.end(launch, "success", FIRST + 300 + seen)
+        if not following:
+            break
+        (launch,) = following
+        seen += 1
+    assert seen == 3
+
+
+def test_what_has_not_ended_cannot_be_replayed() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    with pytest.raises(NotPossibleError, match="still running; cancel it, or wait"):
+        again(world, launch.occurrence.id)
+
+
+def test_what_never_ran_can_be_replayed() -> None:
+    world = World()
+    world.tick(FIRST + MINUTE, awake_since=FIRST + MINUTE + 1)  # both were slept through; the last one runs
+    missed = next(o for o in world.read(lambda r: r.occurrences("job")) if o.nominal_ms == FIRST)
+    assert again(world, missed.id[:16], at=FIRST + MINUTE + 100).original.nominal_ms == FIRST

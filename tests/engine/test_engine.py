@@ -1,0 +1,427 @@
+"""One tick at a time: what is decided, what is recorded, what is ordered."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine import reasons
+from chronex.engine.engine import MOST_PLANNED, Engine
+from chronex.engine.orders import AttemptEnd, Cancel, Launch
+from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_COUNTED, MOST_LISTED, MOST_OWED
+from chronex.engine.update import Change, apply_jobs
+from chronex.model.policies import (
+    Cadence,
+    CrashPolicy,
+    FailureStrategy,
+    OverlapPolicy,
+    RecoveryPolicy,
+    RecoveryStrategy,
+    RetryPolicy,
+    TaskMode,
+)
+from chronex.model.records import Job, Node, Occurrence, ProcessIdentity, Run, Task
+from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex.storage import journal
+from chronex.storage.keys import OCCURRENCE
+from chronex.storage.records import Ledger, Reading
+from chronex_store import MemoryStore
+
+START = 1_798_761_600_000  # 2027-01-01T00:00:00Z
+MINUTE = 60_000
+ONE, TWO, THREE = (Task(name=name, run=("true",)) for name in ("one", "two", "three"))
+
+
+class World:
+    """An engine on a memory store with one job, and the clock in the test's hand."""
+
+    def __init__(self, schedule: str = "* * * * *", places: int = 10, **policy: object) -> None:
+        self.store = MemoryStore()
+        policy.setdefault("tasks", (ONE,))
+        self.job = Job(id="job", schedule=schedule, **policy)  # type: ignore[arg-type]
+        apply_jobs(self.store, [self.job], START)
+        self.engine = Engine(self.store, "node-1", places, Random(1))
+
+    def tick(self, now: int, awake_since: int = START) -> list[Launch]:
+        return [o for o in self.engine.tick(now, awake_since).orders if isinstance(o, Launch)]
+
+    def end(self, launch: Launch, state: str, now: int, **more: object) -> tuple[object, ...]:
+        end = AttemptEnd(state, **more)  # type: ignore[arg-type]
+        return self.store.update(self.engine.ended(launch.attempt, end, now))
+
+    def occurrence(self, nominal: int) -> Occurrence:
+        found = self.store.view(lambda tx: Reading(tx).occurrence("job", nominal))
+        assert found is not None
+        return found
+
+    def run(self, nominal: int, task: str = "one") -> Run:
+        found = self.store.view(lambda tx: Reading(tx).run("job", nominal, task))
+        assert found is not None
+        return found
+
+    def events(self) -> list[str]:
+        return [event.name for _, event in self.store.view(journal.tail)]
+
+
+FIRST = START + MINUTE
+
+
+def test_nothing_happens_before_the_first_instant() -> None:
+    world = World()
+    assert world.tick(FIRST - 1) == []
+    assert world.engine.tick(FIRST - 1, START).next_ms == FIRST
+
+
+def test_an_instant_is_claimed_recorded_and_ordered_in_one_tick_and_never_again() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    assert (launch.occurrence.nominal_ms, launch.attempt.number, launch.task.name) == (FIRST, 1, "one")
+    assert world.occurrence(FIRST).state is OccurrenceState.RUNNING
+    assert world.occurrence(FIRST).owner == "node-1"
+    assert world.tick(FIRST) == []
+
+
+def test_success_completes_the_occurrence() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    world.end(launch, AttemptState.SUCCESS, FIRST + 500, exit_code=0, task_state={"seen": "42"})
+    assert world.occurrence(FIRST).state is OccurrenceState.COMPLETED
+    assert world.events()[-2:] == ["TaskRunCompleted", "OccurrenceCompleted"]
+    kept = world.store.view(lambda tx: Reading(tx).task_state("job", "one", "seen"))
+    assert kept is not None
+    assert kept.value == "42"
+
+
+def test_an_end_that_comes_twice_changes_nothing() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    world.end(launch, AttemptState.SUCCESS, FIRST + 500)
+    assert world.end(launch, AttemptState.FAILED, FIRST + 900) == ()
+    assert world.occurrence(FIRST).state is OccurrenceState.COMPLETED
+
+
+def test_tasks_run_one_after_the_other() -> None:
+    world = World(tasks=(ONE, TWO))
+    (first,) = world.tick(FIRST)
+    (second,) = world.end(first, AttemptState.SUCCESS, FIRST + 1)
+    assert isinstance(second, Launch)
+    assert second.task.name == "two"
+    world.end(second, AttemptState.SUCCESS, FIRST + 2)
+    assert world.occurrence(FIRST).state is OccurrenceState.COMPLETED
+
+
+def test_fail_fast_cancels_the_tasks_behind() -> None:
+    world = World(tasks=(ONE, TWO))
+    (first,) = world.tick(FIRST)
+    assert world.end(first, AttemptState.FAILED, FIRST + 1, reason="exit 3", exit_code=3) == ()
+    assert world.run(FIRST).state is RunState.DLQ
+    assert world.run(FIRST, "two").state is RunState.CANCELED
+    assert world.occurrence(FIRST).reason == "one: exit 3"
+
+
+def test_continue_goes_on_and_the_occurrence_has_failed_all_the_same() -> None:
+    world = World(tasks=(replace(ONE, on_failure=FailureStrategy.CONTINUE), TWO))
+    (first,) = world.tick(FIRST)
+    (second,) = world.end(first, AttemptState.FAILED, FIRST + 1)
+    assert isinstance(second, Launch)
+    world.end(second, AttemptState.SUCCESS, FIRST + 2)
+    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
+
+
+def test_parallel_tasks_start_together_and_fail_fast_stops_the_others_but_not_one_that_continues() -> None:
+    steady = replace(THREE, on_failure=FailureStrategy.CONTINUE)
+    world = World(tasks=(ONE, TWO, steady), mode=TaskMode.PARALLEL)
+    launches = {launch.task.name: launch for launch in world.tick(FIRST)}
+    assert set(launches) == {"one", "two", "three"}
+    orders = world.end(launches["one"], AttemptState.FAILED, FIRST + 1)
+    assert [o.attempt.task for o in orders if isinstance(o, Cancel)] == ["two"]
+    world.end(launches["two"], AttemptState.CANCELED, FIRST + 2, reason=reasons.PEER_FAILED)
+    assert world.occurrence(FIRST).state is OccurrenceState.RUNNING
+    world.end(launches["three"], AttemptState.SUCCESS, FIRST + 3)
+    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
+
+
+def test_a_failed_run_is_tried_again_after_its_pause() -> None:
+    world = World("0 0 * * *", retry=RetryPolicy(max=1, interval_ms=5000))
+    midnight = START + 24 * 60 * MINUTE
+    (launch,) = world.tick(midnight)
+    world.end(launch, AttemptState.FAILED, midnight + 1000)
+    assert world.run(midnight).next_attempt_ms == midnight + 6000
+    assert world.tick(midnight + 5999) == []
+    (again,) = world.tick(midnight + 6000)
+    assert again.attempt.number == 2
+    world.end(again, AttemptState.FAILED, midnight + 7000)
+    assert world.run(midnight).state is RunState.DLQ
+
+
+def test_an_exit_code_that_is_not_to_be_retried_goes_to_the_dead_letters_at_once() -> None:
+    world = World(retry=RetryPolicy(max=5))
+    (launch,) = world.tick(FIRST)
+    world.end(launch, AttemptState.FAILED, FIRST + 1, retryable=False)
+    assert world.run(FIRST).state is RunState.DLQ
+
+
+def test_a_new_occurrence_pre_empts_a_pending_retry() -> None:
+    world = World(retry=RetryPolicy(max=None, interval_ms=3_600_000))
+    (launch,) = world.tick(FIRST)
+    world.end(launch, AttemptState.FAILED, FIRST + 1)
+    (following,) = world.tick(FIRST + MINUTE)
+    assert following.occurrence.nominal_ms == FIRST + MINUTE
+    assert "TaskRetryPreempted" in world.events()
+    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("policy", "state"),
+    [(OverlapPolicy.SKIP, OccurrenceState.SKIPPED), (OverlapPolicy.QUEUE, OccurrenceState.QUEUED)],
+)
+def test_an_occurrence_due_while_an_earlier_one_runs(policy: OverlapPolicy, state: OccurrenceState) -> None:
+    world = World(overlap=policy)
+    world.tick(FIRST)
+    assert world.tick(FIRST + MINUTE) == []
+    assert world.occurrence(FIRST + MINUTE).state is state
+
+
+def test_the_queue_moves_when_the_running_one_ends() -> None:
+    world = World(overlap=OverlapPolicy.QUEUE)
+    (launch,) = world.tick(FIRST)
+    world.tick(FIRST + MINUTE)
+    (following,) = world.end(launch, AttemptState.SUCCESS, FIRST + MINUTE + 1)
+    assert isinstance(following, Launch)
+    assert following.occurrence.nominal_ms == FIRST + MINUTE
+
+
+def test_cancel_running_stops_the_old_one_and_starts_the_new_one_when_it_is_gone() -> None:
+    world = World(overlap=OverlapPolicy.CANCEL_RUNNING)
+    (launch,) = world.tick(FIRST)
+    (cancel,) = world.engine.tick(FIRST + MINUTE, START).orders
+    assert isinstance(cancel, Cancel)
+    assert cancel.attempt.id == launch.attempt.id
+    (following,) = world.end(launch, AttemptState.CANCELED, FIRST + MINUTE + 1, reason=cancel.reason)
+    assert isinstance(following, Launch)
+    assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
+
+
+def test_max_counts_executions_and_ends_the_schedule() -> None:
+    world = World("* * * * * {max:2}")
+    for minute in range(1, 5):
+        for launch in world.tick(START + minute * MINUTE):
+            world.end(launch, AttemptState.FAILED, START + minute * MINUTE + 1)
+    fired = [o for o in world.store.view(lambda tx: Reading(tx).occurrences("job")) if o.started_ms]
+    assert len(fired) == 2
+
+
+def test_a_paused_job_skips_with_the_name_of_who_paused_it() -> None:
+    world = World()
+    paused = replace(world.store.view(lambda tx: Reading(tx).job("job")), paused=True, paused_by="ada")  # type: ignore[type-var]
+    world.store.update(lambda tx: Ledger(tx, START).put(paused))  # type: ignore[arg-type]
+    assert world.tick(FIRST) == []
+    assert world.occurrence(FIRST).reason == "paused by ada"
+
+
+def test_jitter_is_drawn_once_and_the_run_waits_for_it() -> None:
+    world = World("* * * * * {jitter:30s}")
+    world.tick(FIRST)
+    due = world.occurrence(FIRST).due_ms
+    assert FIRST < due < FIRST + 30_000
+    assert world.tick(due - 1) == []
+    assert len(world.tick(due)) == 1
+
+
+def test_a_fixed_delay_counts_from_the_end_of_the_run() -> None:
+    world = World("@every 60s", cadence=Cadence.FIXED_DELAY)
+    (launch,) = world.tick(FIRST)
+    world.end(launch, AttemptState.SUCCESS, FIRST + 10_000)
+    assert world.tick(FIRST + MINUTE) == []
+    assert len(world.tick(FIRST + 10_000 + MINUTE)) == 1
+
+
+def test_a_successor_takes_up_what_a_dead_node_left() -> None:
+    world = World()
+    (launch,) = world.tick(FIRST)
+    dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
+    world.store.update(lambda tx: Ledger(tx, FIRST).put(dead))
+    world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", FIRST))
+    heir = Engine(world.store, "node-2", 10, Random(1))
+    orders, adopted = heir.take_over(lambda identity: identity.pid == 77, FIRST + 1000)
+    assert (orders, [attempt.id for attempt in adopted]) == ((), [launch.attempt.id])
+    # The orphan counts for the overlap policy; once it is gone, its end is recorded by the heir.
+    assert heir.tick(FIRST + MINUTE, START).orders == ()
+    gone = AttemptEnd(AttemptState.CRASHED, "its exit code is not known")
+    world.store.update(heir.ended(adopted[0], gone, FIRST + MINUTE + 1))
+    (again,) = heir.tick(FIRST + MINUTE + 1, START).orders
+    assert isinstance(again, Launch)
+    assert again.attempt.number == 2
+
+
+def test_an_attempt_that_died_with_its_node_is_tried_again_but_not_for_ever() -> None:
+    world = World("0 0 1 1 *")
+    new_year = START + 365 * 24 * 60 * MINUTE
+    orders = world.tick(new_year)
+    launches, engine = 1, world.engine
+    for number in range(1, 8):
+        for launch in orders:
+            world.store.update(engine.started(launch.attempt, ProcessIdentity(90, "boot", number), "", new_year))
+        dead = Node(id=f"node-{number}", process=ProcessIdentity(number, "boot", 1))
+        world.store.update(lambda tx, node=dead: Ledger(tx, new_year).put(node))  # type: ignore[misc]
+        engine = Engine(world.store, f"node-{number + 1}", 10, Random(1))
+        engine.take_over(lambda identity: False, new_year + number)
+        orders = [one for one in engine.tick(new_year + number, new_year).orders if isinstance(one, Launch)]
+        launches += len(orders)
+    assert launches == 4
+    assert world.run(new_year).state is RunState.DLQ
+
+
+@pytest.mark.parametrize("on_crash", list(CrashPolicy))
+@pytest.mark.parametrize("adopted", [True, False], ids=["adopted", "gone"])
+def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
+    on_crash: CrashPolicy, adopted: bool
+) -> None:
+    world = World("0 0 1 1 *", on_crash=on_crash, retry=RetryPolicy(max=3, interval_ms=1000))
+    new_year = START + 365 * 24 * 60 * MINUTE
+    (launch,) = world.tick(new_year)
+    world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", new_year))
+    dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
+    world.store.update(lambda tx: Ledger(tx, new_year).put(dead))
+    heir = Engine(world.store, "node-2", 10, Random(1))
+    _, orphans = heir.take_over(lambda identity: adopted and identity.pid == 77, new_year + 1)
+    for orphan in orphans:
+        unknown = AttemptEnd(AttemptState.CRASHED, "its exit code is not known")
+        world.store.update(heir.ended(orphan, unknown, new_year + 2))
+    again = [order for order in heir.tick(new_year + 5_000, START).orders if isinstance(order, Launch)]
+    assert len(again) == (1 if on_crash is CrashPolicy.RETRY else 0)
+    assert world.run(new_year).state is (RunState.RUNNING if again else RunState.DLQ)
+
+
+def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> None:
+    world = World("0 0 1 1 *", on_crash=CrashPolicy.FAIL)
+    new_year = START + 365 * 24 * 60 * MINUTE
+    world.tick(new_year)
+    for number in range(1, 8):
+        dead = Node(id=f"node-{number}", process=ProcessIdentity(number, "boot", 1))
+        world.store.update(lambda tx, node=dead: Ledger(tx, new_year).put(node))  # type: ignore[misc]
+        heir = Engine(world.store, f"node-{number + 1}", 10, Random(1))
+        heir.take_over(lambda identity: False, new_year + number)
+        (again,) = heir.tick(new_year + number, new_year).orders
+        assert isinstance(again, Launch)
+        assert again.attempt.number == number + 1
+
+
+def test_applying_the_same_jobs_again_changes_nothing() -> None:
+    world = World()
+    before = world.store.view(lambda tx: Reading(tx).job("job"))
+    assert [c.change for c in apply_jobs(world.store, [world.job], START + 5)] == [Change.PRESERVED]
+    assert world.store.view(lambda tx: Reading(tx).job("job")) == before
+
+
+def test_an_edited_schedule_gets_a_version_and_never_fires_at_once() -> None:
+    world = World("0 0 * * *")
+    noon = START + 12 * 60 * MINUTE
+    edited = replace(world.job, schedule="0 * * * *")
+    assert [c.change for c in apply_jobs(world.store, [edited], noon + 5)] == [Change.OVERRIDDEN]
+    assert world.tick(noon + 5) == []
+    job = world.store.view(lambda tx: Reading(tx).job("job"))
+    assert job is not None
+    assert (job.version, job.next_ms) == (2, noon + 60 * MINUTE)
+
+
+def test_a_job_that_is_gone_keeps_its_history_and_starts_nothing() -> None:
+    world = World("* * * * * {jitter:30s}")
+    world.tick(FIRST)
+    assert [c.change for c in apply_jobs(world.store, [], FIRST)] == [Change.ORPHANED]
+    assert world.tick(FIRST + MINUTE) == []
+    assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
+
+
+SECONDLY = "* * * * * *"
+TEN_YEARS = 10 * 366 * 24 * 60 * MINUTE
+
+
+def waiting(world: World, state: OccurrenceState) -> list[int]:
+    found = world.store.view(lambda tx: Reading(tx).occurrences("job", limit=10_000))
+    return [one.nominal_ms for one in found if one.state is state]
+
+
+@pytest.mark.parametrize(
+    "recovery",
+    [
+        RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL),
+        RecoveryPolicy(RecoveryStrategy.BOUNDED, max_count=1_000_000),
+        RecoveryPolicy(RecoveryStrategy.BOUNDED, max_age_ms=TEN_YEARS),
+    ],
+    ids=["execute_all", "bounded by a million", "bounded by ten years"],
+)
+def test_ten_years_of_seconds_owe_a_thousand_runs_and_the_others_are_one_span(recovery: RecoveryPolicy) -> None:
+    world = World(SECONDLY, recovery=recovery)
+    now = START + TEN_YEARS + 1
+    tick = world.engine.tick(now, awake_since_ms=now)
+    assert (len(tick.orders), tick.has_more) == (1, False)
+    assert len(waiting(world, OccurrenceState.QUEUED)) == MOST_OWED - 1
+    (told,) = [
+        event for _, event in world.store.view(lambda tx: journal.tail(tx, 0, 10_000)) if event.data.get("count")
+    ]
+    first_kept = now - 1 - (MOST_OWED - 1) * 1000
+    assert (told.name, told.reason) == ("OccurrencesMissed", reasons.TOO_MANY)
+    assert told.data == {"from_ms": START + 1000, "to_ms": first_kept - 1000, "count": MOST_COUNTED, "is_more": True}
+    older = world.occurrence(first_kept).older
+    assert older is not None
+    assert (older.from_ms, older.to_ms, older.reason) == (START + 1000, first_kept - 1000, reasons.TOO_MANY)
+
+
+def test_downtime_after_downtime_never_owes_more_than_a_thousand() -> None:
+    world = World(SECONDLY, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL))
+    for outage in range(1, 6):
+        now = START + outage * 3_600_000 + 1
+        world.engine.tick(now, awake_since_ms=now)
+        assert len(waiting(world, OccurrenceState.QUEUED)) <= MOST_OWED
+    assert world.occurrence(now - 1).reason == reasons.TOO_MANY
+
+
+def test_a_tick_takes_no_more_jobs_once_it_has_planned_enough() -> None:
+    world = World()
+    jobs = [Job(id=f"job-{n}", schedule=SECONDLY, tasks=(ONE,)) for n in range(20)]
+    apply_jobs(world.store, jobs, START)
+    now, ticks, planned = START + TEN_YEARS, 0, 0
+    while True:
+        tick = world.engine.tick(now, awake_since_ms=now)
+        before, planned = planned, len(world.store.view(lambda tx: tx.scan(OCCURRENCE, None, 1_000_000)))
+        assert planned - before < MOST_PLANNED + MOST_OWED
+        ticks += 1
+        if not tick.has_more:
+            break
+    assert (ticks, planned) == (4, 20 * 501)
+
+
+def test_where_many_jobs_come_back_at_once_few_instants_of_each_have_records() -> None:
+    world = World()
+    apply_jobs(world.store, [Job(id=f"job-{n:03}", schedule=SECONDLY, tasks=(ONE,)) for n in range(300)], START)
+    now = START + TEN_YEARS
+    while world.engine.tick(now, awake_since_ms=now).has_more:
+        pass
+    told = world.store.view(lambda tx: Reading(tx).occurrences("job-000", limit=1_000))
+    assert len(told) == FEW_LISTED + 1  # and the one that is due just now
+    assert told[-1].older is not None
+    records = len(world.store.view(lambda tx: tx.scan(OCCURRENCE, None, 1_000_000)))
+    assert records < 300 * (FEW_LISTED + 1) + MANY_DUE * MOST_LISTED
+
+
+def test_a_random_interval_that_slept_long_runs_once_and_goes_on_with_its_chain() -> None:
+    world = World("@every 1s-3s")
+    now = START + 12 * 3_600_000
+    launches: list[Launch] = []
+    while True:
+        tick = world.engine.tick(now, awake_since_ms=now)
+        launches += [order for order in tick.orders if isinstance(order, Launch)]
+        job = world.store.view(lambda tx: Reading(tx).job("job"))
+        assert job is not None
+        if job.next_ms is None or job.next_ms > now:
+            break
+    assert len(launches) == 1
+    assert now - 3_000 <= launches[0].occurrence.nominal_ms == job.cursor_ms
+    spans = [
+        e.data for _, e in world.store.view(lambda tx: journal.tail(tx, 0, 10_000)) if e.name == "OccurrencesMissed"
+    ]
+    assert len(spans) == 3
+    assert spans[0]["from_ms"] <= START + 3_000

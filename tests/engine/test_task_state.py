@@ -1,0 +1,93 @@
+"""Task state commits with the attempt's success, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.engine import task_state
+from chronex.engine.orders import Launch
+from chronex.errors import TaskStateError
+from chronex.model.policies import RetryPolicy
+from chronex.model.states import AttemptState
+from chronex.storage.records import Ledger, Reading
+from tests.engine.test_engine import FIRST, World
+
+
+def stage(world: World, launch: Launch, **changes: str | None) -> None:
+    world.store.update(lambda tx: task_state.stage(Ledger(tx, FIRST), launch.attempt, changes))
+
+
+def state(world: World) -> dict[str, str]:
+    return world.store.view(lambda tx: task_state.task_state(tx, "job", "one"))
+
+
+def begun() -> tuple[World, Launch]:
+    world = World("0 * * * *", retry=RetryPolicy(max=1, interval_ms=0))
+    world.store.update(lambda tx: task_state.put_state(Ledger(tx, FIRST), "job", "one", "old", "0"))
+    (launch,) = world.tick(FIRST + 59 * 60_000)
+    return world, launch
+
+
+def test_what_is_staged_is_seen_by_its_attempt_alone_and_counts_with_its_success() -> None:
+    world, launch = begun()
+    stage(world, launch, seen="42", old=None)
+    assert state(world) == {"old": "0"}
+    assert world.store.view(lambda tx: task_state.seen_by(tx, launch.attempt)) == {"seen": "42"}
+    world.end(launch, AttemptState.SUCCESS, launch.occurrence.nominal_ms + 1)
+    assert state(world) == {"seen": "42"}
+    assert world.store.view(lambda tx: task_state.staged_state(tx, launch.attempt)) == {}
+
+
+@pytest.mark.parametrize("end", [s for s in AttemptState if s not in (AttemptState.RUNNING, AttemptState.SUCCESS)])
+def test_any_other_end_drops_it(end: AttemptState) -> None:
+    world, launch = begun()
+    stage(world, launch, seen="42", old=None)
+    world.end(launch, end, launch.occurrence.nominal_ms + 1)
+    assert state(world) == {"old": "0"}
+    assert world.store.view(lambda tx: task_state.staged_state(tx, launch.attempt)) == {}
+
+
+def test_what_a_callable_returns_wins_over_what_was_staged_by_a_command_of_its_own() -> None:
+    world, launch = begun()
+    stage(world, launch, both="staged", only="staged")
+    world.end(
+        launch, AttemptState.SUCCESS, launch.occurrence.nominal_ms + 1, task_state={"both": "told", "old": None}
+    )
+    assert state(world) == {"both": "told", "only": "staged"}
+
+
+def test_an_attempt_that_is_over_stages_nothing() -> None:
+    world, launch = begun()
+    world.end(launch, AttemptState.FAILED, launch.occurrence.nominal_ms + 1)
+    with pytest.raises(TaskStateError, match="is over"):
+        stage(world, launch, late="1")
+
+
+def test_the_running_attempt_is_found_by_the_id_its_command_was_given() -> None:
+    world, launch = begun()
+
+    def find(attempt_id: str) -> object:
+        return world.store.view(lambda tx: task_state.running_attempt(Reading(tx), attempt_id))
+
+    assert find(launch.attempt.id) == launch.attempt
+    assert find("attempt_of_nobody") is None
+    world.end(launch, AttemptState.SUCCESS, launch.occurrence.nominal_ms + 1)
+    assert find(launch.attempt.id) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"": "x"}, "1 to 128 bytes"),
+        ({"n" * 129: "x"}, "1 to 128 bytes"),
+        ({"two\nlines": "x"}, "printable"),
+        ({"\ud800": "x"}, "UTF-8"),
+        ({"n": "x" * 16_385}, "has 16385 bytes"),
+        ({f"n{number}": "x" for number in range(257)}, "at most 256 names"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_when_it_is_staged(changes: dict[str, str], message: str) -> None:
+    world, launch = begun()
+    with pytest.raises(TaskStateError, match=message):
+        stage(world, launch, **changes)
+    assert world.store.view(lambda tx: task_state.staged_state(tx, launch.attempt)) == {}

@@ -1,0 +1,84 @@
+"""The examples are valid, and docs/job-file.md lists exactly the keys that the reader knows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from chronex.jobfile import read_job_file, read_triggers
+from chronex.jobfile.jobs import DEFAULTS, JOB, TASK
+from chronex.jobfile.keymap import KEYS
+from chronex.jobfile.notifying import NOTIFY
+from chronex.jobfile.policies import DST, RECOVERY, RETRY
+from chronex.jobfile.properties import PROPERTY
+from chronex.jobfile.reader import TRIGGER
+from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER
+from chronex.jobfile.spreads import SPREAD
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "job-file.md").read_text()
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+SECTIONS = {
+    "[scheduler]": set(SCHEDULER),
+    "history": set(HISTORY),
+    "logs": set(LOGS),
+    "[defaults]": set(DEFAULTS),
+    "retry": set(RETRY),
+    "recovery": set(RECOVERY),
+    "spread": set(SPREAD),
+    "notify": set(NOTIFY),
+    "dst": set(DST),
+    "[jobs.NAME]": set(JOB) - set(DEFAULTS),
+    "[[jobs.NAME.tasks]]": set(TASK),
+    "[[verify.property]]": set(PROPERTY),
+    "[tui.keys]": set(KEYS),
+    "trigger": set(TRIGGER) - set(JOB),
+}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples(path: Path) -> None:
+    found = read_job_file(path.read_bytes(), path.name, "Europe/Berlin")
+    assert found.jobs
+    assert found.warnings == ()
+
+
+def test_the_example_of_a_trigger() -> None:
+    path = ROOT / "examples" / "trigger.json"
+    assert [job.id for job in read_triggers(path.read_bytes(), path.name, "UTC").jobs] == ["health-check"]
+
+
+def documented() -> dict[str, list[str]]:
+    """The keys in the first column of each section's table."""
+    found: dict[str, list[str]] = {}
+    for part in re.split(r"^#{2,3} ", PAGE, flags=re.MULTILINE)[1:]:
+        title, _, body = part.partition("\n")
+        if keys := re.findall(r"^\| `([^`]+)` \|", body, flags=re.MULTILINE):
+            found[title] = keys
+    return found
+
+
+def test_the_page_lists_every_key_once_and_no_other() -> None:
+    tables = documented()
+    assert set(tables) == set(SECTIONS)
+    for title, keys in tables.items():
+        assert sorted(keys) == sorted(SECTIONS[title]), title
+
+
+def test_every_row_says_type_default_and_meaning() -> None:
+    for row in re.findall(r"^\| `.*$", PAGE, flags=re.MULTILINE):
+        _, key, kind, _, meaning, _ = row.split("|")
+        assert key.strip()
+        assert kind.strip()
+        assert meaning.strip()
+
+
+def test_the_examples_of_the_page_are_valid() -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert len(blocks) >= 6
+    for block in blocks:
+        assert read_job_file(block, "docs/job-file.md", "UTC").warnings == ()
+    (block,) = re.findall(r"```json\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert read_triggers(block, "docs/job-file.md", "UTC").jobs

@@ -1,0 +1,77 @@
+"""Trigger definitions in JSON: the same jobs, and problems in the same form."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.jobfile import JobFileError, SchedulerSettings, read_triggers
+from chronex.model import Job, RetryPolicy, Task
+from tests.jobfile.marked import Place, unmarked
+
+
+def test_a_definition_as_its_schema_has_it() -> None:
+    found = read_triggers(
+        '{"id": "health-check", "expression": "TZ=UTC @every 15m {stagger:3m}", "enabled": false,'
+        ' "metadata": {"delivery.mode": "webhook"}}',
+        "t.json",
+        "Europe/Berlin",
+    )
+    assert found.settings == SchedulerSettings(timezone="Europe/Berlin")
+    assert found.jobs == (
+        Job(
+            id="health-check",
+            schedule="TZ=UTC @every 15m {stagger:3m}",
+            timezone="UTC",
+            enabled=False,
+            metadata={"delivery.mode": "webhook"},
+            source="t.json",
+        ),
+    )
+
+
+def test_a_list_and_keys_of_jobs() -> None:
+    text = '[{"id": "a", "expression": "@daily"},\n {"id": "b", "expression": "@hourly", "run": ["x"], "retry": 1}]'
+    assert read_triggers(text, "t.json", "Asia/Tokyo").jobs == (
+        Job(id="a", schedule="@daily", timezone="Asia/Tokyo", source="t.json"),
+        Job(
+            id="b",
+            schedule="@hourly",
+            timezone="Asia/Tokyo",
+            source="t.json",
+            retry=RetryPolicy(max=1),
+            tasks=(Task(name="main", run=("x",)),),
+        ),
+    )
+
+
+CASES: dict[str, list[tuple[str, str]]] = {
+    "«»": [("J002", "Expecting value")],
+    '{"id": "a",«}»': [("J002", "Expecting property name enclosed in double quotes")],
+    "«3»": [("J011", "the file takes a trigger definition or a list of them, not a whole number")],
+    '[«"a"»]': [("J011", "the file[0] takes a table, not text")],
+    '«{"id": "a"}»': [("J012", "a trigger definition has no expression")],
+    '{"id": «"a b"», "expression": "@daily"}': [("J017", "'a b' is not a name")],
+    '{"id": "a",\n "expression": "0 «99» * * *"}': [("E003", "hour: value 99")],
+    '{"id": "a", "expression": «"0 99 * * \\u002a"»}': [("E003", "hour: value 99")],
+    '{"id": "a", "expression": "@daily", "metadata": {"a": «1»}}': [("J011", "a takes text")],
+    '{"id": "a", "expression": "@daily", "enabled": «null»}': [("J011", "enabled takes true or false, not nothing")],
+    '{"id": "a", "expression": "@daily", «"shedule"»: 1}': [("J010", "unknown key 'shedule'")],
+    '{"id": "a", "expression": "@daily", «"id"»: "b"}': [("J018", "the key 'id' is given twice")],
+    '{"id": "a", "expression": "@daily", "description": "«\\ud8»00"}': [("J002", "half of a surrogate pair")],
+    '{"id": "a", "expression": "@daily", "retry": {"backoff": «N»aN}}': [("J002", "NaN is not JSON")],
+    '[{"id": "a", "expression": "@daily"}, {"id": «"a"», "expression": "@daily"}]': [("J018", "trigger 'a' is given twice")],
+    "[" * 32 + "«[»" + "[" * 100_000: [("J003", "more than 32 levels deep")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("marked", CASES, ids=lambda text: text[:60])
+def test_problems(marked: str) -> None:
+    text, places = unmarked(marked)
+    with pytest.raises(JobFileError) as caught:
+        read_triggers(text, "t.json", "UTC")
+    found = caught.value.problems
+    assert [Place(*p[1:4]) for p in found] == places
+    for problem, (code, message) in zip(found, CASES[marked], strict=True):
+        assert problem.code == code
+        assert problem.message.startswith(message), problem
+        assert problem.hint

@@ -1,0 +1,110 @@
+"""Schedules that a program brings itself, and that none of them can stop the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from chronex.engine.update import apply_jobs
+from chronex.errors import ChronexError, CustomScheduleError
+from chronex.model.records import Job
+from chronex.model.states import AttemptState, OccurrenceState
+from chronex.storage.records import Reading
+from chronex.timing.job_schedule import Schedule, custom_schedule, forget_schedule, register_schedule
+from chronex.views.jobs import Situation, rows_of
+from tests.engine.test_engine import FIRST, MINUTE, ONE, START, World
+
+
+class Minutely:
+    """Every full minute; `fault` is asked first, and may raise or answer itself."""
+
+    def __init__(self, fault: Callable[[], Any] = lambda: None) -> None:
+        self.fault = fault
+
+    def next(self, after_ms: int) -> int | None:
+        told = self.fault()
+        return (after_ms // MINUTE + 1) * MINUTE if told is None else told
+
+    def previous(self, before_ms: int) -> int | None:
+        return -(-before_ms // MINUTE) * MINUTE - MINUTE
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        while (found := self.next(after_ms)) is not None and found <= until_ms:
+            yield found
+            after_ms = found
+
+
+@pytest.fixture
+def registered() -> Iterator[Callable[[Schedule], None]]:
+    yield lambda schedule: register_schedule("mine", schedule)
+    forget_schedule("mine")
+
+
+def test_its_instants_are_planned_and_those_it_slept_through_recovered(
+    registered: Callable[[Schedule], None],
+) -> None:
+    registered(Minutely())
+    world = World("mine", dialect="custom")
+    (launch,) = world.tick(FIRST)
+    assert launch.occurrence.nominal_ms == FIRST
+    world.end(launch, AttemptState.SUCCESS, FIRST + 1)
+    later = FIRST + 10 * MINUTE
+    (launch,) = world.tick(later + 1, awake_since=later + 1)
+    assert launch.occurrence.nominal_ms == later
+    assert world.occurrence(later - MINUTE).state is OccurrenceState.MISSED
+
+
+def test_a_node_without_the_schedule_leaves_the_job_alone_and_looks_on() -> None:
+    register_schedule("mine", Minutely())
+    world = World("mine", dialect="custom")
+    forget_schedule("mine")
+    apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
+    assert [launch.job.id for launch in world.tick(FIRST)] == ["other"]
+    rows = world.store.view(lambda tx: rows_of(Reading(tx), FIRST))
+    assert [(row.job.id, row.situation) for row in rows] == [("job", Situation.WAITING), ("other", Situation.RUNNING)]
+    assert world.engine.tick(FIRST, START).has_more is False
+    try:
+        register_schedule("mine", Minutely())
+        assert [launch.job.id for launch in world.tick(FIRST + 5)] == ["job"]
+    finally:
+        forget_schedule("mine")
+
+
+def raising() -> None:
+    raise ZeroDivisionError("division by zero")
+
+
+FAULTS: list[tuple[Callable[[], Any], str]] = [
+    (raising, "it raised ZeroDivisionError: division by zero"),
+    (lambda: START, "which is not later|gave"),
+    (lambda: "soon", "it gave str where an instant is a whole number"),
+]
+
+
+@pytest.mark.parametrize(("fault", "told"), FAULTS)
+def test_a_fault_is_told_and_troubles_no_other_job(
+    registered: Callable[[Schedule], None], fault: Callable[[], Any], told: str
+) -> None:
+    schedule = Minutely()
+    registered(schedule)
+    world = World("mine", dialect="custom")
+    apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
+    schedule.fault = fault
+    assert [launch.job.id for launch in world.tick(FIRST)] == ["other"]
+    assert "ScheduleFailed" in world.events()
+    with pytest.raises(CustomScheduleError, match=told):
+        custom_schedule("mine").next(FIRST)
+    schedule.fault = lambda: None
+    assert [launch.job.id for launch in world.tick(FIRST + MINUTE)][:1] == ["job"], "every instant is found again"
+
+
+def test_one_name_means_one_schedule(registered: Callable[[Schedule], None]) -> None:
+    one = Minutely()
+    registered(one)
+    registered(one)
+    with pytest.raises(ChronexError, match="another schedule is registered as 'mine'"):
+        registered(Minutely())
+    with pytest.raises(ChronexError, match="cannot name a schedule"):
+        register_schedule("not a name", one)

@@ -1,0 +1,103 @@
+"""The rehearsal decides as the engine does: same jobs, same clock, same fates."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine.engine import Engine
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
+from chronex.engine.update import apply_jobs
+from chronex.model.policies import Cadence, DstPolicy, OverlapPolicy, SpreadPolicy
+from chronex.model.records import Attempt, Job, Task
+from chronex.model.states import AttemptState
+from chronex.storage.records import Reading
+from chronex.views.simulation import rehearse
+from chronex_store import MemoryStore
+
+BEGIN = 1_806_100_200_000  # Saturday before Berlin's clocks go forward, 2027-03-27 05:30 UTC
+HOUR = 3_600_000
+Fate = tuple[str, int, str, str, int | None, int | None]
+
+
+def job(name: str, schedule: str, **more: object) -> Job:
+    return Job(id=name, schedule=schedule, timezone="Europe/Berlin", tasks=(Task(name="t", run=("true",)),), **more)  # type: ignore[arg-type]
+
+
+CASES: dict[str, tuple[list[Job], dict[str, int], int]] = {
+    "plain": ([job("a", "*/10 * * * *"), job("b", "30 2 * * *")], {"a": 1000, "b": 5000}, 50),
+    "skip": ([job("a", "*/5 * * * *")], {"a": 7 * 60_000}, 50),
+    "queue": ([job("a", "*/5 * * * *", overlap=OverlapPolicy.QUEUE)], {"a": 7 * 60_000}, 50),
+    "queue_one": ([job("a", "*/5 * * * *", overlap=OverlapPolicy.QUEUE_ONE)], {"a": 17 * 60_000}, 50),
+    "allow": ([job("a", "*/5 * * * *", overlap=OverlapPolicy.ALLOW)], {"a": 17 * 60_000}, 50),
+    "cancel_running": ([job("a", "*/5 * * * *", overlap=OverlapPolicy.CANCEL_RUNNING)], {"a": 7 * 60_000}, 50),
+    "pool": ([job(c, "*/10 * * * *") for c in "abcd"], dict.fromkeys("abcd", 4 * 60000), 2),
+    "window": ([job(c, "*/10 * * * * {window:2m}") for c in "abc"], dict.fromkeys("abc", 4 * 60000), 1),
+    "max": ([job("a", "*/10 * * * * {max:7}"), job("b", "@every 7m {max:3}")], {"a": 1000, "b": 1000}, 50),
+    "from and until": ([job("a", "*/10 * * * * {from:2027-03-27T08:00, until:2027-03-27T10:00}")], {"a": 1000}, 50),
+    "fixed delay": ([job("a", "@every 10m", cadence=Cadence.FIXED_DELAY)], {"a": 5 * 60_000}, 50),
+    "spread": ([job("a", "0 * * * *", spread=SpreadPolicy(duration_ms=HOUR, mode="around"))], {"a": 60_000}, 50),
+    "dst": ([job("a", "30 2 * * *", dst=DstPolicy(gap="skip")), job("b", "*/30 * * * *")], {"a": 1, "b": 1}, 50),
+    "disabled": ([job("a", "* * * * *", enabled=False)], {}, 50),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rehearsal_ends_as_the_engine_does(name: str) -> None:
+    jobs, durations, places = CASES[name]
+    end = BEGIN + 30 * HOUR
+    played = [
+        (p.occurrence.job, p.occurrence.nominal_ms, str(p.state), p.reason, p.started_ms, p.ended_ms)
+        for p in rehearse(jobs, BEGIN, end, durations.__getitem__, places, Random(7))
+    ]
+    real = by_engine(jobs, durations, places, end)
+    started_by_then = {(job, nominal) for job, nominal, *_ in real}
+    assert real or name == "disabled"
+    assert sorted(f for f in played if (f[0], f[1]) in started_by_then) == real
+    assert {(job, nominal) for job, nominal, *_ in played if nominal <= end} >= started_by_then
+
+
+def by_engine(jobs: list[Job], durations: dict[str, int], places: int, end: int) -> list[Fate]:
+    """The real engine on a memory store; each attempt ends well after its time, or at once when canceled."""
+    store = MemoryStore()
+    engine = Engine(store, "node", places, Random(7))
+    apply_jobs(store, jobs, BEGIN)
+    now, ends, count = BEGIN, list[tuple[int, int, Attempt]](), 0
+    canceled: set[str] = set()
+
+    def carry_out(orders: tuple[Order, ...]) -> None:
+        nonlocal count
+        for order in orders:
+            if isinstance(order, Launch):
+                count += 1
+                heappush(ends, (now + durations[order.job.id], count, order.attempt))
+            elif isinstance(order, Cancel):
+                canceled.add(order.attempt.id)
+                ended = AttemptEnd(state=AttemptState.CANCELED, reason=order.reason, retryable=False)
+                carry_out(store.update(engine.ended(order.attempt, ended, now)))
+
+    while now <= end:
+        tick = engine.tick(now, BEGIN)
+        carry_out(tick.orders)
+        if tick.has_more:
+            continue
+        due = [at for at in (tick.next_ms, ends[0][0] if ends else None) if at is not None]
+        now = max(now, min(due, default=end + 1))
+        while ends and ends[0][0] <= now:
+            _, _, attempt = heappop(ends)
+            if attempt.id not in canceled:
+                carry_out(store.update(engine.ended(attempt, AttemptEnd(state=AttemptState.SUCCESS), now)))
+    done = store.view(lambda tx: Reading(tx).finished(limit=100_000))
+    return sorted(
+        (o.job, o.nominal_ms, str(o.state), o.reason, o.started_ms, o.finished_ms if o.started_ms else None)
+        for o in done
+    )
+
+
+def test_a_year_of_many_runs_is_counted_without_a_store() -> None:
+    jobs = [replace(job(f"j{i}", f"{i} */6 * * *")) for i in range(20)]
+    played = list(rehearse(jobs, BEGIN, BEGIN + 365 * 24 * HOUR, lambda _: 1000, 50, Random(1)))
+    assert len(played) == 20 * 365 * 4

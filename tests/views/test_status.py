@@ -1,0 +1,91 @@
+"""One screen: what runs, what failed, what is late, and the card of the last outage."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
+from chronex.model.records import Event, Job, Task
+from chronex.storage import journal
+from chronex.storage.ports import Transaction
+from chronex.storage.records import Ledger, Reading
+from chronex.views.status import Standing, standing_of
+from tests.engine.simulation import HOUR, MINUTE, START, Simulation
+
+TASK = (Task(name="main", run=("true",)),)
+JOBS = [
+    Job(id="last", schedule="0 * * * *", tasks=TASK),
+    Job(id="none", schedule="30 * * * *", tasks=TASK, recovery=RecoveryPolicy(RecoveryStrategy.MARK_MISSED)),
+]
+
+
+def standing(world: Simulation, *, alive: bool = True) -> Standing:
+    return world.store.view(lambda tx: standing_of(Reading(tx), world.now, lambda _process: alive))
+
+
+def sleep(world: Simulation, hours: int) -> None:
+    world.now += hours * HOUR
+    world.awake_since = world.now
+    event = Event(name="MachineSlept", at_ms=world.now, data={"by_ms": hours * HOUR, "slept_ms": hours * HOUR})
+    world.store.update(lambda tx: journal.append(tx, event))
+
+
+def test_the_card_of_a_night_asleep() -> None:
+    world = Simulation(1, JOBS, fail_share=0)
+    world.run_until(START + 2 * HOUR + 10 * MINUTE)
+    sleep(world, 8)
+    world.run_until(world.now + HOUR // 4)
+    card = standing(world).card
+    assert card is not None
+    assert (card.outage.kind, card.outage.from_ms, card.outage.until_ms) == (
+        "asleep",
+        START + 2 * HOUR + 10 * MINUTE,
+        START + 10 * HOUR + 10 * MINUTE,
+    )
+    assert (card.occurrences, card.run, card.skipped) == (16, 1, 15)
+
+
+def test_the_card_of_a_downtime() -> None:
+    world = Simulation(1, JOBS, fail_share=0)
+    world.run_until(START + 2 * HOUR + 10 * MINUTE)
+    world.crash()
+    world.now += 3 * HOUR
+    world.boot()
+    started = Event(name="SchedulerStarted", at_ms=world.now, data={"node": world.engine.node})
+    world.store.update(lambda tx: journal.append(tx, started))
+    world.run_until(world.now + HOUR // 4)
+    card = standing(world).card
+    assert card is not None
+    assert (card.outage.kind, card.outage.until_ms) == ("down", START + 5 * HOUR + 10 * MINUTE)
+    assert (card.occurrences, card.run, card.skipped) == (6, 1, 5)
+
+
+def test_when_all_is_well_nothing_needs_attention() -> None:
+    world = Simulation(1, JOBS, fail_share=0)
+    world.run_until(START + 3 * HOUR)
+    found = standing(world)
+    assert found.attention() == []
+    assert [row.job.id for row in found.upcoming] == ["last", "none"] or found.running
+    assert found.card is None
+
+
+def test_what_needs_a_person_is_told_in_sentences() -> None:
+    world = Simulation(1, JOBS, fail_share=1)
+    world.run_until(START + 3 * HOUR)
+
+    def late(tx: Transaction) -> None:
+        ledger = Ledger(tx, world.now)
+        job = ledger.job("none")
+        assert job is not None
+        ledger.put(replace(job, late_ms=START))
+
+    world.store.update(late)
+    told = standing(world, alive=False).attention()
+    assert told[0].startswith("no scheduler runs")
+    assert "none is late" in told
+    assert any(sentence.startswith("last failed") for sentence in told)
+    assert any("dead-letter queue" in sentence for sentence in told)
+
+
+def test_an_empty_store_needs_nothing() -> None:
+    assert standing(Simulation(1, []), alive=False).attention() == []

@@ -1,0 +1,238 @@
+"""One question at a time: what the schedule says no to, what the future holds, and how a time may be asked for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine.commands.actor import Asker
+from chronex.engine.commands.pause import pause
+from chronex.engine.reasons import Cause
+from chronex.engine.update import apply_jobs
+from chronex.model.ids import occurrence_id
+from chronex.model.policies import DstPolicy, SpreadPolicy
+from chronex.model.records import Job, Task
+from chronex.storage.records import Ledger, Reading
+from chronex.timing.zones import load_zone
+from chronex.views.why import Answer, latest_and_next, why
+from chronex.views.why.instants import by_occurrence, clock_links, instant_of, read_time
+from chronex.views.why.job_versions import lives_of
+from chronex_store import MemoryStore
+from tests.engine.simulation import HOUR, MINUTE, START, Simulation
+
+TASK = (Task(name="main", run=("true",)),)
+BERLIN = load_zone("Europe/Berlin")
+
+
+def at(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def applied(*jobs: Job, now: int = START) -> MemoryStore:
+    store = MemoryStore()
+    apply_jobs(store, jobs, now)
+    return store
+
+
+def ask(store: MemoryStore, job: str, instant: int, now: int) -> Answer:
+    answer = store.view(lambda tx: why(Reading(tx), job, instant, now))
+    assert answer is not None
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("schedule", "instant", "cause", "fact"),
+    [
+        ("0 3 * * *", "2027-02-01T03:05Z", Cause.NOT_MATCHED, "minute 5 is not in '0'"),
+        ("0 3 * * *", "2027-02-01T04:00Z", Cause.NOT_MATCHED, "hour 4 is not in '3'"),
+        ("0 3 * * MON", "2027-02-02T03:00Z", Cause.NOT_MATCHED, "weekday TUE is not in 'MON'"),
+        ("0 3 13 * FRI", "2027-02-02T03:00Z", Cause.NOT_MATCHED, "day 2 of the month is not in '13', and weekday TUE"),
+        ("0 3 L * *", "2027-02-27T03:00Z", Cause.NOT_MATCHED, "day 27 of the month is not in 'L'"),
+        ("0 3 * MAR *", "2027-02-02T03:00Z", Cause.NOT_MATCHED, "month 2 (FEB) is not in 'MAR'"),
+        ("*/5 * * * * *", "2027-02-02T03:00:07Z", Cause.NOT_MATCHED, "second 7 is not in '*/5'"),
+        ("@every 15m", "2027-01-01T00:20Z", Cause.NOT_MATCHED, "this is 5m after one of its steps"),
+        ("@once 2027-02-01T00:00:00", "2027-02-02T00:00Z", Cause.NOT_MATCHED, "it runs once, at 2027-02-01 00:00+00:00"),
+        ("R/2027-02-01T00:00:00Z/P1D", "2027-02-02T01:00Z", Cause.NOT_MATCHED, "it repeats every P1D"),
+        ("0 3 * * * {from:2027-03-01}", "2027-02-02T03:00Z", Cause.BEFORE_FROM, "begins only at 2027-03-01"),
+        ("0 3 * * * {until:2027-02-01}", "2027-02-02T03:00Z", Cause.AFTER_UNTIL, "ended at 2027-02-01 23:59"),
+    ],
+)  # fmt: skip
+def test_the_field_or_bound_that_says_no_is_named(schedule: str, instant: str, cause: Cause, fact: str) -> None:
+    answer = ask(applied(Job(id="j", schedule=schedule, tasks=TASK)), "j", at(instant), START + 1)
+    assert answer.cause is cause
+    assert fact in answer.links[0].fact
+
+
+def test_the_neighbours_of_an_instant_that_is_not_matched_are_told() -> None:
+    answer = ask(applied(Job(id="j", schedule="0 3 * * *")), "j", at("2027-02-01T05:00Z"), START + 1)
+    assert (answer.previous_ms, answer.next_ms) == (at("2027-02-01T03:00Z"), at("2027-02-02T03:00Z"))
+
+
+@pytest.mark.parametrize(
+    ("dst", "instant", "cause", "fact"),
+    [
+        (None, "2027-03-28T03:00+02:00", Cause.WILL_RUN, "moved: 02:30 does not exist on this day"),
+        (DstPolicy(gap="skip"), "2027-03-28T03:00+02:00", Cause.NOT_MATCHED, "02:30 does not exist: 1 run skipped"),
+        (None, "2027-10-31T02:30+02:00", Cause.WILL_RUN, "first pass only"),
+        (None, "2027-10-31T02:30+01:00", Cause.NOT_MATCHED, "fires once, on the first pass"),
+        (DstPolicy(overlap="both"), "2027-10-31T02:30+01:00", Cause.WILL_RUN, "second pass"),
+    ],
+)
+def test_what_a_clock_change_does_to_the_instant(
+    dst: DstPolicy | None, instant: str, cause: Cause, fact: str
+) -> None:
+    job = Job(id="j", schedule="30 2 * * *", timezone="Europe/Berlin", dst=dst, tasks=TASK)
+    answer = ask(applied(job), "j", at(instant), START)
+    assert answer.cause is cause
+    assert any(fact in link.fact for link in answer.links), answer.links
+
+
+NOON = "2027-01-02T12:00Z"
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause", "fact"),
+    [
+        ({}, Cause.WILL_RUN, "unless an earlier occurrence still runs: then it is skipped"),
+        ({"enabled": False}, Cause.DISABLED, "the job is disabled"),
+        ({"schedule": "0 12 * * * {max:1}"}, Cause.MAX_REACHED, "0 of at most 1 executions"),
+        ({"schedule": "0 12 * * * {window:5m}"}, Cause.WILL_RUN, "unless it cannot start within 5m"),
+        ({"schedule": "0 12 * * * {jitter:5m}"}, Cause.WILL_RUN, "jitter will add up to 5m"),
+        ({"schedule": "0 12 * * * {stagger:5m}"}, Cause.WILL_RUN, "stagger adds"),
+        ({"spread": SpreadPolicy(duration_ms=HOUR)}, Cause.WILL_RUN, "spread chooses"),
+        ({"spread": SpreadPolicy(duration_ms=HOUR, only="hours=3")}, Cause.UNSCHEDULABLE, "MaxAttempts"),
+    ],
+)
+def test_what_will_happen_and_what_could_prevent_it(changes: dict[str, object], cause: Cause, fact: str) -> None:
+    job = replace(Job(id="j", schedule="0 12 * * *", tasks=TASK), **changes)
+    answer = ask(applied(job), "j", at(NOON), START)
+    assert answer.cause is cause, answer
+    assert any(fact in link.fact for link in answer.links), answer.links
+
+
+def test_a_paused_job_says_by_whom_and_until_when() -> None:
+    store = applied(Job(id="j", schedule="0 12 * * *", tasks=TASK))
+    store.update(lambda tx: pause(Ledger(tx, START), "j", Asker("alice", "cli", "here"), until_ms=at(NOON) + 1))
+    assert ask(store, "j", at(NOON), START).cause is Cause.PAUSED
+    assert "alice@here" in ask(store, "j", at(NOON), START).summary
+    assert ask(store, "j", at(NOON) + 24 * HOUR, START).cause is Cause.WILL_RUN
+
+
+def test_before_it_was_applied_after_it_was_removed_and_while_it_was_disabled() -> None:
+    job = Job(id="j", schedule="0 * * * *", tasks=TASK)
+    store = applied(job)
+    apply_jobs(store, [replace(job, enabled=False)], START + 5 * HOUR)
+    apply_jobs(store, [], START + 9 * HOUR)
+    now = START + 20 * HOUR
+    assert ask(store, "j", START - HOUR, now).cause is Cause.NOT_YET_APPLIED
+    assert ask(store, "j", START + 7 * HOUR, now).cause is Cause.DISABLED
+    assert ask(store, "j", START + 10 * HOUR, now).cause is Cause.JOB_REMOVED
+    assert store.view(lambda tx: why(Reading(tx), "nobody", START, now)) is None
+
+
+def test_what_no_scheduler_has_looked_at_is_undecided() -> None:
+    answer = ask(applied(Job(id="j", schedule="0 * * * *", tasks=TASK)), "j", START + HOUR, START + 2 * HOUR)
+    assert answer.cause is Cause.UNDECIDED
+    assert "no scheduler has ever run" in answer.summary
+
+
+def test_a_backlog_too_long_to_list_is_explained_too() -> None:
+    world = Simulation(1, [Job(id="j", schedule="* * * * *", tasks=TASK)], fail_share=0)
+    world.run_until(START + HOUR)
+    world.crash()
+    world.now += 20 * HOUR
+    world.boot()
+    world.run_until(world.now + MINUTE)
+    answer = ask(world.store, "j", START + 2 * HOUR, world.now)
+    assert answer.cause is Cause.SUPERSEDED
+    assert not answer.occurrence
+    assert answer.names["outage"]["until_ms"] == START + 21 * HOUR
+
+
+def test_what_retention_removed_is_forgotten_not_denied() -> None:
+    world = Simulation(1, [Job(id="j", schedule="0 * * * *", tasks=TASK)], fail_share=0)
+    world.run_until(START + 10 * HOUR)
+    world.store.update(
+        lambda tx: Ledger(tx, world.now).delete(b"O" + b"j\0" + (START + HOUR + (1 << 63)).to_bytes(8, "big"))
+    )
+    assert ask(world.store, "j", START + HOUR, world.now).cause is Cause.FORGOTTEN
+
+
+def test_without_a_time_the_last_thing_and_the_next() -> None:
+    world = Simulation(1, [Job(id="j", schedule="0 * * * *", tasks=TASK)], fail_share=0)
+    world.run_until(START + 3 * HOUR + 30 * MINUTE)
+    last, upcoming = world.store.view(lambda tx: latest_and_next(Reading(tx), "j", world.now))
+    assert (last.instant_ms, last.cause) == (START + 3 * HOUR, Cause.COMPLETED)
+    assert (upcoming.instant_ms, upcoming.cause) == (START + 4 * HOUR, Cause.WILL_RUN)
+
+
+# -- times in words ----------------------------------------------------------------------------------------------
+
+NOW = "2027-02-01T10:20:30+01:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "instant", "width"),
+    [
+        ("2027-01-05T03:00", "2027-01-05T03:00+01:00", MINUTE),
+        ("2027-01-05 03:00:07", "2027-01-05T03:00:07+01:00", 1000),
+        ("2027-01-05T03:00Z", "2027-01-05T03:00Z", MINUTE),
+        ("2027-01-05", "2027-01-05T00:00+01:00", 24 * HOUR),
+        ("03:00", "2027-02-01T03:00+01:00", MINUTE),
+        ("3:00:05", "2027-02-01T03:00:05+01:00", 1000),
+        ("-2h", "2027-02-01T08:20:30+01:00", 1),
+        ("+1h30m", "2027-02-01T11:50:30+01:00", 1),
+        ("now", NOW, 1),
+    ],
+)
+def test_a_time_is_read_in_the_zone_of_the_job(text: str, instant: str, width: int) -> None:
+    asked = read_time(text, BERLIN, at(NOW))
+    assert asked is not None
+    assert (asked.at_ms, asked.width_ms) == (at(instant), width)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "25:00", "-", "-2", "+x", "2027-13-01", "03:60", "\x1b[2J", "9" * 500])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    assert read_time(text, BERLIN, at(NOW)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2027-01-01T02:00", START + 2 * HOUR),  # the minute holds 02:00:30 + jitter-free nominal
+        ("-10m", START + 2 * HOUR),
+        ("+10m", START + 3 * HOUR),
+        ("2027-01-01T02:30", START + 2 * HOUR + 30 * MINUTE),
+    ],
+)
+def test_the_occurrence_that_is_meant(text: str, instant: int) -> None:
+    world = Simulation(1, [Job(id="j", schedule="0 * * * *", tasks=TASK)], fail_share=0)
+    world.run_until(START + 2 * HOUR + 15 * MINUTE)
+
+    def meant(reading: Reading) -> int:
+        lives = lives_of(reading, "j")
+        asked = read_time(text, load_zone("UTC"), world.now)
+        assert lives is not None
+        assert asked is not None
+        return instant_of(reading, lives, asked, world.now)
+
+    assert world.store.view(lambda tx: meant(Reading(tx))) == instant
+    wanted = occurrence_id("j", START + 2 * HOUR)
+    assert world.store.view(lambda tx: by_occurrence(Reading(tx), "j", wanted)) == START + 2 * HOUR
+    assert world.store.view(lambda tx: by_occurrence(Reading(tx), "j", "occ_none")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("2027-03-28T02:30", "does not exist on that day"),
+        ("2027-10-31T02:30", "happens twice on that day; the first is meant, the second is 2027-10-31 02:30+01:00"),
+    ],
+)
+def test_a_wall_time_that_is_missing_or_doubled_is_told(text: str, words: str) -> None:
+    job = Job(id="j", schedule="30 2 * * *", timezone="Europe/Berlin")
+    asked = read_time(text, BERLIN, START)
+    assert asked is not None
+    assert words in clock_links(job, asked)[0].fact
