@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.faults import quote
-from chronex.jobfile.document import open_json, open_toml, salvage_json, salvage_toml
 from chronex.jobfile.entries import (
     Entry,
     NamedZone,
@@ -20,8 +19,10 @@ from chronex.jobfile.entries import (
     WrittenSchedule,
     read_table,
 )
-from chronex.jobfile.jobs import (
+from chronex.jobfile.job_tables import (
+    DEFAULTS,
     JOB,
+    TASK,
     Defaults,
     FileZone,
     build_job,
@@ -30,11 +31,14 @@ from chronex.jobfile.jobs import (
     read_defaults,
     read_jobs,
 )
-from chronex.jobfile.keymap import read_keymap
+from chronex.jobfile.keymap import KEYS, TUI, read_keymap
+from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
+from chronex.jobfile.policy_tables import DST, RECOVERY, RETRY
 from chronex.jobfile.positions import Span
 from chronex.jobfile.problems import JobFileError, Problem
-from chronex.jobfile.properties import Property, read_properties
-from chronex.jobfile.settings import SchedulerSettings, scheduler
+from chronex.jobfile.properties import PROPERTY, Property, read_properties
+from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings, scheduler
+from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
 from chronex.model.records import Job
 from chronex.timing.zones import load_zone
@@ -224,3 +228,11 @@ def _trigger(entry: Entry, known: dict[str, str], zone: FileZone) -> Job:
     check_case(entry.child("id"), own["id"], known, "trigger")
     own["schedule"] = own.pop("expression")
     return build_job(own.pop("id"), entry, own, Defaults(), zone, needs_tasks=False)
+
+
+# By the name under which the table is written; "top" is the file itself, "job" a table under [jobs].
+TABLES: Mapping[str, Mapping[str, Reader]] = {
+    "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
+    "recovery": RECOVERY, "dst": DST, "spread": SPREAD, "history": HISTORY, "logs": LOGS, "property": PROPERTY,
+    "tui": TUI, "keys": KEYS,
+}  # fmt: skip

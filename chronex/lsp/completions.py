@@ -60,7 +60,7 @@ class Completion(NamedTuple):
 @lru_cache(maxsize=1)
 def job_file_keys() -> dict[str, tuple[str, ...]]:
     """The keys of each table of a job file, by the name under which the table is written."""
-    from chronex.jobfile.tables import TABLES
+    from chronex.jobfile.reader import TABLES
 
     return {name: tuple(keys) for name, keys in TABLES.items()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronex.jobfile import Property
-from chronex.jobfile.rules import What
+from chronex.jobfile.properties import What
 from chronex.model.records import Event
 from chronex.verify.verdicts import Docket, Finding, Line, PropertyResult, stamp
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chronex.jobfile import JobFileError, Problem, read_job_file
-from chronex.jobfile.document import MAX_BYTES
 from chronex.jobfile.entries import MAX_PROBLEMS
+from chronex.jobfile.parsing import MAX_BYTES
 from chronex.lint.rules import rules
 from tests.jobfile.marked import Place, unmarked
 

@@ -7,8 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.jobfile.entries import Entry, Reader, read_table
-from chronex.jobfile.values import choice_of, duration, number, one_of, positive_duration, whole_number
-from chronex.model.policies import DstPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.jobfile.task_environment import command
+from chronex.jobfile.values import choice_of, duration, number, one_of, positive_duration, whole_number, yes_or_no
+from chronex.model.policies import DstPolicy, NotifyPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 
 UNLIMITED = "unlimited"
 MAX_RETRIES = 1_000_000
@@ -101,3 +102,28 @@ def dst_policy(given: Given, dialect: str) -> DstPolicy:
 
 def _fields(given: Given) -> Given:
     return {_FIELDS.get(key, key): value for key, value in given.items()}
+
+
+NOTIFY: dict[str, Reader] = {
+    "run": command,
+    "after_failures": whole_number(1, 1_000),
+    "on_recovery": yes_or_no,
+}
+
+
+def notify(entry: Entry) -> dict[str, Any]:
+    """A table, or just the command."""
+    if isinstance(entry.value, str | list):
+        return {"run": command(entry)}
+    if not isinstance(entry.value, dict):
+        entry.refuse_type("a table or a command", f'{entry.label} = {{ run = ["notify-send", "chronex"] }}')
+    return read_table(entry, NOTIFY)
+
+
+def notify_policy(entry: Entry | None, given: dict[str, Any]) -> NotifyPolicy | None:
+    """The policy of these keys; one without a command is refused where it is written."""
+    if "run" in given:
+        return NotifyPolicy(**given)
+    if entry is not None and isinstance(entry.value, dict) and "run" not in entry.value:
+        entry.report("notify needs a command", 'write notify = { run = ["notify-send", "chronex"] }', "J012")
+    return None
