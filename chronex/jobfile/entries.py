@@ -127,19 +127,21 @@ class Entry:
     def warn(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
         self.sheet.warn(span or self.node.value, message, hint, code)
 
+    def assignment(self, value: str) -> str:
+        """`key = value` as an example of what to write; an element of a list has no key."""
+        return value if self.label.endswith("]") else f"{self.label} = {value}"
+
     def refuse_type(self, expected: str, example: str) -> NoReturn:
-        if self.label.endswith("]"):
-            example = example.removeprefix(f"{self.label} = ")  # an element of a list has no key to write
         self.refuse(f"{self.label} takes {expected}, not {type_name(self.value)}", f"write {example}", "J011")
 
     def expect_table(self, example: str = "") -> dict[str, object]:
         if not isinstance(self.value, dict):
-            self.refuse_type("a table", example or f"{self.label} = {{ … }}")
+            self.refuse_type("a table", example or self.assignment("{ … }"))
         return self.value
 
     def expect_list(self, example: str = "") -> list[object]:
         if not isinstance(self.value, list):
-            self.refuse_type("a list", example or f"{self.label} = [ … ]")
+            self.refuse_type("a list", example or self.assignment("[ … ]"))
         return self.value
 
 

@@ -36,6 +36,8 @@ from chronex.model.records import Job, Task
 from chronex.storage.ports import MAX_VALUE_BYTES
 from chronex.timing import parse, validate
 
+# -- the schedule of a job --------------------------------------------------------------------------------
+
 
 class CheckedSchedule(NamedTuple):
     """The text as written, the zone that applies, what kind of schedule it is, and the tags that stand in it."""
@@ -46,7 +48,7 @@ class CheckedSchedule(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
-class _UnsoundError(Exception):
+class _InvalidScheduleError(Exception):
     def __init__(self, verdict: ValidationResult) -> None:
         self.verdict = verdict
 
@@ -55,8 +57,8 @@ def schedule(entry: Entry, dialect: str, zone: str) -> CheckedSchedule:
     """The expression; a zone written in it wins over the job's."""
     text = filled_text(entry)
     try:
-        found, warnings = _sound(text, dialect, zone)
-    except _UnsoundError as refused:
+        found, warnings = _validated(text, dialect, zone)
+    except _InvalidScheduleError as refused:
         for finding in refused.verdict.errors:
             span = entry.span_inside(finding.start, finding.end)
             entry.report(finding.labelled_problem, _hint(finding), finding.code, span)
@@ -70,11 +72,11 @@ def schedule(entry: Entry, dialect: str, zone: str) -> CheckedSchedule:
 
 
 @lru_cache(maxsize=4096)
-def _sound(text: str, dialect: str, zone: str) -> tuple[CheckedSchedule, tuple[Diagnostic, ...]]:
+def _validated(text: str, dialect: str, zone: str) -> tuple[CheckedSchedule, tuple[Diagnostic, ...]]:
     """A file of ten thousand jobs has far fewer schedules. A refusal is not kept: zone data may come later."""
     verdict = validate(text, dialect, zone)
     if verdict.errors:
-        raise _UnsoundError(verdict)
+        raise _InvalidScheduleError(verdict)
     expression = parse(text, dialect, zone)
     found = CheckedSchedule(text, expression.timezone or zone, expression.kind, expression.options.tags)
     return found, tuple(verdict.warnings)
@@ -88,13 +90,15 @@ def _hint(finding: Diagnostic) -> str:
     return "chronex explain tries an expression out"
 
 
+# -- the keys of each level -------------------------------------------------------------------------------
+
 ONLY_TASK = "main"
 # The engine's own fields of a job (cursor, counters, who paused it) must still fit beside what the file says.
 MAX_JOB_BYTES = MAX_VALUE_BYTES - 2_048
 
 
-def _later(entry: Entry) -> Entry:
-    """Read when the levels above are known."""
+def _unread(entry: Entry) -> Entry:
+    """Kept as it is, to be read when the levels above are known."""
     return entry
 
 
@@ -123,7 +127,7 @@ DEFAULTS: dict[str, Reader] = {
     **ENVIRONMENT,
 }
 JOB: dict[str, Reader] = {
-    "schedule": _later,
+    "schedule": _unread,
     "timezone": values.zone,
     "enabled": values.yes_or_no,
     "description": values.text,
@@ -133,7 +137,7 @@ JOB: dict[str, Reader] = {
     "on_start": command,
     "on_complete": command,
     "run": command,
-    "tasks": _later,
+    "tasks": _unread,
 }
 TASK: dict[str, Reader] = {
     "name": values.name,
@@ -176,6 +180,9 @@ _TASK_FIELDS = {
     "idempotency_ttl": "idempotency_ttl_ms",
     "metadata": "metadata",
 }
+
+
+# -- the cascade ------------------------------------------------------------------------------------------
 
 
 class Defaults(msgspec.Struct, frozen=True):
@@ -232,12 +239,12 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ..
 
 def check_case(entry: Entry, name: str, known: dict[str, str], what: str) -> None:
     """Logs lie in files named after jobs and tasks, and not every file system tells cases apart."""
-    twin = known.get(name.lower())
-    if twin is None:
+    earlier = known.get(name.lower())
+    if earlier is None:
         known[name.lower()] = name
         return
-    message = f"{what} {quote(name)} differs from {quote(twin)} only by case"
-    if twin == name:
+    message = f"{what} {quote(name)} differs from {quote(earlier)} only by case"
+    if earlier == name:
         message = f"{what} {quote(name)} is given twice"
     entry.report(message, "give it another name", "J018", entry.key_span if what == "job" else None)
 

@@ -160,13 +160,13 @@ def _refuse_long_number(error: ValueError, text: str, sheet: Sheet) -> None:
 
 
 def _strict_json(text: str) -> object:
-    value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+    value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
     if _SURROGATE.search(text):
         json.dumps(value, ensure_ascii=False).encode("utf-8")  # halves of surrogate pairs cannot be stored
     return value
 
 
-def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) != len(pairs):
         raise ValueError("a key is given twice")

@@ -23,7 +23,7 @@ def _retry_count(entry: Entry) -> int | None:
     if entry.value == UNLIMITED:
         return None
     if isinstance(entry.value, str):
-        entry.refuse_type(f'a whole number or "{UNLIMITED}"', f"{entry.label} = 3")
+        entry.refuse_type(f'a whole number or "{UNLIMITED}"', entry.assignment("3"))
     return whole_number(0, MAX_RETRIES)(entry)
 
 
@@ -52,7 +52,7 @@ def retry(entry: Entry) -> Given:
         return {"max": _retry_count(entry)}
     if entry.value == UNLIMITED:
         return {"max": None}
-    example = f'{entry.label} = {{ max = 3, interval = "30s" }}'
+    example = entry.assignment('{ max = 3, interval = "30s" }')
     if not isinstance(entry.value, dict):
         entry.refuse_type("a table or a number of retries", example)
     return _fields(read_table(entry, RETRY))
@@ -72,7 +72,7 @@ def recovery(entry: Entry) -> Given:
     if isinstance(entry.value, str):
         return {"strategy": choice_of(RecoveryStrategy)(entry)}
     if not isinstance(entry.value, dict):
-        entry.refuse_type("a strategy or a table", f'{entry.label} = "execute_last"')
+        entry.refuse_type("a strategy or a table", entry.assignment('"execute_last"'))
     return _fields(read_table(entry, RECOVERY))
 
 
@@ -91,7 +91,7 @@ def merged_recovery(base: RecoveryPolicy, given: Given, entry: Entry) -> Recover
 
 
 def dst(entry: Entry) -> Given:
-    return read_table(entry, DST, f'{entry.label} = {{ gap = "skip", overlap = "first" }}')
+    return read_table(entry, DST, entry.assignment('{ gap = "skip", overlap = "first" }'))
 
 
 def dst_policy(given: Given, dialect: str) -> DstPolicy:
@@ -116,7 +116,7 @@ def notify(entry: Entry) -> dict[str, Any]:
     if isinstance(entry.value, str | list):
         return {"run": command(entry)}
     if not isinstance(entry.value, dict):
-        entry.refuse_type("a table or a command", f'{entry.label} = {{ run = ["notify-send", "chronex"] }}')
+        entry.refuse_type("a table or a command", entry.assignment('{ run = ["notify-send", "chronex"] }'))
     return read_table(entry, NOTIFY)
 
 

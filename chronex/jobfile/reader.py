@@ -131,11 +131,17 @@ def _in_order(problems: list[Problem]) -> list[Problem]:
 # -- chronex.toml -----------------------------------------------------------------------------------------
 
 
-def _kept(entry: Entry) -> Entry:
+def _unread(entry: Entry) -> Entry:
     return entry
 
 
-TOP_LEVEL: dict[str, Reader] = {"scheduler": _kept, "defaults": _kept, "jobs": _kept, "verify": _kept, "tui": _kept}
+TOP_LEVEL: dict[str, Reader] = {
+    "scheduler": _unread,
+    "defaults": _unread,
+    "jobs": _unread,
+    "verify": _unread,
+    "tui": _unread,
+}
 
 
 def _toml_file(root: Entry) -> Content:
@@ -197,7 +203,7 @@ def _known_zone(sheet: Sheet, zone: str) -> str:
 
 TRIGGER: dict[str, Reader] = {
     "id": name,
-    "expression": _kept,
+    "expression": _unread,
     **{key: reader for key, reader in JOB.items() if key != "schedule"},
 }
 

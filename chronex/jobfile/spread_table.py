@@ -36,7 +36,7 @@ def _window(entry: Entry) -> int:
 
 
 def _parameters(entry: Entry) -> dict[str, float | str]:
-    table = entry.expect_table(f"{entry.label} = {{ s = 3 }}")
+    table = entry.expect_table(entry.assignment("{ s = 3 }"))
     return read_table(entry, dict.fromkeys(table, _parameter))
 
 
@@ -45,7 +45,7 @@ def _parameter(entry: Entry) -> float | str:
     if isinstance(value, str):
         return text(entry)
     if not isinstance(value, int | float) or isinstance(value, bool):
-        entry.refuse_type("a number or text", f"{entry.label} = 2")
+        entry.refuse_type("a number or text", entry.assignment("2"))
     if isinstance(value, int) and value.bit_length() > 64:
         entry.refuse(f"{entry.label} cannot be a number this large", "write a smaller one", "J014")
     return float(value)
@@ -71,7 +71,7 @@ _KEYS = {
     "only": "only",
     "avoid": "avoid",
 }
-_HARMLESS: dict[str, Any] = {
+_NEUTRAL: dict[str, Any] = {
     "mode": "after",
     "distribution": "uniform",
     "parameters": {},
@@ -83,7 +83,7 @@ _HARMLESS: dict[str, Any] = {
 
 
 def spread(entry: Entry) -> SpreadPolicy:
-    given = read_table(entry, SPREAD, f'{entry.label} = {{ duration = "1h" }}')
+    given = read_table(entry, SPREAD, entry.assignment('{ duration = "1h" }'))
     table = entry.expect_table()
     if "duration" not in table:
         entry.refuse(f"{entry.label} has no duration", 'write for example duration = "2h"', "J012", entry.key_span)
@@ -94,56 +94,56 @@ def spread(entry: Entry) -> SpreadPolicy:
 
 
 def _has_no_faults(entry: Entry, given: dict[str, Any]) -> bool:
-    """The core names one fault at a time: report it, put a harmless value in its place, ask again."""
-    fine = True
-    trial = {**_HARMLESS, **given}
+    """The core names one fault at a time: report it, put a neutral value in its place, check again."""
+    is_valid = True
+    candidate = {**_NEUTRAL, **given}
     if "distribution" in entry.expect_table() and "distribution" not in given:
-        trial["parameters"] = {}  # whose they are is not known
+        candidate["parameters"] = {}  # whose they are is not known
     for _ in range(2 * len(_KEYS)):
         try:
-            _split_distribution(entry, given, trial)
-            _make(trial)
+            _split_distribution(entry, given, candidate)
+            _make(candidate)
         except DecisionError as error:
-            fine = False
+            is_valid = False
             key = _KEYS.get(error.field, "duration")
             _report(entry, key, error)
-            trial[key] = _HARMLESS.get(key)
+            candidate[key] = _NEUTRAL.get(key)
             if key == "distribution":
-                trial["parameters"] = {}
+                candidate["parameters"] = {}
             given.pop(key, None)
         else:
-            return fine
+            return is_valid
     return False
 
 
-def _split_distribution(entry: Entry, given: dict[str, Any], trial: dict[str, Any]) -> None:
+def _split_distribution(entry: Entry, given: dict[str, Any], candidate: dict[str, Any]) -> None:
     """`skewEarly:3` is a distribution with its parameters in one text."""
-    if ":" not in trial["distribution"]:
+    if ":" not in candidate["distribution"]:
         return
     if "parameters" in entry.expect_table():
         entry.child("parameters").refuse(
             "the parameters are given twice", "write them in distribution or in parameters", "J024"
         )
     try:
-        name, parameters = parse_distribution(trial["distribution"])
+        name, parameters = parse_distribution(candidate["distribution"])
     except DecisionError as error:
         error.field = "distribution"
         raise
-    trial["distribution"] = given["distribution"] = name
-    trial["parameters"] = given["parameters"] = dict(parameters)
+    candidate["distribution"] = given["distribution"] = name
+    candidate["parameters"] = given["parameters"] = dict(parameters)
 
 
-def _make(trial: dict[str, Any]) -> None:
+def _make(candidate: dict[str, Any]) -> None:
     make_spread(
         identity="job",
-        window_mode=trial["mode"],
-        window_duration=timedelta(milliseconds=trial.get("duration", 0)),
-        distribution=trial["distribution"],
-        distribution_params=trial["parameters"],
-        seed_strategy=trial["seed"],
-        salt=trial["salt"],
-        only=trial["only"],
-        avoid=trial["avoid"],
+        window_mode=candidate["mode"],
+        window_duration=timedelta(milliseconds=candidate.get("duration", 0)),
+        distribution=candidate["distribution"],
+        distribution_params=candidate["parameters"],
+        seed_strategy=candidate["seed"],
+        salt=candidate["salt"],
+        only=candidate["only"],
+        avoid=candidate["avoid"],
     )
 
 
@@ -162,12 +162,18 @@ def _fallback_hint(key: str, table: object) -> str:
     return "write for example dow=MON-FRI;between=08:00-20:00" if key in ("only", "avoid") else "see docs/job-file.md"
 
 
+# -- how many runs wait at once -----------------------------------------------------------------------------
+
 MOST_WAITING = 100_000
 _YEAR_MS = 366 * 86_400_000
-_SOME_YEAR = 1_798_761_600_000  # 2027: one year is as crowded as another
+_SOME_YEAR = 1_798_761_600_000  # 2027: one year has as many runs as another
 
 
 def check_backlog_limit(entry: Entry, job: Job) -> None:
+    """Each run waits from when it is planned until spread, stagger and jitter let it start.
+
+    A spread of a year on a job that runs every second would be planned a year ahead, thirty million records.
+    """
     options = options_of(job)
     window = (job.spread.duration_ms if job.spread else 0) + (options.jitter or 0) + (options.stagger or 0)
     if not window or not _holds_too_many(job, window):

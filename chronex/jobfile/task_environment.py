@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from chronex.expr.faults import quote
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_each
-from chronex.jobfile.values import codes, filled_text, refuse_twins, text, text_table
+from chronex.jobfile.values import codes, filled_text, refuse_duplicates, text, text_table
 from chronex.model.records import ONLY_ZERO, Command
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-# Chronex sets these for every attempt (DESIGN, job file), so a value of the user's would be lost.
+# Chronex sets these for every attempt, so a value of the user's would be lost.
 _OURS = re.compile(
     r"CHRONEX_(?:JOB|TASK|OCCURRENCE|ATTEMPT|SCHEDULED_TIME|SPAN_START|SPAN_END|IDEMPOTENCY_KEY|META_.*)", re.ASCII
 )
@@ -28,7 +28,7 @@ def command(entry: Entry) -> Command:
             entry.refuse(f"{entry.label} is empty", 'write a command, such as "make backup"', "J019")
         return line
     if not isinstance(entry.value, list):
-        entry.refuse_type("a list of arguments or a line for the shell", f'{entry.label} = ["echo", "hello"]')
+        entry.refuse_type("a list of arguments or a line for the shell", entry.assignment('["echo", "hello"]'))
     argv: list[str] = read_each(entry, text)
     if not argv or not argv[0].strip():
         hint = 'name the program first, such as ["echo", "hello"]'
@@ -48,9 +48,9 @@ def environment(entry: Entry) -> dict[str, str]:
 
 def secrets(entry: Entry) -> tuple[str, ...]:
     """Names of variables that the daemon's environment holds."""
-    entry.expect_list(f'{entry.label} = ["PGPASSWORD"]')
+    entry.expect_list(entry.assignment('["PGPASSWORD"]'))
     found: list[str] = read_each(entry, _variable)
-    refuse_twins(entry, found)
+    refuse_duplicates(entry, found)
     return tuple(found)
 
 

@@ -31,7 +31,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 def text(entry: Entry) -> str:
     if not isinstance(entry.value, str):
-        entry.refuse_type("text", f'{entry.label} = "{_digits(entry.value) or "…"}"')
+        entry.refuse_type("text", entry.assignment(f'"{_digits(entry.value) or "…"}"'))
     if "\0" in entry.value:
         at = entry.value.index("\0")
         entry.refuse(f"{entry.label} has a NUL character", "remove it", "J019", entry.span_inside(at, at + 1))
@@ -75,7 +75,7 @@ def _digits(value: object) -> str:
 
 def yes_or_no(entry: Entry) -> bool:
     if not isinstance(entry.value, bool):
-        entry.refuse_type("true or false", f"{entry.label} = true")
+        entry.refuse_type("true or false", entry.assignment("true"))
     return entry.value
 
 
@@ -92,7 +92,7 @@ def one_of(*names: str) -> Callable[[Entry], str]:
     def read(entry: Entry) -> str:
         value = entry.value
         if not isinstance(value, str):
-            entry.refuse_type(f"one of {', '.join(names)}", f'{entry.label} = "{names[0]}"')
+            entry.refuse_type(f"one of {', '.join(names)}", entry.assignment(f'"{names[0]}"'))
         if value not in names:
             meant = nearest(value.replace("-", "_"), names) or nearest(value, names)
             hint = f"did you mean {meant}?" if meant else f"it is one of {', '.join(names)}"
@@ -106,7 +106,7 @@ def whole_number(low: int, high: int) -> Callable[[Entry], int]:
     def read(entry: Entry) -> int:
         value = entry.value
         if not isinstance(value, int) or isinstance(value, bool):
-            entry.refuse_type("a whole number", f"{entry.label} = {max(low, 1)}")
+            entry.refuse_type("a whole number", entry.assignment(f"{max(low, 1)}"))
         if not low <= value <= high:
             _refuse_range(entry, value, f"{low} to {high}")
         return value
@@ -118,7 +118,7 @@ def number(low: float, high: float) -> Callable[[Entry], float]:
     def read(entry: Entry) -> float:
         value = entry.value
         if not isinstance(value, int | float) or isinstance(value, bool):
-            entry.refuse_type("a number", f"{entry.label} = {high if high == 1 else 2.0}")
+            entry.refuse_type("a number", entry.assignment(f"{high if high == 1 else 2.0}"))
         if (isinstance(value, float) and math.isnan(value)) or not low <= value <= high:
             _refuse_range(entry, value, f"{low:g} to {high:g}")
         return float(value)
@@ -137,7 +137,7 @@ def duration(entry: Entry) -> int:
     value = entry.value
     if not isinstance(value, str):
         seconds = suggest_duration(_digits(value)) or "30s"
-        entry.refuse_type("a duration in text", f'{entry.label} = "{seconds}"')
+        entry.refuse_type("a duration in text", entry.assignment(f'"{seconds}"'))
     found = parse_duration(value)
     if found is None and not _DURATION_SHAPE.fullmatch(value):
         meant = suggest_duration(value)
@@ -167,7 +167,7 @@ def size(entry: Entry) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value) if value >= 0 and value.bit_length() <= 64 else "-"
     if not isinstance(value, str):
-        entry.refuse_type("a size", f'{entry.label} = "10MiB"')
+        entry.refuse_type("a size", entry.assignment('"10MiB"'))
     match = _SIZE.fullmatch(value)
     found = int(match[1]) * _SIZE_UNITS[match[2] or ""] if match else 0
     if not 1024 <= found <= 2**50:
@@ -212,13 +212,13 @@ def zone(entry: Entry) -> str:
 
 def texts(entry: Entry) -> tuple[str, ...]:
     """A list of texts that are not empty, none twice."""
-    entry.expect_list(f'{entry.label} = ["…"]')
+    entry.expect_list(entry.assignment('["…"]'))
     found: list[str] = read_each(entry, filled_text)
-    refuse_twins(entry, found)
+    refuse_duplicates(entry, found)
     return tuple(found)
 
 
-def refuse_twins(entry: Entry, found: list[str]) -> None:
+def refuse_duplicates(entry: Entry, found: list[str]) -> None:
     seen = set[str]()
     for index, value in enumerate(found):
         if value in seen:
@@ -228,7 +228,7 @@ def refuse_twins(entry: Entry, found: list[str]) -> None:
 
 def text_table(entry: Entry) -> dict[str, str]:
     """Free keys with texts as values."""
-    table = entry.expect_table(f'{entry.label} = {{ key = "text" }}')
+    table = entry.expect_table(entry.assignment('{ key = "text" }'))
     for key in table:
         child = entry.child(key)
         if not key.strip() or "\0" in key:
@@ -240,6 +240,6 @@ def text_table(entry: Entry) -> dict[str, str]:
 
 def codes(entry: Entry) -> tuple[int, ...]:
     """Exit codes."""
-    entry.expect_list(f"{entry.label} = [0, 75]")
+    entry.expect_list(entry.assignment("[0, 75]"))
     found: list[int] = read_each(entry, whole_number(0, 255))
     return tuple(dict.fromkeys(found))

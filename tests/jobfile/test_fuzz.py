@@ -12,10 +12,10 @@ from chronex.jobfile import STARTER, JobFile, JobFileError, Problem, read_job_fi
 from chronex.lint.rules import rules
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
-from tests.jobfile.test_values import DESIGN
+from tests.jobfile.test_values import FULL_EXAMPLE
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
-VALID = [STARTER, DESIGN, *(path.read_text() for path in EXAMPLES)]
+VALID = [STARTER, FULL_EXAMPLE, *(path.read_text() for path in EXAMPLES)]
 TRIGGER = """[{"id": "health-check", "expression": "TZ=UTC @every 15m {stagger:3m}", "enabled": true,
  "metadata": {"env": "prod"}, "run": ["true"], "retry": {"max": 2, "interval": "5s"}, "spread": {"duration": "1h"}}]"""
 ODD = [
