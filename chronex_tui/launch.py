@@ -28,13 +28,9 @@ class NoTerminalError(ChronexError):
     """The dashboard needs a terminal; `chronex status` and `chronex tui --print` do not."""
 
 
-class PictureError(ChronexError):
-    """The picture could not be made."""
-
-
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One frame instead of a session: as text on standard output, or as a file."""
+    """One frame instead of a session: as text on standard output, or as an SVG file."""
 
     size: tuple[int, int]
     file: Path | None = None
@@ -88,7 +84,7 @@ async def _picture(app: ChronexApp, picture: Picture, keys: tuple[str, ...]) -> 
         await pilot.pause()
         text = frame_text(app)
         if picture.file is not None:
-            save(app, picture.file)
+            picture.file.write_text(app.export_screenshot(title="chronex"), encoding="utf-8")
         return text
 
 
@@ -115,14 +111,3 @@ def frame_lines(app: ChronexApp) -> list[list[Segment]]:
 
 def frame_text(app: ChronexApp) -> str:
     return "\n".join("".join(segment.text for segment in line).rstrip() for line in frame_lines(app))
-
-
-def save(app: ChronexApp, file: Path) -> None:
-    if file.suffix == ".svg":
-        file.write_text(app.export_screenshot(title="chronex"), encoding="utf-8")
-    elif file.suffix == ".png":
-        from chronex_tui.picture import save_png
-
-        save_png(app, file)
-    else:
-        raise PictureError(f"{file.name}: a picture is an .svg or a .png file")

@@ -184,8 +184,9 @@ def _picture(asked: Asked) -> Picture | None:
             raise UsageError("--size is for pictures; use it with --print or --screenshot FILE")
         return None
     file = None if asked.screenshot is None else Path(asked.screenshot)
-    if file is not None and file.suffix not in (".svg", ".png"):
-        raise UsageError(f"--screenshot: {inert(file.name)!r} must end in .svg or .png")
+    if file is not None and file.suffix != ".svg":
+        hint = f"use --screenshot {inert(str(file.parent / file.stem))}.svg, which every browser shows"
+        raise UsageError(f"--screenshot: Chronex writes SVG, and {inert(file.name)!r} does not end in .svg; {hint}")
     return Picture(_size(asked.size), file)
 
 

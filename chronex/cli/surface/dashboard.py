@@ -30,7 +30,7 @@ def tui(
     ] = None,
     print_: Annotated[bool, typer.Option("--print", help="Print one frame as text and exit.")] = False,
     screenshot: Annotated[
-        str | None, typer.Option(help="Write one frame to an .svg or .png file and exit.", metavar="FILE")
+        str | None, typer.Option(help="Write one frame to an .svg file and exit.", metavar="FILE")
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Hide everything that changes something.")] = False,
     no_mouse: Annotated[
