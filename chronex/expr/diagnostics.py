@@ -8,7 +8,7 @@ its rule and keeps the arguments of the message; the sentence is written only wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 ERROR = "error"
@@ -53,8 +53,7 @@ class Example(NamedTuple):
     path: str = ""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """Everything there is to say about one code.
 
     `messages` has the message of each case that the rule tells apart; a rule with one message has the case "".
@@ -68,9 +67,12 @@ class Rule:
     explanation: str
     bad: Example | None
     good: Example | None
-    messages: Mapping[str, Message] = field(default_factory=dict)
+    messages: Mapping[str, Message] = MappingProxyType({})
     is_fix_safe: bool = False
     silent_for: frozenset[str] = frozenset()
+
+    def __hash__(self) -> int:
+        return hash(self.code)
 
 
 def with_hint(problem: str, hint: str) -> str:

@@ -36,8 +36,7 @@ def taken_apart(tree: ast.AST) -> Iterator[int]:
             parts = [node.func.value, *node.args]
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             parts = node.comparators
-        if any(_is_worded(part) for part in parts):
-            yield node.lineno
+        yield from (part.lineno for part in parts if _is_worded(part))
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
