@@ -23,7 +23,8 @@ class LintOutput:
     """What a writer is given: each finding with its file, and the instant from which next runs are counted."""
 
     def __init__(self, items: Sequence[Item], reference_ms: int) -> None:
-        self.items, self.reference_ms = items, reference_ms
+        self.items = items
+        self.reference_ms = reference_ms
 
 
 def region(document: Document, start: int, end: int) -> dict[str, int]:

@@ -72,7 +72,7 @@ def forget_judgements() -> None:
     _judged.cache_clear()
 
 
-def is_beyond_words(text: str, host: ScheduleHost) -> bool:
+def has_no_next_runs(text: str, host: ScheduleHost) -> bool:
     """Valid for its host, but no schedule that has next runs: @reboot, and the random ranges of some crons."""
     if host is not CRONTAB or ("~" not in text and "@" not in text):
         return False
@@ -80,7 +80,7 @@ def is_beyond_words(text: str, host: ScheduleHost) -> bool:
 
 
 def _plain(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
-    if is_beyond_words(text, host):
+    if has_no_next_runs(text, host):
         return
     if faults := refused(text, host):
         yield from faults
@@ -97,8 +97,8 @@ def _plain(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iter
 
 
 def schedule_of(site: ScheduleSite, reference_ms: int) -> HostSchedule | None:
-    """The schedule; None when its host refuses it, or when it has no next runs to tell."""
-    if is_beyond_words(site.text, site.host) or any(d.is_error for d in judge(site, reference_ms)):
+    """The schedule; None when its host refuses it, or when it has no next runs."""
+    if has_no_next_runs(site.text, site.host) or any(d.is_error for d in judge(site, reference_ms)):
         return None
     zone = zone_or_utc(site.zone.name)
     if site.host is SYSTEMD:

@@ -88,7 +88,8 @@ def _next_line(document: Document, line: int) -> int:
 
 def _removal(document: Document, line: int, match: re.Match[str], before: str) -> Edit:
     """The comment alone; with its line when nothing else stands there, else with the blanks before it."""
-    start_of_line, end_of_line = document.lines.start_of_line(line), document.lines.end_of_line(line)
+    start_of_line = document.lines.start_of_line(line)
+    end_of_line = document.lines.end_of_line(line)
     rest = document.text[match.end() : end_of_line]
     if rest.strip():  # a longer comment that goes on
         return Edit(match.start(), match.end() + len(rest) - len(rest.lstrip()), "# ")

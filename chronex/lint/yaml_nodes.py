@@ -151,7 +151,7 @@ def _scalar(event: Any, lines: LineIndex, text: str) -> YamlScalar:
 
 
 def _after_properties(text: str, start: int, end: int, value: str) -> int | None:
-    """Where the value stands behind an anchor or a tag; None when it cannot be told."""
+    """Where the value stands behind an anchor or a tag; None when that is not known."""
     at = text.rfind(value, start, end)
     return at if value and at >= 0 else None
 

@@ -1,4 +1,4 @@
-"""What an editor may offer at a site: every fix, to ignore it here, to leave the clock change, another minute."""
+"""What an editor may offer at a schedule: every fix, an ignore, an hour outside the clock change, another minute."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def actions_between(analysis: Analysis, start: int, end: int, now_ms: int) -> It
         site = finding.site
         if finding.code in _CLOCK and site is not None and site not in moved:
             moved.add(site)
-            yield from _out_of_the_clock_change(site, finding, now_ms)
+            yield from _outside_the_clock_change(site, finding, now_ms)
     for finding in touched:
         if (edit := ignore_edit(analysis, finding)) is not None:
             yield EditorAction(f"Ignore {finding.code} here", QUICK_FIX, (edit,), finding)
     offered = {finding.code for finding in touched}
     for site in analysis.sites:
         if site.start <= end and start <= site.end and "W132" not in offered:
-            yield from _spread(site, now_ms)
+            yield from _spread_minute(site, now_ms)
 
 
 def _title(text: str) -> str:
@@ -64,7 +64,7 @@ def ignore_edit(analysis: Analysis, finding: LintFinding) -> Edit | None:
     return Edit(start, start, f"{indent}# chronex: ignore[{finding.code}]{newline}")
 
 
-def _out_of_the_clock_change(site: ScheduleSite, finding: LintFinding, now_ms: int) -> Iterator[EditorAction]:
+def _outside_the_clock_change(site: ScheduleSite, finding: LintFinding, now_ms: int) -> Iterator[EditorAction]:
     """The same minute at the first later hour that no clock change touches."""
     if site.content is None:
         return
@@ -105,8 +105,8 @@ class _Shown(NamedTuple):
         return f"{hour:02}:{self.minute:02}"
 
 
-def _spread(site: ScheduleSite, now_ms: int) -> Iterator[EditorAction]:
-    """From minute 0, where everybody starts, to one that depends on the job's name."""
+def _spread_minute(site: ScheduleSite, now_ms: int) -> Iterator[EditorAction]:
+    """From minute 0, where most jobs start, to one that depends on the job's name."""
     is_at_zero = site.text.split()[:1] == ["0"] and len(site.text.split()) >= 5
     fix = spread_fix(site) if is_at_zero and site.host is not SYSTEMD else None
     if fix is not None and schedule_of(site, now_ms) is not None and len(site.text.split("{")[0].split()) == 5:

@@ -30,7 +30,7 @@ _EXPRESSION_STARTS = {
     "cron.d": re.compile(r"^[ \t]*([^#=]*)$"),
     "systemd": re.compile(r"^[ \t]*OnCalendar[ \t]*=[ \t]*(.*)$"),
 }
-_LONGEST_LEFT = 2_000  # nobody types further to the right, and some patterns look back from every character
+_LONGEST_LEFT = 2_000  # enough for any line typed by hand; some patterns look back from every character
 _OPTIONS = re.compile(r"[{<](?:[^{}<>]*,)?[ \t]*([a-z]*)$")
 _HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*([^\]\n]+?)[ \t]*\]", re.MULTILINE)
 _INLINE = re.compile(r"\b([a-z_]+)[ \t]*=[ \t]*\{(?:[^{}\"']|\"[^\"]*\"|'[^']*')*?([A-Za-z_]*)$")

@@ -29,7 +29,7 @@ class Hint(NamedTuple):
 
 
 def hover_at(analysis: Analysis, offset: int, now_ms: int, local: Zone) -> Hover | None:
-    """What there is to know about the expression, or the finding, at this site."""
+    """What there is to know about the expression, or the finding, at this offset."""
     site = site_at(analysis, offset)
     findings = [f for f in analysis.findings if f.start <= offset <= f.end]
     if site is None and not findings:

@@ -1,4 +1,4 @@
-"""The protocol: requests of an editor to questions on an analysis, and the answers back. The only user of pygls."""
+"""The protocol: requests of an editor, answered from the analysis of its document. The only user of pygls."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ChronexServer(LanguageServer):
     # -- diagnostics --------------------------------------------------------------------------------------
 
     @property
-    def is_asked(self) -> bool:
+    def pulls_diagnostics(self) -> bool:
         """A client that asks for diagnostics is not sent them too, or it would show them twice."""
         documents = self.client_capabilities.text_document
         return documents is not None and documents.diagnostic is not None
@@ -120,7 +120,7 @@ class ChronexServer(LanguageServer):
 
     def publish(self, uri: str) -> None:
         self.waiting.pop(uri, None)
-        if self.is_asked or uri not in self.workspace.text_documents:
+        if self.pulls_diagnostics or uri not in self.workspace.text_documents:
             return
         version = self.workspace.get_text_document(uri).version
         found = lsp.PublishDiagnosticsParams(uri, self.diagnostics(uri), version)
@@ -142,12 +142,12 @@ class ChronexServer(LanguageServer):
             self.shows_hints = shows
 
     async def refresh_hints(self) -> None:
-        """Once a minute, as long as the client has answered the last time; its answer itself says nothing."""
-        asked: Future[None] | None = None
+        """Once a minute, and not before the client has answered the last request; the answer has no content."""
+        request: Future[None] | None = None
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
-            if self.workspace.text_documents and self.shows_hints and (asked is None or asked.done()):
-                asked = self.workspace_inlay_hint_refresh(None)
+            if self.workspace.text_documents and self.shows_hints and (request is None or request.done()):
+                request = self.workspace_inlay_hint_refresh(None)
 
 
 def _as_dict(given: Any) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _code_action(uri: str, read: Read, action: EditorAction) -> lsp.CodeAction:
 def build(inputs: ServerInputs) -> ChronexServer:
     server = ChronexServer(inputs)
     _add_lifecycle(server)
-    _add_questions(server)
+    _add_queries(server)
     _add_edits(server)
     return server
 
@@ -203,7 +203,7 @@ def _add_lifecycle(server: ChronexServer) -> None:
     def configured(params: lsp.DidChangeConfigurationParams) -> None:
         server.read_settings(params.settings)
         workspace = server.client_capabilities.workspace
-        if server.is_asked and workspace and workspace.diagnostics and workspace.diagnostics.refresh_support:
+        if server.pulls_diagnostics and workspace and workspace.diagnostics and workspace.diagnostics.refresh_support:
             server.workspace_diagnostic_refresh(None)  # the answers that it has are no longer true
         for uri in list(server.workspace.text_documents):
             server.publish_soon(uri)
@@ -224,11 +224,11 @@ def _add_lifecycle(server: ChronexServer) -> None:
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
         server.forget(uri)
-        if not server.is_asked:
+        if not server.pulls_diagnostics:
             server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
 
-def _add_questions(server: ChronexServer) -> None:
+def _add_queries(server: ChronexServer) -> None:
     @server.feature(
         lsp.TEXT_DOCUMENT_DIAGNOSTIC,
         lsp.DiagnosticOptions(identifier="chronex", inter_file_dependencies=False, workspace_diagnostics=False),

@@ -64,7 +64,9 @@ class _Adviser:
     def __init__(
         self, parsed: Parsed, meaning: Meaning, caller_zone: Zone, reference_ms: int | None, policy: DstPolicy | None
     ) -> None:
-        self.parsed, self.meaning, self.reference = parsed, meaning, reference_ms
+        self.parsed = parsed
+        self.meaning = meaning
+        self.reference = reference_ms
         self.zone = load_zone(meaning.zone) if meaning.zone else caller_zone
         if meaning.is_relative:
             self.meaning = meaning.resolved(reference_ms or 0)

@@ -145,7 +145,7 @@ def _event(raw: str, start: int, unit: str, assume: Assumptions, found: FinderRe
 
 
 def find_expressions(document: Document, assume: Assumptions, *, is_posix: bool) -> FinderResult:
-    """One a line: given as arguments, or on standard input, where # opens a comment."""
+    """One expression on each line: given as arguments, or on standard input, where # opens a comment."""
     host = POSIX if is_posix else CHRONEX
     found, start = FinderResult([], []), 0
     for line in document.text.split("\n"):

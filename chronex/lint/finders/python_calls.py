@@ -58,7 +58,8 @@ class _Source:
     """Offsets of nodes, whose columns Python counts in bytes of UTF-8."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.lines = text, LineIndex(text.replace("\x0c", " "))
+        self.text = text
+        self.lines = LineIndex(text.replace("\x0c", " "))
 
     def offset(self, line: int, byte_column: int) -> int:
         start = self.lines.start_of_line(line)
