@@ -14,7 +14,7 @@
     │   ├── SeedStrategyError           none of stable, daily, weekly
     │   ├── SaltError                   not UTF-8 text
     │   └── ConstraintError             a clause of only or avoid; carries its position in the text
-    ├── SchedulerError         the declarative scheduler, with a tree of its own (chronex.declarative.errors)
+    ├── SchedulerError         the declarative scheduler; its tree is in chronex.declarative.scheduler_errors
     ├── JobFileError           a job file is wrong; carries every problem (chronex.jobfile)
     ├── IllegalTransitionError a state change that the transition table does not have
     ├── StaleClaimError        the record has another owner, epoch or state by now

@@ -14,9 +14,9 @@ from chronex.cli.places import store_path
 from chronex.cli.terminal import err, inert, out
 from chronex.cli.times import Zones
 from chronex.engine.commands import Asker
-from chronex.expr.durations import parse_duration, suggest_duration
 from chronex.model.records import Occurrence
 from chronex.storage.records import Ledger, Reading
+from chronex.text.durations import parse_duration, suggest_duration
 from chronex.timing.zones import Zone
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import is_daemon_alive

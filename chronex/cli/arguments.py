@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from chronex.clock import wall_ms
 from chronex.errors import ChronexError, UnknownZoneError
-from chronex.expr.suggest import nearest
-from chronex.timing.expression import epoch_ms
-from chronex.timing.host import ZoneChoice, host_zone
+from chronex.text.instants import epoch_ms
+from chronex.text.suggestions import nearest
+from chronex.timing.host_zone import ZoneChoice, host_zone
 from chronex.timing.zones import Zone, load_zone, zone_names
 
 __all__ = ["UsageError", "ZoneChoice", "choose_zone", "host_zone", "local", "read_instant"]

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chronex.cli.arguments import ZoneChoice, local
 from chronex.expr.diagnostics import Diagnostic
 from chronex.expr.meaning import Every, Meaning
-from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of, note_of
+from chronex.timing.clock_changes import Cell, ClockEffect, day_cells, effect_of, note_of
 from chronex.timing.expression import Expression
-from chronex.timing.occurrences import LAST_MS, Occurrences
-from chronex.timing.offsets import stagger_offset
+from chronex.timing.occurrences import LAST_MS, Occurrences, stagger_offset
 from chronex.timing.zones import ClockChange, Zone, utc_zone
 
 if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
     from chronex.decision import DecisionResult
-    from chronex.decision.spread import Spread
+    from chronex.decision.window_spread import Spread
 
 _YEAR_MS = 366 * 86_400_000
 _MOST_SAMPLED = 600_000  # a year of minutes; a schedule of seconds is sampled
@@ -44,7 +43,7 @@ class Distances(NamedTuple):
 
 class ChangeReport(NamedTuple):
     change: ClockChange
-    effect: Effect
+    effect: ClockEffect
     cells: list[Cell]
 
 
@@ -178,7 +177,7 @@ def _run(timing: Occurrences, nominal: int, index: int, identity: str | None, sp
 
 
 def _decision(spread: Spread, nominal: int) -> DecisionResult:
-    from chronex.decision.preview import preview
+    from chronex.decision.decide import preview
 
     return preview(spread, [nominal])[0]
 
@@ -186,7 +185,7 @@ def _decision(spread: Spread, nominal: int) -> DecisionResult:
 def _histogram(timing: Occurrences, since: int, spread: Spread | None) -> list[int]:
     if spread is None:
         return []
-    from chronex.decision.preview import histogram
+    from chronex.decision.window_spread import histogram
 
     return histogram(
         spread, list(islice(timing.between(since + 1, LAST_MS, since), HISTOGRAM_PERIODS)), HISTOGRAM_BINS

@@ -9,10 +9,10 @@ from chronex.cli.arguments import local
 from chronex.cli.carets import caret_lines
 from chronex.cli.explain import HISTOGRAM_PERIODS, ChangeReport, Explanation, Run, iso_utc, offset_text
 from chronex.cli.terminal import inert, paint, wants_unicode
-from chronex.expr.durations import format_duration
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS
 from chronex.expr.meaning import Cron, Every
-from chronex.timing.clock_effects import Cell, wall_clock
+from chronex.text.durations import format_duration
+from chronex.timing.clock_changes import Cell, wall_clock
 from chronex.timing.zones import Zone
 
 _FIELD_WORDS = {"dayOfMonth": "day of month", "dayOfWeek": "day of week"}

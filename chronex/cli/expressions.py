@@ -12,7 +12,7 @@ from chronex.cli.spread import SpreadOptions, read_spread
 from chronex.cli.terminal import err, out
 from chronex.errors import ExpressionError
 from chronex.expr.parser import DIALECTS
-from chronex.expr.suggest import nearest
+from chronex.text.suggestions import nearest
 from chronex.timing import parse, validate
 from chronex.timing.expression import Expression
 from chronex.timing.occurrences import LAST_MS

@@ -18,9 +18,9 @@ from chronex.cli.places import JOB_FILE, is_named, job_file_path, read_file, sto
 from chronex.cli.terminal import err, inert
 from chronex.clock import wall_ms
 from chronex.errors import StoreInUseError
-from chronex.expr.durations import parse_duration
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings, read_job_file, read_triggers
 from chronex.model.records import Job, Task
+from chronex.text.durations import parse_duration
 from chronex.timing import read
 
 if TYPE_CHECKING:

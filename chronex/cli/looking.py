@@ -14,8 +14,8 @@ from chronex.cli.places import store_path
 from chronex.cli.terminal import inert, out, wants_unicode, width
 from chronex.cli.times import shown_zone
 from chronex.clock import wall_ms
-from chronex.expr.durations import parse_duration
 from chronex.storage.records import Reading
+from chronex.text.durations import parse_duration
 from chronex_store import LmdbStore
 
 T = TypeVar("T")

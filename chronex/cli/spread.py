@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chronex.cli.arguments import UsageError
-from chronex.expr.durations import parse_duration
+from chronex.text.durations import parse_duration
 from chronex.timing.zones import Zone
 
 if TYPE_CHECKING:  # loaded only where a spread is asked for
-    from chronex.decision.spread import Spread
+    from chronex.decision.window_spread import Spread
 
 
 class SpreadOptions(NamedTuple):
@@ -25,7 +25,7 @@ class SpreadOptions(NamedTuple):
 
 def read_spread(options: SpreadOptions, zone: Zone, identity: str | None) -> Spread:
     from chronex.decision import make_spread
-    from chronex.decision.preview import parse_distribution
+    from chronex.decision.distributions import parse_distribution
 
     window = parse_duration(options.window)
     if window is None:

@@ -12,9 +12,9 @@ from chronex.engine.commands import job_named
 from chronex.engine.commands.actor import tell
 from chronex.engine.task_state import check_state, put_state, running_attempt, seen_by, stage, task_state
 from chronex.errors import NotPossibleError
-from chronex.expr.suggest import nearest
 from chronex.model.records import Attempt
 from chronex.storage.records import Ledger, Reading
+from chronex.text.suggestions import nearest
 
 
 class Whose(NamedTuple):

@@ -13,12 +13,11 @@ from chronex.cli.terminal import inert, out, paint
 from chronex.jobfile import Property
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
-from chronex.verify import Finding, PropertyResult, Report, Verdict, Verifier, follow
-from chronex.verify.lags import BOUND_MS, LagSummary
-from chronex.verify.verdicts import Line, stamp
+from chronex.verify import PropertyFinding, PropertyResult, PropertyVerdict, VerificationReport, Verifier, follow
+from chronex.verify.results import LATENCY_BOUND_MS, JournalLine, LatencySummary, utc_text
 from chronex_store import LmdbStore
 
-_COLOURS = {Verdict.HOLDS: "green", Verdict.VIOLATED: "red", Verdict.OPEN: "yellow"}
+_COLOURS = {PropertyVerdict.HOLDS: "green", PropertyVerdict.VIOLATED: "red", PropertyVerdict.OPEN: "yellow"}
 _LOOK_AGAIN_S = 30.0
 
 
@@ -38,7 +37,7 @@ def run_verify(
         _show(report, form)
         if watch:
             report = _watch(opened, verifier, report, form)
-    return 1 if report.verdict is Verdict.VIOLATED else 0
+    return 1 if report.verdict is PropertyVerdict.VIOLATED else 0
 
 
 def _own_properties(config: str | None) -> tuple[Property, ...] | None:
@@ -60,7 +59,9 @@ def _must_exist(store: Store, job: str | None) -> None:
 # -- watching -----------------------------------------------------------------------------------------------
 
 
-def _watch(store: Store, verifier: Verifier, report: Report, form: str, rounds: int | None = None) -> Report:
+def _watch(
+    store: Store, verifier: Verifier, report: VerificationReport, form: str, rounds: int | None = None
+) -> VerificationReport:
     """Tell each new violation as it comes, until interrupted; `rounds` bounds the looks, for tests."""
     seen = store.wait(-1, 0)
     try:
@@ -76,13 +77,13 @@ def _watch(store: Store, verifier: Verifier, report: Report, form: str, rounds: 
     return report
 
 
-def _news(before: Report, after: Report) -> Iterator[tuple[PropertyResult, Finding]]:
+def _news(before: VerificationReport, after: VerificationReport) -> Iterator[tuple[PropertyResult, PropertyFinding]]:
     for old, new in zip(before.properties, after.properties, strict=True):
         for finding in new.findings[len(old.findings) :]:
             yield new, finding
 
 
-def _tell(result: PropertyResult, finding: Finding, form: str) -> None:
+def _tell(result: PropertyResult, finding: PropertyFinding, form: str) -> None:
     if form == "json":
         out(json.dumps({"property": result.property, **finding.to_dict()}))
     else:
@@ -92,25 +93,25 @@ def _tell(result: PropertyResult, finding: Finding, form: str) -> None:
 # -- showing ------------------------------------------------------------------------------------------------
 
 
-def _show(report: Report, form: str) -> None:
+def _show(report: VerificationReport, form: str) -> None:
     if form == "json":
         out(json.dumps(report.to_dict(), indent=2))
         return
     _show_coverage(report)
     for result in report.properties:
         _show_property(result)
-    for lag in report.lags:
+    for lag in report.latencies:
         _show_lag(lag)
 
 
-def _show_coverage(report: Report) -> None:
+def _show_coverage(report: VerificationReport) -> None:
     covered = report.coverage
     if covered.first is None or covered.last is None:
         out("the journal is empty: there is nothing to hold against the model yet")
         return
     out(
         f"{covered.events} events, {covered.first[0]} to {covered.last[0]},"
-        f" {stamp(covered.first[1].at_ms)} to {stamp(covered.last[1].at_ms)}"
+        f" {utc_text(covered.first[1].at_ms)} to {utc_text(covered.last[1].at_ms)}"
     )
     if covered.first[0] != 1:
         out("the journal was trimmed: what lies before its first event is taken on trust")
@@ -129,22 +130,22 @@ def _show_property(result: PropertyResult) -> None:
         out(f"      {inert(finding.message)}")
 
 
-def _show_finding(result: PropertyResult, finding: Finding) -> None:
+def _show_finding(result: PropertyResult, finding: PropertyFinding) -> None:
     out(f"      {paint(inert(result.property), 'red')} breaks at event {finding.number}: {inert(finding.message)}")
     for line in finding.evidence:
         out(f"        {inert(_event_text(line))}")
 
 
-def _event_text(line: Line) -> str:
+def _event_text(line: JournalLine) -> str:
     number, event = line
     subject = event.job
     if event.nominal_ms is not None:
-        subject += f" of {stamp(event.nominal_ms)}"
+        subject += f" of {utc_text(event.nominal_ms)}"
     if event.task:
         subject += f", {event.task}" + (f" attempt {event.attempt}" if event.attempt else "")
     node = event.data.get("node")
     parts = [
-        f"{number:>7}  {stamp(event.at_ms):24} {event.name:24}",
+        f"{number:>7}  {utc_text(event.at_ms):24} {event.name:24}",
         subject,
         f"on {node}" if node else "",
         event.reason,
@@ -152,11 +153,11 @@ def _event_text(line: Line) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _show_lag(lag: LagSummary) -> None:
+def _show_lag(lag: LatencySummary) -> None:
     if not lag.count:
         out(f"{lag.name:5} {'':9} {lag.title}: no such start")
         return
-    share = f"{lag.within_bound} of {lag.count} within {BOUND_MS // 1000} s"
+    share = f"{lag.within_bound} of {lag.count} within {LATENCY_BOUND_MS // 1000} s"
     out(
         f"{lag.name:5} {'':9} {lag.title}: median {_ms(lag.median_ms)}, 95 % within {_ms(lag.p95_ms)},"
         f" longest {_ms(lag.max_ms)}; {share}" + (f"; {lag.left_out} waited in a queue" if lag.left_out else "")

@@ -11,10 +11,10 @@ from chronex.cli.terminal import inert, out
 from chronex.cli.times import time_text, timed, zone_of
 from chronex.engine.update import definition, kept_versions
 from chronex.errors import UnknownJobError
-from chronex.expr.suggest import nearest
 from chronex.model.ids import is_name
 from chronex.model.records import Job
 from chronex.storage.records import Reading
+from chronex.text.suggestions import nearest
 
 _UNTOLD = ("id", "written")
 

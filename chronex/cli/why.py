@@ -12,8 +12,8 @@ from chronex.cli.looking import columns, looked_at
 from chronex.cli.terminal import inert, out, paint, width
 from chronex.cli.times import timed
 from chronex.clock import wall_ms
-from chronex.expr.suggest import nearest
 from chronex.storage.records import Reading
+from chronex.text.suggestions import nearest
 from chronex.timing.zones import Zone
 from chronex.views.why import Answer, Link, latest_and_next, why
 from chronex.views.why.answer import stamp

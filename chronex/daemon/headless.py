@@ -30,7 +30,7 @@ from chronex.model.states import AttemptState
 from chronex.run import LogDirectory, Surroundings
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
-from chronex_store.places import DATA_FILE
+from chronex_store.directory_checks import DATA_FILE
 
 _EACH, _OURS = 4, 256
 

@@ -30,7 +30,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of the text that knows where it stands."""
+    """A part of the text with its position, for error messages."""
 
     field: str
     text: str

@@ -7,19 +7,13 @@ from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ParseReport, Rule
 from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, ELEMENT, FieldSpec, value_of
-from chronex.expr.suggest import nearest
 from chronex.expr.syntax_rules import E004, E006, E007, FIELD_RULES
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
-_LONGEST_QUOTE = 40
 _NUMBER = re.compile(r"-?[0-9]+")
 _DAY_RULE_IN_LIST = re.compile(r"L.*|[0-9]+W|.+L|.+#.*|W", re.IGNORECASE)
 _POSIX_FIELD = re.compile(r"\*|[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
-
-
-def quote(text: str) -> str:
-    """A value as shown in a message: short, and inert in a terminal."""
-    shown = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
-    return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown) + "'"
 
 
 def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
@@ -29,7 +23,7 @@ def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) ->
         if not _report_whole_field_rule(spec, text, element, at, report):
             _report_element(spec, element, at, report)
     if len(report.found) == before:
-        report.add(FIELD_RULES[spec.code], spec.name, text, start, "not understood", value=quote(text))
+        report.add(FIELD_RULES[spec.code], spec.name, text, start, "not understood", value=quoted(text))
 
 
 def _elements(text: str, start: int) -> Iterator[tuple[str, int]]:
@@ -70,7 +64,7 @@ def _report_step(spec: FieldSpec, step: str, at: int, report: ParseReport) -> No
     if step.isascii() and step.lstrip("-").isdigit():
         report.add(E007, spec.name, step, at, "not positive", value=_bare(step))
     else:
-        report.add(E007, spec.name, step, at, "not a number", value=quote(step) if step else "nothing")
+        report.add(E007, spec.name, step, at, "not a number", value=quoted(step) if step else "nothing")
 
 
 def _report_value(spec: FieldSpec, word: str, at: int, report: ParseReport) -> None:
@@ -82,14 +76,14 @@ def _report_value(spec: FieldSpec, word: str, at: int, report: ParseReport) -> N
     elif _NUMBER.fullmatch(word):
         _report_range(rule, spec, word, at, spec.high, report)
     elif spec.words and report.may_guess and (meant := _meant_name(spec, word)):
-        report.add(rule, spec.name, word, at, "unknown name", fix=meant, value=quote(word), meant=meant)
+        report.add(rule, spec.name, word, at, "unknown name", fix=meant, value=quoted(word), meant=meant)
     elif word == "?":
         report.add(rule, spec.name, word, at, "question mark", fix="*")
     elif word in ("H", "h"):
         report.add(rule, spec.name, word, at, "Jenkins hash", fix="0")
     else:
         case = "not a value" if word.isascii() else "foreign digits"
-        report.add(rule, spec.name, word, at, case, value=quote(word), expected=_expected(spec))
+        report.add(rule, spec.name, word, at, case, value=quoted(word), expected=_expected(spec))
 
 
 def _report_range(rule: Rule, spec: FieldSpec, word: str, at: int, high: int, report: ParseReport) -> None:
@@ -98,7 +92,7 @@ def _report_range(rule: Rule, spec: FieldSpec, word: str, at: int, high: int, re
 
 def _bare(number: str) -> str:
     """A number as shown in a message: short, without quotes."""
-    return quote(number)[1:-1]
+    return quoted(number)[1:-1]
 
 
 def _meant_name(spec: FieldSpec, word: str) -> str | None:
@@ -120,7 +114,7 @@ def _report_whole_field_rule(spec: FieldSpec, text: str, element: str, at: int, 
     if spec is DAY_OF_WEEK and element.upper() in spec.words:
         return False
     if element != text:
-        report.add(FIELD_RULES[spec.code], spec.name, element, at, "part of a list", value=quote(element))
+        report.add(FIELD_RULES[spec.code], spec.name, element, at, "part of a list", value=quoted(element))
     elif spec is DAY_OF_MONTH:
         _report_day_of_month_rule(element, at, report)
     else:
@@ -138,13 +132,13 @@ def _report_day_of_month_rule(element: str, at: int, report: ParseReport) -> Non
         case = "range before W"
     else:
         case = "day forms"
-    report.add(E004, DAY_OF_MONTH.name, element, at, case, value=quote(element), day=_bare(upper[:-1]))
+    report.add(E004, DAY_OF_MONTH.name, element, at, case, value=quoted(element), day=_bare(upper[:-1]))
 
 
 def _report_day_of_week_rule(spec: FieldSpec, element: str, at: int, report: ParseReport) -> None:
     day, hash_sign, nth = element.partition("#")
     known = value_of(spec, day.upper()) is not None if day.isascii() else False
-    value = quote(element)
+    value = quoted(element)
     if hash_sign and known and nth.upper() == "L":
         meant = f"{day.upper()}L"
         report.add(E006, spec.name, element, at, "last by number", fix=meant, value=value, meant=meant)
@@ -173,7 +167,7 @@ def report_posix_field(spec: FieldSpec, text: str, start: int, report: ParseRepo
                 break
         else:
             if last and (value_of(spec, first) or 0) > (value_of(spec, last) or 0):
-                report.add(rule, spec.name, element, at, "backwards in POSIX", value=quote(element))
+                report.add(rule, spec.name, element, at, "backwards in POSIX", value=quoted(element))
 
 
 def _report_not_posix(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
@@ -182,4 +176,4 @@ def _report_not_posix(spec: FieldSpec, text: str, start: int, report: ParseRepor
         rule, case = E007, "steps in POSIX"
     elif any(c.isalpha() for c in text):
         case = "letters in POSIX"
-    report.add(rule, spec.name, text, start, case, value=quote(text))
+    report.add(rule, spec.name, text, start, case, value=quoted(text))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, TypeAlias
 
-from chronex.expr.durations import format_duration
 from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, FieldSet
-from chronex.expr.moments import Moment, Period, moment_from_instant
-from chronex.expr.options import NO_OPTIONS, Options
+from chronex.expr.iso8601 import Moment, Period, moment_from_instant
+from chronex.expr.option_block import NO_OPTIONS, Options
+from chronex.text.durations import format_duration
 
 ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -22,6 +22,8 @@ ALIASES = {
 
 
 class Cron(NamedTuple):
+    """Six fields; five in the text imply second 0."""
+
     second: FieldSet
     minute: FieldSet
     hour: FieldSet

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import Any, NamedTuple, NoReturn
 
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
-from chronex.jobfile.positions import LineIndex, Node, Span
+from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
 from chronex.jobfile.problems import Problem
-from chronex.model.policies import DstPolicy, RetryPolicy
+from chronex.model.policies import DstSetting, RetryPolicy
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 MAX_PROBLEMS = 1_000
 
@@ -28,7 +28,7 @@ class NamedZone(NamedTuple):
     """A zone that the file names, and where."""
 
     name: str
-    span: Span
+    span: TextSpan
 
 
 class WrittenSchedule(NamedTuple):
@@ -40,11 +40,11 @@ class WrittenSchedule(NamedTuple):
 
     job: str
     text: str
-    node: Node
+    node: TextNode
     dialect: str
     zone: str
     zone_source: str
-    dst: DstPolicy | None
+    dst: DstSetting | None
     retry: RetryPolicy
     has_spread: bool
 
@@ -68,16 +68,16 @@ class Sheet:
             self._lines = LineIndex(self.text)
         return self._lines
 
-    def report(self, span: Span, message: str, hint: str, code: str, fix: str | None = None) -> None:
+    def report(self, span: TextSpan, message: str, hint: str, code: str, fix: str | None = None) -> None:
         self.problems.append(self._problem(span, message, hint, code)._replace(fix=fix))
         if len(self.problems) >= MAX_PROBLEMS:
             raise TooManyProblemsError
 
-    def warn(self, span: Span, message: str, hint: str, code: str) -> None:
+    def warn(self, span: TextSpan, message: str, hint: str, code: str) -> None:
         if len(self.warnings) < MAX_PROBLEMS:
             self.warnings.append(self._problem(span, message, hint, code))
 
-    def _problem(self, span: Span, message: str, hint: str, code: str) -> Problem:
+    def _problem(self, span: TextSpan, message: str, hint: str, code: str) -> Problem:
         line, column = self.lines.line_and_column(span.start)
         end = min(span.end, self.lines.end_of_line(line))
         if self.text[end - 1 : end] == "\r":
@@ -91,14 +91,14 @@ class Entry:
     """A value with its name and place. `label` is the name as messages show it."""
 
     value: object
-    node: Node
+    node: TextNode
     label: str
     sheet: Sheet
 
     def child(self, key: str | int) -> Entry:
         container: Any = self.value
         label = str(key) if isinstance(key, str) else f"{self.label}[{key}]"
-        return Entry(container[key], self.node.children.get(key, self.node), quote(label)[1:-1], self.sheet)
+        return Entry(container[key], self.node.children.get(key, self.node), quoted(label)[1:-1], self.sheet)
 
     def children(self) -> Iterator[Entry]:
         """The elements of a list; refuses anything else."""
@@ -106,25 +106,27 @@ class Entry:
             yield self.child(index)
 
     @property
-    def key_span(self) -> Span:
+    def key_span(self) -> TextSpan:
         return self.node.key or self.node.value
 
-    def span_inside(self, start: int, end: int) -> Span:
+    def span_inside(self, start: int, end: int) -> TextSpan:
         """A part of a string, or the whole of it when escapes hide where the part stands."""
         if self.node.content is None:
             return self.node.value
-        return Span(self.node.content + start, self.node.content + end)
+        return TextSpan(self.node.content + start, self.node.content + end)
 
-    def report(self, message: str, hint: str, code: str, span: Span | None = None, *, fix: str | None = None) -> None:
+    def report(
+        self, message: str, hint: str, code: str, span: TextSpan | None = None, *, fix: str | None = None
+    ) -> None:
         self.sheet.report(span or self.node.value, message, hint, code, fix)
 
     def refuse(
-        self, message: str, hint: str, code: str, span: Span | None = None, *, fix: str | None = None
+        self, message: str, hint: str, code: str, span: TextSpan | None = None, *, fix: str | None = None
     ) -> NoReturn:
         self.report(message, hint, code, span, fix=fix)
         raise RefusedError
 
-    def warn(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
+    def warn(self, message: str, hint: str, code: str, span: TextSpan | None = None) -> None:
         self.sheet.warn(span or self.node.value, message, hint, code)
 
     def assignment(self, value: str) -> str:
@@ -221,7 +223,7 @@ def _report_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None
         meant = next((key for key in ("task_timeout", "timeout") if key in keys), None)
     fix = meant if meant in keys else None
     hint = f"did you mean {fix}?" if fix else f"the keys here are {', '.join(sorted(keys))}"
-    entry.report(f"unknown key {quote(name)}", hint, "J010", entry.key_span, fix=fix)
+    entry.report(f"unknown key {quoted(name)}", hint, "J010", entry.key_span, fix=fix)
 
 
 def type_name(value: object) -> str:

@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from chronex.expr.diagnostics import Diagnostic, ValidationResult
-from chronex.expr.faults import quote
 from chronex.expr.parser import DIALECTS
 from chronex.jobfile import policy_tables, values
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
@@ -24,7 +23,7 @@ from chronex.jobfile.values import filled_text
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
-    DstPolicy,
+    DstSetting,
     FailureStrategy,
     LeftoverPolicy,
     OverlapPolicy,
@@ -34,6 +33,7 @@ from chronex.model.policies import (
 )
 from chronex.model.records import Job, Task
 from chronex.storage.ports import MAX_VALUE_BYTES
+from chronex.text.terminal import quoted
 from chronex.timing import parse, validate
 
 # -- the schedule of a job --------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ..
     for name in entry.expect_table("[jobs.NAME] and its keys below it"):
         child = entry.child(name)
         with suppress(RefusedError):  # the rest of a job with a bad name is read all the same
-            values.check_name(child, name, f"job {quote(name)}", at_key=True)
+            values.check_name(child, name, f"job {quoted(name)}", at_key=True)
         try:
             check_case(child, name, known, "job")
             own = read_table(child, JOB, f"[jobs.{child.label}] and its keys below it")
@@ -243,9 +243,9 @@ def check_case(entry: Entry, name: str, known: dict[str, str], what: str) -> Non
     if earlier is None:
         known[name.lower()] = name
         return
-    message = f"{what} {quote(name)} differs from {quote(earlier)} only by case"
+    message = f"{what} {quoted(name)} differs from {quoted(earlier)} only by case"
     if earlier == name:
-        message = f"{what} {quote(name)} is given twice"
+        message = f"{what} {quoted(name)} is given twice"
     entry.report(message, "give it another name", "J018", entry.key_span if what == "job" else None)
 
 
@@ -287,7 +287,7 @@ def build_job(
     return job
 
 
-def _dst(own: dict[str, Any], defaults: Defaults) -> DstPolicy:
+def _dst(own: dict[str, Any], defaults: Defaults) -> DstSetting:
     given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
     dialect = own.get("dialect", defaults.given.get("dialect", DIALECTS[0]))
     return policy_tables.dst_policy(given, dialect)
@@ -341,7 +341,7 @@ def _one_failure_key(entry: Entry, own: dict[str, Any]) -> dict[str, Any]:
 def _schedule(found: JobKeys, zone: str) -> CheckedSchedule:
     if "schedule" not in found.own:
         hint = 'write for example schedule = "0 3 * * *"'
-        found.entry.refuse(f"job {quote(found.name)} has no schedule", hint, "J012", found.entry.key_span)
+        found.entry.refuse(f"job {quoted(found.name)} has no schedule", hint, "J012", found.entry.key_span)
     timing = schedule(found.own["schedule"], found.layered.get("dialect", DIALECTS[0]), zone)
     if "timezone" in found.own and timing.timezone != found.own["timezone"]:
         message = f"the schedule's own TZ={timing.timezone} wins over this zone"
@@ -371,7 +371,7 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
     known: dict[str, str] = {}
     if found.has("tasks"):
         listed = entry.child("tasks")
-        listed.expect_list(f"[[jobs.{quote(found.name)[1:-1]}.tasks]] and its keys below it")
+        listed.expect_list(f"[[jobs.{quoted(found.name)[1:-1]}.tasks]] and its keys below it")
         for child in listed.children():
             try:
                 tasks.append(_task(child, retry, inherited, known))
@@ -379,8 +379,8 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
                 continue
         needs_tasks = needs_tasks and not listed.value
     if needs_tasks:
-        hint = f'write run = ["echo", "hello"], or add [[jobs.{quote(found.name)[1:-1]}.tasks]]'
-        entry.report(f"job {quote(found.name)} has no tasks", hint, "J012", entry.key_span)
+        hint = f'write run = ["echo", "hello"], or add [[jobs.{quoted(found.name)[1:-1]}.tasks]]'
+        entry.report(f"job {quoted(found.name)} has no tasks", hint, "J012", entry.key_span)
     return tuple(tasks)
 
 
@@ -408,5 +408,5 @@ def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: d
 def _check_size(entry: Entry, job: Job) -> None:
     size = len(msgspec.msgpack.encode(job))
     if size > MAX_JOB_BYTES:
-        message = f"job {quote(job.id)} takes {size} bytes in the store; at most {MAX_JOB_BYTES} fit"
+        message = f"job {quoted(job.id)} takes {size} bytes in the store; at most {MAX_JOB_BYTES} fit"
         entry.report(message, "keep long scripts and data in files of their own", "J023", entry.key_span)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from chronex.expr.faults import quote
 from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.values import text
+from chronex.text.terminal import quoted
 
 SCREENS = ("jobs", "runs", "timeline", "clock", "density")
 _LISTS = ("jobs", "runs", "timeline")
@@ -77,7 +77,7 @@ ACTIONS: dict[str, Bound] = {
 def _key(entry: Entry) -> str:
     value = text(entry)
     if not _KEY.fullmatch(value):
-        entry.refuse(f"{entry.label} cannot be {quote(value)}, which is not a key", _HINT, "J013")
+        entry.refuse(f"{entry.label} cannot be {quoted(value)}, which is not a key", _HINT, "J013")
     if value in MOVING and value != ACTIONS[entry.label].key:
         entry.refuse(f"the key {value} already moves, opens or leaves", "choose another key", "J024")
     return value

@@ -8,10 +8,10 @@ import tomllib
 from collections.abc import Callable
 from typing import NoReturn
 
-from chronex.expr.faults import quote
 from chronex.jobfile.entries import Entry, Sheet
-from chronex.jobfile.positions import MAX_DEPTH, Node, Scan, Span, scan_json, scan_toml
+from chronex.jobfile.positions import MAX_DEPTH, Scan, TextNode, TextSpan, scan_json, scan_toml
 from chronex.jobfile.problems import JobFileError, inert
+from chronex.text.terminal import quoted
 
 MAX_BYTES = 1 << 20
 _BYTE_ORDER_MARK = "\ufeff"
@@ -57,7 +57,7 @@ def salvage_json(text: str, path: str, host_zone: str) -> Entry:
 
 
 def _salvaged(text: str, found: Scan, value_of: Callable[[str], object], sheet: Sheet) -> Entry:
-    def value(node: Node) -> object:
+    def value(node: TextNode) -> object:
         raw = text[node.value.start : node.value.end]
         is_list = node.is_table_array or raw[:1] == "["
         if node.children and is_list and all(isinstance(key, int) for key in node.children):
@@ -86,14 +86,14 @@ def _open(content: str | bytes, path: str, host_zone: str) -> Sheet:
     raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if len(raw) > MAX_BYTES:
         hint = "split it, or keep large data in files of their own"
-        _refuse(sheet, Span(0, 1), f"the file has {len(raw)} bytes; at most {MAX_BYTES} are read", hint, "J001")
+        _refuse(sheet, TextSpan(0, 1), f"the file has {len(raw)} bytes; at most {MAX_BYTES} are read", hint, "J001")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8")
         sheet.text = before
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        _refuse(sheet, Span(len(before), len(before) + 1), message, "save the file as UTF-8", "J001")
+        _refuse(sheet, TextSpan(len(before), len(before) + 1), message, "save the file as UTF-8", "J001")
     sheet.text = text.removeprefix(_BYTE_ORDER_MARK)
     return sheet
 
@@ -118,7 +118,7 @@ def _parsed(
 
 
 def _refuse_depth(sheet: Sheet, at: int) -> NoReturn:
-    _refuse(sheet, Span(at, at + 1), f"more than {MAX_DEPTH} levels deep", "no setting lies that deep", "J003")
+    _refuse(sheet, TextSpan(at, at + 1), f"more than {MAX_DEPTH} levels deep", "no setting lies that deep", "J003")
 
 
 def _refuse_toml(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoReturn:
@@ -134,29 +134,29 @@ def _refuse_toml(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
     hint = next(
         (hint for start, hint in _TOML_HINTS if message.startswith(start)), "see https://toml.io for the rules"
     )
-    _refuse(sheet, Span(at, at + 1), sentence, hint, "J002")
+    _refuse(sheet, TextSpan(at, at + 1), sentence, hint, "J002")
 
 
 def _refuse_json(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoReturn:
     _refuse_long_number(error, text, sheet)
     if isinstance(error, json.JSONDecodeError):
         hint = "put keys and text in double quotes, and a comma between entries but not after the last"
-        _refuse(sheet, Span(error.pos, error.pos + 1), inert(error.msg), hint, "J002")
+        _refuse(sheet, TextSpan(error.pos, error.pos + 1), inert(error.msg), hint, "J002")
     if isinstance(error, UnicodeEncodeError):
         surrogate = _SURROGATE.search(text)
-        span = Span(*surrogate.span()) if surrogate else Span(0, 1)
+        span = TextSpan(*surrogate.span()) if surrogate else TextSpan(0, 1)
         _refuse(sheet, span, "half of a surrogate pair is no character", "write the character itself", "J002")
     if found.twice is not None:
         _refuse_twice(found.twice, sheet)
     constant = max(text.find(str(error).partition(" ")[0]), 0)
-    _refuse(sheet, Span(constant, constant + 1), inert(str(error)), "write a number", "J002")
+    _refuse(sheet, TextSpan(constant, constant + 1), inert(str(error)), "write a number", "J002")
 
 
 def _refuse_long_number(error: ValueError, text: str, sheet: Sheet) -> None:
     """Python converts no more digits than this, and neither parser says where they stand."""
     number = _LONG_NUMBER.search(text) if "integer string conversion" in str(error) else None
     if number is not None:
-        _refuse(sheet, Span(*number.span()), "a number with thousands of digits", "write a smaller one", "J014")
+        _refuse(sheet, TextSpan(*number.span()), "a number with thousands of digits", "write a smaller one", "J014")
 
 
 def _strict_json(text: str) -> object:
@@ -177,12 +177,12 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _refuse_twice(twice: tuple[str, Span], sheet: Sheet) -> NoReturn:
+def _refuse_twice(twice: tuple[str, TextSpan], sheet: Sheet) -> NoReturn:
     name, span = twice
-    _refuse(sheet, span, f"the key {quote(name)} is given twice", "remove one of them", "J018")
+    _refuse(sheet, span, f"the key {quoted(name)} is given twice", "remove one of them", "J018")
 
 
-def _refuse(sheet: Sheet, span: Span, message: str, hint: str, code: str) -> NoReturn:
+def _refuse(sheet: Sheet, span: TextSpan, message: str, hint: str, code: str) -> NoReturn:
     sheet.report(span, message, hint, code)
     raise JobFileError(sheet.problems)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.task_environment import command
 from chronex.jobfile.values import choice_of, duration, number, one_of, positive_duration, whole_number, yes_or_no
-from chronex.model.policies import DstPolicy, NotifyPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.policies import DstSetting, NotifyPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 
 UNLIMITED = "unlimited"
 MAX_RETRIES = 1_000_000
@@ -94,9 +94,9 @@ def dst(entry: Entry) -> Given:
     return read_table(entry, DST, entry.assignment('{ gap = "skip", overlap = "first" }'))
 
 
-def dst_policy(given: Given, dialect: str) -> DstPolicy:
+def dst_policy(given: Given, dialect: str) -> DstSetting:
     """What is not given is the dialect's own rule."""
-    own = DstPolicy(gap="skip", overlap="first") if dialect == "posix" else DstPolicy()
+    own = DstSetting(gap="skip", overlap="first") if dialect == "posix" else DstSetting()
     return replace(own, **given)
 
 

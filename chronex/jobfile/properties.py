@@ -16,13 +16,13 @@ import re
 from fnmatch import fnmatchcase
 from typing import NamedTuple, NoReturn
 
-from chronex.expr.durations import parse_duration, suggest_duration
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
 from chronex.jobfile.values import filled_text, name
 from chronex.model.events import EVENTS
 from chronex.model.records import Event
+from chronex.text.durations import parse_duration, suggest_duration
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 SAME_JOB = "$job"
 _WORD = re.compile(r"\s*([A-Za-z0-9_*$-]+|[()/]|\S)", re.ASCII)
@@ -112,7 +112,7 @@ class _RuleParser:
 
     def _refuse(self, expected: str, hint: str) -> NoReturn:
         word = self._next
-        found = quote(word.text) if word.text else "the end"
+        found = quoted(word.text) if word.text else "the end"
         raise PropertyRuleError(f"expected {expected}, not {found}", word.start, max(word.end, word.start + 1), hint)
 
     def rule(self) -> PropertyRule:
@@ -236,6 +236,6 @@ def _add(entry: Entry, found: dict[str, Property]) -> None:
     if "name" not in given or "rule" not in given:
         raise RefusedError
     if given["name"] in found:
-        entry.child("name").refuse(f"the property {quote(given['name'])} is given twice", "rename one", "J018")
+        entry.child("name").refuse(f"the property {quoted(given['name'])} is given twice", "rename one", "J018")
     text, rule = given["rule"]
     found[given["name"]] = Property(given["name"], text, rule)

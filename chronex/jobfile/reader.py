@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from chronex.errors import UnknownZoneError
-from chronex.expr.faults import quote
 from chronex.jobfile.entries import (
     Entry,
     NamedZone,
@@ -34,13 +33,14 @@ from chronex.jobfile.job_tables import (
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
 from chronex.jobfile.policy_tables import DST, RECOVERY, RETRY
-from chronex.jobfile.positions import Span
+from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.problems import JobFileError, Problem
 from chronex.jobfile.properties import PROPERTY, Property, read_properties
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings, scheduler
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
 from chronex.model.records import Job
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
 
 Value = TypeVar("Value")
@@ -193,8 +193,8 @@ def _known_zone(sheet: Sheet, zone: str) -> str:
     try:
         load_zone(zone)
     except UnknownZoneError:
-        message = f"the host's time zone {quote(zone)} is unknown"
-        sheet.report(Span(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
+        message = f"the host's time zone {quoted(zone)} is unknown"
+        sheet.report(TextSpan(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
         return "UTC"
     return zone
 

@@ -11,16 +11,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.decision import make_spread
-from chronex.decision.distributions import known_parameters
-from chronex.decision.preview import parse_distribution
+from chronex.decision.distributions import known_parameters, parse_distribution
 from chronex.errors import ConstraintError, DecisionError
-from chronex.expr.durations import UNITS, format_duration
 from chronex.expr.meaning import Cron, Every
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
-from chronex.jobfile.positions import Span
+from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.values import duration, text
 from chronex.model.policies import Cadence, SpreadPolicy
 from chronex.model.records import Job
+from chronex.text.durations import UNITS, format_duration
 from chronex.timing.job_schedule import options_of, schedule_of, timing_of
 
 # Planning looks ahead by as much as a spread may start early, so a window has an end somewhere.
@@ -149,7 +148,7 @@ def _make(candidate: dict[str, Any]) -> None:
 
 def _report(entry: Entry, key: str, error: DecisionError) -> None:
     place = entry.child(key) if key in entry.expect_table() else entry
-    span: Span | None = None
+    span: TextSpan | None = None
     if isinstance(error, ConstraintError):
         span = place.span_inside(error.position, error.position + len(str(error.value or "")))
     place.report(f"{key}: {error.problem}", error.hint or _fallback_hint(key, entry.value), "J021", span)

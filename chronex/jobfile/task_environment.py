@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from chronex.expr.faults import quote
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_each
 from chronex.jobfile.values import codes, filled_text, refuse_duplicates, text, text_table
 from chronex.model.records import ONLY_ZERO, Command
+from chronex.text.terminal import quoted
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # Chronex sets these for every attempt, so a value of the user's would be lost.
@@ -64,7 +64,7 @@ def check_variable(entry: Entry, name: str, *, at_key: bool = False) -> None:
     span = entry.key_span if at_key else None
     if not _VARIABLE.fullmatch(name):
         hint = "use letters, digits and _, and no digit first"
-        entry.refuse(f"{quote(name)} cannot name a variable", hint, "J020", span)
+        entry.refuse(f"{quoted(name)} cannot name a variable", hint, "J020", span)
     if _OURS.fullmatch(name):
         entry.refuse(f"{name} is set by Chronex itself", "choose another name", "J020", span)
 
@@ -109,12 +109,12 @@ def _check_secrets_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironm
     reported = set[str]()
     for index, name in enumerate(own.get("secrets", ())):
         if name in merged.env:
-            entry.child("secrets").child(index).report(f"{quote(name)} is both in secrets and in env", hint, "J020")
+            entry.child("secrets").child(index).report(f"{quoted(name)} is both in secrets and in env", hint, "J020")
             reported.add(name)
     for name in own.get("env", {}):
         if name in merged.secrets and name not in reported:
             place = entry.child("env").child(name)
-            place.report(f"{quote(name)} is both in secrets and in env", hint, "J020", place.key_span)
+            place.report(f"{quoted(name)} is both in secrets and in env", hint, "J020", place.key_span)
 
 
 def _check_codes_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironment) -> None:

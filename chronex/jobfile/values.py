@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import TypeVar
 
 from chronex.errors import UnknownZoneError
-from chronex.expr.durations import UNITS, format_duration, parse_duration, suggest_duration
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
 from chronex.jobfile.entries import Entry, NamedZone, read_each, read_table
 from chronex.model.ids import KEY_FIELDS, MAX_KEY_BYTES, MAX_NAME, unknown_key_fields
+from chronex.text.durations import UNITS, format_duration, parse_duration, suggest_duration
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
 
 LOCAL = "local"
@@ -54,7 +54,7 @@ def key_template(entry: Entry) -> str:
         known = ", ".join(f"{{{field}}}" for field in KEY_FIELDS)
         hint = f"did you mean {{{meant}}}?" if meant else f"there are {known}"
         fix = _quoted(value.replace(f"{{{unknown[0]}}}", f"{{{meant}}}")) if meant else None
-        entry.refuse(f"{entry.label} has no place for {quote('{' + unknown[0] + '}')}", hint, "J013", fix=fix)
+        entry.refuse(f"{entry.label} has no place for {quoted('{' + unknown[0] + '}')}", hint, "J013", fix=fix)
     if len(value.encode()) > MAX_KEY_BYTES:
         entry.refuse(f"{entry.label} has {len(value.encode())} bytes; at most {MAX_KEY_BYTES}", "shorten it", "J014")
     return value
@@ -96,7 +96,7 @@ def one_of(*names: str) -> Callable[[Entry], str]:
         if value not in names:
             meant = nearest(value.replace("-", "_"), names) or nearest(value, names)
             hint = f"did you mean {meant}?" if meant else f"it is one of {', '.join(names)}"
-            entry.refuse(f"{entry.label} cannot be {quote(value)}", hint, "J013", fix=_quoted(meant))
+            entry.refuse(f"{entry.label} cannot be {quoted(value)}", hint, "J013", fix=_quoted(meant))
         return value
 
     return read
@@ -142,10 +142,10 @@ def duration(entry: Entry) -> int:
     if found is None and not _DURATION_SHAPE.fullmatch(value):
         meant = suggest_duration(value)
         hint = f"did you mean {meant}?" if meant else "write a number and ms, s, m, h or d, such as 90s or 1h30m"
-        entry.refuse(f"{entry.label}: {quote(value)} is not a duration", hint, "J015", fix=_quoted(meant))
+        entry.refuse(f"{entry.label}: {quoted(value)} is not a duration", hint, "J015", fix=_quoted(meant))
     if found is None or found > MAX_WAIT_MS:
         hint = f"the longest is {format_duration(MAX_WAIT_MS)}"
-        entry.refuse(f"{entry.label}: {quote(value)} is too long", hint, "J015")
+        entry.refuse(f"{entry.label}: {quoted(value)} is too long", hint, "J015")
     return found
 
 
@@ -172,7 +172,7 @@ def size(entry: Entry) -> int:
     found = int(match[1]) * _SIZE_UNITS[match[2] or ""] if match else 0
     if not 1024 <= found <= 2**50:
         hint = "write bytes, or for example 512KiB or 10MiB; at least 1KiB"
-        entry.refuse(f"{entry.label} cannot be {quote(str(entry.value)[:100])}", hint, "J014")
+        entry.refuse(f"{entry.label} cannot be {quoted(str(entry.value)[:100])}", hint, "J014")
     return found
 
 
@@ -190,7 +190,7 @@ def check_name(entry: Entry, value: str, what: str, *, at_key: bool = False) -> 
     if not _NAME.fullmatch(value):
         better = re.sub(r"[^a-zA-Z0-9_-]+", "-", value).strip("-")
         hint = f"use letters, digits, _ and - only, such as {better or 'nightly-backup'}"
-        entry.refuse(f"{quote(value)} is not a name", hint, "J017", span)
+        entry.refuse(f"{quoted(value)} is not a name", hint, "J017", span)
 
 
 def zone(entry: Entry) -> str:
@@ -202,11 +202,11 @@ def zone(entry: Entry) -> str:
         load_zone(wanted)
     except UnknownZoneError:
         if value == LOCAL:
-            message = f"the host's time zone {quote(wanted)} is unknown"
+            message = f"the host's time zone {quoted(wanted)} is unknown"
             entry.refuse(message, "name one such as Europe/Berlin", "J016")
         meant = nearest(value, (LOCAL, *zone_names()))
         hint = f"did you mean {meant}?" if meant else "use an IANA name such as Europe/Berlin, UTC, or local"
-        entry.refuse(f"unknown time zone {quote(value)}", hint, "J016", fix=_quoted(meant))
+        entry.refuse(f"unknown time zone {quoted(value)}", hint, "J016", fix=_quoted(meant))
     return wanted
 
 
@@ -222,7 +222,7 @@ def refuse_duplicates(entry: Entry, found: list[str]) -> None:
     seen = set[str]()
     for index, value in enumerate(found):
         if value in seen:
-            entry.child(index).refuse(f"{quote(value)} is given twice", "remove one of them", "J018")
+            entry.child(index).refuse(f"{quoted(value)} is given twice", "remove one of them", "J018")
         seen.add(value)
 
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import Diagnostic, diagnostic
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
 from chronex.lint.rules.systemd_rules import W161
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -103,7 +103,7 @@ def _parse(text: str) -> CalendarEvent:
             event = part(event, *words.pop(0))
     if words:
         word, start = words[0]
-        raise _RefusedError("order", word, start, value=quote(word))
+        raise _RefusedError("order", word, start, value=quoted(word))
     return event
 
 
@@ -119,7 +119,7 @@ def _zone(word: str, start: int) -> str:
     except UnknownZoneError:
         meant = nearest(word, zone_names())
         case = "misspelt zone" if meant else "unknown zone"
-        raise _RefusedError(case, word, start, fix=meant, value=quote(word), meant=meant) from None
+        raise _RefusedError(case, word, start, fix=meant, value=quoted(word), meant=meant) from None
 
 
 def _epoch(word: str, start: int) -> CalendarEvent:
@@ -146,7 +146,7 @@ def _weekday_range(element: str, at: int) -> int:
     high = _weekday(last, at + len(first) + len(dots))
     if low > high:
         days = {"first": WEEKDAYS[low], "last": WEEKDAYS[high]}
-        raise _RefusedError("end of the week", element, at, value=quote(element), **days)
+        raise _RefusedError("end of the week", element, at, value=quoted(element), **days)
     return sum(1 << day for day in range(low, high + 1))
 
 
@@ -156,7 +156,7 @@ def _weekday(word: str, at: int) -> int:
         known = (*(name.capitalize() for name in _LONG_WEEKDAYS), *WEEKDAYS, *NICKNAMES)
         meant = nearest(word, known)
         case = "misspelt weekday" if meant else "not a weekday"
-        raise _RefusedError(case, word, at, fix=meant, value=quote(word), meant=meant)
+        raise _RefusedError(case, word, at, fix=meant, value=quoted(word), meant=meant)
     return number
 
 
@@ -167,7 +167,7 @@ def _date(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         parts.append((part, at))
         at += len(part) + 1
     if len(parts) not in (2, 3) or word.count("~") > 1 or (from_end and word.rfind("~") < word.rfind("-")):
-        raise _RefusedError("not a date", word, start, value=quote(word))
+        raise _RefusedError("not a date", word, start, value=quoted(word))
     years = _values(*parts[0], 0, _LAST_YEAR, "year") if len(parts) == 3 else None
     months = _values(*parts[-2], 1, 12, "month")
     days = _values(*parts[-1], 1, 28 if from_end else 31, "day")
@@ -189,7 +189,7 @@ def _time(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         parts.append((part, at))
         at += len(part) + 1
     if len(parts) not in (2, 3):
-        raise _RefusedError("not a time", word, start, value=quote(word))
+        raise _RefusedError("not a time", word, start, value=quoted(word))
     hours = _values(*parts[0], 0, 23, "hour")
     minutes = _values(*parts[1], 0, 59, "minute")
     micros: Values = (Chain(0, None, 0),)
@@ -230,24 +230,24 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
     if slash:
         step = number(step_text) or 0
         if not step:
-            raise _RefusedError("repetition", step_text, at + len(body) + 1, value=quote(step_text))
+            raise _RefusedError("repetition", step_text, at + len(body) + 1, value=quoted(step_text))
     if first == "*":
         fix = f"{low}/{step_text}" if slash and not dots else None
         case = "star with a step" if fix else "star in a range"
-        raise _RefusedError(case, element, at, fix=fix, value=quote(element), meant=fix)
+        raise _RefusedError(case, element, at, fix=fix, value=quoted(element), meant=fix)
     start = _within(first, at, low, high, name, number)
     if not dots:
         return Chain(start, None, step)
     stop = _within(last, at + len(first) + 2, low, high, name, number)
     if stop < start:
-        raise _RefusedError("backwards", body, at, value=quote(body))
+        raise _RefusedError("backwards", body, at, value=quoted(body))
     return Chain(start, stop, step or number("1") or 1)
 
 
 def _within(text: str, at: int, low: int, high: int, name: str, number: Callable[[str], int | None]) -> int:
     value = number(text)
     if value is None:
-        raise _RefusedError("not a number", text, at, value=quote(text), part=name)
+        raise _RefusedError("not a number", text, at, value=quoted(text), part=name)
     if not low <= value <= high:
         top = 59 if name == "second" else high
         raise _RefusedError("out of range", text, at, value=text, part=name, low=low, high=top)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from chronex.expr.advice_rules import W101, W111, W112
 from chronex.expr.diagnostics import Diagnostic, Rule, diagnostic
 from chronex.lint.calendar_event import WEEKDAYS, CalendarEvent, Chain, Values, parse_calendar
-from chronex.timing.clock_effects import wall_clock, wall_date
+from chronex.timing.clock_changes import wall_clock, wall_date
 from chronex.timing.zones import ClockChange, Zone, load_zone
 
 _DAY = 86_400

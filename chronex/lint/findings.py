@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Diagnostic, Rule, with_hint
 from chronex.lint.hosts import ScheduleHost
-from chronex.timing.timeline import DstPolicy
+from chronex.timing.dst import DstPolicy
 
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first
 UNREADABLE = "W140"

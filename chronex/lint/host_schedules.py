@@ -18,9 +18,9 @@ from chronex.lint.hosts import CRONTAB, SYSTEMD, ScheduleHost, as_read_by, needs
 from chronex.lint.rules.refusals import refused
 from chronex.timing import parse, read, validate
 from chronex.timing.advice import advise
-from chronex.timing.clock_effects import effect_of, wall_date
+from chronex.timing.clock_changes import effect_of, wall_date
+from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import LAST_MS, Occurrences
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
 _DAY = 86_400

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronex.expr.meaning import ALIASES, Cron, Meaning
-from chronex.timing.timeline import DstPolicy
+from chronex.timing.dst import DstPolicy
 
 
 class ScheduleHost(NamedTuple):

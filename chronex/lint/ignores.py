@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from chronex.jobfile.positions import LineIndex, Node, scan_toml
+from chronex.jobfile.positions import LineIndex, TextNode, scan_toml
 from chronex.lint.document import Document
 from chronex.lint.findings import Edit, LintFinding
 from chronex.lint.rules.file_rules import ignore_without_code, unused_ignore
@@ -140,7 +140,7 @@ def _python_comments(text: str) -> Iterator[int]:
 
 
 def _toml_strings(text: str) -> Iterator[tuple[int, int]]:
-    waiting: list[Node] = [scan_toml(text.replace("\r\n", " \n")).root]
+    waiting: list[TextNode] = [scan_toml(text.replace("\r\n", " \n")).root]
     while waiting:
         node = waiting.pop()
         waiting.extend(node.children.values())

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from chronex.expr.fields import MONTHS, WEEKDAYS
 from chronex.expr.meaning import ALIASES
-from chronex.expr.options import OPTION_NAMES
+from chronex.expr.option_block import OPTION_NAMES
 from chronex.lint.calendar_event import NICKNAMES
 from chronex.lint.document import Document
 from chronex.timing.zones import zone_names

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chronex.expr.durations import format_duration
 from chronex.lint.findings import LintFinding, ScheduleSite
 from chronex.lint.host_schedules import HostSchedule, local_time, schedule_of
 from chronex.lint.linter import Analysis
 from chronex.lint.rules import explanation_of, title_of
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 
 _HOVER_RUNS = 5

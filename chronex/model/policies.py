@@ -118,6 +118,8 @@ class NotifyPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     on_recovery: bool = True
 
 
-class DstPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
+class DstSetting(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The clock-change policy that a job names; chronex.timing.dst.DstPolicy is what its words mean to the search."""
+
     gap: str = "end"
     overlap: str = "by-kind"

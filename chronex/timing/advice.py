@@ -27,14 +27,14 @@ from chronex.expr.advice_rules import (
 )
 from chronex.expr.describe import values_of
 from chronex.expr.diagnostics import Diagnostic, Rule, diagnostic
-from chronex.expr.durations import format_duration
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, Anchor, FieldSpec
 from chronex.expr.meaning import Cron, Every, Meaning, Once
-from chronex.expr.options import Span
+from chronex.expr.option_block import Fragment
 from chronex.expr.parser import Parsed
-from chronex.timing.clock_effects import effect_of, wall_date
+from chronex.text.durations import format_duration
+from chronex.timing.clock_changes import effect_of, wall_date
+from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import Zone, load_zone
 
 _WORD = re.compile(r"[^ \t]+")
@@ -93,14 +93,14 @@ class _Adviser:
     # -- where things stand in the text ------------------------------------------------------------------
 
     @cached_property
-    def _fields(self) -> dict[str, Span]:
+    def _fields(self) -> dict[str, Fragment]:
         """The written fields by name; all of them stand for the alias when it is one."""
         words = list(_WORD.finditer(self.parsed.body.text))
         start = self.parsed.body.start
         specs: tuple[FieldSpec, ...] = SIX_FIELDS if len(words) == 6 else FIVE_FIELDS
         if len(words) not in (5, 6):
-            return {spec.name: Span(words[0][0], start + words[0].start()) for spec in specs}
-        return {spec.name: Span(word[0], start + word.start()) for spec, word in zip(specs, words, strict=True)}
+            return {spec.name: Fragment(words[0][0], start + words[0].start()) for spec in specs}
+        return {spec.name: Fragment(word[0], start + word.start()) for spec, word in zip(specs, words, strict=True)}
 
     def _at_field(
         self, rule: Rule, field: str, case: str = "", /, *, fix: str | None = None, **arguments: object

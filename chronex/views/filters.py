@@ -13,9 +13,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from chronex.expr.durations import parse_duration
-from chronex.expr.suggest import nearest
 from chronex.model.records import Call, Work
+from chronex.text.durations import parse_duration
+from chronex.text.suggestions import nearest
 from chronex.views.jobs import Row, Situation
 
 _COMPARED = re.compile(r"(next|last)([<>])(.*)")

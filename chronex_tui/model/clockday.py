@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chronex.expr.durations import format_duration
 from chronex.model.records import Job
-from chronex.timing.clock_effects import Cell, Effect, day_cells, effect_of, wall_clock
+from chronex.text.durations import format_duration
+from chronex.timing.clock_changes import Cell, ClockEffect, day_cells, effect_of, wall_clock
+from chronex.timing.dst import DstPolicy
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import ClockChange, Zone, load_zone
 from chronex_tui.model.cells import Line, Span, crop, fit, shown, width
 from chronex_tui.model.glyphs import Glyphs
@@ -35,7 +35,7 @@ class Touched:
     """One job on the day of a change."""
 
     job: Job
-    effect: Effect
+    effect: ClockEffect
     cells: tuple[Cell, ...]
     midnight: int  # the wall second at which the drawn day begins
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chronex.expr.describe import describe
-from chronex.expr.durations import format_duration
 from chronex.model.records import Attempt, Call, Command, Job, Run
+from chronex.text.durations import format_duration
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone
 from chronex.views.jobs import Outcome, Row, Situation

@@ -7,7 +7,7 @@ from itertools import islice
 
 from chronex.expr.diagnostics import Diagnostic
 from chronex.timing import parse, validate
-from chronex.timing.clock_effects import effect_of
+from chronex.timing.clock_changes import effect_of
 from chronex.timing.occurrences import LAST_MS
 from chronex.timing.zones import Zone
 from chronex_tui.model.cells import Line, shown, width, wrap

@@ -6,7 +6,7 @@ import pytest
 
 from chronex.jobfile.entries import WrittenSchedule
 from chronex.jobfile.reader import inspect_job_file, inspect_triggers
-from chronex.model.policies import DstPolicy, RetryPolicy
+from chronex.model.policies import DstSetting, RetryPolicy
 
 HOST = "Europe/Berlin"
 
@@ -55,7 +55,7 @@ def test_defaults_and_the_job_are_merged_as_the_daemon_merges_them() -> None:
     found = only(f'{defaults}{JOB}retry = {{ interval = "2m" }}\ndst = {{ overlap = "both" }}\n')
     assert found.dialect == "posix"
     assert found.retry == RetryPolicy(max=5, interval_ms=120_000)
-    assert found.dst == DstPolicy(gap="end", overlap="both")
+    assert found.dst == DstSetting(gap="end", overlap="both")
     assert found.has_spread
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chronex_store import LmdbStore
-from chronex_store.checks import check_store, check_structure
+from chronex_store.doctor import check_pages, check_store
 
 from .worker import KEYS_PER_UPDATE
 
@@ -51,7 +51,7 @@ def assert_sound(path: Path) -> None:
         if severity == "error" and code not in ("record", "more"):
             found.append(message)
 
-    check_structure(path / "data.mdb", report)
+    check_pages(path / "data.mdb", report)
     assert found == []
     with LmdbStore.open(path, create=False) as store:
         check_store(store, report)

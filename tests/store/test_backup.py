@@ -9,7 +9,7 @@ import pytest
 
 from chronex.errors import BackupError, StoreAlreadyOpenError, StoreInUseError, StoreReplacedError
 from chronex.storage import keys
-from chronex_store import LmdbStore, environment, migration
+from chronex_store import LmdbStore, lmdb_environment, migration
 from chronex_store.backup import backup, restore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.doctor import examine
@@ -113,7 +113,7 @@ def test_those_who_have_the_old_store_open_are_told(made: Path, tmp_path: Path) 
 class TestMigration:
     @pytest.fixture(autouse=True)
     def next_format(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(environment, "FORMAT", 3)
+        monkeypatch.setattr(lmdb_environment, "FORMAT", 3)
 
     def test_it_runs_every_step_after_a_backup(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(

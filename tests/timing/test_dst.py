@@ -12,8 +12,8 @@ from itertools import islice, pairwise
 import pytest
 
 import chronex
+from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import load_zone
 
 Row = tuple[str, str, str, str]

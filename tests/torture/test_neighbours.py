@@ -53,7 +53,7 @@ TRIM = """
 import sys
 from pathlib import Path
 from chronex_store import LmdbStore
-from chronex_store.retention import RetentionPolicy, trim
+from chronex_store.history_retention import RetentionPolicy, trim
 with LmdbStore.open(Path(sys.argv[1])) as store:
     trim(store, RetentionPolicy(max_count=20, max_age_ms=None), int(sys.argv[2]), step=10)
 """

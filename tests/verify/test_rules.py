@@ -10,13 +10,13 @@ import pytest
 from chronex.jobfile import JobFileError, Property, read_job_file
 from chronex.jobfile.properties import EventPattern, PropertyRule, PropertyRuleError, parse_rule
 from chronex.model.events import EVENTS
-from chronex.verify import Report, verify_events
+from chronex.verify import VerificationReport, verify_events
 from tests.verify.traces import trace
 
 ROOT = Path(__file__).parents[2]
 
 
-def judged(rule: str, text: str) -> Report:
+def judged(rule: str, text: str) -> VerificationReport:
     return verify_events(trace(text), properties=[Property("own", rule, parse_rule(rule))])
 
 

@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from benchmarks.verify import journal_of
-from chronex.verify import Verdict, verify_events
+from chronex.verify import PropertyVerdict, verify_events
 
 
 @pytest.mark.parametrize(
@@ -19,5 +19,5 @@ def test_a_long_journal_is_judged_at_the_promised_speed(count: int, seconds: flo
     report = verify_events(events)
     assert process_time() - began < seconds
     assert report.coverage.events >= count
-    assert report.verdict is not Verdict.VIOLATED
+    assert report.verdict is not PropertyVerdict.VIOLATED
     assert sum(result.checked for result in report.properties) > count

@@ -120,7 +120,9 @@ def instants(pattern: Pattern, host: Host, zone: Zone, start: int, end: int) -> 
     last = (end + zone.offset_at(end)) // _DAY + 1
     while day <= last:
         if pattern.holds_on(date.fromordinal(day + _EPOCH)):
-            found = _restless(day, times, pattern, host, zone) if zone.is_restless(day) else _calm(day, times, zone)
+            found = (
+                _restless(day, times, pattern, host, zone) if zone.is_transition_day(day) else _calm(day, times, zone)
+            )
             yield from (second for second in found if start <= second < end)
         day += 1
 

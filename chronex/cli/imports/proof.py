@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-from chronex.timing.timeline import DstPolicy
+from chronex.timing.dst import DstPolicy
 from chronex.timing.zones import Zone
 
 POLICIES = (

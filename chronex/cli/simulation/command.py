@@ -17,10 +17,10 @@ from chronex.cli.simulation.tally import as_data, tally
 from chronex.cli.terminal import err, inert, out
 from chronex.cli.times import time_text, timed
 from chronex.clock import wall_ms
-from chronex.expr.durations import format_duration, parse_duration
 from chronex.model.records import Job
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
+from chronex.text.durations import format_duration, parse_duration
 from chronex.views.simulation import Played, rehearse
 
 _DAY_MS = 86_400_000

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from chronex.cli.simulation.tally import JobTally, Tally
 from chronex.cli.terminal import inert, wants_unicode, width
-from chronex.expr.durations import format_duration
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -11,7 +11,7 @@ from chronex.lint.findings import Assumptions, FinderResult, LintFinding, Schedu
 from chronex.lint.hosts import CHRONEX, POSIX
 from chronex.lint.rules.job_file_rules import job_file_findings, many_jobs_in_a_minute, slow_retries
 from chronex.lint.rules.zone_rules import zone_abbreviation
-from chronex.timing.timeline import DstPolicy, GapRule, OverlapRule
+from chronex.timing.dst import DstPolicy, GapRule, OverlapRule
 
 _GAPS: dict[str, GapRule] = {"end": "end", "skip": "skip"}
 _OVERLAPS: dict[str, OverlapRule] = {"first": "first", "both": "both", "by-kind": "by-kind"}

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Message, Rule
-from chronex.expr.faults import quote
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.rules.rule_examples import crontab, system_crontab
+from chronex.text.terminal import quoted
 
 _PERCENT = re.compile(r"(?<!\\)%")
 _LIKE_STRFTIME = re.compile(r"\bdate\b[^|;&]*\+[^|;&]*$")
@@ -101,9 +101,9 @@ def system_crontab_columns(schedule: str, user: str, command: str, at: int) -> I
             yield finding(W136, max(at - 1, 0), at, "no user")
     elif not is_user(user):
         fix = Fix("run it as root", (Edit(at, at, "root "),))
-        yield finding(W136, at, at + len(user), "not a user", fix=fix, user=quote(user))
+        yield finding(W136, at, at + len(user), "not a user", fix=fix, user=quoted(user))
     elif not command.strip():
-        yield finding(W136, at, at + len(user), "no command after the user", user=quote(user))
+        yield finding(W136, at, at + len(user), "no command after the user", user=quoted(user))
 
 
 def is_user(word: str) -> bool:

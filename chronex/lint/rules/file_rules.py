@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Message, Rule
-from chronex.expr.faults import quote
 from chronex.lint.findings import UNREADABLE, Edit, Fix, LintFinding, finding
 from chronex.lint.rules.rule_examples import WORKFLOW, crontab, workflow
+from chronex.text.terminal import quoted
 
 _UNQUOTED_STAR = re.compile(
     r"^[ \t]*(?:-[ \t]+)?(?:cron|schedule):[ \t]+(\*(?:[/, \t][^#\n\r]*?)?)[ \t]*(?:#.*)?\r?$", re.MULTILINE
@@ -81,7 +81,7 @@ def ignore_without_code(start: int, end: int) -> LintFinding:
 
 
 def unused_ignore(codes: tuple[str, ...], start: int, end: int, removal: Edit) -> LintFinding:
-    listed = f"[{quote(', '.join(codes))[1:-1]}]" if codes else ""
+    listed = f"[{quoted(', '.join(codes))[1:-1]}]" if codes else ""
     return finding(W142, start, end, fix=Fix("remove the comment", (removal,)), codes=listed)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from chronex.expr.diagnostics import INFO, WARNING, Message, Rule
-from chronex.expr.durations import format_duration
 from chronex.expr.meaning import Cron, Every
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.host_schedules import CronSchedule, schedule_of
 from chronex.lint.hosts import GITHUB
 from chronex.lint.rules.rule_examples import workflow
 from chronex.lint.rules.zone_rules import zone_abbreviation_inside
+from chronex.text.durations import format_duration
 from chronex.timing.occurrences import LAST_MS, Occurrences
 
 _SAMPLE_START = 1_704_067_200_000  # 2024-01-01: the shortest distance does not depend on today

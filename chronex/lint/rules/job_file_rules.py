@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Message, Rule
-from chronex.expr.durations import format_duration
 from chronex.jobfile.problems import Problem
 from chronex.jobfile.reader import Inspection
 from chronex.lint.document import Document
@@ -20,6 +19,7 @@ from chronex.lint.host_schedules import CronSchedule, schedule_of
 from chronex.lint.rules.host_rules import shortest_distance, spread_fix
 from chronex.lint.rules.rule_examples import job_file
 from chronex.model.policies import RetryPolicy, retry_pause
+from chronex.text.durations import format_duration
 
 _MOST_AT_ONCE = 10
 _MOST_STARTS = 48

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR, Diagnostic, Message, Rule, diagnostic
-from chronex.expr.faults import quote
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
-from chronex.expr.suggest import nearest
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.hosts import GITHUB, ScheduleHost
 from chronex.lint.rules.rule_examples import cronjob, workflow
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 _WORD = re.compile(r"[^ \t]+")
 _PLAINEST = re.compile(r"[*0-9,/]+(?: [*0-9,/]+){4}")
@@ -81,7 +81,7 @@ def _nickname(text: str, stripped: str, host: ScheduleHost) -> Iterator[Diagnost
     case = "misspelt nickname" if meant else "unknown nickname"
     if host is GITHUB:
         case = "nickname at GitHub"
-    names = {"host": host.title, "value": quote(word), "meant": meant, "known": ", ".join(sorted(host.nicknames))}
+    names = {"host": host.title, "value": quoted(word), "meant": meant, "known": ", ".join(sorted(host.nicknames))}
     yield diagnostic(W130, "expression", word, text.index(word), case, fix=meant, **names)
 
 
@@ -98,7 +98,7 @@ def _field(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Iterator
     if read is None:
         return  # the parser says what is wrong with it
     if read.rule is not None:
-        value = quote(word[0])
+        value = quoted(word[0])
         yield diagnostic(W130, spec.name, word[0], word.start(), "day rule", value=value, host=host.title)
     elif word[0] == "?" and not host.takes_question_mark:
         yield diagnostic(W130, spec.name, word[0], word.start(), "question mark", fix="*", host=host.title)
@@ -124,7 +124,7 @@ def _elements(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Itera
 def _backwards(spec: FieldSpec, element: str, at: int, low: int, high: int, host: ScheduleHost) -> Diagnostic:
     top = spec.wrap_high
     case = "backwards in two parts" if low <= top else "backwards"
-    names = {"value": quote(element), "host": host.title}
+    names = {"value": quoted(element), "host": host.title}
     return diagnostic(
         W130, spec.name, element, at, case, **names, fix=None, low=low, top=top, bottom=spec.low, high=high
     )

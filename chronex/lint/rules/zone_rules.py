@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import INFO, WARNING, Message, Rule
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
 from chronex.expr.syntax_rules import E011
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.rules.rule_examples import cronjob
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
 
 # Fixed for ever, though the places they are named after change their clocks or have changed their offset.
@@ -57,7 +57,7 @@ def _unknown_zone(name: str, start: int, end: int, *, fixable: bool) -> LintFind
     meant = nearest(name, zone_names())
     case = "misspelt beside the expression" if meant else "unknown beside the expression"
     fix = Fix(f"write {meant}", (Edit(start, end, meant),)) if meant and fixable else None
-    return finding(E011, start, end, case, fix=fix, value=quote(name), meant=meant)
+    return finding(E011, start, end, case, fix=fix, value=quoted(name), meant=meant)
 
 
 def zone_abbreviation(name: str, start: int, end: int, site: ScheduleSite | None = None) -> Iterator[LintFinding]:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from chronex.engine import reasons
 from chronex.engine.reasons import detail_of
-from chronex.expr.durations import format_duration
 from chronex.model.events import EVENTS
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.why.answer import Link, Source, stamp
 from chronex.views.why.job_versions import MOST_EVENTS

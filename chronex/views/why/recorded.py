@@ -6,10 +6,10 @@ from typing import Any
 
 from chronex.engine import reasons
 from chronex.engine.reasons import Cause, cause_of
-from chronex.expr.durations import format_duration
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.why.answer import Answer, Link, Source, stamp
 from chronex.views.why.evidence import (
