@@ -12,18 +12,18 @@ from itertools import groupby
 from pathlib import Path
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.output import caret_lines, out, paint, print_json
-from chronex.expr.diagnostics import ERROR, Diagnostic
+from chronex.cli.output import CaretMark, caret_lines, out, paint, print_json
+from chronex.expr.diagnostics import ERROR
 from chronex.lint.document import BYTE_ORDER_MARK, Document
-from chronex.lint.findings import Finding
-from chronex.lint.formats import WRITERS, Item, Output
+from chronex.lint.findings import LintFinding
+from chronex.lint.formats import WRITERS, Item, LintOutput
 from chronex.text.files import replace_file
 from chronex.text.terminal import terminal_safe
 
 _EXPRESSIONS = ("expressions", "posix")  # the kinds of documents that hold bare expressions
 
 
-def print_findings(form: str, output: Output, show: Callable[[str], None]) -> None:
+def print_findings(form: str, output: LintOutput, show: Callable[[str], None]) -> None:
     """JSON and SARIF go to programs as they are; forms that a person may read have no control characters."""
     if form == "text":
         for line in _text(output.items):
@@ -81,7 +81,7 @@ def _text(items: Sequence[Item]) -> Iterator[str]:
                 yield from _carets(document, line, findings)
 
 
-def _line(document: Document, finding: Finding) -> str:
+def _line(document: Document, finding: LintFinding) -> str:
     line, column = document.position(finding.start)
     fix = f" [{finding.fix.title}]" if finding.fix is not None else ""
     colour = "red" if finding.severity == ERROR else "yellow"
@@ -89,22 +89,20 @@ def _line(document: Document, finding: Finding) -> str:
     return f"{terminal_safe(document.path)}:{line}:{column}: {paint(finding.code, colour, 'bold')} {message}"
 
 
-def _carets(document: Document, line: int, findings: list[Finding]) -> Iterator[str]:
+def _carets(document: Document, line: int, findings: list[LintFinding]) -> Iterator[str]:
     text, start = document.line(line), document.lines.start_of_line(line)
+    shows_message = document.kind in _EXPRESSIONS  # elsewhere the line above has it
     marks = (
-        Diagnostic(
-            f.code, "expression", terminal_safe(f.message), "", f.start - start, f.end - start, severity=f.severity
+        CaretMark(
+            f.code, f.severity, f.start - start, f.end - start, terminal_safe(f.message) if shows_message else ""
         )
         for f in findings
-    )  # fmt: skip
-    if document.kind in _EXPRESSIONS:
-        yield from caret_lines(text, marks)
-    else:
-        yield from caret_lines(text, [mark._replace(message="") for mark in marks])
+    )
+    yield from caret_lines(text, marks)
 
 
 def print_rules(form: str) -> None:
-    from chronex.lint.catalogue import rules
+    from chronex.lint.rules import rules
 
     if form == "json":
         rows = [{"code": r.code, "severity": r.severity, "title": r.title} for r in rules().values()]

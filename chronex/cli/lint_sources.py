@@ -12,7 +12,7 @@ from chronex.cli.output import err
 from chronex.expr.diagnostics import ERROR
 from chronex.lint.discovery import find_files
 from chronex.lint.document import ARGUMENTS, KINDS, Document, kind_by_name, open_document
-from chronex.lint.findings import UNREADABLE, Finding
+from chronex.lint.findings import UNREADABLE, LintFinding
 from chronex.text.terminal import terminal_safe
 
 _MOST_BYTES = 8 * 1024 * 1024
@@ -25,7 +25,7 @@ class Unreadable(NamedTuple):
     """A file that has no text to lint."""
 
     document: Document
-    finding: Finding
+    finding: LintFinding
 
 
 LintSource: TypeAlias = Document | Unreadable
@@ -108,11 +108,11 @@ def _decoded(name: str, data: bytes, kind: str | None) -> LintSource:
         before = data[: error.start].decode("utf-8")
         document = Document(name, before + "\N{REPLACEMENT CHARACTER}", None)
         message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        return Unreadable(document, Finding(UNREADABLE, ERROR, message, len(before), len(before) + 1))
+        return Unreadable(document, LintFinding(UNREADABLE, ERROR, message, len(before), len(before) + 1))
 
 
 def _unreadable(name: str, message: str) -> Unreadable:
-    return Unreadable(Document(name, "", None), Finding(UNREADABLE, ERROR, message, 0, 0))
+    return Unreadable(Document(name, "", None), LintFinding(UNREADABLE, ERROR, message, 0, 0))
 
 
 def _standard_input(kind: str | None, name: str | None, bare: str) -> LintSource:

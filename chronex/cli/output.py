@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from chronex.text.terminal import cell_width, terminal_safe
 
@@ -92,14 +92,27 @@ def padded(text: str, columns: int) -> str:
     return text + " " * max(0, columns - width(text))
 
 
-def caret_lines(text: str, diagnostics: Iterable[Diagnostic], *, indent: str = "  ") -> Iterator[str]:
+class CaretMark(NamedTuple):
+    """A part of a line with what is said under it."""
+
+    code: str
+    severity: str
+    start: int
+    end: int
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def caret_lines(text: str, diagnostics: Iterable[Diagnostic | CaretMark], *, indent: str = "  ") -> Iterator[str]:
     """The source line, then for each diagnostic carets under its exact span, the code and the message."""
     shown = terminal_safe(text)
     yield indent + (shown if len(shown) <= _LONGEST_EXCERPT else shown[: _LONGEST_EXCERPT - 1] + "…")
     for d in diagnostics:
         start = min(d.start, _LONGEST_EXCERPT - 1)
         marks = max(width(text[d.start : min(d.end, _LONGEST_EXCERPT)]), 1)
-        colour = "red" if d.is_error else "yellow"
+        colour = "red" if d.severity == "error" else "yellow"
         pointer = " " * width(text[:start]) + paint("^" * marks, colour)
         yield f"{indent}{pointer} {paint(d.code, colour, 'bold')} {d}"
 

@@ -8,7 +8,7 @@ from typing import Any
 from chronex.errors import UnknownZoneError
 from chronex.imports.imported import Import, Imported, JobNames, Lost
 from chronex.imports.oracle import KUBERNETES, instants, pattern_of
-from chronex.lint.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from chronex.lint.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
 _CONCURRENCY = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel_running"}
@@ -28,26 +28,26 @@ def read_cronjobs(text: str, zone: Zone) -> Import:
     return found
 
 
-def _cron_jobs(roots: list[Node]) -> Iterator[Mapping]:
+def _cron_jobs(roots: list[YamlNode]) -> Iterator[YamlMapping]:
     for root in roots:
-        if not isinstance(root, Mapping):
+        if not isinstance(root, YamlMapping):
             continue
         kind = _text(root, "kind")
         if kind == "CronJob":
             yield root
         elif kind.endswith("List"):
-            items = [item for item in root.sequence("items") if isinstance(item, Mapping)]
+            items = [item for item in root.sequence("items") if isinstance(item, YamlMapping)]
             yield from (item for item in items if kind == "CronJobList" or _text(item, "kind") == "CronJob")
 
 
-def _text(node: Mapping | None, *path: str) -> str:
+def _text(node: YamlMapping | None, *path: str) -> str:
     for key in path[:-1]:
         node = node.mapping(key) if node is not None else None
     found = node.text(path[-1]) if node is not None else None
     return found.value if found is not None else ""
 
 
-def _cron_job(node: Mapping, names: JobNames) -> Imported | Lost:
+def _cron_job(node: YamlMapping, names: JobNames) -> Imported | Lost:
     name, spec = _text(node, "metadata", "name") or "cronjob", node.mapping("spec")
     schedule = " ".join(_text(spec, "schedule").split())
     origin = f"CronJob {name}"
@@ -75,7 +75,7 @@ def _cron_job(node: Mapping, names: JobNames) -> Imported | Lost:
     )
 
 
-def _table(spec: Mapping, schedule: str) -> tuple[dict[str, Any], list[str]]:
+def _table(spec: YamlMapping, schedule: str) -> tuple[dict[str, Any], list[str]]:
     job = spec.mapping("jobTemplate")
     job = job.mapping("spec") if job else None
     deadline = _number(_text(spec, "startingDeadlineSeconds"))
@@ -97,11 +97,11 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _containers(job: Mapping | None, table: dict[str, Any]) -> list[str]:
+def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
     """Put the commands into the table as tasks; the notes say what cannot be carried over."""
     template = job.mapping("template") if job else None
     pod = template.mapping("spec") if template else None
-    containers = [node for node in (pod.sequence("containers") if pod else []) if isinstance(node, Mapping)]
+    containers = [node for node in (pod.sequence("containers") if pod else []) if isinstance(node, YamlMapping)]
     notes = [f"the image {_text(node, 'image')} is not used: its command runs on this machine" for node in containers]
     names, tasks = JobNames(), []
     for node in containers:
@@ -116,10 +116,10 @@ def _containers(job: Mapping | None, table: dict[str, Any]) -> list[str]:
     return notes if tasks else [*notes, "no container was found: put a command into run"]
 
 
-def _environment(node: Mapping, notes: list[str]) -> dict[str, Any]:
+def _environment(node: YamlMapping, notes: list[str]) -> dict[str, Any]:
     env: dict[str, str] = {}
     for entry in node.sequence("env"):
-        if not isinstance(entry, Mapping) or not (name := _text(entry, "name")):
+        if not isinstance(entry, YamlMapping) or not (name := _text(entry, "name")):
             continue
         if entry.text("value") is not None:
             env[name] = _text(entry, "value")
@@ -128,6 +128,6 @@ def _environment(node: Mapping, notes: list[str]) -> dict[str, Any]:
     return {"env": env} if env else {}
 
 
-def _strings(node: Node | None) -> tuple[str, ...]:
-    items = node.items if isinstance(node, Sequence) else []
-    return tuple(item.value for item in items if isinstance(item, Scalar))
+def _strings(node: YamlNode | None) -> tuple[str, ...]:
+    items = node.items if isinstance(node, YamlSequence) else []
+    return tuple(item.value for item in items if isinstance(item, YamlScalar))

@@ -6,6 +6,7 @@ from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.diagnostics import ValidationResult
 from chronex.expr.meaning import Once
 from chronex.expr.parser import Parsed, parse_text
+from chronex.expr.syntax_rules import E011, E017, E020
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 from chronex.timing.dst import DstPolicy
@@ -76,15 +77,15 @@ def _check_zone(parsed: Parsed) -> bool:
     except UnknownZoneError:
         name = parsed.zone.text
         meant = nearest(name, zone_names())
-        hint = f"; did you mean {meant}?" if meant else ""
-        message = f"unknown timezone {quoted(name)}{hint}"
-        parsed.report.error("E011", "timezone", message, name, parsed.zone.start, fix=meant)
+        case = "misspelt" if meant else "unknown"
+        names = {"value": quoted(name), "meant": meant}
+        parsed.report.add(E011, "timezone", name, parsed.zone.start, case, fix=meant, **names)
         return False
     return True
 
 
 def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
-    """Report a relative `@once` that ends after the calendar does: it would have no date to print."""
+    """ParseReport a relative `@once` that ends after the calendar does: it would have no date to print."""
     body = parsed.meaning.body if parsed.meaning else None
     if not isinstance(body, Once) or body.relative is None or reference_ms is None:
         return parsed
@@ -92,17 +93,16 @@ def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
         return parsed
     start = parsed.text.index("+", parsed.body.start) + 1
     value = parsed.text[start : parsed.body.start + len(parsed.body.text.rstrip())]
-    parsed.report.error("E017", "once", "relative duration ends after the year 9999", value, start)
+    parsed.report.add(E017, "once", value, start, "after the calendar")
     return parsed._replace(meaning=None)
 
 
 def _check_bounds(parsed: Parsed) -> None:
-    """Report a `from` that is not before `until`: in which order they lie depends on the zone."""
+    """ParseReport a `from` that is not before `until`: in which order they lie depends on the zone."""
     assert parsed.meaning is not None
     options = parsed.meaning.options
     if options.from_ is None or options.until is None or parsed.block is None:
         return
     zone = load_zone(parsed.meaning.zone) if parsed.meaning.zone else utc_zone()
     if resolve(options.from_, zone) >= resolve_until(options.until, zone):
-        message = "'from' must be before 'until'"
-        parsed.report.error("E020", "options", message, parsed.block.text, parsed.block.start)
+        parsed.report.add(E020, "options", parsed.block.text, parsed.block.start)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from chronex.lint.document import KINDS, open_document
 from chronex.lint.findings import SEVERITIES
 from chronex.lint.fixes import fixed
-from chronex.lint.formats import WRITERS, Output
+from chronex.lint.formats import WRITERS, LintOutput
 from chronex.lint.linter import lint_document
-from chronex.lsp.actions import actions_between
+from chronex.lsp.code_actions import actions_between
 from chronex.lsp.completions import completions_at
 from chronex.lsp.hovers import hints, hover_at
 from chronex.timing.zones import load_zone
@@ -42,16 +42,16 @@ def check(kind: str, text: str) -> None:
         assert finding.severity in SEVERITIES
         assert finding.message
         assert all(0 <= e.start <= e.end <= len(document.text) for e in (finding.fix.edits if finding.fix else ()))
-    for place in analysis.places:
-        assert place.content is None or document.text.startswith(place.text, place.content)
+    for site in analysis.sites:
+        assert site.content is None or document.text.startswith(site.text, site.content)
     better = fixed(document, assume())
     assert fixed(better, assume()).text == better.text
     middle = len(document.text) // 2
     hover_at(analysis, middle, NOW_MS, load_zone("UTC"))
     list(hints(analysis, 0, len(document.text), NOW_MS))
     list(actions_between(analysis, 0, len(document.text), NOW_MS))
-    completions_at(document, middle, {"job": ("schedule",)})
-    output = Output([(document, finding) for finding in analysis.findings], NOW_MS)
+    completions_at(document, middle)
+    output = LintOutput([(document, finding) for finding in analysis.findings], NOW_MS)
     for write in WRITERS.values():
         list(write(output))
 
@@ -93,7 +93,7 @@ def test_sarif_of_anything_is_valid() -> None:
         for document in [open_document(case.path, case.text)]
         for finding in lint_document(document, assume()).findings
     ]
-    (text,) = WRITERS["sarif"](Output(items, NOW_MS))
+    (text,) = WRITERS["sarif"](LintOutput(items, NOW_MS))
     jsonschema.validate(json.loads(text), schema)
 
 

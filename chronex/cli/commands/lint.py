@@ -14,9 +14,8 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.lint_sources import LintSource
-    from chronex.lint.assumptions import Assumptions
     from chronex.lint.document import Document
-    from chronex.lint.findings import Finding
+    from chronex.lint.findings import Assumptions, LintFinding
     from chronex.lint.formats import Item
 
 
@@ -100,11 +99,11 @@ class LintOptions(NamedTuple):
 
 
 def run_lint(options: LintOptions) -> int:
-    from chronex.cli.lint_assumptions import assumptions
     from chronex.cli.lint_output import print_findings, print_rules
     from chronex.cli.lint_sources import read_sources
     from chronex.lint.document import Document
-    from chronex.lint.formats import Output
+    from chronex.lint.findings import assumptions
+    from chronex.lint.formats import LintOutput
 
     _check(options)
     if options.list_rules:
@@ -124,7 +123,7 @@ def run_lint(options: LintOptions) -> int:
         else:
             items.extend(_findings(source, assume, options))
     if not options.diff:
-        print_findings(options.form, Output(items, reference), err if printed else out)
+        print_findings(options.form, LintOutput(items, reference), err if printed else out)
     return _exit_code(items, changed, options)
 
 
@@ -155,7 +154,7 @@ def _codes(given: Sequence[str]) -> tuple[str, ...]:
 def _check_codes(option: str, codes: Sequence[str]) -> None:
     if not codes:
         return
-    from chronex.lint.catalogue import rules
+    from chronex.lint.rules import rules
 
     for code in codes:
         if not any(known.startswith(code) for known in rules()):
@@ -176,7 +175,7 @@ def _findings(source: LintSource, assume: Assumptions, options: LintOptions) -> 
         yield source.document, source.finding
 
 
-def _shows(finding: Finding, options: LintOptions) -> bool:
+def _shows(finding: LintFinding, options: LintOptions) -> bool:
     from chronex.lint.findings import SEVERITIES, is_at_least
 
     select, ignore = _codes(options.select), _codes(options.ignore)
@@ -228,9 +227,9 @@ def _fix(document: Document, assume: Assumptions, options: LintOptions, items: l
 
 
 def _explain(code: str) -> int:
-    from chronex.cli.lint_assumptions import assumptions
-    from chronex.lint.catalogue import rules
-    from chronex.lint.catalogue.pages import PAGE_REFERENCE_MS, page
+    from chronex.lint.findings import assumptions
+    from chronex.lint.rules import rules
+    from chronex.lint.rules.rule_pages import PAGE_REFERENCE_MS, page
 
     rule = rules().get(code.strip().upper())
     if rule is None:

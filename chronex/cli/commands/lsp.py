@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -28,11 +28,11 @@ def lsp(
 
 
 def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
-    from chronex.cli.lint_assumptions import assumptions
     from chronex.clock import wall_ms
+    from chronex.lint.findings import assumptions
 
     try:
-        from chronex.lsp.server import FEATURES, Surroundings, build
+        from chronex.lsp.server import FEATURES, ServerInputs, build
     except ImportError:
         raise UsageError("the language server needs pygls; install chronex[lsp]") from None
     choice = choose_zone(tz)
@@ -41,7 +41,7 @@ def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
         fixed = read_instant(now, choice.zone, "--now")
         clock = lambda: fixed  # noqa: E731
     assume = assumptions(choice.zone.name, choice.source, clock())
-    server = build(Surroundings(clock, assume, job_file_keys()))
+    server = build(ServerInputs(clock, assume))
     if check:
         out(f"chronex language server, over standard input and output; zone {choice.zone.name} ({choice.source})")
         for name, what in FEATURES.items():
@@ -51,21 +51,3 @@ def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
         raise UsageError("an editor starts this; chronex lsp --check shows what it can do")
     server.start_io()
     return 0
-
-
-def job_file_keys() -> dict[str, Sequence[str]]:
-    """The keys of each table of a job file, by the name under which it is written."""
-    from chronex.jobfile.jobs import DEFAULTS, JOB, TASK
-    from chronex.jobfile.keymap import KEYS, TUI
-    from chronex.jobfile.policies import DST, RECOVERY, RETRY
-    from chronex.jobfile.properties import PROPERTY
-    from chronex.jobfile.reader import TOP_LEVEL
-    from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER
-    from chronex.jobfile.spreads import SPREAD
-
-    tables = {
-        "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
-        "recovery": RECOVERY, "dst": DST, "spread": SPREAD, "history": HISTORY, "logs": LOGS, "property": PROPERTY,
-        "tui": TUI, "keys": KEYS,
-    }  # fmt: skip
-    return {name: tuple(keys) for name, keys in tables.items()}

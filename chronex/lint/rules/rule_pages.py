@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chronex.lint.assumptions import Assumptions
-from chronex.lint.catalogue.rule import Example, Rule
+from chronex.expr.diagnostics import Example, Rule
 from chronex.lint.document import ARGUMENTS, open_document
-from chronex.lint.findings import Finding
+from chronex.lint.findings import Assumptions, LintFinding
 from chronex.lint.linter import lint_document
 
 PAGE_REFERENCE_MS = 1_798_761_600_000  # 2027-01-01: what pages say about coming dates is said from here
@@ -19,18 +18,21 @@ def page(rule: Rule, assume: Assumptions) -> str:
     return "\n".join(_lines(rule, assume)) + "\n"
 
 
-def findings_of(example: Example, assume: Assumptions) -> list[Finding]:
-    return lint_document(open_document(example.path, example.text, example.kind), assume).findings
+def findings_of(example: Example, assume: Assumptions) -> list[LintFinding]:
+    document = open_document(example.path, example.text)
+    if not example.path:
+        document = open_document(ARGUMENTS, example.text, "expressions")
+    return lint_document(document, assume).findings
 
 
 def _lines(rule: Rule, assume: Assumptions) -> Iterator[str]:
-    yield from (f"# {rule.code}: {rule.title}", "", f"Severity: {rule.severity}.", "", rule.text)
+    yield from (f"# {rule.code}: {rule.title}", "", f"Severity: {rule.severity}.", "", rule.explanation)
     if rule.bad is None or rule.good is None:
         return
     yield from ("", "## Bad", "", *_shown(rule.bad))
     for finding in findings_of(rule.bad, assume):
         if finding.code == rule.code:
-            stop = "" if finding.message.endswith("?") else "."
+            stop = "" if finding.message[-1] == "?" else "."
             yield from ("", f"What will happen: {finding.message}{stop}")
             if finding.fix is not None:
                 yield from ("", f"The fix: {finding.fix.title}.")
@@ -42,7 +44,7 @@ def _lines(rule: Rule, assume: Assumptions) -> Iterator[str]:
 
 
 def _shown(example: Example) -> Iterator[str]:
-    if example.path == ARGUMENTS:
+    if not example.path:
         yield from ("```text", example.text, "```")
         return
     suffix = example.path[example.path.rfind(".") :] if "." in example.path else ""

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from chronex.jobfile.entries import Entry, Sheet
-from chronex.jobfile.positions import MAX_DEPTH, LineIndex, Scan, TextSpan, scan_json, scan_toml
+from chronex.jobfile.positions import MAX_DEPTH, Scan, TextNode, TextSpan, scan_json, scan_toml
 from chronex.jobfile.problems import JobFileError, inert
 from chronex.text.terminal import quoted
 
 MAX_BYTES = 1 << 20
 _BYTE_ORDER_MARK = "\ufeff"
 _TOML_POSITION = re.compile(r" \(at (?:line ([0-9]+), column ([0-9]+)|end of document)\)$")
+_CARRIAGE_RETURN = re.compile("\r(?=\n)")
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000,}")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _TOML_TWICE = ("Cannot overwrite", "Cannot declare", "Cannot mutate", "Duplicate inline table key")
@@ -37,18 +38,51 @@ _TOML_HINTS = (
 
 def open_toml(content: str | bytes, path: str, host_zone: str) -> Entry:
     """The root table. Raises JobFileError with the one problem of a text that is not TOML."""
-    sheet, text = _open(content, path, host_zone)
-    return _parsed(text, sheet, scan_toml, tomllib.loads, _refuse_toml)
+    return _parsed(_open(content, path, host_zone), _scan_toml, tomllib.loads, _refuse_toml)
 
 
 def open_json(content: str | bytes, path: str, host_zone: str) -> Entry:
     """The root value. Raises JobFileError with the one problem of a text that is not JSON."""
-    sheet, text = _open(content, path, host_zone)
-    return _parsed(text, sheet, scan_json, _strict_json, _refuse_json)
+    return _parsed(_open(content, path, host_zone), scan_json, _strict_json, _refuse_json)
 
 
-def _open(content: str | bytes, path: str, host_zone: str) -> tuple[Sheet, str]:
-    sheet = Sheet(path, LineIndex(""), host_zone)
+def salvage_toml(text: str, path: str, host_zone: str) -> Entry:
+    """What can be made out of a TOML text that is half typed: the keys and values that were scanned."""
+    return _salvaged(text, _scan_toml(text), _toml_value, Sheet(path, text, host_zone))
+
+
+def salvage_json(text: str, path: str, host_zone: str) -> Entry:
+    """What can be made out of a JSON text that is half typed."""
+    return _salvaged(text, scan_json(text), json.loads, Sheet(path, text, host_zone))
+
+
+def _salvaged(text: str, found: Scan, value_of: Callable[[str], object], sheet: Sheet) -> Entry:
+    def value(node: TextNode) -> object:
+        raw = text[node.value.start : node.value.end]
+        is_list = node.is_table_array or raw[:1] == "["
+        if node.children and is_list and all(isinstance(key, int) for key in node.children):
+            return [value(child) for child in node.children.values()]
+        if node.children:
+            return {str(key): value(child) for key, child in node.children.items()}
+        try:
+            return value_of(raw)
+        except (ValueError, RecursionError):
+            return None
+
+    return Entry(value(found.root), found.root, "the file", sheet)
+
+
+def _toml_value(raw: str) -> object:
+    return tomllib.loads(f"key={raw}")["key"]
+
+
+def _scan_toml(text: str) -> Scan:
+    """A space in the place of each carriage return keeps all offsets as they are."""
+    return scan_toml(_CARRIAGE_RETURN.sub(" ", text))
+
+
+def _open(content: str | bytes, path: str, host_zone: str) -> Sheet:
+    sheet = Sheet(path, "", host_zone)
     raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if len(raw) > MAX_BYTES:
         hint = "split it, or keep large data in files of their own"
@@ -57,22 +91,20 @@ def _open(content: str | bytes, path: str, host_zone: str) -> tuple[Sheet, str]:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8")
-        sheet.lines = LineIndex(before)
+        sheet.text = before
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         _refuse(sheet, TextSpan(len(before), len(before) + 1), message, "save the file as UTF-8", "J001")
-    # tomllib reads both line ends as one; columns are the same with and without the carriage return.
-    text = text.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n")
-    sheet.lines = LineIndex(text)
-    return sheet, text
+    sheet.text = text.removeprefix(_BYTE_ORDER_MARK)
+    return sheet
 
 
 def _parsed(
-    text: str,
     sheet: Sheet,
     scan: Callable[[str], Scan],
     loads: Callable[[str], object],
     refuse: Callable[[ValueError, str, Scan, Sheet], NoReturn],
 ) -> Entry:
+    text = sheet.text
     found = scan(text)
     if found.too_deep is not None:
         _refuse_depth(sheet, found.too_deep)
@@ -128,13 +160,13 @@ def _refuse_long_number(error: ValueError, text: str, sheet: Sheet) -> None:
 
 
 def _strict_json(text: str) -> object:
-    value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+    value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
     if _SURROGATE.search(text):
         json.dumps(value, ensure_ascii=False).encode("utf-8")  # halves of surrogate pairs cannot be stored
     return value
 
 
-def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) != len(pairs):
         raise ValueError("a key is given twice")

@@ -7,8 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.jobfile.entries import Entry, Reader, read_table
-from chronex.jobfile.values import choice_of, duration, number, one_of, positive_duration, whole_number
-from chronex.model.policies import DstSetting, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.jobfile.task_environment import command
+from chronex.jobfile.values import choice_of, duration, number, one_of, positive_duration, whole_number, yes_or_no
+from chronex.model.policies import DstSetting, NotifyPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 
 UNLIMITED = "unlimited"
 MAX_RETRIES = 1_000_000
@@ -22,7 +23,7 @@ def _retry_count(entry: Entry) -> int | None:
     if entry.value == UNLIMITED:
         return None
     if isinstance(entry.value, str):
-        entry.refuse_type(f'a whole number or "{UNLIMITED}"', f"{entry.label} = 3")
+        entry.refuse_type(f'a whole number or "{UNLIMITED}"', entry.assignment("3"))
     return whole_number(0, MAX_RETRIES)(entry)
 
 
@@ -51,7 +52,7 @@ def retry(entry: Entry) -> Given:
         return {"max": _retry_count(entry)}
     if entry.value == UNLIMITED:
         return {"max": None}
-    example = f'{entry.label} = {{ max = 3, interval = "30s" }}'
+    example = entry.assignment('{ max = 3, interval = "30s" }')
     if not isinstance(entry.value, dict):
         entry.refuse_type("a table or a number of retries", example)
     return _fields(read_table(entry, RETRY))
@@ -71,7 +72,7 @@ def recovery(entry: Entry) -> Given:
     if isinstance(entry.value, str):
         return {"strategy": choice_of(RecoveryStrategy)(entry)}
     if not isinstance(entry.value, dict):
-        entry.refuse_type("a strategy or a table", f'{entry.label} = "execute_last"')
+        entry.refuse_type("a strategy or a table", entry.assignment('"execute_last"'))
     return _fields(read_table(entry, RECOVERY))
 
 
@@ -90,7 +91,7 @@ def merged_recovery(base: RecoveryPolicy, given: Given, entry: Entry) -> Recover
 
 
 def dst(entry: Entry) -> Given:
-    return read_table(entry, DST, f'{entry.label} = {{ gap = "skip", overlap = "first" }}')
+    return read_table(entry, DST, entry.assignment('{ gap = "skip", overlap = "first" }'))
 
 
 def dst_policy(given: Given, dialect: str) -> DstSetting:
@@ -101,3 +102,28 @@ def dst_policy(given: Given, dialect: str) -> DstSetting:
 
 def _fields(given: Given) -> Given:
     return {_FIELDS.get(key, key): value for key, value in given.items()}
+
+
+NOTIFY: dict[str, Reader] = {
+    "run": command,
+    "after_failures": whole_number(1, 1_000),
+    "on_recovery": yes_or_no,
+}
+
+
+def notify(entry: Entry) -> dict[str, Any]:
+    """A table, or just the command."""
+    if isinstance(entry.value, str | list):
+        return {"run": command(entry)}
+    if not isinstance(entry.value, dict):
+        entry.refuse_type("a table or a command", entry.assignment('{ run = ["notify-send", "chronex"] }'))
+    return read_table(entry, NOTIFY)
+
+
+def notify_policy(entry: Entry | None, given: dict[str, Any]) -> NotifyPolicy | None:
+    """The policy of these keys; one without a command is refused where it is written."""
+    if "run" in given:
+        return NotifyPolicy(**given)
+    if entry is not None and isinstance(entry.value, dict) and "run" not in entry.value:
+        entry.report("notify needs a command", 'write notify = { run = ["notify-send", "chronex"] }', "J012")
+    return None

@@ -7,7 +7,7 @@ import pytest
 from chronex.lint.document import open_document
 from chronex.lint.fixes import apply_edits
 from chronex.lint.linter import lint_document
-from chronex.lsp.actions import actions_between
+from chronex.lsp.code_actions import actions_between
 from chronex.lsp.hovers import distance, hints, hover_at
 from chronex.timing.zones import load_zone
 from tests.lint.golden import CASES, NOW_MS, Case
@@ -105,7 +105,7 @@ def test_distances_have_two_units_at_most(ms: int, text: str) -> None:
 )
 def test_hover_tells_what_the_host_will_do(path: str, text: str, told: str) -> None:
     analysis = lint_document(open_document(path, text), assume())
-    hover = hover_at(analysis, analysis.places[0].start + 1, NOW_MS, load_zone("Europe/Berlin"))
+    hover = hover_at(analysis, analysis.sites[0].start + 1, NOW_MS, load_zone("Europe/Berlin"))
     assert hover is not None
     assert told in hover.markdown
 

@@ -6,23 +6,24 @@ What the model lets a task inherit stays None there unless the task says it; eve
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
+from chronex.expr.diagnostics import Diagnostic, ValidationResult
 from chronex.expr.parser import DIALECTS
-from chronex.jobfile import policies, values
-from chronex.jobfile.commands import command
-from chronex.jobfile.crowds import check_crowd
-from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
-from chronex.jobfile.notifying import notify, notify_policy
-from chronex.jobfile.schedules import Schedule, schedule
-from chronex.jobfile.spreads import spread
-from chronex.jobfile.surroundings import SURROUNDINGS, Surroundings
+from chronex.jobfile import policy_tables, values
+from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
+from chronex.jobfile.policy_tables import notify, notify_policy
+from chronex.jobfile.spread_table import check_backlog_limit, spread
+from chronex.jobfile.task_environment import ENVIRONMENT, TaskEnvironment, command
+from chronex.jobfile.values import filled_text
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
+    DstSetting,
     FailureStrategy,
     LeftoverPolicy,
     OverlapPolicy,
@@ -33,14 +34,71 @@ from chronex.model.policies import (
 from chronex.model.records import Job, Task
 from chronex.storage.ports import MAX_VALUE_BYTES
 from chronex.text.terminal import quoted
+from chronex.timing import parse, validate
+
+# -- the schedule of a job --------------------------------------------------------------------------------
+
+
+class CheckedSchedule(NamedTuple):
+    """The text as written, the zone that applies, what kind of schedule it is, and the tags that stand in it."""
+
+    text: str
+    timezone: str
+    kind: str
+    tags: tuple[str, ...] = ()
+
+
+class _InvalidScheduleError(Exception):
+    def __init__(self, verdict: ValidationResult) -> None:
+        self.verdict = verdict
+
+
+def schedule(entry: Entry, dialect: str, zone: str) -> CheckedSchedule:
+    """The expression; a zone written in it wins over the job's."""
+    text = filled_text(entry)
+    try:
+        found, warnings = _validated(text, dialect, zone)
+    except _InvalidScheduleError as refused:
+        for finding in refused.verdict.errors:
+            span = entry.span_inside(finding.start, finding.end)
+            entry.report(finding.labelled_problem, _hint(finding), finding.code, span)
+        found, warnings = None, refused.verdict.warnings
+    for finding in warnings:
+        span = entry.span_inside(finding.start, finding.end)
+        entry.warn(finding.labelled_problem, _hint(finding), finding.code, span)
+    if found is None:
+        raise RefusedError
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _validated(text: str, dialect: str, zone: str) -> tuple[CheckedSchedule, tuple[Diagnostic, ...]]:
+    """A file of ten thousand jobs has far fewer schedules. A refusal is not kept: zone data may come later."""
+    verdict = validate(text, dialect, zone)
+    if verdict.errors:
+        raise _InvalidScheduleError(verdict)
+    expression = parse(text, dialect, zone)
+    found = CheckedSchedule(text, expression.timezone or zone, expression.kind, expression.options.tags)
+    return found, tuple(verdict.warnings)
+
+
+def _hint(finding: Diagnostic) -> str:
+    if finding.hint:
+        return finding.hint
+    if finding.fix is not None:
+        return f"write {finding.fix}" if finding.fix else "remove it"
+    return "chronex explain tries an expression out"
+
+
+# -- the keys of each level -------------------------------------------------------------------------------
 
 ONLY_TASK = "main"
 # The engine's own fields of a job (cursor, counters, who paused it) must still fit beside what the file says.
 MAX_JOB_BYTES = MAX_VALUE_BYTES - 2_048
 
 
-def _later(entry: Entry) -> Entry:
-    """Read when the levels above are known."""
+def _unread(entry: Entry) -> Entry:
+    """Kept as it is, to be read when the levels above are known."""
     return entry
 
 
@@ -51,13 +109,13 @@ _FAILURE: dict[str, Reader] = {
 DEFAULTS: dict[str, Reader] = {
     "dialect": values.one_of(*DIALECTS),
     "overlap": values.choice_of(OverlapPolicy),
-    "recovery": policies.recovery,
+    "recovery": policy_tables.recovery,
     "execution_timeout": values.duration_or_off,
     "task_timeout": values.duration_or_off,
     "grace_period": values.duration,
     "leftovers": values.choice_of(LeftoverPolicy),
     "log_limit": values.size,
-    "retry": policies.retry,
+    "retry": policy_tables.retry,
     **_FAILURE,
     "mode": values.choice_of(TaskMode),
     "on_crash": values.choice_of(CrashPolicy),
@@ -65,11 +123,11 @@ DEFAULTS: dict[str, Reader] = {
     "spread": spread,
     "notify": notify,
     "expect_within": values.duration_or_off,
-    "dst": policies.dst,
-    **SURROUNDINGS,
+    "dst": policy_tables.dst,
+    **ENVIRONMENT,
 }
 JOB: dict[str, Reader] = {
-    "schedule": _later,
+    "schedule": _unread,
     "timezone": values.zone,
     "enabled": values.yes_or_no,
     "description": values.text,
@@ -79,18 +137,18 @@ JOB: dict[str, Reader] = {
     "on_start": command,
     "on_complete": command,
     "run": command,
-    "tasks": _later,
+    "tasks": _unread,
 }
 TASK: dict[str, Reader] = {
     "name": values.name,
     "run": command,
     "timeout": values.positive_duration,
-    "retry": policies.retry,
+    "retry": policy_tables.retry,
     **_FAILURE,
     "idempotency_key": values.key_template,
     "idempotency_ttl": values.positive_duration,
     "metadata": values.text_table,
-    **SURROUNDINGS,
+    **ENVIRONMENT,
 }
 # Keys that go into the job's field of the second name as they are.
 _JOB_FIELDS = {
@@ -124,16 +182,26 @@ _TASK_FIELDS = {
 }
 
 
+# -- the cascade ------------------------------------------------------------------------------------------
+
+
 class Defaults(msgspec.Struct, frozen=True):
     """What every job starts from."""
 
     given: dict[str, Any] = {}
     retry: RetryPolicy = RetryPolicy()
     recovery: RecoveryPolicy = RecoveryPolicy()
-    surroundings: Surroundings = Surroundings()
+    task_environment: TaskEnvironment = TaskEnvironment()
 
 
-class Found(NamedTuple):
+class FileZone(NamedTuple):
+    """The zone for schedules that name none, and where it comes from: "scheduler", "host" or "job"."""
+
+    name: str
+    source: str
+
+
+class JobKeys(NamedTuple):
     """A job's own keys, and the defaults' where it has none."""
 
     name: str
@@ -149,10 +217,10 @@ class Found(NamedTuple):
 def read_defaults(entry: Entry) -> Defaults:
     given = _one_failure_key(entry, read_table(entry, DEFAULTS, "[defaults] and its keys below it"))
     retry, recovery = _policies(entry, given, Defaults())
-    return Defaults(given, retry, recovery, Surroundings().within(entry, given))
+    return Defaults(given, retry, recovery, TaskEnvironment().within(entry, given))
 
 
-def read_jobs(entry: Entry, defaults: Defaults, zone: str) -> tuple[Job, ...]:
+def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ...]:
     """The jobs under [jobs]; those with problems are left out."""
     jobs: list[Job] = []
     known: dict[str, str] = {}
@@ -171,32 +239,33 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: str) -> tuple[Job, ...]:
 
 def check_case(entry: Entry, name: str, known: dict[str, str], what: str) -> None:
     """Logs lie in files named after jobs and tasks, and not every file system tells cases apart."""
-    twin = known.get(name.lower())
-    if twin is None:
+    earlier = known.get(name.lower())
+    if earlier is None:
         known[name.lower()] = name
         return
-    message = f"{what} {quoted(name)} differs from {quoted(twin)} only by case"
-    if twin == name:
+    message = f"{what} {quoted(name)} differs from {quoted(earlier)} only by case"
+    if earlier == name:
         message = f"{what} {quoted(name)} is given twice"
     entry.report(message, "give it another name", "J018", entry.key_span if what == "job" else None)
 
 
 def build_job(
-    name: str, entry: Entry, own: dict[str, Any], defaults: Defaults, zone: str, *, needs_tasks: bool = True
+    name: str, entry: Entry, own: dict[str, Any], defaults: Defaults, zone: FileZone, *, needs_tasks: bool = True
 ) -> Job:
     """The job of these keys. Raises RefusedError when what it needs is missing or bad."""
     own = _one_failure_key(entry, own)
-    found = Found(name, entry, own, {**defaults.given, **own})
+    if "schedule" in own:
+        note_schedule(name, entry, own["schedule"], own, defaults, zone)
+    found = JobKeys(name, entry, own, {**defaults.given, **own})
     retry, recovery = _policies(entry, own, defaults)
-    surroundings = defaults.surroundings.within(entry, own)
-    tasks = _tasks(found, retry, surroundings, needs_tasks=needs_tasks)
-    timing = _schedule(found, own.get("timezone", zone))
+    task_environment = defaults.task_environment.within(entry, own)
+    tasks = _tasks(found, retry, task_environment, needs_tasks=needs_tasks)
+    timing = _schedule(found, own.get("timezone", zone.name))
     fields = {field: found.layered[key] for key, field in _JOB_FIELDS.items() if key in found.layered}
     if tags := tuple(dict.fromkeys((*fields.get("tags", ()), *timing.tags))):
         fields["tags"] = tags
     if "dst" in found.layered:
-        given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
-        fields["dst"] = policies.dst_policy(given, fields.get("dialect", "chronex"))
+        fields["dst"] = _dst(own, defaults)
     if "notify" in found.layered:
         own_entry = entry.child("notify") if found.has("notify") else None
         fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})
@@ -214,16 +283,48 @@ def build_job(
         **fields,
     )
     _check_size(entry, job)
-    check_crowd(entry, job)
+    check_backlog_limit(entry, job)
     return job
+
+
+def _dst(own: dict[str, Any], defaults: Defaults) -> DstSetting:
+    given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
+    dialect = own.get("dialect", defaults.given.get("dialect", DIALECTS[0]))
+    return policy_tables.dst_policy(given, dialect)
+
+
+def note_schedule(
+    name: str, entry: Entry, written: Entry, own: dict[str, Any], defaults: Defaults, zone: FileZone
+) -> None:
+    """Keep where the schedule stands and how it is to be read, whatever else is wrong with the job."""
+    if not isinstance(written.value, str):
+        return
+    layered = {**defaults.given, **own}
+    applies = zone
+    if "timezone" in own:
+        is_local = entry.expect_table()["timezone"] == values.LOCAL
+        applies = FileZone(own["timezone"], "host" if is_local else "job")
+    entry.sheet.schedules.append(
+        WrittenSchedule(
+            job=name,
+            text=written.value,
+            node=written.node,
+            dialect=layered.get("dialect", DIALECTS[0]),
+            zone=applies.name,
+            zone_source=applies.source,
+            dst=_dst(own, defaults) if "dst" in layered else None,
+            retry=replace(defaults.retry, **own.get("retry", {})),
+            has_spread="spread" in layered,
+        )
+    )
 
 
 def _policies(entry: Entry, own: dict[str, Any], base: Defaults) -> tuple[RetryPolicy, RecoveryPolicy]:
     retry, recovery = base.retry, base.recovery
     if "retry" in own:
-        retry = policies.merged_retry(retry, own["retry"], entry.child("retry"))
+        retry = policy_tables.merged_retry(retry, own["retry"], entry.child("retry"))
     if "recovery" in own:
-        recovery = policies.merged_recovery(recovery, own["recovery"], entry.child("recovery"))
+        recovery = policy_tables.merged_recovery(recovery, own["recovery"], entry.child("recovery"))
     return retry, recovery
 
 
@@ -237,7 +338,7 @@ def _one_failure_key(entry: Entry, own: dict[str, Any]) -> dict[str, Any]:
     return {"on_failure": own["failure"], **own}
 
 
-def _schedule(found: Found, zone: str) -> Schedule:
+def _schedule(found: JobKeys, zone: str) -> CheckedSchedule:
     if "schedule" not in found.own:
         hint = 'write for example schedule = "0 3 * * *"'
         found.entry.refuse(f"job {quoted(found.name)} has no schedule", hint, "J012", found.entry.key_span)
@@ -248,7 +349,7 @@ def _schedule(found: Found, zone: str) -> Schedule:
     return timing
 
 
-def _cadence(found: Found, timing: Schedule) -> Cadence:
+def _cadence(found: JobKeys, timing: CheckedSchedule) -> Cadence:
     """Only intervals have one; as a default it leaves other schedules alone."""
     cadence: Cadence = found.layered.get("cadence", Cadence.FIXED_RATE)
     if timing.kind == "interval":
@@ -259,13 +360,13 @@ def _cadence(found: Found, timing: Schedule) -> Cadence:
     return Cadence.FIXED_RATE
 
 
-def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_tasks: bool) -> tuple[Task, ...]:
+def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, needs_tasks: bool) -> tuple[Task, ...]:
     entry = found.entry
     if found.has("run"):
         if found.has("tasks"):
             place = entry.child("tasks")
             place.report("a job has run or tasks, not both", "move run into a task", "J024", place.key_span)
-        return (Task(name=ONLY_TASK, run=found.own.get("run", ()), **asdict(around)),)
+        return (Task(name=ONLY_TASK, run=found.own.get("run", ()), **asdict(inherited)),)
     tasks: list[Task] = []
     known: dict[str, str] = {}
     if found.has("tasks"):
@@ -273,7 +374,7 @@ def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_task
         listed.expect_list(f"[[jobs.{quoted(found.name)[1:-1]}.tasks]] and its keys below it")
         for child in listed.children():
             try:
-                tasks.append(_task(child, retry, around, known))
+                tasks.append(_task(child, retry, inherited, known))
             except RefusedError:
                 continue
         needs_tasks = needs_tasks and not listed.value
@@ -283,12 +384,12 @@ def _tasks(found: Found, retry: RetryPolicy, around: Surroundings, *, needs_task
     return tuple(tasks)
 
 
-def _task(entry: Entry, retry: RetryPolicy, around: Surroundings, known: dict[str, str]) -> Task:
+def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: dict[str, str]) -> Task:
     own = _one_failure_key(entry, read_table(entry, TASK, 'tasks = [{ name = "…", run = "…" }]'))
     fields = {field: own[key] for key, field in _TASK_FIELDS.items() if key in own}
     if "retry" in own:
-        fields["retry"] = policies.merged_retry(retry, own["retry"], entry.child("retry"))
-    surroundings = around.within(entry, own)
+        fields["retry"] = policy_tables.merged_retry(retry, own["retry"], entry.child("retry"))
+    task_environment = inherited.within(entry, own)
     if "idempotency_ttl" in own and "idempotency_key" not in entry.expect_table():
         place = entry.child("idempotency_ttl")
         hint = 'add idempotency_key = "{job}:{scheduled}", or remove it'
@@ -301,7 +402,7 @@ def _task(entry: Entry, retry: RetryPolicy, around: Surroundings, known: dict[st
         entry.report(f"a task has no {key}", f"write for example {example}", "J012")
     if "name" not in fields:
         raise RefusedError
-    return Task(**fields, **asdict(surroundings))
+    return Task(**fields, **asdict(task_environment))
 
 
 def _check_size(entry: Entry, job: Job) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronex.lsp.positions import UTF8, UTF16, UTF32, Positions
+from chronex.lsp.editor_positions import UTF8, UTF16, UTF32, Positions
 
 TEXT = "aé😀b\n火x\n"
 

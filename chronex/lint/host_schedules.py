@@ -13,10 +13,9 @@ from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.describe import describe
 from chronex.expr.diagnostics import Diagnostic
 from chronex.expr.meaning import Cron, Meaning
-from chronex.lint.findings import INFO, Place
-from chronex.lint.hosts import CRONTAB, SYSTEMD, Host, as_read_by, needs_both_days, policy_for
-from chronex.lint.strict import refused
-from chronex.text.terminal import quoted
+from chronex.lint.findings import ScheduleSite
+from chronex.lint.hosts import CRONTAB, SYSTEMD, ScheduleHost, as_read_by, needs_both_days, policy_for
+from chronex.lint.rules.refusals import refused
 from chronex.timing import parse, read, validate
 from chronex.timing.advice import advise
 from chronex.timing.clock_changes import effect_of, wall_date
@@ -29,7 +28,7 @@ _MOST_DAYS = 10_000
 _RANDOM = re.compile(r"(?:^|[\s,])[0-9]*~[0-9]*")
 
 
-class Schedule(Protocol):
+class HostSchedule(Protocol):
     """What a person wants to know about an expression that its host takes."""
 
     @property
@@ -49,14 +48,14 @@ def zone_or_utc(name: str) -> Zone:
         return utc_zone()
 
 
-def judge(place: Place, reference_ms: int) -> tuple[Diagnostic, ...]:
+def judge(site: ScheduleSite, reference_ms: int) -> tuple[Diagnostic, ...]:
     """Everything that is wrong or surprising with the expression, as its host reads it."""
-    return _judged(place.text, place.host, place.zone.name, place.policy, reference_ms)
+    return _judged(site.text, site.host, site.zone.name, site.policy, reference_ms)
 
 
 @lru_cache(maxsize=4096)
 def _judged(
-    text: str, host: Host, zone_name: str, policy: DstPolicy | None, reference_ms: int
+    text: str, host: ScheduleHost, zone_name: str, policy: DstPolicy | None, reference_ms: int
 ) -> tuple[Diagnostic, ...]:
     zone = zone_or_utc(zone_name)
     if host is SYSTEMD:
@@ -73,65 +72,47 @@ def forget_judgements() -> None:
     _judged.cache_clear()
 
 
-def is_beyond_words(text: str, host: Host) -> bool:
+def has_no_next_runs(text: str, host: ScheduleHost) -> bool:
     """Valid for its host, but no schedule that has next runs: @reboot, and the random ranges of some crons."""
     if host is not CRONTAB or ("~" not in text and "@" not in text):
         return False
     return text.strip().lower() == "@reboot" or _RANDOM.search(text) is not None
 
 
-def _plain(text: str, host: Host, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
-    if is_beyond_words(text, host):
+def _plain(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
+    if has_no_next_runs(text, host):
         return
     if faults := refused(text, host):
         yield from faults
         return
     parsed = read(text)
     if parsed.meaning is None:
-        yield from (_in_words_of(host, d) for d in parsed.report.found)
+        yield from (d.for_host(host.key) for d in parsed.report.found)
         return
     meaning = as_read_by(host, parsed.meaning)
     advice = advise(parsed._replace(meaning=meaning), zone, reference_ms, policy_for(host, meaning))
     for d in (*parsed.report.warnings, *advice):
-        if d.code == "W112" and not host.tells_overlap:
-            continue
-        if d.code == "W108" and host.takes_question_mark:
-            continue
-        yield _in_words_of(host, d)
+        if host.key not in d.rule.silent_for:
+            yield d.for_host(host.key)
 
 
-def _in_words_of(host: Host, d: Diagnostic) -> Diagnostic:
-    """The finding without what only Chronex offers."""
-    message = d.message.replace("expected 5 or 6 fields", "expected 5 fields")
-    message = message.replace("; use a fixed value and {stagger:…}", "; use a fixed value")
-    if "FRIL" in message or "15W" in message:
-        return d._replace(message=f"{quoted(d.value)} is not a value here", fix=None)
-    message = message.replace("; a seventh field for years is not supported, use {from:…, until:…}", "")
-    if d.code == "W105" and d.fix == "L":
-        return d._replace(message=message.replace("; L is the last day of each month", ""), fix=None)
-    if d.code == "W106" and host is CRONTAB:
-        message = f"{d.value} begins with *, so cron fires only when both day fields match"
-        return d._replace(message=message, severity=INFO)
-    return d._replace(message=message)
-
-
-def schedule_of(place: Place, reference_ms: int) -> Schedule | None:
-    """The schedule; None when its host refuses it, or when it has no next runs to tell."""
-    if is_beyond_words(place.text, place.host) or any(d.is_error for d in judge(place, reference_ms)):
+def schedule_of(site: ScheduleSite, reference_ms: int) -> HostSchedule | None:
+    """The schedule; None when its host refuses it, or when it has no next runs."""
+    if has_no_next_runs(site.text, site.host) or any(d.is_error for d in judge(site, reference_ms)):
         return None
-    zone = zone_or_utc(place.zone.name)
-    if place.host is SYSTEMD:
+    zone = zone_or_utc(site.zone.name)
+    if site.host is SYSTEMD:
         from chronex.lint.calendar_schedule import calendar_schedule
 
-        return calendar_schedule(place.text, zone)
+        return calendar_schedule(site.text, zone)
     try:
-        expression = parse(place.text, place.host.dialect, zone.tzinfo, reference_ms)
+        expression = parse(site.text, site.host.dialect, zone.tzinfo, reference_ms)
     except ExpressionError:
         return None
-    meaning = as_read_by(place.host, expression.meaning)
+    meaning = as_read_by(site.host, expression.meaning)
     applies = load_zone(meaning.zone) if meaning.zone else zone
-    policy = place.policy or policy_for(place.host, meaning)
-    return CronSchedule(meaning, applies, policy, needs_both_days(place.host, meaning))
+    policy = site.policy or policy_for(site.host, meaning)
+    return CronSchedule(meaning, applies, policy, needs_both_days(site.host, meaning))
 
 
 class CronSchedule(NamedTuple):
