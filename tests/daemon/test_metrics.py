@@ -40,6 +40,7 @@ from chronex.storage.records import Reading
 from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
 from tests.engine.simulation import DAY, HOUR, START, Simulation
+from tests.kit.waits import DEADLINE_S
 from tests.tui.world import FixedClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -211,7 +212,7 @@ def served(fn: Callable[[int], Awaitable[None]]) -> None:
         finally:
             await server.close()
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), DEADLINE_S))
 
 
 async def exchange(port: int, request: bytes) -> bytes:

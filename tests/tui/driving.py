@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from chronex_tui.app import ChronexApp, StartOptions
 from chronex_tui.data import StoreAt, StoreSource
 from chronex_tui.launch import frame_text, wait_until_idle
 from chronex_tui.model.display import ASCII, UNICODE
+from tests.kit.waits import until_async
 from tests.tui.world import HOME, FixedClock
 
 _OPENING = ("1", "2", "3", "4", "5", "l", "enter")
@@ -51,14 +51,15 @@ class Driver:
     def frame(self) -> str:
         return frame_text(self.app)
 
-    async def until(self, condition: Callable[[str], bool], seconds: float = 15.0) -> str:
-        """Wait for the screen to say so."""
-        for _ in range(int(seconds / 0.05)):
+    async def until(self, condition: Callable[[str], object]) -> str:
+        """The frame for which it holds, once there is one."""
+
+        async def frame_if_so() -> str:
             await self.pilot.pause()
-            if condition(self.frame()):
-                return self.frame()
-            await asyncio.sleep(0.05)
-        raise AssertionError(f"waited too long for this frame to change:\n{self.frame()}")
+            frame = self.frame()
+            return frame if condition(frame) else ""
+
+        return await until_async(frame_if_so, lambda: f"this frame to change:\n{self.frame()}")
 
 
 @asynccontextmanager
