@@ -6,7 +6,7 @@ The names below are public. Nothing here imports a test framework.
 from __future__ import annotations
 
 from chronex.testing.clock import DAY, HOUR, MINUTE, SECOND, WEEK, FakeClock
-from chronex.testing.machine import KillPoint, Outcome, RandomOutcomes, SimulatedMachine, SimulatedProcess
+from chronex.testing.machine import KillPoint, ProcessOutcome, RandomOutcomes, SimulatedMachine, SimulatedProcess
 from chronex_store import MemoryStore
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "FakeClock",
     "KillPoint",
     "MemoryStore",
-    "Outcome",
+    "ProcessOutcome",
     "RandomOutcomes",
     "SimulatedMachine",
     "SimulatedProcess",

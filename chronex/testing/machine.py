@@ -31,20 +31,20 @@ _EVERYTHING = 10_000_000
 R = TypeVar("R")
 
 
-class Outcome(NamedTuple):
+class ProcessOutcome(NamedTuple):
     """What a scripted process does: it runs for `duration_ms` and ends with `exit_code`."""
 
     duration_ms: int = SECOND
     exit_code: int = 0
 
 
-OutcomeOf = Callable[[Launch], Outcome]
+OutcomeOf = Callable[[Launch], ProcessOutcome]
 StopTimeOf = Callable[[Launch], int]
 
 
-def succeed(_launch: Launch) -> Outcome:
+def succeed(_launch: Launch) -> ProcessOutcome:
     """The process succeeds after one second."""
-    return Outcome()
+    return ProcessOutcome()
 
 
 def stop_at_once(_launch: Launch) -> int:
@@ -60,9 +60,9 @@ class RandomOutcomes:
         self.fail_share = fail_share
         self.longest_ms = longest_ms
 
-    def __call__(self, _launch: Launch) -> Outcome:
+    def __call__(self, _launch: Launch) -> ProcessOutcome:
         failed = self._random.random() < self.fail_share
-        return Outcome(self._random.randrange(100, self.longest_ms), int(failed))
+        return ProcessOutcome(self._random.randrange(100, self.longest_ms), int(failed))
 
 
 class KillPoint(StrEnum):

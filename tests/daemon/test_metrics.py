@@ -41,6 +41,7 @@ from chronex.testing import DAY, HOUR, RandomOutcomes, SimulatedMachine
 from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
 from tests.kit.machine import START
+from tests.kit.waits import DEADLINE_S
 from tests.tui.world import FixedClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -213,7 +214,7 @@ def served(fn: Callable[[int], Awaitable[None]]) -> None:
         finally:
             await server.close()
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), DEADLINE_S))
 
 
 async def exchange(port: int, request: bytes) -> bytes:

@@ -19,7 +19,7 @@ from chronex.run import LogDirectory
 from chronex.storage import journal, keys
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Ledger, Reading
-from chronex.testing import DAY, HOUR, MINUTE, Outcome, RandomOutcomes, SimulatedMachine
+from chronex.testing import DAY, HOUR, MINUTE, ProcessOutcome, RandomOutcomes, SimulatedMachine
 from chronex.views.why import why
 from tests.kit.machine import START
 
@@ -94,7 +94,7 @@ def test_every_log_that_an_attempt_names_is_there_and_no_other(world: Logged) ->
 
 
 def test_the_log_of_a_running_attempt_stays_however_silent_it_is(world: Logged) -> None:
-    world.outcome = lambda _launch: Outcome(100 * DAY)
+    world.outcome = lambda _launch: ProcessOutcome(100 * DAY)
     world.run_until(START + 12 * HOUR)
     [process] = [p for p in world.live.values() if p.job == "a"]
     world.pass_time(60 * DAY)

@@ -19,7 +19,7 @@ from chronex.model.policies import (
     TaskMode,
 )
 from chronex.model.records import Job, Task
-from chronex.testing import DAY, HOUR, MINUTE, SECOND, WEEK, Outcome
+from chronex.testing import DAY, HOUR, MINUTE, SECOND, WEEK, ProcessOutcome
 from tests.engine.simulator.expected_schedule import AfterEnd, Chain, Cron, Expected, FixedRate
 
 LONGEST_RUN = 12 * MINUTE
@@ -63,10 +63,10 @@ class DrawnOutcomes:
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def run(self, _launch: Launch) -> Outcome:
+    def run(self, _launch: Launch) -> ProcessOutcome:
         longest = self._random.choice((200, 5_000, 5_000, 50_000, LONGEST_RUN))
         duration = self._random.randrange(100, 100 + longest)
-        return Outcome(duration, int(self._random.random() < 0.2))
+        return ProcessOutcome(duration, int(self._random.random() < 0.2))
 
     def stop_time(self, _launch: Launch) -> int:
         return self._random.choice((0, 0, 700, 5_000))
