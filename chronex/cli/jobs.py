@@ -24,7 +24,7 @@ from chronex.text.durations import parse_duration
 from chronex.timing import read
 
 if TYPE_CHECKING:
-    from chronex.daemon.headless import Beside
+    from chronex.daemon.headless import Foreground
 
 IN_USE = 75
 _MOST_BYTES = 1 << 20
@@ -100,12 +100,12 @@ def run_daemon(
     once: bool,
     duration: str | None,
     log_format: str,
-    beside: Beside | None = None,
+    beside: Foreground | None = None,
 ) -> int:
     """Apply the job file where there is one, and run until stopped; 75 when another daemon holds the store."""
     from chronex.daemon.headless import run_headless
     from chronex.daemon.log_writer import Outlet
-    from chronex.daemon.reload import Reread
+    from chronex.daemon.reload import JobFileSource
 
     seconds = _seconds(duration)
     path = job_file_path(config, os.environ)
@@ -115,14 +115,14 @@ def run_daemon(
         return 2
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
-    file = Reread(path.absolute(), lambda: load(path)) if found is not None else None
+    file = JobFileSource(path.absolute(), lambda: load(path)) if found is not None else None
     place, line = store_path(store, os.environ), _LINES[log_format]
     try:
         with Outlet(sys.stderr, lambda count: line("log lines dropped", {"count": count})) as outlet:
             tell = _say_nothing if beside is not None else lambda what, data: outlet.say(line(what, data))
             if found is None:
                 tell("no job file", {"looked_for": str(path), "so": "the jobs that the store has are run"})
-            return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, beside=beside)
+            return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, foreground=beside)
     except StoreInUseError as error:
         err(f"chronex: {error}")
         return IN_USE

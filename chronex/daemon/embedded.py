@@ -29,7 +29,7 @@ from chronex.engine.update import Changed, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Call, Job
-from chronex.run import Calls, LogDirectory, Surroundings
+from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
@@ -181,8 +181,8 @@ class EmbeddedEngine:
         # A store in memory has no place; its commands must differ all the same from those of the process beside it,
         # which may have the same jobs: who cancels one would find the other's by its id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
-        surroundings = Surroundings.of_this_process(self._logs, self._clock, environment=own)
-        return Daemon(self.store, engine, surroundings, node, self.settings, self._tell, calls=self.calls)
+        run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)
+        return Daemon(self.store, engine, run_context, node, self.settings, self._tell, calls=self.calls)
 
     def _close(self) -> None:
         if self._logs is not None:

@@ -13,16 +13,16 @@ from collections.abc import Callable
 
 from chronex.daemon.loop import Daemon
 from chronex.daemon.metrics import serve_metrics
-from chronex.daemon.reload import Reloader, Reread
+from chronex.daemon.reload import JobFileSource, Reloader
 from chronex.jobfile import SchedulerSettings
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 class EngineThread:
     """A daemon at work. `stop` may be called from any thread."""
 
-    def __init__(self, daemon: Daemon, settings: SchedulerSettings, file: Reread | None = None) -> None:
+    def __init__(self, daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None = None) -> None:
         self._daemon, self._settings, self._file = daemon, settings, file
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = threading.Event()
@@ -51,7 +51,7 @@ class EngineThread:
         """Until what ran has ended. A second Ctrl-C leaves at once: what is recorded can be taken up again."""
         try:
             while self.is_alive:
-                self._thread.join(_LOOK_S)
+                self._thread.join(_POLL_S)
         except KeyboardInterrupt:
             os._exit(1)
 
@@ -72,8 +72,8 @@ class EngineThread:
             await self._daemon.run()
 
 
-def run_beside(
-    daemon: Daemon, settings: SchedulerSettings, file: Reread | None, main: Callable[[EngineThread], int]
+def run_with_foreground(
+    daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None, main: Callable[[EngineThread], int]
 ) -> int:
     """Run both; the main part's exit code, unless the engine died, which is raised."""
     engine = EngineThread(daemon, settings, file)

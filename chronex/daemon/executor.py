@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from chronex.daemon.prestart import Muster, next_tick_guess
+from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine import reasons
-from chronex.engine.engine import Engine, StartOf
+from chronex.engine.engine import AttemptStart, Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.task_state import task_state
 from chronex.errors import StoreError, StoreFullError
@@ -26,8 +26,8 @@ from chronex.run import (
     Calls,
     Cancellation,
     Hooks,
+    RunContext,
     Started,
-    Surroundings,
     adopt_attempt,
     run_attempt,
     run_callable,
@@ -44,7 +44,7 @@ FULL_PAUSE_S = 1.0
 LAST_TRIES = 3
 
 
-async def until_room(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
+async def retry_when_full(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
     """What `write` gives once there is room; StoreFullError where there is none and we are to leave."""
     tries_left = LAST_TRIES
     while True:
@@ -58,11 +58,11 @@ async def until_room(write: Callable[[], Awaitable[T]], is_leaving: Callable[[],
 
 
 class _Waiting(NamedTuple):
-    start: StartOf
+    start: AttemptStart
     recorded: asyncio.Future[None]
 
 
-class Starts:
+class StartRecorder:
     """One update is on its way at a time; who comes meanwhile waits for the next, and shares it."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
@@ -70,7 +70,7 @@ class Starts:
         self._waiting: list[_Waiting] = []
         self._update: asyncio.Task[None] | None = None
 
-    async def record(self, start: StartOf) -> None:
+    async def record(self, start: AttemptStart) -> None:
         """Returns once the start is on disk; raises what the store raised."""
         loop = asyncio.get_running_loop()
         recorded: asyncio.Future[None] = loop.create_future()
@@ -111,25 +111,25 @@ def heard_or_not(tell: Tell) -> Tell:
     return told
 
 
-class Attempts:
+class Executor:
     """Carries out the engine's orders. `unrecorded` is called when an end could not be written down."""
 
     def __init__(
         self,
         store: Store,
         engine: Engine,
-        surroundings: Surroundings,
+        run_context: RunContext,
         settings: SchedulerSettings,
         tell: Tell,
-        unrecorded: Callable[[], None],
+        on_unrecorded: Callable[[], None],
         calls: Calls | None = None,
     ) -> None:
         self.calls = calls or Calls()
         self.store, self.engine, self.settings, self.tell = store, engine, settings, tell
-        self.surroundings, self.clock = surroundings, surroundings.clock
-        self._unrecorded = unrecorded
-        self._starts = Starts(store, engine)
-        self.muster = Muster(surroundings, partial(next_tick_guess, engine), self._request_of)
+        self.run_context, self.clock = run_context, run_context.clock
+        self._on_unrecorded = on_unrecorded
+        self._starts = StartRecorder(store, engine)
+        self.prestart = Prestart(run_context, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, Cancellation] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
@@ -140,7 +140,7 @@ class Attempts:
         for order in orders:
             if isinstance(order, Launch):
                 request = self._request_of(order)
-                self._spawn(self._attempt(order, request, self.muster.take(request)))
+                self._spawn(self._attempt(order, request, self.prestart.take(request)))
             elif isinstance(order, RunHook):
                 self._begin_hook(order)
             elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
@@ -156,7 +156,7 @@ class Attempts:
         """Ask all that runs to end. What an order starts from now on, claimed before and told only now, is canceled
         before it begins: dropped, it would stay claimed by a node that has gone in good order."""
         self._stopping = True
-        self.muster.dismiss()
+        self.prestart.discard()
         for cancellation in list(self._cancellations.values()):
             cancellation.request(reasons.STOPPING)
 
@@ -178,7 +178,7 @@ class Attempts:
             task.add_done_callback(lambda _done: self._starting.pop(order.occurrence.id, None))
 
     async def _hook(self, order: RunHook) -> None:
-        problem = await run_hook(order.work, order.report, self.surroundings, self.calls)
+        problem = await run_hook(order.work, order.report, self.run_context, self.calls)
         if not problem:
             return
         told = {"hook": order.report.hook, "occurrence": order.occurrence.id}
@@ -194,21 +194,21 @@ class Attempts:
         with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
             await self.store.update_async(lambda tx: append(tx, event))
 
-    async def _attempt(self, launch: Launch, request: AttemptRequest, standing: Supervision | None) -> None:
+    async def _attempt(self, launch: Launch, request: AttemptRequest, held: Supervision | None) -> None:
         attempt = launch.attempt
         hooks = self._hooks(attempt, request.log_limit)
-        self._end_by(launch.occurrence.deadline_ms, attempt)
+        self._set_deadline(launch.occurrence.deadline_ms, attempt)
         if launch.occurrence.id in self._starting:
             await asyncio.wait([self._starting[launch.occurrence.id]])
         work = launch.task.run
         try:
             if isinstance(work, Call):
                 state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
-                result = await run_callable(request, self.calls.find(work.target), hooks, self.surroundings, state)
+                result = await run_callable(request, self.calls.find(work.target), hooks, self.run_context, state)
             else:
-                result = await run_attempt(request, hooks, self.surroundings, standing)
+                result = await run_attempt(request, hooks, self.run_context, held)
         except StoreError as error:
-            self._lost("the start could not be recorded", attempt, error)
+            self._log_unrecorded("the start could not be recorded", attempt, error)
             return
         await self._ended(attempt, result, hooks.cancellation)
 
@@ -228,16 +228,16 @@ class Attempts:
             idempotency_key=key,
             grace_ms=self.settings.grace_ms,
             log_limit=self.settings.logs.max_bytes,
-            extra_environment=self.surroundings.environment,
+            extra_environment=self.run_context.environment,
         )
 
     async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
         request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         assert attempt.process is not None, "only a known process is adopted"
-        self.tell("attempt adopted", names(attempt))
+        self.tell("attempt adopted", log_fields(attempt))
         fail_point("adopted")
         started = attempt.started_ms or attempt.created_ms
-        result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)
+        result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.run_context)
         await self._ended(attempt, result, hooks.cancellation)
 
     def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
@@ -246,7 +246,7 @@ class Attempts:
         task = job.task(attempt.task) if job is not None else None
         if job is not None and occurrence is not None and task is not None:
             request = self._request(job, task, occurrence, attempt)
-            self._end_by(occurrence.deadline_ms, attempt)
+            self._set_deadline(occurrence.deadline_ms, attempt)
             # Its log goes on as it began, whatever the settings say now.
             return dataclasses.replace(request, log_limit=attempt.log_limit or request.log_limit)
         return AttemptRequest(
@@ -256,10 +256,10 @@ class Attempts:
             task=attempt.task,
             occurrence_id="",
             nominal_ms=attempt.nominal_ms,
-            extra_environment=self.surroundings.environment,
+            extra_environment=self.run_context.environment,
         )
 
-    def _end_by(self, deadline_ms: int | None, attempt: Attempt) -> None:
+    def _set_deadline(self, deadline_ms: int | None, attempt: Attempt) -> None:
         """The execution timeout of its occurrence, to the moment; the reaper is for those who cannot keep it."""
         cancellation = self._cancellations[attempt.id]
         if deadline_ms is not None:
@@ -269,49 +269,51 @@ class Attempts:
 
     def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
         async def record(started: Started) -> None:
-            start = StartOf(attempt, started.process, started.log_name, started.started_ms, limit)
+            start = AttemptStart(attempt, started.process, started.log_name, started.started_ms, limit)
             if started.process is None:
                 # A function of this process has nothing that a successor could look for: the claim says all there
                 # is, so it need not wait until the time of its start is on record as well.
-                self._spawn(self._noted(start))
+                self._spawn(self._record_call_start(start))
                 return
-            await until_room(lambda: self._starts.record(start), lambda: self._stopping)
+            await retry_when_full(lambda: self._starts.record(start), lambda: self._stopping)
             # Told when it is on record: from here on a successor would find the process.
-            self.tell("attempt started", names(attempt))
+            self.tell("attempt started", log_fields(attempt))
 
         cancellation = self._cancellations[attempt.id] = Cancellation()
         if self._stopping:
             cancellation.request(reasons.STOPPING)
         return Hooks(record, cancellation)
 
-    async def _noted(self, start: StartOf) -> None:
+    async def _record_call_start(self, start: AttemptStart) -> None:
         with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
             await self._starts.record(start)
-            self.tell("attempt started", names(start.attempt))
+            self.tell("attempt started", log_fields(start.attempt))
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)
         if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
             deadline.cancel()
         end = end_of(result, cancellation.reason)
-        told = {**names(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
+        told = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
         self.tell("attempt ended", told)
         update = self.engine.ended(attempt, end, self.clock.wall_ms())
         try:
-            orders = await until_room(lambda: self.store.update_async(update, essential=True), lambda: self._stopping)
+            orders = await retry_when_full(
+                lambda: self.store.update_async(update, essential=True), lambda: self._stopping
+            )
         except StoreError as error:
-            self._lost("the end could not be recorded", attempt, error)
+            self._log_unrecorded("the end could not be recorded", attempt, error)
             return
         fail_point("end recorded")
         self.carry_out(orders)
 
-    def _lost(self, what: str, attempt: Attempt, error: StoreError) -> None:
+    def _log_unrecorded(self, what: str, attempt: Attempt, error: StoreError) -> None:
         """It stays recorded as running, by a node that will be gone: a successor takes it up."""
-        self.tell(what, {**names(attempt), "error": str(error)})
-        self._unrecorded()
+        self.tell(what, {**log_fields(attempt), "error": str(error)})
+        self._on_unrecorded()
 
 
-def names(attempt: Attempt) -> dict[str, Any]:
+def log_fields(attempt: Attempt) -> dict[str, Any]:
     """The same names in every line of the log, so that one can be found by another."""
     return {
         "job": attempt.job,

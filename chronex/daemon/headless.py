@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from chronex.clock import wall_ms
-from chronex.daemon.engine_thread import EngineThread, run_beside
+from chronex.daemon.engine_thread import EngineThread, run_with_foreground
 from chronex.daemon.executor import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.node import this_node
 from chronex.daemon.notify import Notifier
-from chronex.daemon.reload import Reloader, Reread
-from chronex.daemon.retention import Upkeep, room_chore
+from chronex.daemon.reload import JobFileSource, Reloader
+from chronex.daemon.retention import Retention, free_space_task
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Job
 from chronex.model.states import AttemptState
-from chronex.run import LogDirectory, Surroundings
+from chronex.run import LogDirectory, RunContext
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE
@@ -35,7 +35,7 @@ from chronex_store.directory_checks import DATA_FILE
 _EACH, _OURS = 4, 256
 
 
-def make_room(places: int, tell: Callable[[str, dict[str, Any]], None]) -> None:
+def raise_descriptor_limit(places: int, tell: Callable[[str, dict[str, Any]], None]) -> None:
     """Raise our own limit as far as `places` ask for and the system allows, and say where that is not far enough.
 
     Commands inherit it, so it is left alone where it is enough: programs that were written for 1,024 descriptors
@@ -53,7 +53,7 @@ def make_room(places: int, tell: Callable[[str, dict[str, Any]], None]) -> None:
         tell("few descriptors", {"told": f"{told}; raise it with: ulimit -n {needed}"})
 
 
-Beside = Callable[[LmdbStore, EngineThread], int]
+Foreground = Callable[[LmdbStore, EngineThread], int]
 
 
 def run_headless(
@@ -64,8 +64,8 @@ def run_headless(
     *,
     once: bool,
     seconds: float | None,
-    file: Reread | None = None,
-    beside: Beside | None = None,
+    file: JobFileSource | None = None,
+    foreground: Foreground | None = None,
 ) -> int:
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
@@ -77,24 +77,24 @@ def run_headless(
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
             apply_jobs(store, jobs, wall_ms(), actor="run")
-        make_room(settings.max_concurrent_jobs, tell)
+        raise_descriptor_limit(settings.max_concurrent_jobs, tell)
         node = this_node(settings.max_concurrent_jobs)
         logs = LogDirectory(store_path / "logs")
         environment = {"CHRONEX_STORE": str(store_path.resolve())}
-        surroundings = Surroundings.of_this_process(logs, environment=environment)
+        run_context = RunContext.of_this_process(logs, environment=environment)
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
         ends = _Ends(tell)
-        daemon = Daemon(store, engine, surroundings, node, settings, ends.tell if once else tell)
-        daemon.chores.add(room_chore(store, daemon.journal))
-        daemon.chores.add(Notifier(store, surroundings).chore())
-        upkeep = Upkeep(store, logs, settings, daemon.clock)
-        daemon.chores.add(upkeep.chore())
-        daemon.settings_users.append(upkeep.use)
+        daemon = Daemon(store, engine, run_context, node, settings, ends.tell if once else tell)
+        daemon.periodic.add(free_space_task(store, daemon.journal))
+        daemon.periodic.add(Notifier(store, run_context).periodic_task())
+        retention = Retention(store, logs, settings, daemon.clock)
+        daemon.periodic.add(retention.periodic_task())
+        daemon.settings_listeners.append(retention.use)
         gc.freeze()  # what is loaded stays: no collection need walk through it again
-        if beside is not None:
-            return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
+        if foreground is not None:
+            return run_with_foreground(daemon, settings, file, lambda engine: foreground(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
-    _let_go_of_a_broken_log()
+    _detach_broken_stderr()
     return 1 if daemon.has_failed or (once and ends.any_failed) else 0
 
 
@@ -116,10 +116,10 @@ class _Ends:
 
 
 # One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.
-_SAME_WISH_MS = 100
+_SAME_KEYPRESS_MS = 100
 
 
-def _let_go_of_a_broken_log() -> None:
+def _detach_broken_stderr() -> None:
     """Nobody reads our standard error any more; Python would end with 120 because its last line cannot be said."""
     try:
         sys.stderr.flush()
@@ -130,7 +130,7 @@ def _let_go_of_a_broken_log() -> None:
 
 
 async def _run(
-    daemon: Daemon, settings: SchedulerSettings, file: Reread | None, *, once: bool, seconds: float | None
+    daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None, *, once: bool, seconds: float | None
 ) -> None:
     loop = asyncio.get_running_loop()
     asked_ms: int | None = None
@@ -141,7 +141,7 @@ async def _run(
         if asked_ms is None:
             asked_ms = now
             daemon.stop()
-        elif now - asked_ms > _SAME_WISH_MS:
+        elif now - asked_ms > _SAME_KEYPRESS_MS:
             # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
             os._exit(1)
 

@@ -8,9 +8,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.daemon.executor import FULL_PAUSE_S, Attempts, Tell, heard_or_not
-from chronex.daemon.periodic import Chore, Chores
-from chronex.daemon.wakeups import LONGEST_BETWEEN_LOOKS_MS, TOLERANCE_MS, Jump, Wakefulness, woken_by_the_clock
+from chronex.daemon.executor import FULL_PAUSE_S, Executor, Tell, heard_or_not
+from chronex.daemon.periodic import PeriodicTask, PeriodicTasks
+from chronex.daemon.wakeups import (
+    LONGEST_BETWEEN_CHECKS_MS,
+    TOLERANCE_MS,
+    ClockJump,
+    WakeupDetector,
+    wake_on_clock_set,
+)
 from chronex.engine.clock_steps import newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
@@ -18,7 +24,7 @@ from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Event, Node
-from chronex.run import Calls, Surroundings, is_alive
+from chronex.run import Calls, RunContext, is_alive
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Ledger
@@ -36,36 +42,38 @@ class Daemon:
         self,
         store: Store,
         engine: Engine,
-        surroundings: Surroundings,
+        run_context: RunContext,
         node: Node,
         settings: SchedulerSettings,
         tell: Tell,
-        chores: Iterable[Chore] = (),
+        periodic: Iterable[PeriodicTask] = (),
         calls: Calls | None = None,
     ) -> None:
         tell = heard_or_not(tell)
         self.store, self.engine, self.node, self.tell = store, engine, node, tell
-        self.clock = surroundings.clock
-        self.attempts = Attempts(store, engine, surroundings, settings, tell, self.fail, calls)
+        self.clock = run_context.clock
+        self.executor = Executor(store, engine, run_context, settings, tell, self.fail, calls)
         self.has_failed = False
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
-            Chore("heartbeat", HEARTBEAT_S, self._beat),
-            Chore("reaper", settings.reaper_interval_ms / 1000, self._reap),
-            Chore("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
+            PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
+            PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
+            PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
         )
-        self.chores = Chores((*own, *chores), self.clock, self.journal)
+        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
         self.zone = settings.timezone
-        self.settings_users: list[Callable[[SchedulerSettings], None]] = []  # told when the job file has other ones
+        self.settings_listeners: list[
+            Callable[[SchedulerSettings], None]
+        ] = []  # told when the job file has other ones
         self._stopping = asyncio.Event()
-        self._stirred = asyncio.Event()  # something other than the store ends the sleep
+        self._woken = asyncio.Event()  # something other than the store ends the sleep
 
     def stop(self) -> None:
         """No new claim from now on; running work is asked to end."""
         self._stopping.set()
-        self._stirred.set()
+        self._woken.set()
         self.engine.stopping = True
-        self.attempts.stop()
+        self.executor.stop()
         fail_point("stop asked")
 
     def fail(self) -> None:
@@ -80,47 +88,47 @@ class Daemon:
 
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
-        wakefulness = Wakefulness(self.clock)
+        detector = WakeupDetector(self.clock)
         most = FIRST_BATCH
-        self._notice_set_back()
+        self._check_clock_set_back()
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
         self._take_over()
-        with woken_by_the_clock(self._stirred.set):
+        with wake_on_clock_set(self._woken.set):
             while not self._stopping.is_set():
-                self._stirred.clear()
-                self._notice(wakefulness)
+                self._woken.clear()
+                self._check_clock(detector)
                 seen, looked_ms = self.store.wait(-1, 0), self.clock.wall_ms()
-                tick = await self._tick(wakefulness, most)
+                tick = await self._tick(detector, most)
                 fail_point("tick decided")
-                self.attempts.carry_out(tick.orders)
+                self.executor.carry_out(tick.orders)
                 most = BATCH if tick.has_more else FIRST_BATCH
                 if tick.has_more:
                     await asyncio.sleep(0)
                     continue
-                self.attempts.muster.dismiss(until_ms=looked_ms)  # a later instant is still to come
+                self.executor.prestart.discard(until_ms=looked_ms)  # a later instant is still to come
                 if once:
                     break
-                self.attempts.muster.prepare(tick.next_ms)
-                self.chores.start_due()
+                self.executor.prestart.prepare(tick.next_ms)
+                self.periodic.start_due()
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
 
-    async def _tick(self, wakefulness: Wakefulness, most: int) -> Tick:
+    async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """While it is written down, what was decided before it goes on starting."""
         now_ms = self.clock.wall_ms()
         resting = self.engine.resting(now_ms)
         if resting is not None:
             return resting
-        if self._full_ms() > LONGEST_BETWEEN_LOOKS_MS:
-            wakefulness.since_ms = now_ms  # nothing could be claimed: what was due meanwhile was slept through
+        if self._full_ms() > LONGEST_BETWEEN_CHECKS_MS:
+            detector.since_ms = now_ms  # nothing could be claimed: what was due meanwhile was slept through
         try:
-            tick = await self.store.update_async(self.engine.deciding(now_ms, wakefulness.since_ms, most))
+            tick = await self.store.update_async(self.engine.deciding(now_ms, detector.since_ms, most))
         except StoreFullError as error:
             self._note_full(error)
             return Tick((), None, has_more=False)
-        self._note_room()
+        self._note_free_space()
         return tick
 
     def _full_ms(self) -> int:
@@ -132,7 +140,7 @@ class Daemon:
             self._full_since_ms = self.clock.monotonic_ms()
             self.journal("StoreRoomLow", {"so": "nothing is claimed until there is room", "reason": str(error)})
 
-    def _note_room(self) -> None:
+    def _note_free_space(self) -> None:
         if self._full_since_ms is not None:
             full_ms, self._full_since_ms = self._full_ms(), None
             self.journal("StoreRoomBack", {"full_ms": full_ms})
@@ -153,37 +161,37 @@ class Daemon:
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())
         fail_point("taken over")
-        self.attempts.adopt(adopted)
-        self.attempts.carry_out(orders)
+        self.executor.adopt(adopted)
+        self.executor.carry_out(orders)
 
-    def _notice(self, wakefulness: Wakefulness) -> None:
-        jump = wakefulness.look()
+    def _check_clock(self, detector: WakeupDetector) -> None:
+        jump = detector.check()
         if jump is None:
             return
-        self.attempts.muster.dismiss()
-        told = {"told": jump.told(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
+        self.executor.prestart.discard()
+        told = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.stalled_ms:
             told["stalled_ms"] = jump.stalled_ms
         if jump.by_ms < 0:
             told["jobs"] = rewind(self.store, jump.at_ms)
         self.journal(jump.name, told)
 
-    def _notice_set_back(self) -> None:
+    def _check_clock_set_back(self) -> None:
         """The clock may have been put right while no scheduler was there to see it."""
         now_ms = self.clock.wall_ms()
         ahead_ms = self.store.view(newest_sign) - now_ms
         if ahead_ms > TOLERANCE_MS:
-            told = {"told": Jump(now_ms, -ahead_ms, 0, 0).told(self.zone), "by_ms": -ahead_ms, "slept_ms": 0}
+            told = {"told": ClockJump(now_ms, -ahead_ms, 0, 0).describe(self.zone), "by_ms": -ahead_ms, "slept_ms": 0}
             self.journal("ClockStepped", {**told, "jobs": rewind(self.store, now_ms)})
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
-        pause = self.chores.seconds_until_next(
+        pause = self.periodic.seconds_until_next(
             at_most=LONGEST_SLEEP_S if self._full_since_ms is None else FULL_PAUSE_S
         )
         if next_ms is not None:
             pause = min(pause, max(next_ms - self.clock.wall_ms(), 0) / 1000)
         change = asyncio.ensure_future(self.store.wait_async(seen, pause))
-        stirred = asyncio.ensure_future(self._stirred.wait())
+        stirred = asyncio.ensure_future(self._woken.wait())
         both = {change, stirred}
         _, pending = await asyncio.wait(both, timeout=pause + 0.001, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
@@ -191,13 +199,13 @@ class Daemon:
 
     async def _finish(self) -> None:
         """Everything that runs is seen to its end; then the node says goodbye."""
-        self.attempts.muster.dismiss()
-        await self.chores.stop()
+        self.executor.prestart.discard()
+        await self.periodic.stop()
         if not self._stopping.is_set():  # only what is due now was asked for, but all of it: its later tasks too
-            await self.attempts.finish()
+            await self.executor.finish()
         self.journal("SchedulerStopRequested", {"node": self.node.id})
-        await self.attempts.finish()
-        await self.attempts.muster.gone()
+        await self.executor.finish()
+        await self.executor.prestart.wait_reaped()
         fail_point("node leaving")
         if self.has_failed:
             return  # no goodbye: what could not be recorded is taken up as that of a node that died
@@ -214,7 +222,7 @@ class Daemon:
 
     # -- chores ------------------------------------------------------------------------------------------
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         await self.store.update_async(self._writing(replace(self.node, seen_ms=self.clock.wall_ms())))
 
     async def _bound_dead_letters(self) -> None:

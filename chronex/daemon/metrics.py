@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chronex.clock import Clock
 from chronex.daemon.loop import Daemon
-from chronex.daemon.periodic import Chore
+from chronex.daemon.periodic import PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Attempt, Event, Occurrence
@@ -342,7 +342,7 @@ async def serve_metrics(daemon: Daemon, settings: SchedulerSettings) -> AsyncIte
         problem = {"address": str(settings.metrics), "reason": error.strerror or str(error)}
         daemon.journal("MetricsUnavailable", problem)
     else:
-        daemon.chores.add(Chore("metrics", FOLLOW_EVERY_S, server.follow))
+        daemon.periodic.add(PeriodicTask("metrics", FOLLOW_EVERY_S, server.follow))
         daemon.tell("metrics served", {"address": str(settings.metrics)})
     try:
         yield

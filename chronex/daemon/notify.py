@@ -9,13 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from chronex.clock import Clock
-from chronex.daemon.periodic import Chore
+from chronex.daemon.periodic import PeriodicTask
 from chronex.engine import notices
 from chronex.model.ids import occurrence_id
 from chronex.model.records import Event, Job, Notice
 from chronex.run.environment import instant_text
-from chronex.run.hooks import tell_command
-from chronex.run.run_context import Surroundings
+from chronex.run.hooks import send_to_command
+from chronex.run.run_context import RunContext
 from chronex.storage.indexes import key_of
 from chronex.storage.journal import append
 from chronex.storage.ports import ReadTransaction, Store, Transaction
@@ -33,23 +33,23 @@ _JOBS_AT_ONCE = 1_000
 class Notifier:
     """Looks for late jobs now and then, and sends what waits."""
 
-    def __init__(self, store: Store, surroundings: Surroundings) -> None:
-        self._store, self._surroundings = store, surroundings
-        self._clock: Clock = surroundings.clock
+    def __init__(self, store: Store, run_context: RunContext) -> None:
+        self._store, self._surroundings = store, run_context
+        self._clock: Clock = run_context.clock
         self._next_look_ms = 0
 
-    def chore(self) -> Chore:
-        return Chore("notify", EVERY_S, self.do)
+    def periodic_task(self) -> PeriodicTask:
+        return PeriodicTask("notify", EVERY_S, self.do)
 
     async def do(self) -> None:
         if self._clock.monotonic_ms() >= self._next_look_ms:
             self._next_look_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
-            await asyncio.to_thread(self.look_for_late)
+            await asyncio.to_thread(self.find_late)
         now_ms = self._clock.wall_ms()
         found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms))
         await asyncio.gather(*(self._send(notice, job) for notice, job in found))
 
-    def look_for_late(self) -> None:
+    def find_late(self) -> None:
         """Every job with an expectation, a page of jobs per snapshot; only one that is late costs a write."""
         after: str | None = None
         now_ms = self._clock.wall_ms()
@@ -83,7 +83,7 @@ class Notifier:
             **self._surroundings.environment,
         }
         told = msgspec.json.encode(report) + b"\n"
-        problem = await tell_command(job.notify.run, told, variables, self._surroundings, LONGEST_S)
+        problem = await send_to_command(job.notify.run, told, variables, self._surroundings, LONGEST_S)
         await self._settle(notice, problem)
 
     async def _settle(self, notice: Notice, problem: str) -> None:

@@ -24,8 +24,8 @@ from chronex.errors import CustomScheduleError
 from chronex.model.policies import OverlapPolicy, TaskMode
 from chronex.model.records import Attempt, Call, Job, Occurrence
 from chronex.model.states import OccurrenceState
-from chronex.run import AttemptRequest, Surroundings
-from chronex.run.supervise import Supervision, stand
+from chronex.run import AttemptRequest, RunContext
+from chronex.run.supervise import Supervision, start_held
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import is_known, schedule_of
 
@@ -83,16 +83,16 @@ def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
 
 
 # How long before an instant the store is asked what it will bring.
-LOOK_AHEAD_MS = 1_000
+GUESS_AHEAD_MS = 1_000
 # A lone child stands this long; each further one needs about a third of what is allowed for it here.
 LEAD_MS, LEAD_PER_CHILD_MS = 20, 0.8
-MOST_STANDING = 1_024
+MOST_HELD = 1_024
 STARTS_PER_TURN = 8
 _PATIENCE = 400  # times 5 ms; a gate that is shut ends at once
 _DESCRIPTORS_EACH, _DESCRIPTORS_OF_OURS = 3, 128
 
 
-class _Standing(NamedTuple):
+class _HeldChild(NamedTuple):
     request: AttemptRequest
     child: Supervision
     at_ms: int
@@ -101,17 +101,15 @@ class _Standing(NamedTuple):
 Guess = Callable[[int, int], list[Launch]]
 
 
-class Muster:
+class Prestart:
     """`guess` tells what an instant will bring, `request_of` what would run."""
 
-    def __init__(
-        self, surroundings: Surroundings, guess: Guess, request_of: Callable[[Launch], AttemptRequest]
-    ) -> None:
-        self.surroundings, self.clock = surroundings, surroundings.clock
+    def __init__(self, run_context: RunContext, guess: Guess, request_of: Callable[[Launch], AttemptRequest]) -> None:
+        self.run_context, self.clock = run_context, run_context.clock
         self._guess = guess
         self._request_of = request_of
-        self.standing: dict[str, _Standing] = {}
-        self._leaving: list[Supervision] = []
+        self.held: dict[str, _HeldChild] = {}
+        self._discarded: list[Supervision] = []
         self._at_ms: int | None = None
         self._work: asyncio.Task[None] | None = None
 
@@ -122,35 +120,35 @@ class Muster:
         self._forget_work()
         self._at_ms = at_ms
         if at_ms is not None and at_ms - self.clock.wall_ms() > LEAD_MS:  # else it is here before anybody could stand
-            self._work = asyncio.get_running_loop().create_task(self._call_up(at_ms))
+            self._work = asyncio.get_running_loop().create_task(self._prestart_all(at_ms))
 
     def take(self, request: AttemptRequest) -> Supervision | None:
         """The child that stands for this attempt, if it would run exactly this, and lives."""
-        standing = self.standing.pop(request.attempt_id, None)
-        if standing is None:
+        held = self.held.pop(request.attempt_id, None)
+        if held is None:
             return None
-        if standing.request == request and standing.child.is_standing:
-            return standing.child
-        self._send_home(standing.child)
+        if held.request == request and held.child.is_held:
+            return held.child
+        self._discard_child(held.child)
         return None
 
-    def _send_home(self, child: Supervision) -> None:
-        child.dismiss()
-        self._leaving.append(child)
+    def _discard_child(self, child: Supervision) -> None:
+        child.discard()
+        self._discarded.append(child)
 
-    async def gone(self) -> None:
+    async def wait_reaped(self) -> None:
         """Until those who were sent home have been reaped: in a program that goes on without us nobody else would."""
         for _ in range(_PATIENCE):
-            if all(one.process.is_reaped for one in self._leaving):
+            if all(one.process.is_reaped for one in self._discarded):
                 return
             await asyncio.sleep(0.005)
 
-    def dismiss(self, until_ms: int | None = None) -> None:
+    def discard(self, until_ms: int | None = None) -> None:
         """Send those home whose instant has come without an order for them; all of them where no time is given."""
-        gone = [name for name, one in self.standing.items() if until_ms is None or one.at_ms <= until_ms]
+        gone = [name for name, one in self.held.items() if until_ms is None or one.at_ms <= until_ms]
         for name in gone:
-            self._send_home(self.standing.pop(name).child)
-        self._leaving = [child for child in self._leaving if not child.process.is_reaped]
+            self._discard_child(self.held.pop(name).child)
+        self._discarded = [child for child in self._discarded if not child.process.is_reaped]
         if until_ms is None:
             self._forget_work()
 
@@ -159,9 +157,9 @@ class Muster:
             self._work.cancel()
         self._work = self._at_ms = None
 
-    async def _call_up(self, at_ms: int) -> None:
-        await _sleep_until(at_ms - LOOK_AHEAD_MS, self.clock)
-        most = most_standing() - len(self.standing)
+    async def _prestart_all(self, at_ms: int) -> None:
+        await _sleep_until(at_ms - GUESS_AHEAD_MS, self.clock)
+        most = most_held() - len(self.held)
         loop = asyncio.get_running_loop()
         try:
             launches = await loop.run_in_executor(None, self._guess, at_ms, most)
@@ -173,15 +171,15 @@ class Muster:
                 await asyncio.sleep(0)
             if self.clock.wall_ms() >= at_ms:
                 return
-            self._stand(launch, at_ms)
+            self._hold(launch, at_ms)
 
-    def _stand(self, launch: Launch, at_ms: int) -> None:
+    def _hold(self, launch: Launch, at_ms: int) -> None:
         """Where that is not possible the instant comes without it, and tells why."""
         request = self._request_of(launch)
-        if request.attempt_id not in self.standing:
-            child = stand(request, self.surroundings)
+        if request.attempt_id not in self.held:
+            child = start_held(request, self.run_context)
             if isinstance(child, Supervision):
-                self.standing[request.attempt_id] = _Standing(request, child, at_ms)
+                self.held[request.attempt_id] = _HeldChild(request, child, at_ms)
 
 
 async def _sleep_until(at_ms: int, clock: Clock) -> None:
@@ -190,9 +188,9 @@ async def _sleep_until(at_ms: int, clock: Clock) -> None:
         await asyncio.sleep(left_ms / 1000)
 
 
-def most_standing() -> int:
+def most_held() -> int:
     """Three descriptors each, and never more than half of what this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return MOST_STANDING
-    return max(0, min(MOST_STANDING, (soft // 2 - _DESCRIPTORS_OF_OURS) // _DESCRIPTORS_EACH))
+        return MOST_HELD
+    return max(0, min(MOST_HELD, (soft // 2 - _DESCRIPTORS_OF_OURS) // _DESCRIPTORS_EACH))

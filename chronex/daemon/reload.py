@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.daemon.loop import Daemon
-from chronex.daemon.periodic import Chore
+from chronex.daemon.periodic import PeriodicTask
 from chronex.engine.update import Change, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
 
-LOOK_EVERY_S = 2.0
+CHECK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.
 _NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms")
 Signature = tuple[int, int, int]
 
 
-class Reread(NamedTuple):
+class JobFileSource(NamedTuple):
     """The job file, and how it is read: raises ChronexError, and then nothing is changed."""
 
     path: Path
@@ -32,7 +32,7 @@ class Reread(NamedTuple):
 class Reloader:
     """Keeps a daemon's jobs and settings to what its job file says."""
 
-    def __init__(self, daemon: Daemon, file: Reread) -> None:
+    def __init__(self, daemon: Daemon, file: JobFileSource) -> None:
         self._daemon, self._file = daemon, file
         self._known = self._seen = _signature(file.path)
         self._at_work = asyncio.Lock()
@@ -49,9 +49,9 @@ class Reloader:
 
         with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread, or no such signal
             loop.add_signal_handler(signal.SIGHUP, on_request)
-        self._daemon.chores.add(Chore("job file", LOOK_EVERY_S, self.look))
+        self._daemon.periodic.add(PeriodicTask("job file", CHECK_EVERY_S, self.check))
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Read a file that changed, once it has stayed the same for one look: it may still be being written."""
         found = await asyncio.to_thread(_signature, self._file.path)
         is_still, self._seen = found == self._seen, found
@@ -83,11 +83,11 @@ class Reloader:
 
     def _use(self, settings: SchedulerSettings) -> dict[str, Any]:
         """Settings that can change while it runs; those that cannot are named."""
-        daemon, before = self._daemon, self._daemon.attempts.settings
+        daemon, before = self._daemon, self._daemon.executor.settings
         daemon.engine.places = settings.max_concurrent_jobs
-        daemon.attempts.settings = settings
+        daemon.executor.settings = settings
         daemon.zone = settings.timezone
-        for use in daemon.settings_users:
+        for use in daemon.settings_listeners:
             use(settings)
         fixed = [name for name in _NEED_A_RESTART if getattr(before, name) != getattr(settings, name)]
         return {"restart_for": ", ".join(fixed)} if fixed else {}

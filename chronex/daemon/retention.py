@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from chronex.clock import Clock
-from chronex.daemon.periodic import Chore
+from chronex.daemon.periodic import PeriodicTask
 from chronex.engine.commands.dead_letters import bound_dead_letters
 from chronex.jobfile import SchedulerSettings
 from chronex.run import LogDirectory
@@ -25,13 +25,13 @@ class _Space(Protocol):
     def ratio(self) -> float: ...
 
 
-class RoomyStore(Protocol):
+class MeasuredStore(Protocol):
     def space(self) -> _Space:
         """Asking also makes the store look for dead readers, whose snapshots would keep it from reusing its room."""
         ...
 
 
-def room_chore(store: RoomyStore, report: Callable[[str, dict[str, Any]], None]) -> Chore:
+def free_space_task(store: MeasuredStore, report: Callable[[str, dict[str, Any]], None]) -> PeriodicTask:
     """Tells `StoreRoomLow` when a mark is passed upwards and `StoreRoomBack` when the last one is left."""
     passed = 0
 
@@ -44,7 +44,7 @@ def room_chore(store: RoomyStore, report: Callable[[str, dict[str, Any]], None])
         elif before and not passed:
             report("StoreRoomBack", {"used": f"{ratio:.0%}"})
 
-    return Chore("store", FREE_SPACE_EVERY_S, look)
+    return PeriodicTask("store", FREE_SPACE_EVERY_S, look)
 
 
 RETENTION_EVERY_S = 60.0
@@ -56,7 +56,7 @@ MOST_SWEPT = 100
 _DAY_MS = 86_400_000
 
 
-class Upkeep:
+class Retention:
     """One pass after the other: history, logs, versions, nodes, journal, keys, dead letters, stray log files."""
 
     def __init__(self, store: Store, logs: LogDirectory, settings: SchedulerSettings, clock: Clock) -> None:
@@ -69,8 +69,8 @@ class Upkeep:
         """From the next pass on, which then comes at once."""
         self.policy, self._next_pass_ms = _policy(settings), 0
 
-    def chore(self) -> Chore:
-        return Chore("upkeep", RETENTION_EVERY_S, self.do)
+    def periodic_task(self) -> PeriodicTask:
+        return PeriodicTask("upkeep", RETENTION_EVERY_S, self.do)
 
     async def do(self) -> None:
         """Some steps of the pass that is under way, or the first ones of the next."""

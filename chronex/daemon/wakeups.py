@@ -72,11 +72,11 @@ def is_synchronized() -> bool | None:
 # A look that comes this much later by the wall than by the clock that only counts waking time was slept through.
 TOLERANCE_MS = 2_000
 # No sleep of the loop is half as long; who looks this late was not there to see what fell due.
-LONGEST_BETWEEN_LOOKS_MS = 90_000
+LONGEST_BETWEEN_CHECKS_MS = 90_000
 _DAY_MS = 86_400_000
 
 
-class Jump(NamedTuple):
+class ClockJump(NamedTuple):
     """The wall moved by `by_ms` more than time did, while `slept_ms` of it were spent asleep.
 
     For `stalled_ms` the machine was awake and this process was not: stopped, frozen, or starved.
@@ -93,7 +93,7 @@ class Jump(NamedTuple):
             return "MachineSlept"
         return "SchedulerStalled" if self.stalled_ms else "ClockStepped"
 
-    def told(self, zone: str) -> str:
+    def describe(self, zone: str) -> str:
         """ "asleep 23:10–07:42", in the scheduler's zone; with dates where it was longer than a day."""
         asleep = self.slept_ms > TOLERANCE_MS
         before = self.at_ms - (self.slept_ms if asleep else self.stalled_ms or self.by_ms)
@@ -112,7 +112,7 @@ def _zone(name: str) -> tzinfo:
 
 
 @contextmanager
-def woken_by_the_clock(wake: Callable[[], None]) -> Iterator[None]:
+def wake_on_clock_set(wake: Callable[[], None]) -> Iterator[None]:
     """Call `wake` as soon as somebody sets the clock, where the system can tell."""
     try:
         alarm = StepAlarm()
@@ -133,7 +133,7 @@ def woken_by_the_clock(wake: Callable[[], None]) -> Iterator[None]:
         alarm.close()
 
 
-class Wakefulness:
+class WakeupDetector:
     """Since when the scheduler has been awake without a break, by the wall."""
 
     def __init__(self, clock: Clock) -> None:
@@ -141,12 +141,12 @@ class Wakefulness:
         self._wall, self._awake, self._boot = clock.wall_ms(), clock.monotonic_ms(), clock.boottime_ms()
         self.since_ms = self._wall
 
-    def look(self) -> Jump | None:
+    def check(self) -> ClockJump | None:
         """Compare the three hands; a step forwards or a sleep begins a new waking time."""
         wall, awake, boot = self._clock.wall_ms(), self._clock.monotonic_ms(), self._clock.boottime_ms()
         passed = awake - self._awake
         by, slept = (wall - self._wall) - passed, (boot - self._boot) - passed
-        stalled = passed if passed > LONGEST_BETWEEN_LOOKS_MS else 0
+        stalled = passed if passed > LONGEST_BETWEEN_CHECKS_MS else 0
         self._wall, self._awake, self._boot = wall, awake, boot
         if abs(by) <= TOLERANCE_MS and slept <= TOLERANCE_MS and not stalled:
             return None
@@ -154,4 +154,4 @@ class Wakefulness:
             self.since_ms = wall
         else:
             self.since_ms = min(self.since_ms, wall)
-        return Jump(wall, by, slept, stalled)
+        return ClockJump(wall, by, slept, stalled)

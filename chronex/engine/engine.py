@@ -50,7 +50,7 @@ class Tick(NamedTuple):
     has_more: bool
 
 
-class StartOf(NamedTuple):
+class AttemptStart(NamedTuple):
     """An attempt has begun: who runs it (nobody, for a function of ours), and where its output goes."""
 
     attempt: Attempt
@@ -108,9 +108,9 @@ class Engine:
         self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0
     ) -> UpdateFn[None]:
         """An update that records who runs the attempt, so that a successor can find or mourn it."""
-        return self.all_started([StartOf(attempt, process, log_path, now_ms, log_limit)])
+        return self.all_started([AttemptStart(attempt, process, log_path, now_ms, log_limit)])
 
-    def all_started(self, starts: Sequence[StartOf]) -> UpdateFn[None]:
+    def all_started(self, starts: Sequence[AttemptStart]) -> UpdateFn[None]:
         """The same for some that began together."""
 
         def record(tx: Transaction) -> None:

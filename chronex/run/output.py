@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from chronex.errors import LogDirectoryError
-from chronex.run.process import Watcher, watcher_of
+from chronex.run.process import DescriptorWatcher, watcher_of
 
 REDACTED = b"[redacted]"
 
@@ -301,7 +301,7 @@ _WIDER_PIPE = 256 * 1024
 _MAX_LEFT_RUNNING = 64
 
 # Pipes that processes still hold after their attempt has ended; what comes out is thrown away.
-_left_running: OrderedDict[int, Watcher] = OrderedDict()
+_left_running: OrderedDict[int, DescriptorWatcher] = OrderedDict()
 
 
 def open_pipe() -> tuple[int, int]:
@@ -416,7 +416,7 @@ class Capture:
             self._end()
 
 
-def _leave_running(watcher: Watcher, descriptor: int) -> None:
+def _leave_running(watcher: DescriptorWatcher, descriptor: int) -> None:
     """A closed pipe would kill or stop a process that the policy keeps; so it is emptied as long as it is held."""
     if len(_left_running) >= _MAX_LEFT_RUNNING:
         oldest = next(iter(_left_running))

@@ -20,7 +20,7 @@ Callback = Callable[[], object]
 _EVENTS_PER_TURN = 64
 
 
-class Watcher(Protocol):
+class DescriptorWatcher(Protocol):
     """Calls back as long as the descriptor is readable or its other end is closed."""
 
     def add(self, descriptor: int, callback: Callback) -> None: ...
@@ -75,7 +75,7 @@ class LoopWatcher:
 _watchers: WeakKeyDictionary[asyncio.AbstractEventLoop, EpollWatcher] = WeakKeyDictionary()
 
 
-def watcher_of(loop: asyncio.AbstractEventLoop) -> Watcher:
+def watcher_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatcher:
     """The loop's watcher, made at the first call."""
     if not hasattr(select, "epoll"):
         return LoopWatcher(loop)
@@ -86,8 +86,8 @@ def watcher_of(loop: asyncio.AbstractEventLoop) -> Watcher:
     return watcher
 
 
-_FIRST_LOOK_S = 0.002
-_SLOWEST_LOOK_S = 0.1
+_FIRST_POLL_S = 0.002
+_SLOWEST_POLL_S = 0.1
 
 OnExit = Callable[[int | None], None]
 
@@ -137,7 +137,7 @@ class Child:
         if self._pidfd >= 0:
             self._watcher.add(self._pidfd, self._reap)
         else:
-            self._look(_FIRST_LOOK_S)
+            self._poll(_FIRST_POLL_S)
 
     @property
     def is_reaped(self) -> bool:
@@ -150,9 +150,9 @@ class Child:
         except ChildProcessError:
             return True
 
-    def _look(self, pause: float) -> None:
+    def _poll(self, pause: float) -> None:
         if not self._reap():
-            self._loop.call_later(pause, self._look, min(pause * 2, _SLOWEST_LOOK_S))
+            self._loop.call_later(pause, self._poll, min(pause * 2, _SLOWEST_POLL_S))
 
     def _reap(self) -> bool:
         status: int | None

@@ -18,7 +18,7 @@ from chronex.run.output import DEFAULT_LIMIT, LogSummary
 DEFAULT_GRACE_MS = 30_000
 
 
-class Reason(StrEnum):
+class EndReason(StrEnum):
     """Why an attempt ended as it did, for programs; `AttemptResult.error` says it to people."""
 
     EXITED = "exited"
@@ -113,7 +113,7 @@ class AttemptResult:
     """
 
     state: AttemptState
-    reason: Reason
+    reason: EndReason
     retryable: bool = False
     error: str = ""
     exit_code: int | None = None
@@ -155,18 +155,20 @@ class NotStarted:
     retryable: bool = True
 
 
-class Verdict(NamedTuple):
+class ExitVerdict(NamedTuple):
     """The part of a result that follows from how the process ended and from who ended it."""
 
     state: AttemptState
-    reason: Reason
+    reason: EndReason
     retryable: bool
     error: str
     exit_code: int | None = None
     signal: int | None = None
 
 
-def judge(request: AttemptRequest, status: int | None, stop: Verdict | None = None, unknown: str = "") -> Verdict:
+def judge(
+    request: AttemptRequest, status: int | None, stop: ExitVerdict | None = None, unknown: str = ""
+) -> ExitVerdict:
     """`status` as waitpid gives it; None where it is not known, and `unknown` why.
 
     `stop` is why Chronex ended the process, where it did.
@@ -178,26 +180,30 @@ def judge(request: AttemptRequest, status: int | None, stop: Verdict | None = No
     if stop is not None:
         return stop._replace(exit_code=exit_code, signal=number)
     if exit_code is not None and exit_code in request.success_codes:
-        return Verdict(AttemptState.SUCCESS, Reason.EXITED, False, "", exit_code)
+        return ExitVerdict(AttemptState.SUCCESS, EndReason.EXITED, False, "", exit_code)
     # A shell reports a signal as 128 plus its number; the rule for retries reads both the same way.
     told = exit_code if exit_code is not None else 128 + (number or 0)
     retryable = request.retry_codes is None or told in request.retry_codes
     if number is not None:
-        return Verdict(AttemptState.FAILED, Reason.SIGNAL, retryable, f"ended by {_name(number)}", None, number)
-    return Verdict(AttemptState.FAILED, Reason.EXIT_CODE, retryable, f"exit code {exit_code}", exit_code)
+        return ExitVerdict(
+            AttemptState.FAILED, EndReason.SIGNAL, retryable, f"ended by {_name(number)}", None, number
+        )
+    return ExitVerdict(AttemptState.FAILED, EndReason.EXIT_CODE, retryable, f"exit code {exit_code}", exit_code)
 
 
-def timed_out(timeout_ms: int) -> Verdict:
-    return Verdict(AttemptState.TIMEOUT, Reason.TIMEOUT, True, f"still running after {timeout_ms / 1000:g} s")
+def timed_out(timeout_ms: int) -> ExitVerdict:
+    return ExitVerdict(AttemptState.TIMEOUT, EndReason.TIMEOUT, True, f"still running after {timeout_ms / 1000:g} s")
 
 
-def canceled(why: str) -> Verdict:
-    return Verdict(AttemptState.CANCELED, Reason.CANCELED, False, why or "canceled")
+def canceled(why: str) -> ExitVerdict:
+    return ExitVerdict(AttemptState.CANCELED, EndReason.CANCELED, False, why or "canceled")
 
 
-def unknown_exit(why: str) -> Verdict:
+def unknown_exit(why: str) -> ExitVerdict:
     """It ended, nobody knows how; that is never a success."""
-    return Verdict(AttemptState.CRASHED, Reason.UNKNOWN_EXIT, True, f"ended, and its exit code is not known: {why}")
+    return ExitVerdict(
+        AttemptState.CRASHED, EndReason.UNKNOWN_EXIT, True, f"ended, and its exit code is not known: {why}"
+    )
 
 
 def _name(number: int) -> str:

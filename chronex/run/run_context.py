@@ -15,7 +15,7 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model import ProcessIdentity
 from chronex.run.environment import Inheritance
 from chronex.run.output import LogDirectory
-from chronex.run.spawn import Gate, seal_descriptors, the_gate
+from chronex.run.spawn import BarrierProgram, barrier_program, seal_descriptors
 from chronex.run.stopping import Cancellation
 
 # A start takes about half a millisecond, so a turn of the loop stays under ten, however many are due at once.
@@ -67,14 +67,14 @@ class StartPace:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunContext:
     """Made once, in the main thread, by the daemon or by the owner of a library scheduler."""
 
     logs: LogDirectory
     inheritance: Inheritance
     clock: Clock = SYSTEM_CLOCK
     pace: StartPace = field(default_factory=StartPace)
-    gate: Gate = field(default_factory=the_gate)
+    barrier_program: BarrierProgram = field(default_factory=barrier_program)
     environment: Mapping[str, str] = field(default_factory=dict)  # the scheduler's own; wins over a task's
 
     @classmethod
@@ -84,7 +84,7 @@ class Surroundings:
         clock: Clock = SYSTEM_CLOCK,
         environ: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
-    ) -> Surroundings:
+    ) -> RunContext:
         """Also keeps the descriptors that this process inherited from its children, and makes it able to wait."""
         seal_descriptors()
         # Whoever started us may have ignored SIGCHLD; then the system would throw every exit code away.

@@ -87,16 +87,18 @@ def prepare(command: Command, directory: str | None, variables: Variables) -> In
     return Invocation(program, raw, where)
 
 
-def start(invocation: Invocation, variables: Variables, output: int, gate: Gate, latch: int) -> int | NotStarted:
+def start(
+    invocation: Invocation, variables: Variables, output: int, barrier_program: BarrierProgram, barrier: int
+) -> int | NotStarted:
     """The pid of the new process, which waits at `latch`; its output and errors are `output`, its input is empty."""
     actions = (
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_DUP2, output, 2),
         # After those: where the daemon itself has no standard descriptors, `output` may be any of these.
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, latch, DESCRIPTOR),
+        (os.POSIX_SPAWN_DUP2, barrier, BARRIER_DESCRIPTOR),
     )
-    path, argv = behind(gate, invocation)
+    path, argv = behind_barrier(barrier_program, invocation)
     try:
         return os.posix_spawn(
             path,
@@ -111,7 +113,7 @@ def start(invocation: Invocation, variables: Variables, output: int, gate: Gate,
         return refused_program(problem.errno or 0, invocation.path)
 
 
-def refused_at_the_gate(invocation: Invocation, refusal: Refusal) -> NotStarted:
+def refused_after_barrier(invocation: Invocation, refusal: Refusal) -> NotStarted:
     """The gate was open, and the system would not go on."""
     if refusal.of_directory:
         return _refused_directory(refusal.errno, invocation.directory)
@@ -177,8 +179,8 @@ def _refused(path: bytes) -> NotStarted | None:
     return refused_program(errno.EACCES, path)
 
 
-DESCRIPTOR = 3  # where every gate waits
-SHUT = 125  # how it ends when nobody opens it
+BARRIER_DESCRIPTOR = 3  # where every gate waits
+BARRIER_SHUT = 125  # how it ends when nobody opens it
 
 _SHELL = b"/bin/sh"
 # Directory and command are arguments of this text, never part of it. The directory is absolute: a relative one would
@@ -218,7 +220,7 @@ class Refusal(NamedTuple):
     of_directory: bool
 
 
-class Gate(Protocol):
+class BarrierProgram(Protocol):
     """How to start a command so that it waits on DESCRIPTOR first."""
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
@@ -226,7 +228,7 @@ class Gate(Protocol):
         ...
 
 
-class QuickGate:
+class NativeBarrier:
     """`path` is the program of barrier.S."""
 
     def __init__(self, path: bytes) -> None:
@@ -236,7 +238,7 @@ class QuickGate:
         return self.path, (b"chronex-gate", invocation.directory, invocation.path, *invocation.argv)
 
 
-class ShellGate:
+class ShellBarrier:
     """The command's argv[0] is its path here: a shell cannot give it another name."""
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
@@ -244,21 +246,21 @@ class ShellGate:
         return _SHELL, (_SHELL, b"-c", _SCRIPT, b"chronex-gate", *command)
 
 
-def behind(gate: Gate, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+def behind_barrier(barrier_program: BarrierProgram, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
     """What to start instead of the command: the gate, or the command's own shell where that can wait by itself."""
     if invocation.script and not invocation.directory:
         return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
-    return gate.before(invocation)
+    return barrier_program.before(invocation)
 
 
-class Latch:
+class StartBarrier:
     """Our side of one child's gate."""
 
     __slots__ = ("_ours", "theirs")
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.theirs = _out_of_the_way(theirs.detach())  # may fail; then `ours` closes itself
+        self.theirs = _above_standard_descriptors(theirs.detach())  # may fail; then `ours` closes itself
         self._ours = ours.detach()
 
     def started(self) -> None:
@@ -290,14 +292,14 @@ class Latch:
 
 
 @lru_cache(maxsize=1)
-def the_gate() -> Gate:
+def barrier_program() -> BarrierProgram:
     """The quick one where it works; it is tried once, without letting anything pass."""
     if sys.platform == "linux" and platform.machine() == "x86_64":
         with contextlib.suppress(OSError):
-            quick = QuickGate(_as_program(_X86_64))
-            if _ends_shut(quick):
+            quick = NativeBarrier(_as_program(_X86_64))
+            if _ends_when_shut(quick):
                 return quick
-    return ShellGate()
+    return ShellBarrier()
 
 
 def _as_program(code: bytes) -> bytes:
@@ -313,17 +315,17 @@ def _as_program(code: bytes) -> bytes:
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALED)
         # A program that is open for writing cannot be started, so it is opened anew and kept open for good.
         kept = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
-        return b"/proc/self/fd/%d" % _out_of_the_way(kept)
+        return b"/proc/self/fd/%d" % _above_standard_descriptors(kept)
     finally:
         os.close(descriptor)
 
 
-def _out_of_the_way(descriptor: int) -> int:
+def _above_standard_descriptors(descriptor: int) -> int:
     """Never one of the child's own numbers, which a daemon without standard descriptors could be given."""
-    if descriptor > DESCRIPTOR:
+    if descriptor > BARRIER_DESCRIPTOR:
         return descriptor
     try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, DESCRIPTOR + 1)
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, BARRIER_DESCRIPTOR + 1)
     finally:
         os.close(descriptor)
 
@@ -338,12 +340,14 @@ def _memory_file() -> int:
         return os.memfd_create("chronex-gate", flags)
 
 
-def _ends_shut(gate: Gate) -> bool:
-    path, argv = gate.before(Invocation(_SHELL, (_SHELL, b"-c", b"exit 1")))
-    latch = Latch()
+def _ends_when_shut(barrier_program: BarrierProgram) -> bool:
+    path, argv = barrier_program.before(Invocation(_SHELL, (_SHELL, b"-c", b"exit 1")))
+    barrier = StartBarrier()
     try:
-        pid = os.posix_spawn(path, argv, {}, file_actions=((os.POSIX_SPAWN_DUP2, latch.theirs, DESCRIPTOR),))
+        pid = os.posix_spawn(
+            path, argv, {}, file_actions=((os.POSIX_SPAWN_DUP2, barrier.theirs, BARRIER_DESCRIPTOR),)
+        )
     finally:
-        latch.started()
-        latch.close()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == SHUT
+        barrier.started()
+        barrier.close()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == BARRIER_SHUT

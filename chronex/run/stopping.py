@@ -13,7 +13,7 @@ from typing import Protocol
 from chronex.model import ProcessIdentity
 from chronex.run.environment import ATTEMPT_VARIABLE
 from chronex.run.identity import boot_id, is_alive, signal_process, status_of
-from chronex.run.request import AttemptRequest, Verdict
+from chronex.run.request import AttemptRequest, ExitVerdict
 
 Listener = Callable[[], None]
 
@@ -62,7 +62,7 @@ class Cancellation:
             self._listeners.remove(listener)
 
 
-class Signalled(Protocol):
+class SignalTarget(Protocol):
     def signal_group(self, number: int) -> bool: ...
 
 
@@ -71,15 +71,15 @@ class Stopper:
 
     __slots__ = ("_grace_s", "_loop", "_target", "_timer", "kill_at", "verdict")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, target: Signalled, grace_ms: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, target: SignalTarget, grace_ms: int) -> None:
         self._loop = loop
         self._target = target
         self._grace_s = grace_ms / 1000
         self._timer: asyncio.TimerHandle | None = None
-        self.verdict: Verdict | None = None
+        self.verdict: ExitVerdict | None = None
         self.kill_at = 0.0
 
-    def stop(self, verdict: Verdict) -> None:
+    def stop(self, verdict: ExitVerdict) -> None:
         if self.verdict is not None:
             return
         self.verdict = verdict

@@ -15,44 +15,61 @@ from chronex.run.environment import Variables, child_environment
 from chronex.run.identity import identity_of_child
 from chronex.run.output import BoundedLog, Capture, LogSummary, open_pipe
 from chronex.run.process import Child, SupervisedProcess
-from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason, Verdict, canceled, judge, timed_out
-from chronex.run.run_context import Hooks, Started, Surroundings
-from chronex.run.spawn import SHUT, Gate, Invocation, Latch, prepare, refused_at_the_gate, start
+from chronex.run.request import (
+    AttemptRequest,
+    AttemptResult,
+    EndReason,
+    ExitVerdict,
+    NotStarted,
+    canceled,
+    judge,
+    timed_out,
+)
+from chronex.run.run_context import Hooks, RunContext, Started
+from chronex.run.spawn import (
+    BARRIER_SHUT,
+    BarrierProgram,
+    Invocation,
+    StartBarrier,
+    prepare,
+    refused_after_barrier,
+    start,
+)
 from chronex.run.stopping import Stopper, find_leftovers, kill_leftovers, marks_of
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
-_ENDED_SHUT = SHUT << 8  # as waitpid tells it
-_LOOK_AGAIN_S = 0.02
-_SLOWEST_LOOK_S = 0.2
+_BARRIER_SHUT_STATUS = BARRIER_SHUT << 8  # as waitpid tells it
+_POLL_AGAIN_S = 0.02
+_SLOWEST_POLL_S = 0.2
 
 
 async def run_attempt(
-    request: AttemptRequest, hooks: Hooks, surroundings: Surroundings, standing: Supervision | None = None
+    request: AttemptRequest, hooks: Hooks, run_context: RunContext, held: Supervision | None = None
 ) -> AttemptResult:
     """Run the command and say how it ended. What goes wrong with the command is a result, never an exception.
 
     `standing` is the same attempt as `stand` has started it ahead of its time.
     """
-    if standing is None:
-        await surroundings.pace.enter()
+    if held is None:
+        await run_context.pace.enter()
     if hooks.cancellation.requested:
-        if standing is not None:
-            standing.dismiss()
-        return never_started(canceled(hooks.cancellation.reason), surroundings.clock)
-    attempt = standing or stand(request, surroundings)
+        if held is not None:
+            held.discard()
+        return never_started(canceled(hooks.cancellation.reason), run_context.clock)
+    attempt = held or start_held(request, run_context)
     if isinstance(attempt, NotStarted):
-        return not_started(attempt, surroundings.clock)
-    return await attempt.see_through(hooks, report=True)
+        return not_started(attempt, run_context.clock)
+    return await attempt.supervise(hooks, report=True)
 
 
 def not_started(problem: NotStarted, clock: Clock) -> AttemptResult:
     """The result of an attempt whose command never ran."""
-    verdict = Verdict(AttemptState.FAILED, Reason.NOT_STARTED, problem.retryable, problem.error)
+    verdict = ExitVerdict(AttemptState.FAILED, EndReason.NOT_STARTED, problem.retryable, problem.error)
     return never_started(verdict, clock, errno=problem.errno)
 
 
-def never_started(verdict: Verdict, clock: Clock, errno: int | None = None) -> AttemptResult:
+def never_started(verdict: ExitVerdict, clock: Clock, errno: int | None = None) -> AttemptResult:
     return AttemptResult(
         state=verdict.state,
         reason=verdict.reason,
@@ -63,56 +80,58 @@ def never_started(verdict: Verdict, clock: Clock, errno: int | None = None) -> A
     )
 
 
-def stand(request: AttemptRequest, surroundings: Surroundings) -> Supervision | NotStarted:
+def start_held(request: AttemptRequest, run_context: RunContext) -> Supervision | NotStarted:
     """Start what will become the command, and leave it at its gate."""
-    environment = child_environment(request, surroundings.inheritance)
+    environment = child_environment(request, run_context.inheritance)
     if isinstance(environment, NotStarted):
         return environment
     invocation = prepare(request.command, request.directory, environment.variables)
     if isinstance(invocation, NotStarted):
         return invocation
     fail_point("before spawn")
-    started = _start(invocation, environment.variables, surroundings.gate)
+    started = _start(invocation, environment.variables, run_context.barrier_program)
     if isinstance(started, NotStarted):
         return started
-    log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+    log = BoundedLog(run_context.logs, request.attempt_id, request.log_limit)
     child = Child(asyncio.get_running_loop(), started.identity)
-    supervision = Supervision(request, surroundings.clock, child, log, started.output, environment.secrets)
-    supervision.invocation, supervision.latch = invocation, started.latch
+    supervision = Supervision(request, run_context.clock, child, log, started.output, environment.secrets)
+    supervision.invocation, supervision.barrier = invocation, started.barrier
     return supervision
 
 
-class _Begun(NamedTuple):
+class _HeldProcess(NamedTuple):
     """A child at its gate, our end of its output, and our side of the gate."""
 
     identity: ProcessIdentity
     output: int
-    latch: Latch
+    barrier: StartBarrier
 
 
-def _start(invocation: Invocation, variables: Variables, gate: Gate) -> _Begun | NotStarted:
+def _start(
+    invocation: Invocation, variables: Variables, barrier_program: BarrierProgram
+) -> _HeldProcess | NotStarted:
     try:
-        latch = Latch()
+        barrier = StartBarrier()
     except OSError as problem:
         return NotStarted(f"no way to hold it until it is recorded: {problem.strerror}", problem.errno)
     try:
         ours, theirs = open_pipe()
     except OSError as problem:
-        latch.started()
-        latch.close()
+        barrier.started()
+        barrier.close()
         return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
     before_ms = SYSTEM_CLOCK.boottime_ms()
-    pid = start(invocation, variables, theirs, gate, latch.theirs)
+    pid = start(invocation, variables, theirs, barrier_program, barrier.theirs)
     after_ms = SYSTEM_CLOCK.boottime_ms()
     fail_point("spawned")
     os.close(theirs)
-    latch.started()
+    barrier.started()
     identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid, before_ms, after_ms)
     if isinstance(identity, NotStarted):
         os.close(ours)
-        latch.close()
+        barrier.close()
         return identity
-    return _Begun(identity, ours, latch)
+    return _HeldProcess(identity, ours, barrier)
 
 
 def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity | NotStarted:
@@ -154,9 +173,9 @@ class Supervision:
         self.timer: asyncio.TimerHandle | None = None
         self.on_cancel = lambda: None
         self.invocation: Invocation | None = None  # what waits at the gate; an adopted process is past it
-        self.latch: Latch | None = None
+        self.barrier: StartBarrier | None = None
 
-    async def see_through(self, hooks: Hooks, *, report: bool) -> AttemptResult:
+    async def supervise(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
         if report:  # it may have stood at its gate for a while
             self.started_ms, self.began = self.clock.wall_ms(), self.clock.monotonic_ms()
@@ -167,9 +186,9 @@ class Supervision:
                 fail_point("identified")
                 await hooks.started(started)
                 fail_point("start recorded")
-            if self.latch is not None:
-                self.latch.open()
-                fail_point("gate opened")
+            if self.barrier is not None:
+                self.barrier.open()
+                fail_point("barrier opened")
             return await self.finish()
         except BaseException:
             self.process.signal_group(signal.SIGKILL)
@@ -180,18 +199,18 @@ class Supervision:
             self.close(hooks)
 
     @property
-    def is_standing(self) -> bool:
+    def is_held(self) -> bool:
         """It still waits at its gate; somebody may have killed it there."""
-        return self.latch is not None and not self.process.has_ended()
+        return self.barrier is not None and not self.process.has_ended()
 
-    def dismiss(self) -> None:
+    def discard(self) -> None:
         """Nobody needs it: the gate is shut for good, and it goes without having run anything."""
         self.process.watch(lambda _status: None)
         self.process.close()
         self.capture.close()
         self.log.finish()
-        if self.latch is not None:
-            self.latch.close()
+        if self.barrier is not None:
+            self.barrier.close()
 
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()
@@ -224,7 +243,7 @@ class Supervision:
             await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
         leftovers, killed = await self._leftovers(must_die=stop is not None)
         self.capture.finish()
-        if status == _ENDED_SHUT and (refused := self._refused_at_the_gate()) is not None:
+        if status == _BARRIER_SHUT_STATUS and (refused := self._refused_after_barrier()) is not None:
             return refused
         verdict = judge(self.request, status, stop, self.process.unknown_because)
         return AttemptResult(
@@ -243,11 +262,11 @@ class Supervision:
             leftovers_killed=killed,
         )
 
-    def _refused_at_the_gate(self) -> AttemptResult | None:
-        refusal = self.latch.refusal() if self.latch is not None else None
+    def _refused_after_barrier(self) -> AttemptResult | None:
+        refusal = self.barrier.refusal() if self.barrier is not None else None
         if refusal is None or self.invocation is None:
             return None
-        return not_started(refused_at_the_gate(self.invocation, refusal), self.clock)
+        return not_started(refused_after_barrier(self.invocation, refusal), self.clock)
 
     async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
         """Those who live on, and how many of them were killed; after a stop they get the rest of the grace."""
@@ -256,10 +275,10 @@ class Supervision:
         marks = marks_of(self.request)
         look = partial(find_leftovers, self.process.identity, marks)
         found = await self.loop.run_in_executor(None, look)
-        pause = _LOOK_AGAIN_S
+        pause = _POLL_AGAIN_S
         while found and must_die and (left := self.stopper.kill_at - self.loop.time()) > 0:
             await asyncio.sleep(min(pause, left))
-            pause = min(pause * 2, _SLOWEST_LOOK_S)
+            pause = min(pause * 2, _SLOWEST_POLL_S)
             found = await self.loop.run_in_executor(None, look)
         if not found or not (must_die or self.request.leftovers is LeftoverPolicy.KILL):
             return found, 0
@@ -270,8 +289,8 @@ class Supervision:
         self._no_more_stops()
         hooks.cancellation.forget(self.on_cancel)
         self.process.close()
-        if self.latch is not None:
-            self.latch.close()
+        if self.barrier is not None:
+            self.barrier.close()
 
 
 async def finish_log(log: BoundedLog) -> LogSummary:

@@ -92,7 +92,7 @@ async def test_an_end_that_finds_no_room_is_recorded_when_there_is_some() -> Non
 
 
 async def test_a_store_that_was_full_for_long_counts_as_downtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "LONGEST_BETWEEN_LOOKS_MS", 50)
+    monkeypatch.setattr(loop, "LONGEST_BETWEEN_CHECKS_MS", 50)
     store = Cramped()
     async with EmbeddedEngine(store, calls={"work": lambda _: None}) as engine:
         engine.apply([job("@every 20ms", overlap=OverlapPolicy.ALLOW)])

@@ -56,13 +56,13 @@ def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: M
     until(runs.exists)
     first.kill()
     first.wait()
-    heir = machine.start()
-    until_told(heir, "attempt adopted")
+    successor = machine.start()
+    until_told(successor, "attempt adopted")
     release.touch()
-    until_told(heir, "attempt=2")
+    until_told(successor, "attempt=2")
     until(lambda: any(row["state"] == "completed" for row in machine.history()))
-    heir.send_signal(signal.SIGTERM)
-    assert heir.wait(timeout=25) == 0
+    successor.send_signal(signal.SIGTERM)
+    assert successor.wait(timeout=25) == 0
 
 
 def test_once_runs_what_is_due_and_stops(machine: Machine) -> None:

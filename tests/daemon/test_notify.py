@@ -15,7 +15,7 @@ from chronex.engine.commands.pause import pause
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import NotifyPolicy
 from chronex.model.records import Job, Notice, Task
-from chronex.run import LogDirectory, Surroundings
+from chronex.run import LogDirectory, RunContext
 from chronex.storage import journal, keys
 from chronex.storage.records import Ledger, Reading
 from tests.engine.simulation import HOUR, MINUTE, START, Simulation
@@ -66,13 +66,13 @@ def test_without_recovery_only_failures_are_told() -> None:
 EXPECTED = replace(HOURLY, expect_within_ms=2 * HOUR)
 
 
-def surroundings(world: Simulation, directory: Path) -> Surroundings:
-    found = Surroundings.of_this_process(LogDirectory(directory / "logs"))
-    return Surroundings(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, "clock": world})
+def run_context(world: Simulation, directory: Path) -> RunContext:
+    found = RunContext.of_this_process(LogDirectory(directory / "logs"))
+    return RunContext(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, "clock": world})
 
 
 def look(world: Simulation, directory: Path) -> list[tuple[str, int, int]]:
-    Notifier(world.store, surroundings(world, directory)).look_for_late()
+    Notifier(world.store, run_context(world, directory)).find_late()
     return notices(world)
 
 
@@ -120,7 +120,7 @@ def events(world: Simulation) -> list[tuple[str, str]]:
 
 
 def send(world: Simulation, directory: Path) -> None:
-    asyncio.run(asyncio.wait_for(Notifier(world.store, surroundings(world, directory)).do(), 60))
+    asyncio.run(asyncio.wait_for(Notifier(world.store, run_context(world, directory)).do(), 60))
 
 
 def test_the_command_reads_the_report_and_the_notice_is_gone(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronex.daemon.headless import make_room
+from chronex.daemon.headless import raise_descriptor_limit
 
 NO_LIMIT = resource.RLIM_INFINITY
 
@@ -34,6 +34,6 @@ def test_the_limit_is_raised_to_what_the_pool_needs(
     monkeypatch.setattr(resource, "getrlimit", lambda _which: before)
     monkeypatch.setattr(resource, "setrlimit", change)
     told: list[dict[str, Any]] = []
-    make_room(places, lambda _what, data: told.append(data))
+    raise_descriptor_limit(places, lambda _what, data: told.append(data))
     assert now == after
     assert [("ulimit -n 4256" in data["told"]) for data in told] == [True] * is_told

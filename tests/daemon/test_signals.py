@@ -56,12 +56,12 @@ def test_a_second_signal_ends_it_at_once_and_the_next_daemon_takes_up(machine: M
         daemon.send_signal(second)
         assert daemon.wait(timeout=20) == 1
         assert time.monotonic() - asked < 15
-    heir = machine.start()
-    until_told(heir, "attempt adopted")
+    successor = machine.start()
+    until_told(successor, "attempt adopted")
     (machine.directory / "release").touch()
-    until_told(heir, "attempt=2")
-    heir.send_signal(signal.SIGTERM)
-    assert heir.wait(timeout=20) == 0
+    until_told(successor, "attempt=2")
+    successor.send_signal(signal.SIGTERM)
+    assert successor.wait(timeout=20) == 0
 
 
 def test_stopping_continuing_and_stray_signals_harm_nothing(machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""A place for logs, and the surroundings of a small daemon."""
+"""A place for logs, and the run_context of a small daemon."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.run import LogDirectory, Surroundings
+from chronex.run import LogDirectory, RunContext
 from tests.run.requests import children
 
 
@@ -21,8 +21,8 @@ def logs(tmp_path: Path) -> Iterator[LogDirectory]:
 
 
 @pytest.fixture
-def surroundings(logs: LogDirectory) -> Surroundings:
-    return Surroundings.of_this_process(logs)
+def run_context(logs: LogDirectory) -> RunContext:
+    return RunContext.of_this_process(logs)
 
 
 @pytest.fixture(autouse=True)

@@ -20,11 +20,11 @@ from chronex.model import AttemptState, Job, Occurrence, Task
 from chronex.run import (
     AttemptRequest,
     Cancellation,
+    EndReason,
     Hooks,
     LeftoverPolicy,
-    Reason,
+    RunContext,
     Started,
-    Surroundings,
     identity,
     identity_of,
     is_alive,
@@ -37,31 +37,31 @@ from tests.run.requests import children, outcome, output, python, request
 @pytest.mark.parametrize(
     ("command", "rules", "expected"),
     [
-        ("exit 0", {}, (AttemptState.SUCCESS, Reason.EXITED, False, 0, None)),
-        ("exit 1", {}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 1, None)),
-        ("exit 255", {}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 255, None)),
-        ("exit 3", {"success_codes": (0, 3)}, (AttemptState.SUCCESS, Reason.EXITED, False, 3, None)),
-        ("exit 0", {"success_codes": (3,)}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 0, None)),
-        ("exit 75", {"retry_codes": (75,)}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 75, None)),
-        ("exit 1", {"retry_codes": (75,)}, (AttemptState.FAILED, Reason.EXIT_CODE, False, 1, None)),
-        ("exit 1", {"retry_codes": ()}, (AttemptState.FAILED, Reason.EXIT_CODE, False, 1, None)),
-        ("kill -9 $$", {}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 9)),
-        ("kill -15 $$", {"retry_codes": (143,)}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 15)),
-        ("kill -15 $$", {"retry_codes": (1,)}, (AttemptState.FAILED, Reason.SIGNAL, False, None, 15)),
-        ("kill -9 $$", {"success_codes": (137,)}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 9)),
+        ("exit 0", {}, (AttemptState.SUCCESS, EndReason.EXITED, False, 0, None)),
+        ("exit 1", {}, (AttemptState.FAILED, EndReason.EXIT_CODE, True, 1, None)),
+        ("exit 255", {}, (AttemptState.FAILED, EndReason.EXIT_CODE, True, 255, None)),
+        ("exit 3", {"success_codes": (0, 3)}, (AttemptState.SUCCESS, EndReason.EXITED, False, 3, None)),
+        ("exit 0", {"success_codes": (3,)}, (AttemptState.FAILED, EndReason.EXIT_CODE, True, 0, None)),
+        ("exit 75", {"retry_codes": (75,)}, (AttemptState.FAILED, EndReason.EXIT_CODE, True, 75, None)),
+        ("exit 1", {"retry_codes": (75,)}, (AttemptState.FAILED, EndReason.EXIT_CODE, False, 1, None)),
+        ("exit 1", {"retry_codes": ()}, (AttemptState.FAILED, EndReason.EXIT_CODE, False, 1, None)),
+        ("kill -9 $$", {}, (AttemptState.FAILED, EndReason.SIGNAL, True, None, 9)),
+        ("kill -15 $$", {"retry_codes": (143,)}, (AttemptState.FAILED, EndReason.SIGNAL, True, None, 15)),
+        ("kill -15 $$", {"retry_codes": (1,)}, (AttemptState.FAILED, EndReason.SIGNAL, False, None, 15)),
+        ("kill -9 $$", {"success_codes": (137,)}, (AttemptState.FAILED, EndReason.SIGNAL, True, None, 9)),
     ],
 )
 async def test_exit_codes_decide(
-    surroundings: Surroundings, command: str, rules: dict[str, Any], expected: tuple[object, ...]
+    run_context: RunContext, command: str, rules: dict[str, Any], expected: tuple[object, ...]
 ) -> None:
-    result = await outcome(surroundings, command, **rules)
+    result = await outcome(run_context, command, **rules)
     assert (result.state, result.reason, result.retryable, result.exit_code, result.signal) == expected
     assert (result.error == "") == (result.state is AttemptState.SUCCESS)
     end = result.as_end()
     assert (end.state, end.reason, end.retryable, end.exit_code, end.signal, end.task_state) == (*expected, None)
 
 
-async def test_the_identity_is_reported_while_the_process_lives(surroundings: Surroundings) -> None:
+async def test_the_identity_is_reported_while_the_process_lives(run_context: RunContext) -> None:
     seen: list[Started] = []
 
     async def note(started: Started) -> None:
@@ -70,22 +70,22 @@ async def test_the_identity_is_reported_while_the_process_lives(surroundings: Su
         assert started.process == identity_of(started.process.pid)
         seen.append(started)
 
-    result = await run_attempt(request(("sleep", "0.1")), Hooks(started=note), surroundings)
+    result = await run_attempt(request(("sleep", "0.1")), Hooks(started=note), run_context)
     assert [started.process for started in seen] == [result.process]
     assert result.started_ms == seen[0].started_ms
     assert 90 <= result.duration_ms < 2000
     assert result.finished_ms >= seen[0].started_ms
 
 
-async def test_a_slow_record_of_the_start_costs_no_output(surroundings: Surroundings) -> None:
+async def test_a_slow_record_of_the_start_costs_no_output(run_context: RunContext) -> None:
     async def slowly(_started: Started) -> None:
         await asyncio.sleep(0.2)
 
-    result = await run_attempt(request("head -c 300000 /dev/zero; exit 4"), Hooks(started=slowly), surroundings)
+    result = await run_attempt(request("head -c 300000 /dev/zero; exit 4"), Hooks(started=slowly), run_context)
     assert (result.exit_code, result.log.size) == (4, 300000)
 
 
-async def test_a_process_that_could_not_be_recorded_is_killed(surroundings: Surroundings) -> None:
+async def test_a_process_that_could_not_be_recorded_is_killed(run_context: RunContext) -> None:
     seen: list[Started] = []
 
     async def fail(started: Started) -> None:
@@ -93,17 +93,17 @@ async def test_a_process_that_could_not_be_recorded_is_killed(surroundings: Surr
         raise OSError("store is gone")
 
     with pytest.raises(OSError, match="store is gone"):
-        await run_attempt(request(("sleep", "60")), Hooks(started=fail), surroundings)
+        await run_attempt(request(("sleep", "60")), Hooks(started=fail), run_context)
     await _gone(seen)
 
 
-async def test_a_cancelled_caller_leaves_no_process(surroundings: Surroundings) -> None:
+async def test_a_cancelled_caller_leaves_no_process(run_context: RunContext) -> None:
     seen: list[Started] = []
 
     async def note(started: Started) -> None:
         seen.append(started)
 
-    task = asyncio.create_task(run_attempt(request("sleep 60 & wait"), Hooks(started=note), surroundings))
+    task = asyncio.create_task(run_attempt(request("sleep 60 & wait"), Hooks(started=note), run_context))
     while not seen:
         await asyncio.sleep(0.01)
     task.cancel()
@@ -119,12 +119,10 @@ async def _gone(seen: list[Started]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_request_that_is_cancelled_already_starts_nothing(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_a_request_that_is_cancelled_already_starts_nothing(run_context: RunContext, tmp_path: Path) -> None:
     cancellation = Cancellation()
     cancellation.request("by alice")
-    result = await run_attempt(
-        request(("touch", str(tmp_path / "x"))), Hooks(cancellation=cancellation), surroundings
-    )
+    result = await run_attempt(request(("touch", str(tmp_path / "x"))), Hooks(cancellation=cancellation), run_context)
     assert (result.state, result.error, result.process) == (AttemptState.CANCELED, "by alice", None)
     assert not (tmp_path / "x").exists()
 
@@ -139,12 +137,12 @@ TIMEOUTS = {
 
 
 @pytest.mark.parametrize("name", TIMEOUTS)
-async def test_a_timeout_is_term_then_kill(surroundings: Surroundings, name: str) -> None:
+async def test_a_timeout_is_term_then_kill(run_context: RunContext, name: str) -> None:
     command, expected, at_least, at_most = TIMEOUTS[name]
     began = time.monotonic()
-    result = await outcome(surroundings, command, timeout_ms=200)
+    result = await outcome(run_context, command, timeout_ms=200)
     took = time.monotonic() - began - 0.2
-    assert (result.state, result.reason, result.retryable) == (AttemptState.TIMEOUT, Reason.TIMEOUT, True)
+    assert (result.state, result.reason, result.retryable) == (AttemptState.TIMEOUT, EndReason.TIMEOUT, True)
     assert expected in (result.signal, result.exit_code)
     assert "still running after 0.2 s" in result.error
     assert at_least <= took <= at_most + 1.0
@@ -152,34 +150,34 @@ async def test_a_timeout_is_term_then_kill(surroundings: Surroundings, name: str
     assert not is_alive(result.process)
 
 
-async def test_a_timeout_ends_a_thousand_forks(surroundings: Surroundings) -> None:
+async def test_a_timeout_ends_a_thousand_forks(run_context: RunContext) -> None:
     fork = "import os, time, signal; signal.signal(15, signal.SIG_IGN)\nfor i in range(1000):\n if not os.fork(): time.sleep(60)\nprint(flush=True); time.sleep(60)"
     asked = request(python(fork), timeout_ms=1500, log_limit=1000)
-    result = await run_attempt(asked, Hooks(), surroundings)
+    result = await run_attempt(asked, Hooks(), run_context)
     assert result.state is AttemptState.TIMEOUT
     assert result.signal == signal.SIGKILL
     assert result.process is not None
     assert find_leftovers(result.process, marks_of(asked)) == ()
 
 
-async def test_members_of_the_group_get_the_whole_grace(surroundings: Surroundings) -> None:
+async def test_members_of_the_group_get_the_whole_grace(run_context: RunContext) -> None:
     """The shell dies of TERM at once; what it started cleans up for a moment and may finish that."""
     command = "(trap 'sleep 0.15; echo cleaned; exit' TERM; sleep 60 & wait) & exec sleep 60"
-    result = await outcome(surroundings, command, timeout_ms=150, grace_ms=2000)
+    result = await outcome(run_context, command, timeout_ms=150, grace_ms=2000)
     assert result.state is AttemptState.TIMEOUT
-    assert output(surroundings, result) == b"cleaned\n"
+    assert output(run_context, result) == b"cleaned\n"
     assert result.leftovers == ()
 
 
-async def test_cancellation_is_term_then_kill_and_keeps_its_reason(surroundings: Surroundings) -> None:
+async def test_cancellation_is_term_then_kill_and_keeps_its_reason(run_context: RunContext) -> None:
     cancellation = Cancellation()
     asyncio.get_running_loop().call_later(0.1, cancellation.request, "pre-empted")
-    result = await run_attempt(request(("sleep", "60")), Hooks(cancellation=cancellation), surroundings)
-    assert (result.state, result.reason, result.error) == (AttemptState.CANCELED, Reason.CANCELED, "pre-empted")
+    result = await run_attempt(request(("sleep", "60")), Hooks(cancellation=cancellation), run_context)
+    assert (result.state, result.reason, result.error) == (AttemptState.CANCELED, EndReason.CANCELED, "pre-empted")
     assert (result.signal, result.retryable) == (signal.SIGTERM, False)
 
 
-async def test_the_same_attempt_of_another_store_is_a_stranger(surroundings: Surroundings) -> None:
+async def test_the_same_attempt_of_another_store_is_a_stranger(run_context: RunContext) -> None:
     """Two stores with the same job have the same ids at the same second; neither may kill the other's commands."""
     here, there = {"CHRONEX_STORE": "/here"}, {"CHRONEX_STORE": "/there"}
     asked = request(LEFT_BEHIND["holds no pipe"], leftovers=LeftoverPolicy.KILL, extra_environment=here)
@@ -190,9 +188,9 @@ async def test_the_same_attempt_of_another_store_is_a_stranger(surroundings: Sur
         begun.set_result(started.process)
 
     cancellation = Cancellation()
-    stranger = asyncio.create_task(run_attempt(theirs, Hooks(on_start, cancellation), surroundings))
+    stranger = asyncio.create_task(run_attempt(theirs, Hooks(on_start, cancellation), run_context))
     process = await begun
-    result = await run_attempt(asked, Hooks(), surroundings)
+    result = await run_attempt(asked, Hooks(), run_context)
     assert (len(result.leftovers), result.leftovers_killed) == (1, 1)
     assert is_alive(process)
     cancellation.request("enough")
@@ -211,11 +209,11 @@ LEFT_BEHIND = {
 @pytest.mark.parametrize("policy", LeftoverPolicy)
 @pytest.mark.parametrize("name", LEFT_BEHIND)
 async def test_a_run_ends_with_its_main_process(
-    surroundings: Surroundings, name: str, policy: LeftoverPolicy, monkeypatch: pytest.MonkeyPatch
+    run_context: RunContext, name: str, policy: LeftoverPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chronex.run.supervise.HELD_PIPE_S", 0.2)
     began = time.monotonic()
-    result = await outcome(surroundings, LEFT_BEHIND[name], leftovers=policy)
+    result = await outcome(run_context, LEFT_BEHIND[name], leftovers=policy)
     assert time.monotonic() - began < 2.5
     assert result.state is AttemptState.SUCCESS
     assert len(result.leftovers) == 1
@@ -230,24 +228,24 @@ async def test_a_run_ends_with_its_main_process(
     await asyncio.sleep(0.1)  # for the end of the pipe, which is emptied as long as it is held
 
 
-async def test_a_held_pipe_is_waited_for_two_seconds_at_most(surroundings: Surroundings) -> None:
+async def test_a_held_pipe_is_waited_for_two_seconds_at_most(run_context: RunContext) -> None:
     began = time.monotonic()
     result = await outcome(
-        surroundings, "(sleep 0.5; echo late; sleep 60) & echo early", leftovers=LeftoverPolicy.KILL
+        run_context, "(sleep 0.5; echo late; sleep 60) & echo early", leftovers=LeftoverPolicy.KILL
     )
     assert 1.9 < time.monotonic() - began < 3.5
-    assert output(surroundings, result) == b"early\nlate\n"
+    assert output(run_context, result) == b"early\nlate\n"
     assert result.leftovers_killed == len(result.leftovers) == 1
     assert result.duration_ms < 1500  # the run itself ended long before
 
 
-async def test_what_is_kept_running_may_go_on_writing(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_what_is_kept_running_may_go_on_writing(run_context: RunContext, tmp_path: Path) -> None:
     """Neither SIGPIPE nor a full pipe ends it."""
     mark = tmp_path / "alive"
     command = f"(sleep 0.3; head -c 1000000 /dev/zero && touch {mark}) & exit 0"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("chronex.run.supervise.HELD_PIPE_S", 0.05)
-        result = await outcome(surroundings, command)
+        result = await outcome(run_context, command)
     assert result.leftovers
     async with asyncio.timeout(5):
         while not mark.exists() or any(is_alive(left) for left in result.leftovers):
@@ -255,17 +253,17 @@ async def test_what_is_kept_running_may_go_on_writing(surroundings: Surroundings
     await asyncio.sleep(0.05)
 
 
-async def test_after_a_timeout_those_who_fled_are_killed_too(surroundings: Surroundings) -> None:
+async def test_after_a_timeout_those_who_fled_are_killed_too(run_context: RunContext) -> None:
     code = "import os, time\nif not os.fork():\n os.setsid()\ntime.sleep(60)"
     began = time.monotonic()
-    result = await outcome(surroundings, python(code), timeout_ms=300)
+    result = await outcome(run_context, python(code), timeout_ms=300)
     assert result.state is AttemptState.TIMEOUT
     assert result.leftovers_killed == len(result.leftovers) == 1
     assert time.monotonic() - began < 4.5
 
 
 @pytest.mark.parametrize("count", [2000, pytest.param(10_000, marks=pytest.mark.torture)])
-async def test_no_zombie_lasts(surroundings: Surroundings, count: int) -> None:
+async def test_no_zombie_lasts(run_context: RunContext, count: int) -> None:
     """Each is reaped by the turn of the loop that follows its end: no sample shows one that the last one showed."""
     numbers = iter(range(count))
     lasting: set[int] = set()
@@ -273,7 +271,7 @@ async def test_no_zombie_lasts(surroundings: Surroundings, count: int) -> None:
 
     async def worker() -> None:
         for _ in numbers:
-            assert (await outcome(surroundings, ("true",))).exit_code == 0
+            assert (await outcome(run_context, ("true",))).exit_code == 0
 
     async def sample() -> None:
         before: set[int] = set()
@@ -295,28 +293,28 @@ def _zombies() -> set[int]:
 
 
 async def test_without_pidfds_everything_works_a_little_later(
-    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
     identity.groups_outlive_their_leader.cache_clear()
-    assert (await outcome(surroundings, "echo hi; exit 3")).exit_code == 3
-    stopped = await outcome(surroundings, "sleep 60 & wait", timeout_ms=100)
+    assert (await outcome(run_context, "echo hi; exit 3")).exit_code == 3
+    stopped = await outcome(run_context, "sleep 60 & wait", timeout_ms=100)
     assert (stopped.state, stopped.leftovers) == (AttemptState.TIMEOUT, ())
     monkeypatch.undo()
     identity.groups_outlive_their_leader.cache_clear()
 
 
-async def test_an_exit_code_taken_by_another_is_unknown_and_no_success(surroundings: Surroundings) -> None:
+async def test_an_exit_code_taken_by_another_is_unknown_and_no_success(run_context: RunContext) -> None:
     async def take(started: Started) -> None:
         assert started.process is not None
         asyncio.get_running_loop().call_soon(os.waitpid, started.process.pid, 0)  # once the gate is open
 
-    result = await run_attempt(request(("true",)), Hooks(started=take), surroundings)
-    assert (result.state, result.reason) == (AttemptState.CRASHED, Reason.UNKNOWN_EXIT)
+    result = await run_attempt(request(("true",)), Hooks(started=take), run_context)
+    assert (result.state, result.reason) == (AttemptState.CRASHED, EndReason.UNKNOWN_EXIT)
 
 
-async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(surroundings: Surroundings) -> None:
-    await outcome(surroundings, ("true",))  # the loop's watcher has its descriptor by now
+async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(run_context: RunContext) -> None:
+    await outcome(run_context, ("true",))  # the loop's watcher has its descriptor by now
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     held: list[int] = []
@@ -325,7 +323,7 @@ async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(surro
             while True:
                 held.append(os.dup(0))
         for free in range(8):
-            result = await outcome(surroundings, "echo hi")
+            result = await outcome(run_context, "echo hi")
             assert result.state in (AttemptState.SUCCESS, AttemptState.FAILED), free
             assert result.error or result.exit_code == 0
             if free < 2:
@@ -333,18 +331,18 @@ async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(surro
                 assert "Too many open files" in result.error
             os.close(held.pop())
         assert result.state is AttemptState.SUCCESS
-        assert output(surroundings, result) == b"hi\n"
+        assert output(run_context, result) == b"hi\n"
     finally:
         for descriptor in held:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_a_file_size_limit_costs_output_not_the_attempt(surroundings: Surroundings) -> None:
+async def test_a_file_size_limit_costs_output_not_the_attempt(run_context: RunContext) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
     try:
-        result = await outcome(surroundings, "head -c 50000 /dev/zero")
+        result = await outcome(run_context, "head -c 50000 /dev/zero")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert result.state is AttemptState.SUCCESS
@@ -365,9 +363,9 @@ REFUSALS = [
 @pytest.mark.parametrize("nth", range(1, 5))
 @pytest.mark.parametrize(("call", "number", "told"), REFUSALS)
 async def test_every_refusal_of_the_system_is_a_result(
-    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch, call: str, number: int, told: str, nth: int
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch, call: str, number: int, told: str, nth: int
 ) -> None:
-    await outcome(surroundings, ("true",))
+    await outcome(run_context, ("true",))
     real, calls = getattr(os, call), 0
 
     def refusing(*arguments: Any, **options: Any) -> Any:
@@ -378,17 +376,17 @@ async def test_every_refusal_of_the_system_is_a_result(
         return real(*arguments, **options)
 
     monkeypatch.setattr(os, call, refusing)
-    result = await outcome(surroundings, ("echo", "hi"))
+    result = await outcome(run_context, ("echo", "hi"))
     monkeypatch.undo()
     if result.state is AttemptState.FAILED:
-        assert result.reason is Reason.NOT_STARTED
+        assert result.reason is EndReason.NOT_STARTED
         assert told in result.error
     else:
         assert result.exit_code == 0
-    assert (await outcome(surroundings, ("true",))).state is AttemptState.SUCCESS
+    assert (await outcome(run_context, ("true",))).state is AttemptState.SUCCESS
 
 
-async def test_many_starts_at_once_leave_the_loop_its_turns(surroundings: Surroundings) -> None:
+async def test_many_starts_at_once_leave_the_loop_its_turns(run_context: RunContext) -> None:
     """A hundred and fifty starts take longer than a tenth of a second; nobody waits for all of them."""
     worst, last = 0.0, time.perf_counter()
 
@@ -401,18 +399,18 @@ async def test_many_starts_at_once_leave_the_loop_its_turns(surroundings: Surrou
 
     heart = asyncio.create_task(beat())
     began = time.perf_counter()
-    results = await asyncio.gather(*(outcome(surroundings, ("true",)) for _ in range(150)))
+    results = await asyncio.gather(*(outcome(run_context, ("true",)) for _ in range(150)))
     took = time.perf_counter() - began
     heart.cancel()
     assert {result.exit_code for result in results} == {0}
     assert worst < took / 2
 
 
-def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surroundings) -> None:
+def test_the_same_run_context_serve_one_loop_after_another(run_context: RunContext) -> None:
     others = children()
 
     async def cut_short() -> None:
-        attempts = [asyncio.create_task(outcome(surroundings, ("true",))) for _ in range(40)]
+        attempts = [asyncio.create_task(outcome(run_context, ("true",))) for _ in range(40)]
         await asyncio.sleep(0)
         for attempt in attempts:
             attempt.cancel()
@@ -423,7 +421,7 @@ def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surrou
 
     for _ in range(3):
         asyncio.run(cut_short())
-    assert asyncio.run(outcome(surroundings, ("true",))).exit_code == 0
+    assert asyncio.run(outcome(run_context, ("true",))).exit_code == 0
 
 
 def test_a_request_is_made_from_the_records() -> None:

@@ -74,7 +74,7 @@ def deaths_during_adoption(workload: str, chance: Random, machine: Machine) -> N
     scene = Scene(machine)
     lingering = f"{WITNESS}; while [ ! -e release ]; do sleep 0.05; done"
     scene.describe(WORKLOADS[workload].replace(WITNESS, lingering))
-    assert scene.killed("gate opened")
+    assert scene.killed("barrier opened")
     for _ in range(chance.randint(1, 3)):
         assert scene.killed("adopted")
     (machine.directory / "release").touch()

@@ -8,7 +8,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.daemon.wakeups import Wakefulness
+from chronex.daemon.wakeups import WakeupDetector
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
@@ -82,7 +82,7 @@ class World:
                 self.pass_time(SECOND)
 
     def _boot(self) -> None:
-        self.wakefulness = Wakefulness(self.hands)
+        self.detector = WakeupDetector(self.hands)
         self.engine = Engine(self.store, f"node-{self.boots}", self.places, self.chance)
         self.adopted: dict[str, Attempt] = {}
         now = self.hands.wall
@@ -138,11 +138,11 @@ class World:
                 self.die(self.random.choice((SECOND, MINUTE, HOUR)), self.random.random() < 0.5)
 
     def _step(self, end: int) -> None:
-        if jump := self.wakefulness.look():
+        if jump := self.detector.check():
             slept = jump.slept_ms > 0
             self._guarded(lambda: self._journal("MachineSlept" if slept else "ClockStepped", by_ms=jump.by_ms))
         try:
-            tick = self.engine.tick(self.hands.wall, self.wakefulness.since_ms)
+            tick = self.engine.tick(self.hands.wall, self.detector.since_ms)
         except StoreOutcomeUnknownError:
             raise DaemonDiedError from None
         except StoreError:
@@ -162,7 +162,7 @@ class World:
         """A daemon looks around every half minute; one that did not for longer would have been stalled."""
         for _ in range(ms // MINUTE):
             self.hands.go_on(MINUTE)
-            self.wakefulness.look()
+            self.detector.check()
         self.hands.go_on(ms % MINUTE)
 
     def _is_overdue(self, process: Process) -> bool:
