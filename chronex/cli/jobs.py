@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
+import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from chronex.cli.arguments import UsageError, host_zone
-from chronex.cli.explain import iso_utc
 from chronex.cli.places import JOB_FILE, is_named, job_file_path, read_file, store_path
 from chronex.cli.terminal import err, inert
 from chronex.clock import wall_ms
@@ -104,7 +103,7 @@ def run_daemon(
 ) -> int:
     """Apply the job file where there is one, and run until stopped; 75 when another daemon holds the store."""
     from chronex.daemon.headless import run_headless
-    from chronex.daemon.log_writer import Outlet
+    from chronex.daemon.logs import FORMATTERS, log_event, log_to
     from chronex.daemon.reload import JobFileSource
 
     seconds = _seconds(duration)
@@ -116,13 +115,16 @@ def run_daemon(
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
     file = JobFileSource(path.absolute(), lambda: load(path)) if found is not None else None
-    place, line = store_path(store, os.environ), _LINES[log_format]
+    place = store_path(store, os.environ)
+    stream = (
+        sys.stderr if beside is None else None
+    )  # else the screen belongs to the dashboard; the journal has it all
     try:
-        with Outlet(sys.stderr, lambda count: line("log lines dropped", {"count": count})) as outlet:
-            tell = _say_nothing if beside is not None else lambda what, data: outlet.say(line(what, data))
+        with log_to(stream, FORMATTERS[log_format]()):
             if found is None:
-                tell("no job file", {"looked_for": str(path), "so": "the jobs that the store has are run"})
-            return run_headless(place, jobs, settings, tell, once=once, seconds=seconds, file=file, foreground=beside)
+                fields = {"looked_for": str(path), "so": "the jobs that the store has are run"}
+                log_event(logging.getLogger(__name__), "no job file", fields)
+            return run_headless(place, jobs, settings, once=once, seconds=seconds, file=file, foreground=beside)
     except StoreInUseError as error:
         err(f"chronex: {error}")
         return IN_USE
@@ -135,26 +137,3 @@ def _seconds(duration: str | None) -> float | None:
     if ms is None:
         raise UsageError(f"--for: {duration!r} is not a duration; write 90s or 10m")
     return ms / 1000
-
-
-def _say_nothing(_what: str, _data: dict[str, Any]) -> None:
-    """The screen belongs to the dashboard; the journal has it all."""
-
-
-def _json_line(what: str, data: dict[str, Any]) -> str:
-    return json.dumps({"at": iso_utc(wall_ms()), "event": what, **data}, default=str)
-
-
-def _text_line(what: str, data: dict[str, Any]) -> str:
-    shown = " ".join(_shown(name, value) for name, value in data.items() if value not in (None, ""))
-    return inert(f"{iso_utc(wall_ms())} {what} {shown}")
-
-
-def _shown(name: str, value: Any) -> str:
-    if name == "nominal_ms":
-        return f"nominal={iso_utc(value)}"
-    text = str(value)
-    return f"{name}={json.dumps(text) if ' ' in text else text}"
-
-
-_LINES = {"json": _json_line, "text": _text_line}

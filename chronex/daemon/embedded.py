@@ -17,10 +17,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from chronex.clock import SYSTEM_CLOCK, Clock
-from chronex.daemon.executor import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
 from chronex.engine.commands.names import job_named
@@ -36,10 +34,6 @@ from chronex.storage.records import Reading
 from chronex.timing.job_schedule import Schedule, register_schedule
 from chronex.views.jobs import Row, row_of, rows_of
 from chronex_store import LmdbStore
-
-
-def _say_nothing(_what: str, _data: dict[str, Any]) -> None:
-    return
 
 
 class EmbeddedEngine:
@@ -59,13 +53,12 @@ class EmbeddedEngine:
         can_import: bool = True,
         settings: SchedulerSettings | None = None,
         logs: Path | None = None,
-        tell: Tell = _say_nothing,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._given, self._log_path = store, logs
         self.calls = Calls(calls, can_import=can_import)
         self.settings = settings or SchedulerSettings()
-        self._tell, self._clock = tell, clock
+        self._clock = clock
         self._store: Store | None = None
         self._daemon: Daemon | None = None
         self._work: asyncio.Task[None] | None = None
@@ -182,7 +175,7 @@ class EmbeddedEngine:
         # which may have the same jobs: who cancels one would find the other's by its id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
         run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)
-        return Daemon(self.store, engine, run_context, node, self.settings, self._tell, calls=self.calls)
+        return Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls)
 
     def _close(self) -> None:
         if self._logs is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from chronex.daemon.logs import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine import reasons
 from chronex.engine.engine import AttemptStart, Engine
@@ -39,6 +41,7 @@ from chronex.storage.ports import Store
 from chronex.storage.records import Reading
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 FULL_PAUSE_S = 1.0
 # Whoever is to leave does not wait for ever: what is not recorded then is taken up by the next one.
 LAST_TRIES = 3
@@ -66,7 +69,8 @@ class StartRecorder:
     """One update is on its way at a time; who comes meanwhile waits for the next, and shares it."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
-        self.store, self.engine = store, engine
+        self.store = store
+        self.engine = engine
         self._waiting: list[_Waiting] = []
         self._update: asyncio.Task[None] | None = None
 
@@ -98,19 +102,6 @@ class StartRecorder:
                 one.recorded.set_result(None)
 
 
-Tell = Callable[[str, dict[str, Any]], None]
-
-
-def heard_or_not(tell: Tell) -> Tell:
-    """Telling never stops work: whoever listened at the other end of a pipe may have gone, or the disk be full."""
-
-    def told(what: str, data: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError, ValueError):  # ValueError: the stream was closed
-            tell(what, data)
-
-    return told
-
-
 class Executor:
     """Carries out the engine's orders. `unrecorded` is called when an end could not be written down."""
 
@@ -120,14 +111,17 @@ class Executor:
         engine: Engine,
         run_context: RunContext,
         settings: SchedulerSettings,
-        tell: Tell,
         on_unrecorded: Callable[[], None],
         calls: Calls | None = None,
     ) -> None:
         self.calls = calls or Calls()
-        self.store, self.engine, self.settings, self.tell = store, engine, settings, tell
-        self.run_context, self.clock = run_context, run_context.clock
+        self.store = store
+        self.engine = engine
+        self.settings = settings
+        self.run_context = run_context
+        self.clock = run_context.clock
         self._on_unrecorded = on_unrecorded
+        self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
         self._starts = StartRecorder(store, engine)
         self.prestart = Prestart(run_context, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, Cancellation] = {}
@@ -181,16 +175,16 @@ class Executor:
         problem = await run_hook(order.work, order.report, self.run_context, self.calls)
         if not problem:
             return
-        told = {"hook": order.report.hook, "occurrence": order.occurrence.id}
+        fields = {"hook": order.report.hook, "occurrence": order.occurrence.id}
         event = Event(
             name="HookFailed",
             at_ms=self.clock.wall_ms(),
             job=order.occurrence.job,
             nominal_ms=order.occurrence.nominal_ms,
             reason=problem,
-            data=told,
+            data=fields,
         )
-        self.tell("hook failed", {"job": event.job, **told, "reason": problem})
+        log_event(log, "hook failed", {"job": event.job, **fields, "reason": problem}, logging.WARNING)
         with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
             await self.store.update_async(lambda tx: append(tx, event))
 
@@ -234,7 +228,7 @@ class Executor:
     async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
         request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         assert attempt.process is not None, "only a known process is adopted"
-        self.tell("attempt adopted", log_fields(attempt))
+        log_event(log, "attempt adopted", log_fields(attempt))
         fail_point("adopted")
         started = attempt.started_ms or attempt.created_ms
         result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.run_context)
@@ -276,8 +270,8 @@ class Executor:
                 self._spawn(self._record_call_start(start))
                 return
             await retry_when_full(lambda: self._starts.record(start), lambda: self._stopping)
-            # Told when it is on record: from here on a successor would find the process.
-            self.tell("attempt started", log_fields(attempt))
+            # Logged once it is on record: from here on a successor would find the process.
+            log_event(log, "attempt started", log_fields(attempt))
 
         cancellation = self._cancellations[attempt.id] = Cancellation()
         if self._stopping:
@@ -287,15 +281,16 @@ class Executor:
     async def _record_call_start(self, start: AttemptStart) -> None:
         with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
             await self._starts.record(start)
-            self.tell("attempt started", log_fields(start.attempt))
+            log_event(log, "attempt started", log_fields(start.attempt))
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)
         if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
             deadline.cancel()
         end = end_of(result, cancellation.reason)
-        told = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
-        self.tell("attempt ended", told)
+        fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
+        log_event(log, "attempt ended", fields)
+        self.on_end(attempt, AttemptState(end.state))
         update = self.engine.ended(attempt, end, self.clock.wall_ms())
         try:
             orders = await retry_when_full(
@@ -307,9 +302,9 @@ class Executor:
         fail_point("end recorded")
         self.carry_out(orders)
 
-    def _log_unrecorded(self, what: str, attempt: Attempt, error: StoreError) -> None:
+    def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
         """It stays recorded as running, by a node that will be gone: a successor takes it up."""
-        self.tell(what, {**log_fields(attempt), "error": str(error)})
+        log_event(log, event, {**log_fields(attempt), "error": str(error)}, logging.ERROR)
         self._on_unrecorded()
 
 

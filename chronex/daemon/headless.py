@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import resource
 import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from chronex.clock import wall_ms
 from chronex.daemon.engine_thread import EngineThread, run_with_foreground
-from chronex.daemon.executor import Tell
+from chronex.daemon.logs import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.node import this_node
@@ -25,17 +25,19 @@ from chronex.daemon.retention import Retention, free_space_task
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
-from chronex.model.records import Job
+from chronex.model.records import Attempt, Job
 from chronex.model.states import AttemptState
 from chronex.run import LogDirectory, RunContext
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE
 
+log = logging.getLogger(__name__)
+
 _EACH, _OURS = 4, 256
 
 
-def raise_descriptor_limit(places: int, tell: Callable[[str, dict[str, Any]], None]) -> None:
+def raise_descriptor_limit(places: int) -> None:
     """Raise our own limit as far as `places` ask for and the system allows, and say where that is not far enough.
 
     Commands inherit it, so it is left alone where it is enough: programs that were written for 1,024 descriptors
@@ -49,8 +51,9 @@ def raise_descriptor_limit(places: int, tell: Callable[[str, dict[str, Any]], No
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < needed:
-        told = f"max_concurrent_jobs = {places} may need {needed} open files, and the system allows {allowed}"
-        tell("few descriptors", {"told": f"{told}; raise it with: ulimit -n {needed}"})
+        problem = f"max_concurrent_jobs = {places} may need {needed} open files, and the system allows {allowed}"
+        fields = {"told": f"{problem}; raise it with: ulimit -n {needed}"}
+        log_event(log, "few descriptors", fields, logging.WARNING)
 
 
 Foreground = Callable[[LmdbStore, EngineThread], int]
@@ -60,7 +63,6 @@ def run_headless(
     store_path: Path,
     jobs: Iterable[Job] | None,
     settings: SchedulerSettings,
-    tell: Tell,
     *,
     once: bool,
     seconds: float | None,
@@ -77,14 +79,16 @@ def run_headless(
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
             apply_jobs(store, jobs, wall_ms(), actor="run")
-        raise_descriptor_limit(settings.max_concurrent_jobs, tell)
+        raise_descriptor_limit(settings.max_concurrent_jobs)
         node = this_node(settings.max_concurrent_jobs)
         logs = LogDirectory(store_path / "logs")
         environment = {"CHRONEX_STORE": str(store_path.resolve())}
         run_context = RunContext.of_this_process(logs, environment=environment)
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
-        ends = _Ends(tell)
-        daemon = Daemon(store, engine, run_context, node, settings, ends.tell if once else tell)
+        ends = _Ends()
+        daemon = Daemon(store, engine, run_context, node, settings)
+        if once:
+            daemon.executor.on_end = ends.note
         daemon.periodic.add(free_space_task(store, daemon.journal))
         daemon.periodic.add(Notifier(store, run_context).periodic_task())
         retention = Retention(store, logs, settings, daemon.clock)
@@ -99,20 +103,17 @@ def run_headless(
 
 
 class _Ends:
-    """Listens to what is told, and keeps how the last attempt of each run has ended."""
+    """How the last attempt of each run has ended."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._states: dict[tuple[str, str], str] = {}
+    def __init__(self) -> None:
+        self._states: dict[tuple[str, int, str], AttemptState] = {}
 
-    def tell(self, what: str, data: dict[str, Any]) -> None:
-        if what == "attempt ended":
-            self._states[data["occurrence"], data["task"]] = data["state"]
-        self._tell(what, data)
+    def note(self, attempt: Attempt, state: AttemptState) -> None:
+        self._states[attempt.job, attempt.nominal_ms, attempt.task] = state
 
     @property
     def any_failed(self) -> bool:
-        return any(state != AttemptState.SUCCESS for state in self._states.values())
+        return any(state is not AttemptState.SUCCESS for state in self._states.values())
 
 
 # One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.

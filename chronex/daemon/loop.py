@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.daemon.executor import FULL_PAUSE_S, Executor, Tell, heard_or_not
+from chronex.daemon.executor import FULL_PAUSE_S, Executor
+from chronex.daemon.logs import log_event
 from chronex.daemon.periodic import PeriodicTask, PeriodicTasks
 from chronex.daemon.wakeups import (
     LONGEST_BETWEEN_CHECKS_MS,
@@ -29,6 +31,8 @@ from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Ledger
 
+log = logging.getLogger(__name__)
+
 # No sleep is longer, so that a clock that was set, or a machine that slept, is noticed within it.
 LONGEST_SLEEP_S = 30.0
 HEARTBEAT_S = 30.0
@@ -45,14 +49,14 @@ class Daemon:
         run_context: RunContext,
         node: Node,
         settings: SchedulerSettings,
-        tell: Tell,
         periodic: Iterable[PeriodicTask] = (),
         calls: Calls | None = None,
     ) -> None:
-        tell = heard_or_not(tell)
-        self.store, self.engine, self.node, self.tell = store, engine, node, tell
+        self.store = store
+        self.engine = engine
+        self.node = node
         self.clock = run_context.clock
-        self.executor = Executor(store, engine, run_context, settings, tell, self.fail, calls)
+        self.executor = Executor(store, engine, run_context, settings, self.fail, calls)
         self.has_failed = False
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
@@ -124,7 +128,7 @@ class Daemon:
         if self._full_ms() > LONGEST_BETWEEN_CHECKS_MS:
             detector.since_ms = now_ms  # nothing could be claimed: what was due meanwhile was slept through
         try:
-            tick = await self.store.update_async(self.engine.deciding(now_ms, detector.since_ms, most))
+            tick = await self.store.update_async(self.engine.tick_update(now_ms, detector.since_ms, most))
         except StoreFullError as error:
             self._note_full(error)
             return Tick((), None, has_more=False)
@@ -156,7 +160,7 @@ class Daemon:
             self.store.update(write)
         except StoreError as error:
             data = {**data, "not_in_journal": str(error)}
-        self.tell(name, data)
+        log_event(log, name, data)
 
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())

@@ -11,7 +11,7 @@ from chronex.clock import Clock
 
 # A chore that takes longer is given up and tried again at its next time.
 LONGEST_RUN_S = 30.0
-Report = Callable[[str, dict[str, Any]], None]
+ReportFn = Callable[[str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PeriodicTask:
 class PeriodicTasks:
     """Starts each chore when it is due, never beside itself; a failure is told when it begins and when it ends."""
 
-    def __init__(self, periodic: Iterable[PeriodicTask], clock: Clock, report: Report) -> None:
+    def __init__(self, periodic: Iterable[PeriodicTask], clock: Clock, report: ReportFn) -> None:
         self._clock, self._report = clock, report
         self._due_ms: dict[PeriodicTask, int] = {}
         self._failing: dict[str, str] = {}
@@ -78,9 +78,9 @@ class PeriodicTasks:
             problem = f"{type(error).__name__}: {error}"
         finally:
             del self._busy[task]
-        self._tell(task.name, problem)
+        self._report_change(task.name, problem)
 
-    def _tell(self, name: str, problem: str) -> None:
+    def _report_change(self, name: str, problem: str) -> None:
         before = self._failing.get(name, "")
         if problem == before:
             return

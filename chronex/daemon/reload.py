@@ -66,9 +66,9 @@ class Reloader:
                 found = await asyncio.to_thread(self._file.load)
                 counts = await asyncio.to_thread(self._apply, found, why)
             except ChronexError as error:
-                self._tell("ConfigurationRejected", why, _told(error))
+                self._journal("ConfigurationRejected", why, _error_fields(error))
                 return
-            self._tell("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
+            self._journal("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
 
     def _refuse_empty(self) -> None:
         """A save that a full disk cut short must not remove every job; whoever means it says so with apply."""
@@ -92,11 +92,11 @@ class Reloader:
         fixed = [name for name in _NEED_A_RESTART if getattr(before, name) != getattr(settings, name)]
         return {"restart_for": ", ".join(fixed)} if fixed else {}
 
-    def _tell(self, name: str, why: str, data: dict[str, Any]) -> None:
+    def _journal(self, name: str, why: str, data: dict[str, Any]) -> None:
         self._daemon.journal(name, {"file": str(self._file.path), "because": why, **data})
 
 
-def _told(error: ChronexError) -> dict[str, Any]:
+def _error_fields(error: ChronexError) -> dict[str, Any]:
     if isinstance(error, JobFileError):
         return {"problems": len(error.problems), "error": str(error.problems[0])}
     return {"error": str(error)}

@@ -219,8 +219,8 @@ def test_a_clock_that_is_put_right_while_nobody_runs_silences_no_job(
     assert engine.tick(MIDNIGHT + 2 * MINUTE, MIDNIGHT).orders != ()
 
 
-async def test_a_daemon_notices_when_it_starts(tmp_path: Path) -> None:
-    told: list[dict[str, object]] = []
+async def test_a_daemon_notices_when_it_starts(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "chronex")
     store = MemoryStore()
     apply_jobs(
         store,
@@ -228,13 +228,10 @@ async def test_a_daemon_notices_when_it_starts(tmp_path: Path) -> None:
         wall_ms() + DAY,
     )
 
-    def tell(what: str, data: dict[str, object]) -> None:
-        if what == "ClockStepped":
-            told.append(data)
-
     for _ in range(2):
-        async with EmbeddedEngine(store, calls={"f": lambda _: None}, tell=tell) as engine:
+        async with EmbeddedEngine(store, calls={"f": lambda _: None}) as engine:
             seen = engine.store.wait(-1, 0)
             while engine.row("job").job.counters.completed == 0:
                 await engine.store.wait_async(seen, 0.2)
-    assert [data["jobs"] for data in told] == [1], "once, not at every start"
+    steps = [record.__dict__["fields"] for record in caplog.records if record.message == "ClockStepped"]
+    assert [fields["jobs"] for fields in steps] == [1], "once, not at every start"

@@ -56,21 +56,19 @@ async def until(condition: Any) -> None:
     raise AssertionError("it never held")
 
 
-async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once() -> None:
-    told: list[str] = []
+async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "chronex")
     store = Cramped()
-    async with EmbeddedEngine(
-        store, calls={"work": lambda _: None}, tell=lambda what, _: told.append(what)
-    ) as engine:
-        await until(lambda: "SchedulerStarted" in told)
+    async with EmbeddedEngine(store, calls={"work": lambda _: None}) as engine:
+        await until(lambda: "SchedulerStarted" in caplog.messages)
         engine.apply([job("@every 50ms {max:1}")])
         store.is_full = True
-        await until(lambda: "StoreRoomLow" in told)
+        await until(lambda: "StoreRoomLow" in caplog.messages)
         await asyncio.sleep(0.1)
         assert occurrences(store) == []
         store.is_full = False
         await until(lambda: OccurrenceState.COMPLETED in [o.state for o in occurrences(store)])
-    assert (told.count("StoreRoomLow"), told.count("StoreRoomBack")) == (1, 1)
+    assert (caplog.messages.count("StoreRoomLow"), caplog.messages.count("StoreRoomBack")) == (1, 1)
 
 
 async def test_an_end_that_finds_no_room_is_recorded_when_there_is_some() -> None:
@@ -106,19 +104,18 @@ async def test_a_store_that_was_full_for_long_counts_as_downtime(monkeypatch: py
     assert [o.reason for o in missed if o.state is OccurrenceState.MISSED] == [reasons.SUPERSEDED] * (len(missed) - 1)
 
 
-async def test_whoever_is_to_leave_does_not_wait_for_room_for_ever() -> None:
+async def test_whoever_is_to_leave_does_not_wait_for_room_for_ever(caplog: pytest.LogCaptureFixture) -> None:
     store = Cramped()
-    told: list[str] = []
 
     def work(_: TaskContext) -> None:
         store.is_full = True
 
-    engine = EmbeddedEngine(store, calls={"work": work}, tell=lambda what, _: told.append(what))
+    engine = EmbeddedEngine(store, calls={"work": work})
     await engine.start()
     engine.apply([job("@every 50ms {max:1}")])
     await until(lambda: store.is_full)
     stopping = asyncio.ensure_future(engine.stop())
-    await until(lambda: "the end could not be recorded" in told)
+    await until(lambda: "the end could not be recorded" in caplog.messages)
     store.is_full = False
     await stopping
     assert [o.state for o in occurrences(store)] == [OccurrenceState.RUNNING]
