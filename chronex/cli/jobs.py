@@ -1,4 +1,4 @@
-"""apply and run: the job file, the store, and the daemon between them."""
+"""`chronex run`: reads the job file, then starts the daemon on the store."""
 
 from __future__ import annotations
 
@@ -116,9 +116,8 @@ def run_daemon(
     jobs = found.jobs if found is not None else None
     file = JobFileSource(path.absolute(), lambda: load(path)) if found is not None else None
     place = store_path(store, os.environ)
-    stream = (
-        sys.stderr if beside is None else None
-    )  # else the screen belongs to the dashboard; the journal has it all
+    # The screen belongs to the dashboard where there is one; the journal has every event.
+    stream = sys.stderr if beside is None else None
     try:
         with log_to(stream, FORMATTERS[log_format]()):
             if found is None:

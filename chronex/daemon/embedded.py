@@ -55,7 +55,8 @@ class EmbeddedEngine:
         logs: Path | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._given, self._log_path = store, logs
+        self._given = store
+        self._log_path = logs
         self.calls = Calls(calls, can_import=can_import)
         self.settings = settings or SchedulerSettings()
         self._clock = clock
@@ -172,7 +173,7 @@ class EmbeddedEngine:
         node = this_node(self.settings.max_concurrent_jobs)
         engine = Engine(self.store, node.id, self.settings.max_concurrent_jobs)
         # A store in memory has no place; its commands must differ all the same from those of the process beside it,
-        # which may have the same jobs: who cancels one would find the other's by its id.
+        # which may have the same jobs: a cancellation would find the other's processes by their id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
         run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)
         return Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls)

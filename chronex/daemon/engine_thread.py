@@ -1,7 +1,7 @@
-"""The engine on a thread of its own, beside something that needs the main one: a dashboard.
+"""The engine on a thread of its own, while the main thread has a foreground such as the dashboard.
 
-Each has its own event loop, so a slow paint never delays a start. They end together: when the main part is over the
-engine is stopped in good order, and when the engine has died the main part can see it.
+Each has its own event loop, so a slow paint never delays a start. They end together: when the foreground is over the
+engine is stopped in good order, and when the engine has died the foreground can see it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class EngineThread:
 def run_with_foreground(
     daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None, main: Callable[[EngineThread], int]
 ) -> int:
-    """Run both; the main part's exit code, unless the engine died, which is raised."""
+    """Run both; returns the exit code of the foreground, and raises what the engine died of."""
     engine = EngineThread(daemon, settings, file)
     engine.start()
     try:

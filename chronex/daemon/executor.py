@@ -1,4 +1,7 @@
-"""What has begun or ended must be written down: a store without room is waited for, and asked again and again."""
+"""Carries out the engine's orders: starts attempts, cancels them, runs hooks, and records each start and end.
+
+A start and an end must be recorded, so a full store is tried again until it has free space.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,12 @@ from chronex.storage.records import Reading
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 FULL_PAUSE_S = 1.0
-# Whoever is to leave does not wait for ever: what is not recorded then is taken up by the next one.
+# A daemon that is stopping does not wait for ever: its successor takes up what is not recorded then.
 LAST_TRIES = 3
 
 
 async def retry_when_full(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
-    """What `write` gives once there is room; StoreFullError where there is none and we are to leave."""
+    """What `write` returns once the store has free space; StoreFullError where it has none and we are leaving."""
     tries_left = LAST_TRIES
     while True:
         try:
@@ -66,7 +69,7 @@ class _Waiting(NamedTuple):
 
 
 class StartRecorder:
-    """One update is on its way at a time; who comes meanwhile waits for the next, and shares it."""
+    """Records starts in batches: one update is under way at a time, and starts that come meanwhile share the next."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self.store = store
@@ -98,12 +101,15 @@ class StartRecorder:
                     one.recorded.set_exception(problem)
             return
         for one in taken:
-            if not one.recorded.done():  # whoever waited may have been canceled meanwhile
+            if not one.recorded.done():  # the attempt that waited may have been canceled meanwhile
                 one.recorded.set_result(None)
 
 
 class Executor:
-    """Carries out the engine's orders. `unrecorded` is called when an end could not be written down."""
+    """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
+
+    `on_end` gets each attempt that has ended, with its state.
+    """
 
     def __init__(
         self,
@@ -147,15 +153,15 @@ class Executor:
             self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
 
     def stop(self) -> None:
-        """Ask all that runs to end. What an order starts from now on, claimed before and told only now, is canceled
-        before it begins: dropped, it would stay claimed by a node that has gone in good order."""
+        """Ask all running attempts to end. One that was claimed before and is ordered only now is canceled before it
+        begins: if it were dropped, it would stay claimed by a node that has stopped in good order."""
         self._stopping = True
         self.prestart.discard()
         for cancellation in list(self._cancellations.values()):
             cancellation.request(reasons.STOPPING)
 
     async def finish(self) -> None:
-        """Everything that runs is seen to its end."""
+        """Wait until every attempt and hook has ended."""
         while self._work:
             await asyncio.wait(set(self._work))
 
@@ -235,7 +241,7 @@ class Executor:
         await self._ended(attempt, result, hooks.cancellation)
 
     def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
-        """What a dead daemon had started, as far as the records still tell."""
+        """What a dead daemon had started, as far as the records still say."""
         job, occurrence = reading.job(attempt.job), reading.occurrence(attempt.job, attempt.nominal_ms)
         task = job.task(attempt.task) if job is not None else None
         if job is not None and occurrence is not None and task is not None:
@@ -254,7 +260,7 @@ class Executor:
         )
 
     def _set_deadline(self, deadline_ms: int | None, attempt: Attempt) -> None:
-        """The execution timeout of its occurrence, to the moment; the reaper is for those who cannot keep it."""
+        """Stop the attempt at the execution timeout of its occurrence. The reaper ends those that outlive it."""
         cancellation = self._cancellations[attempt.id]
         if deadline_ms is not None:
             left_s = max(0, deadline_ms - self.clock.wall_ms()) / 1000
@@ -279,7 +285,7 @@ class Executor:
         return Hooks(record, cancellation)
 
     async def _record_call_start(self, start: AttemptStart) -> None:
-        with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
+        with contextlib.suppress(StoreError):  # its end will meet the same problem, and logs it
             await self._starts.record(start)
             log_event(log, "attempt started", log_fields(start.attempt))
 
@@ -303,13 +309,13 @@ class Executor:
         self.carry_out(orders)
 
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
-        """It stays recorded as running, by a node that will be gone: a successor takes it up."""
+        """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""
         log_event(log, event, {**log_fields(attempt), "error": str(error)}, logging.ERROR)
         self._on_unrecorded()
 
 
 def log_fields(attempt: Attempt) -> dict[str, Any]:
-    """The same names in every line of the log, so that one can be found by another."""
+    """The same fields in every line of the log, so that the lines of one attempt can be found."""
     return {
         "job": attempt.job,
         "task": attempt.task,

@@ -1,4 +1,4 @@
-"""A full pool needs descriptors: three for each command that runs, some for ourselves."""
+"""`chronex run --headless`: opens the store, builds the daemon, and runs it until a signal stops it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ from chronex_store.directory_checks import DATA_FILE
 
 log = logging.getLogger(__name__)
 
-_EACH, _OURS = 4, 256
+# A full pool needs descriptors: three or four for each command that runs, and some for the daemon itself.
+_DESCRIPTORS_EACH = 4
+_DESCRIPTORS_OF_DAEMON = 256
 
 
 def raise_descriptor_limit(places: int) -> None:
@@ -43,7 +45,7 @@ def raise_descriptor_limit(places: int) -> None:
     Commands inherit it, so it is left alone where it is enough: programs that were written for 1,024 descriptors
     find them, unless the user asks for a pool of some two hundred and more.
     """
-    needed = places * _EACH + _OURS
+    needed = places * _DESCRIPTORS_EACH + _DESCRIPTORS_OF_DAEMON
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft in (resource.RLIM_INFINITY, -1) or soft >= needed:
         return
@@ -72,7 +74,7 @@ def run_headless(
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
     0 when it was stopped in good order; 1 when something could not be recorded, and with `once` when a run did not
-    succeed. With something `beside` it, the engine has a thread of its own, and ends when that has ended.
+    succeed. With a `foreground`, the engine has a thread of its own and ends when the foreground has ended.
     """
     if not (store_path / DATA_FILE).exists():
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
@@ -121,7 +123,7 @@ _SAME_KEYPRESS_MS = 100
 
 
 def _detach_broken_stderr() -> None:
-    """Nobody reads our standard error any more; Python would end with 120 because its last line cannot be said."""
+    """Standard error has no reader any more: Python would exit with 120 because it cannot flush the last line."""
     try:
         sys.stderr.flush()
     except OSError:

@@ -40,7 +40,7 @@ DEAD_LETTERS_S = 60.0
 
 
 class Daemon:
-    """One node at work on a store. `chores` are done beside its own."""
+    """One node that works on a store. `periodic` are tasks in addition to its own."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Daemon:
         self.zone = settings.timezone
         self.settings_listeners: list[
             Callable[[SchedulerSettings], None]
-        ] = []  # told when the job file has other ones
+        ] = []  # called when the job file has changed the settings
         self._stopping = asyncio.Event()
         self._woken = asyncio.Event()  # something other than the store ends the sleep
 
@@ -81,7 +81,7 @@ class Daemon:
         fail_point("stop asked")
 
     def fail(self) -> None:
-        """Something could not be recorded: leave, so that whoever is started next goes by what the store says."""
+        """A start or an end could not be recorded: stop, so that the next daemon goes by what the store says."""
         self.has_failed = True
         self.stop()
 
@@ -120,13 +120,13 @@ class Daemon:
         await self._finish()
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
-        """While it is written down, what was decided before it goes on starting."""
+        """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
         now_ms = self.clock.wall_ms()
         resting = self.engine.resting(now_ms)
         if resting is not None:
             return resting
         if self._full_ms() > LONGEST_BETWEEN_CHECKS_MS:
-            detector.since_ms = now_ms  # nothing could be claimed: what was due meanwhile was slept through
+            detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed
         try:
             tick = await self.store.update_async(self.engine.tick_update(now_ms, detector.since_ms, most))
         except StoreFullError as error:
@@ -139,7 +139,7 @@ class Daemon:
         return 0 if self._full_since_ms is None else self.clock.monotonic_ms() - self._full_since_ms
 
     def _note_full(self, error: StoreFullError) -> None:
-        """Nothing is claimed, and the store is asked again soon. What runs goes on, and chores make room."""
+        """Nothing is claimed, and the store is asked again soon. What runs goes on, and retention frees space."""
         if self._full_since_ms is None:
             self._full_since_ms = self.clock.monotonic_ms()
             self.journal("StoreRoomLow", {"so": "nothing is claimed until there is room", "reason": str(error)})
@@ -202,17 +202,17 @@ class Daemon:
             task.cancel()
 
     async def _finish(self) -> None:
-        """Everything that runs is seen to its end; then the node says goodbye."""
+        """Wait until all that runs has ended; then record that this node has stopped."""
         self.executor.prestart.discard()
         await self.periodic.stop()
-        if not self._stopping.is_set():  # only what is due now was asked for, but all of it: its later tasks too
+        if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
             await self.executor.finish()
         self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.executor.finish()
         await self.executor.prestart.wait_reaped()
         fail_point("node leaving")
         if self.has_failed:
-            return  # no goodbye: what could not be recorded is taken up as that of a node that died
+            return  # a successor takes up what could not be recorded, as that of a node that died
         self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), essential=True)
         self.journal("SchedulerStopped", {"node": self.node.id})
 
@@ -224,7 +224,7 @@ class Daemon:
         now_ms = self.clock.wall_ms()
         return lambda tx: Ledger(tx, now_ms).put(node)
 
-    # -- chores ------------------------------------------------------------------------------------------
+    # -- periodic tasks ------------------------------------------------------------------------------------------
 
     async def _heartbeat(self) -> None:
         await self.store.update_async(self._writing(replace(self.node, seen_ms=self.clock.wall_ms())))

@@ -1,4 +1,4 @@
-"""Tells people: hands each notice to the `notify` command of its job, at least once, within bounds."""
+"""Sends notices: hands each one to the `notify` command of its job, at least once, within bounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Notifier:
     """Looks for late jobs now and then, and sends what waits."""
 
     def __init__(self, store: Store, run_context: RunContext) -> None:
-        self._store, self._surroundings = store, run_context
+        self._store = store
+        self._run_context = run_context
         self._clock: Clock = run_context.clock
         self._next_look_ms = 0
 
@@ -72,7 +73,7 @@ class Notifier:
 
     async def _send(self, notice: Notice, job: Job | None) -> None:
         if job is None or job.notify is None:
-            await self._settle(notice, "the job has no notify command any more")
+            await self._record_result(notice, "the job has no notify command any more")
             return
         report = report_of(notice)
         variables = {
@@ -80,13 +81,13 @@ class Notifier:
             "CHRONEX_JOB": notice.job,
             "CHRONEX_OCCURRENCE": report["occurrence"] or "",
             "CHRONEX_SCHEDULED_TIME": report["nominal"] or "",
-            **self._surroundings.environment,
+            **self._run_context.environment,
         }
-        told = msgspec.json.encode(report) + b"\n"
-        problem = await send_to_command(job.notify.run, told, variables, self._surroundings, LONGEST_S)
-        await self._settle(notice, problem)
+        message = msgspec.json.encode(report) + b"\n"
+        problem = await send_to_command(job.notify.run, message, variables, self._run_context, LONGEST_S)
+        await self._record_result(notice, problem)
 
-    async def _settle(self, notice: Notice, problem: str) -> None:
+    async def _record_result(self, notice: Notice, problem: str) -> None:
         """Sent: gone. Not sent: later again, or never, and then the journal knows."""
         now_ms = self._clock.wall_ms()
 

@@ -1,4 +1,4 @@
-"""What the daemon does now and then beside scheduling: small, bounded, and never in scheduling's way."""
+"""Periodic tasks of the daemon: small, bounded in time, and never allowed to delay scheduling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from chronex.clock import Clock
 
-# A chore that takes longer is given up and tried again at its next time.
+# A task that takes longer is given up and tried again at its next time.
 LONGEST_RUN_S = 30.0
 ReportFn = Callable[[str, dict[str, Any]], None]
 
@@ -27,7 +27,7 @@ class PeriodicTask:
 
 
 class PeriodicTasks:
-    """Starts each chore when it is due, never beside itself; a failure is told when it begins and when it ends."""
+    """Starts each task when it is due, never twice at once; a failure is reported when it begins and when it ends."""
 
     def __init__(self, periodic: Iterable[PeriodicTask], clock: Clock, report: ReportFn) -> None:
         self._clock, self._report = clock, report

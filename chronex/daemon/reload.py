@@ -38,7 +38,7 @@ class Reloader:
         self._at_work = asyncio.Lock()
 
     def attach(self) -> None:
-        """Listen to SIGHUP, and look at the file now and then."""
+        """Listen to SIGHUP, and check the file every few seconds."""
         loop = asyncio.get_running_loop()
         self._requests: set[asyncio.Task[None]] = set()
 
@@ -52,7 +52,7 @@ class Reloader:
         self._daemon.periodic.add(PeriodicTask("job file", CHECK_EVERY_S, self.check))
 
     async def check(self) -> None:
-        """Read a file that changed, once it has stayed the same for one look: it may still be being written."""
+        """Read a file that changed, once it has stayed the same for one check: it may still be being written."""
         found = await asyncio.to_thread(_signature, self._file.path)
         is_still, self._seen = found == self._seen, found
         if found != self._known and is_still and found is not None:
@@ -71,7 +71,7 @@ class Reloader:
             self._journal("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
 
     def _refuse_empty(self) -> None:
-        """A save that a full disk cut short must not remove every job; whoever means it says so with apply."""
+        """A save that a full disk cut short must not remove every job; a user who means it runs apply."""
         if self._known is not None and self._known[1] == 0 and self._file.path.is_file():
             raise ChronexError("the file is empty; to remove all jobs run: chronex apply")
 

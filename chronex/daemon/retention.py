@@ -1,4 +1,4 @@
-"""How full the store is, told when it passes a mark; and readers that were killed are let go."""
+"""Retention: removes history, logs and dead letters beyond their bounds; and watches the store's free space."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class _Space(Protocol):
 
 class MeasuredStore(Protocol):
     def space(self) -> _Space:
-        """Asking also makes the store look for dead readers, whose snapshots would keep it from reusing its room."""
+        """Also releases dead readers, whose snapshots would keep the store from reusing its pages."""
         ...
 
 
 def free_space_task(store: MeasuredStore, report: Callable[[str, dict[str, Any]], None]) -> PeriodicTask:
-    """Tells `StoreRoomLow` when a mark is passed upwards and `StoreRoomBack` when the last one is left."""
+    """Reports `StoreRoomLow` when a mark is passed upwards and `StoreRoomBack` when the last one is left."""
     passed = 0
 
-    async def look() -> None:
+    async def check() -> None:
         nonlocal passed
         ratio = store.space().ratio
         before, passed = passed, sum(1 for mark in MARKS if ratio >= mark)
@@ -44,7 +44,7 @@ def free_space_task(store: MeasuredStore, report: Callable[[str, dict[str, Any]]
         elif before and not passed:
             report("StoreRoomBack", {"used": f"{ratio:.0%}"})
 
-    return PeriodicTask("store", FREE_SPACE_EVERY_S, look)
+    return PeriodicTask("store", FREE_SPACE_EVERY_S, check)
 
 
 RETENTION_EVERY_S = 60.0
@@ -60,7 +60,9 @@ class Retention:
     """One pass after the other: history, logs, versions, nodes, journal, keys, dead letters, stray log files."""
 
     def __init__(self, store: Store, logs: LogDirectory, settings: SchedulerSettings, clock: Clock) -> None:
-        self._store, self._logs, self._clock = store, logs, clock
+        self._store = store
+        self._logs = logs
+        self._clock = clock
         self.policy = _policy(settings)
         self._pass: Iterator[RetentionReport] | None = None
         self._next_pass_ms = 0

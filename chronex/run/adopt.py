@@ -1,6 +1,6 @@
-"""Watch what a dead daemon left running, until it ends.
+"""Watches a process that a dead daemon left running, until it ends.
 
-It is not our child, so nobody can tell its exit code any more: the result is `crashed`, never a success.
+It is not our child, so its exit code cannot be read: the result is `crashed`, never a success.
 """
 
 from __future__ import annotations

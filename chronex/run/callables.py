@@ -1,4 +1,4 @@
-"""What a callable is given: who it is, what it was called for, its state, its log, and the wish to stop."""
+"""Runs one attempt of a Python callable, with a context: names, instants, its state, its log, its cancellation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ from chronex.engine.task_state import MAX_NAMES, check_state
 from chronex.errors import ChronexError, TaskStateError
 from chronex.model import AttemptState, Call
 from chronex.run.output import BoundedLog
-from chronex.run.request import AttemptRequest, AttemptResult, EndReason, ExitVerdict, NotStarted, canceled, timed_out
+from chronex.run.request import (
+    AttemptRequest,
+    AttemptResult,
+    Cancellation,
+    EndReason,
+    ExitVerdict,
+    NotStarted,
+    canceled,
+    timed_out,
+)
 from chronex.run.run_context import Hooks, RunContext, Started
-from chronex.run.stopping import Cancellation
 from chronex.run.supervise import finish_log, never_started, not_started
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -227,7 +235,7 @@ class _CallableAttempt:
         self.bounded_log = BoundedLog(run_context.logs, request.attempt_id, request.log_limit)
         self.log = TaskLog(self.bounded_log)
         self.state = TaskStateBuffer(state)
-        # Its own, so that a timeout can be told to the callable without cancelling what the engine's signal is for.
+        # Its own, so that a timeout reaches the callable without cancelling what the engine's signal is for.
         self.cancellation = Cancellation()
         self.context = context_for(request, self.started_ms, self.cancellation, self.state, self.log)
 
@@ -335,7 +343,7 @@ async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any,
             returned = function(context)
         except BaseException as raised:
             problem = raised
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits for the result
             loop.call_soon_threadsafe(settle, returned, problem)
 
     threading.Thread(target=work, name=f"chronex {context.job}/{context.task}", daemon=True).start()

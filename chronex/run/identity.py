@@ -95,7 +95,7 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
 
 def signal_group(identity: ProcessIdentity, number: int) -> bool:
-    """Signal the group that this process leads; False, and nobody is signalled, where it is not that process.
+    """Signal the group that this process leads; False, and no process is signalled, where it is not that process.
 
     A process that does not lead its group is signalled alone. The pidfd is opened before the identity is
     compared: what the pidfd names cannot change any more, so what was compared is what is signalled.
@@ -104,12 +104,12 @@ def signal_group(identity: ProcessIdentity, number: int) -> bool:
 
 
 def signal_process(identity: ProcessIdentity, number: int) -> bool:
-    """Signal this process alone; False, and nobody is signalled, where it is not that process."""
+    """Signal this process alone; False, and no process is signalled, where it is not that process."""
     return _signal_same(identity, number, to_the_group=False)
 
 
 def _signal_same(identity: ProcessIdentity, number: int, *, to_the_group: bool) -> bool:
-    # 0 and -1 would mean "my own group" and "everybody" to kill(2), and 1 is nobody's job.
+    # 0 and -1 would mean "my own group" and "everybody" to kill(2), and 1 is the init process.
     if identity.pid <= 1:
         return False
     try:
@@ -165,7 +165,7 @@ def groups_outlive_their_leader() -> bool:
 
 
 def kill_group(pid: int, number: int) -> bool:
-    """killpg for a leader that is known not to be reaped; False where nobody was there."""
+    """killpg for a leader that is known not to be reaped; False where there was no such group."""
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""Take secrets out of a stream of bytes, wherever the stream happens to be cut."""
+"""The output of an attempt: read from its pipe, without secrets, into a bounded log file; and reading such logs."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class LogDirectory:
         return True
 
     def untouched_since(self, before_s: float, most: int) -> list[str]:
-        """Logs that nobody wrote to since `before_s`, a few of them; other files are not ours to speak of."""
+        """Logs that were not written to since `before_s`, a few of them; other files are not ours to speak of."""
         found: list[str] = []
         with os.scandir(self._descriptor) as entries:
             for entry in entries:
@@ -400,7 +400,7 @@ class Capture:
             self.ended.set_result(None)
 
     def finish(self) -> None:
-        """The log gets what was held back. Processes that still hold the pipe may go on writing, to nobody."""
+        """The log gets what was held back. Output of processes that still hold the pipe is now thrown away."""
         if self._redactor:
             held = self._redactor.finish()
             if held:

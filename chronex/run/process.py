@@ -1,4 +1,6 @@
-"""Tell when a descriptor can be read, for thousands of short-lived descriptors on one event loop.
+"""The main process of an attempt: when it ends, and signals to its group.
+
+Its end is seen on a descriptor, and thousands of short-lived descriptors are watched on one event loop.
 
 `loop.add_reader` and `remove_reader` cost several times what the kernel takes for the same, and every attempt
 needs them twice. Here one epoll object is the loop's only reader, and attempts enter theirs directly.
@@ -54,8 +56,8 @@ class EpollWatcher:
             try:
                 callback()
             except Exception as problem:
-                told = {"message": "a watched descriptor's callback failed", "exception": problem}
-                asyncio.get_running_loop().call_exception_handler(told)
+                context = {"message": "a watched descriptor's callback failed", "exception": problem}
+                asyncio.get_running_loop().call_exception_handler(context)
 
 
 class LoopWatcher:
@@ -113,7 +115,7 @@ class SupervisedProcess(Protocol):
 
 
 class Child:
-    """Knows when the process ends by its pidfd; where there is none, it looks again and again."""
+    """Knows when the process ends by its pidfd; where there is none, it polls."""
 
     __slots__ = ("_loop", "_on_exit", "_pidfd", "_reaped", "_watcher", "identity", "pid")
 
@@ -176,7 +178,7 @@ class Child:
         return not self._reaped and kill_group(self.pid, number)
 
     def group_is_alive(self) -> bool:
-        """Somebody of the group is left; the child itself counts until it is reaped."""
+        """A process of the group is left; the child itself counts until it is reaped."""
         if self._pidfd >= 0 and groups_outlive_their_leader():
             return signal_group_of(self._pidfd, self.pid, 0)
         return kill_group(self.pid, 0)  # signal 0 only asks

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -29,6 +30,53 @@ class EndReason(StrEnum):
     CANCELED = "canceled"
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
+
+
+Listener = Callable[[], None]
+
+
+class Cancellation:
+    """The request that an attempt should end. Made on the event loop; seen from every thread."""
+
+    __slots__ = ("_listeners", "_waiters", "reason", "requested")
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason = ""
+        self._listeners: list[Listener] = []
+        self._waiters: list[threading.Event] = []  # one for each thread that waits; commands have none
+
+    def request(self, reason: str = "") -> None:
+        """The first reason stays."""
+        if self.requested:
+            return
+        self.reason = reason
+        self.requested = True
+        for waiter in tuple(self._waiters):
+            waiter.set()
+        for listener in tuple(self._listeners):
+            listener()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """For threads: wait until the end is requested; False where `timeout` seconds passed first."""
+        waiter = threading.Event()
+        self._waiters.append(waiter)
+        # Looked at after entering: a request that came before has not set this waiter.
+        if not self.requested:
+            waiter.wait(timeout)
+        self._waiters.remove(waiter)
+        return self.requested
+
+    def listen(self, listener: Listener) -> None:
+        """Called once, at once where the request is there already."""
+        if self.requested:
+            listener()
+        else:
+            self._listeners.append(listener)
+
+    def forget(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +230,8 @@ def judge(
     if exit_code is not None and exit_code in request.success_codes:
         return ExitVerdict(AttemptState.SUCCESS, EndReason.EXITED, False, "", exit_code)
     # A shell reports a signal as 128 plus its number; the rule for retries reads both the same way.
-    told = exit_code if exit_code is not None else 128 + (number or 0)
-    retryable = request.retry_codes is None or told in request.retry_codes
+    shell_code = exit_code if exit_code is not None else 128 + (number or 0)
+    retryable = request.retry_codes is None or shell_code in request.retry_codes
     if number is not None:
         return ExitVerdict(
             AttemptState.FAILED, EndReason.SIGNAL, retryable, f"ended by {_name(number)}", None, number
@@ -200,7 +248,7 @@ def canceled(why: str) -> ExitVerdict:
 
 
 def unknown_exit(why: str) -> ExitVerdict:
-    """It ended, nobody knows how; that is never a success."""
+    """It ended with an exit code that is not known; that is never a success."""
     return ExitVerdict(
         AttemptState.CRASHED, EndReason.UNKNOWN_EXIT, True, f"ended, and its exit code is not known: {why}"
     )

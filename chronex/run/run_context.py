@@ -15,8 +15,8 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model import ProcessIdentity
 from chronex.run.environment import Inheritance
 from chronex.run.output import LogDirectory
+from chronex.run.request import Cancellation
 from chronex.run.spawn import BarrierProgram, barrier_program, seal_descriptors
-from chronex.run.stopping import Cancellation
 
 # A start takes about half a millisecond, so a turn of the loop stays under ten, however many are due at once.
 _STARTS_PER_TURN = 16
@@ -87,7 +87,7 @@ class RunContext:
     ) -> RunContext:
         """Also keeps the descriptors that this process inherited from its children, and makes it able to wait."""
         seal_descriptors()
-        # Whoever started us may have ignored SIGCHLD; then the system would throw every exit code away.
+        # Our parent process may have ignored SIGCHLD; then the system would throw every exit code away.
         if (
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
@@ -115,8 +115,8 @@ async def _nothing(_started: Started) -> None:
 class Hooks:
     """How the engine takes part in an attempt.
 
-    `started` is awaited while the process waits at its gate, so the command begins only when this has returned; when
-    it raises, the process is killed, and the exception is passed on.
+    `started` is awaited while the process waits at its start barrier, so the command begins only when this has
+    returned; when it raises, the process is killed, and the exception is passed on.
     """
 
     started: Callable[[Started], Awaitable[None]] = _nothing

@@ -1,7 +1,8 @@
-"""Start one command behind its gate: its own process group, clean signals, three descriptors, and nothing of ours.
+"""Starts one command behind its start barrier: own process group, clean signals, three descriptors, nothing of ours.
 
-`os.posix_spawn` does it in one step that copies neither memory nor descriptors. It cannot change directory; the gate
-does that before it becomes the command.
+The start barrier is a small program that waits for one byte and then becomes the command, so that nothing runs before
+its start is on record. `os.posix_spawn` starts it in one step that copies neither memory nor descriptors. It cannot
+change directory; the barrier program does that before it becomes the command.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def prepare(command: Command, directory: str | None, variables: Variables) -> In
 def start(
     invocation: Invocation, variables: Variables, output: int, barrier_program: BarrierProgram, barrier: int
 ) -> int | NotStarted:
-    """The pid of the new process, which waits at `latch`; its output and errors are `output`, its input is empty."""
+    """The pid of the new process, which waits at `barrier`; output and errors go to `output`, its input is empty."""
     actions = (
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_DUP2, output, 2),
@@ -114,7 +115,7 @@ def start(
 
 
 def refused_after_barrier(invocation: Invocation, refusal: Refusal) -> NotStarted:
-    """The gate was open, and the system would not go on."""
+    """The barrier was open, and the system refused the directory or the program."""
     if refusal.of_directory:
         return _refused_directory(refusal.errno, invocation.directory)
     return refused_program(refusal.errno, invocation.path)
@@ -124,10 +125,10 @@ def refused_program(number: int, path: bytes) -> NotStarted:
     """What the system's refusal means for a program."""
     shown = os.fsdecode(path)
     if number == errno.ENOENT:
-        told = "its interpreter does not exist" if os.path.exists(path) else "no such program"
+        problem = "its interpreter does not exist" if os.path.exists(path) else "no such program"
     else:
-        told = _EXPLANATIONS.get(number, os.strerror(number))
-    return NotStarted(f"{shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
+        problem = _EXPLANATIONS.get(number, os.strerror(number))
+    return NotStarted(f"{shown}: {problem} ({errno.errorcode.get(number, number)})", number, shown)
 
 
 def _problem_with_directory(where: bytes) -> NotStarted | None:
@@ -147,8 +148,8 @@ def _problem_with_directory(where: bytes) -> NotStarted | None:
 
 def _refused_directory(number: int, where: bytes) -> NotStarted:
     shown = os.fsdecode(where)
-    told = "no such directory" if number == errno.ENOENT else os.strerror(number).lower()
-    return NotStarted(f"working directory {shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
+    problem = "no such directory" if number == errno.ENOENT else os.strerror(number).lower()
+    return NotStarted(f"working directory {shown}: {problem} ({errno.errorcode.get(number, number)})", number, shown)
 
 
 def _find_program(name: bytes, variables: Variables, base: bytes) -> bytes | NotStarted:
@@ -179,16 +180,16 @@ def _refused(path: bytes) -> NotStarted | None:
     return refused_program(errno.EACCES, path)
 
 
-BARRIER_DESCRIPTOR = 3  # where every gate waits
-BARRIER_SHUT = 125  # how it ends when nobody opens it
+BARRIER_DESCRIPTOR = 3  # where every barrier program waits
+BARRIER_SHUT = 125  # its exit code when the barrier is never opened
 
 _SHELL = b"/bin/sh"
 # Directory and command are arguments of this text, never part of it. The directory is absolute: a relative one would
 # be looked up in CDPATH, and "-" would mean the one before.
 _SCRIPT = b'read -r _ <&3 || exit 125; [ -z "$1" ] || cd "$1" || exit 126; shift; exec "$@" 3<&-'
 
-# A text for the shell needs no gate before the shell: the shell itself waits. On the text's own first line, so that
-# the shell counts lines as the user does.
+# A text for the shell needs no barrier program before the shell: the shell itself waits. It does so on the text's own
+# first line, so that the shell counts lines as the user does.
 _WAIT = b"read -r _ <&3 && exec 3<&- || exit 125; "
 
 # barrier.S, assembled.
@@ -214,7 +215,7 @@ class Invocation:
 
 
 class Refusal(NamedTuple):
-    """What the system said when the gate was open: an error number, of the directory or of the program."""
+    """What the system said when the barrier was open: an error number, of the directory or of the program."""
 
     errno: int
     of_directory: bool
@@ -247,14 +248,14 @@ class ShellBarrier:
 
 
 def behind_barrier(barrier_program: BarrierProgram, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
-    """What to start instead of the command: the gate, or the command's own shell where that can wait by itself."""
+    """What to start instead of the command: the barrier program, or the command's own shell where that can wait."""
     if invocation.script and not invocation.directory:
         return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
     return barrier_program.before(invocation)
 
 
 class StartBarrier:
-    """Our side of one child's gate."""
+    """Our side of one child's start barrier."""
 
     __slots__ = ("_ours", "theirs")
 
@@ -274,15 +275,15 @@ class StartBarrier:
             return
 
     def refusal(self) -> Refusal | None:
-        """After the child ended as a gate that is SHUT: why it never became the command, where it did not."""
+        """After the child exited with BARRIER_SHUT: why it never became the command, where it did not."""
         os.set_blocking(self._ours, False)
         try:
-            told = os.read(self._ours, _REFUSAL.size)
+            refused = os.read(self._ours, _REFUSAL.size)
         except OSError:
             return None
-        if len(told) < _REFUSAL.size:
+        if len(refused) < _REFUSAL.size:
             return None
-        number, step = _REFUSAL.unpack(told)
+        number, step = _REFUSAL.unpack(refused)
         return Refusal(-number, of_directory=step == 1)
 
     def close(self) -> None:
@@ -293,7 +294,7 @@ class StartBarrier:
 
 @lru_cache(maxsize=1)
 def barrier_program() -> BarrierProgram:
-    """The quick one where it works; it is tried once, without letting anything pass."""
+    """The native one where it works; it is tried once, with a barrier that is never opened."""
     if sys.platform == "linux" and platform.machine() == "x86_64":
         with contextlib.suppress(OSError):
             quick = NativeBarrier(_as_program(_X86_64))

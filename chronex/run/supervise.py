@@ -6,13 +6,14 @@ import asyncio
 import os
 import signal
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.environment import Variables, child_environment
 from chronex.run.identity import identity_of_child
+from chronex.run.leftovers import find_leftovers, kill_leftovers, marks_of
 from chronex.run.output import BoundedLog, Capture, LogSummary, open_pipe
 from chronex.run.process import Child, SupervisedProcess
 from chronex.run.request import (
@@ -35,7 +36,6 @@ from chronex.run.spawn import (
     refused_after_barrier,
     start,
 )
-from chronex.run.stopping import Stopper, find_leftovers, kill_leftovers, marks_of
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
@@ -49,7 +49,7 @@ async def run_attempt(
 ) -> AttemptResult:
     """Run the command and say how it ended. What goes wrong with the command is a result, never an exception.
 
-    `standing` is the same attempt as `stand` has started it ahead of its time.
+    `held` is the same attempt as `start_held` has started it ahead of its time.
     """
     if held is None:
         await run_context.pace.enter()
@@ -81,7 +81,7 @@ def never_started(verdict: ExitVerdict, clock: Clock, errno: int | None = None) 
 
 
 def start_held(request: AttemptRequest, run_context: RunContext) -> Supervision | NotStarted:
-    """Start what will become the command, and leave it at its gate."""
+    """Start what will become the command, and hold it at its start barrier."""
     environment = child_environment(request, run_context.inheritance)
     if isinstance(environment, NotStarted):
         return environment
@@ -100,7 +100,7 @@ def start_held(request: AttemptRequest, run_context: RunContext) -> Supervision 
 
 
 class _HeldProcess(NamedTuple):
-    """A child at its gate, our end of its output, and our side of the gate."""
+    """A child at its start barrier, our end of its output, and our side of the barrier."""
 
     identity: ProcessIdentity
     output: int
@@ -141,10 +141,42 @@ def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity
         identity = None
     if identity is not None:
         return identity
-    # Nobody could ever prove that this process is ours, so it must not outlive this moment.
+    # Without an identity no daemon could prove that this process is ours, so it must not outlive this moment.
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return NotStarted("the system would not tell which process was started (out of descriptors?)")
+
+
+class SignalTarget(Protocol):
+    def signal_group(self, number: int) -> bool: ...
+
+
+class Stopper:
+    """TERM to the group, KILL after the grace. The first reason to stop is the one that is recorded."""
+
+    __slots__ = ("_grace_s", "_loop", "_target", "_timer", "kill_at", "verdict")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, target: SignalTarget, grace_ms: int) -> None:
+        self._loop = loop
+        self._target = target
+        self._grace_s = grace_ms / 1000
+        self._timer: asyncio.TimerHandle | None = None
+        self.verdict: ExitVerdict | None = None
+        self.kill_at = 0.0
+
+    def stop(self, verdict: ExitVerdict) -> None:
+        if self.verdict is not None:
+            return
+        self.verdict = verdict
+        self.kill_at = self._loop.time() + self._grace_s
+        self._target.signal_group(signal.SIGTERM)
+        # A stopped process does not see TERM before it goes on.
+        self._target.signal_group(signal.SIGCONT)
+        self._timer = self._loop.call_at(self.kill_at, self._target.signal_group, signal.SIGKILL)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class Supervision:
@@ -172,12 +204,12 @@ class Supervision:
         self.exited: asyncio.Future[int | None] = self.loop.create_future()
         self.timer: asyncio.TimerHandle | None = None
         self.on_cancel = lambda: None
-        self.invocation: Invocation | None = None  # what waits at the gate; an adopted process is past it
+        self.invocation: Invocation | None = None  # what waits at the barrier; an adopted process is past it
         self.barrier: StartBarrier | None = None
 
     async def supervise(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
-        if report:  # it may have stood at its gate for a while
+        if report:  # it may have been held at its barrier for a while
             self.started_ms, self.began = self.clock.wall_ms(), self.clock.monotonic_ms()
         try:
             self.watch(hooks)
@@ -200,11 +232,11 @@ class Supervision:
 
     @property
     def is_held(self) -> bool:
-        """It still waits at its gate; somebody may have killed it there."""
+        """It still waits at its start barrier; it may have been killed there."""
         return self.barrier is not None and not self.process.has_ended()
 
     def discard(self) -> None:
-        """Nobody needs it: the gate is shut for good, and it goes without having run anything."""
+        """It is not needed: the barrier is closed for good, and the child exits without having run anything."""
         self.process.watch(lambda _status: None)
         self.process.close()
         self.capture.close()
@@ -269,7 +301,7 @@ class Supervision:
         return not_started(refused_after_barrier(self.invocation, refusal), self.clock)
 
     async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
-        """Those who live on, and how many of them were killed; after a stop they get the rest of the grace."""
+        """Processes that live on, and how many of them were killed; after a stop they get the rest of the grace."""
         if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
         marks = marks_of(self.request)

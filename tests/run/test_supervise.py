@@ -30,7 +30,7 @@ from chronex.run import (
     is_alive,
     run_attempt,
 )
-from chronex.run.stopping import find_leftovers, marks_of
+from chronex.run.leftovers import find_leftovers, marks_of
 from tests.run.requests import children, outcome, output, python, request
 
 
