@@ -40,8 +40,8 @@ class EmbeddedEngine:
     """One node on `store`: a path (opened here and closed at the end), or a store that the caller keeps.
 
     `calls` are functions that jobs may name in `Call`; with `can_import`, "module:function" is looked up too.
-    `schedules` are registered for jobs of the dialect `custom`. Logs lie in `logs`, else beside a store that has a
-    path, else in a directory that is removed at the end.
+    `schedules` are registered for jobs of the dialect `custom`. Logs lie in `logs`, else in the directory of a
+    store that has a path, else in a directory that is removed at the end.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class EmbeddedEngine:
         assert self._logs is not None
         node = this_node(self.settings.max_concurrent_jobs)
         engine = Engine(self.store, node.id, self.settings.max_concurrent_jobs)
-        # A store in memory has no place; its commands must differ all the same from those of the process beside it,
+        # A store in memory has no place; its commands must differ all the same from those of another process,
         # which may have the same jobs: a cancellation would find the other's processes by their id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
         run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)

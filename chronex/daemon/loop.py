@@ -173,20 +173,24 @@ class Daemon:
         if jump is None:
             return
         self.executor.prestart.discard()
-        told = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
+        fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.stalled_ms:
-            told["stalled_ms"] = jump.stalled_ms
+            fields["stalled_ms"] = jump.stalled_ms
         if jump.by_ms < 0:
-            told["jobs"] = rewind(self.store, jump.at_ms)
-        self.journal(jump.name, told)
+            fields["jobs"] = rewind(self.store, jump.at_ms)
+        self.journal(jump.name, fields)
 
     def _check_clock_set_back(self) -> None:
         """The clock may have been put right while no scheduler was there to see it."""
         now_ms = self.clock.wall_ms()
         ahead_ms = self.store.view(newest_sign) - now_ms
         if ahead_ms > TOLERANCE_MS:
-            told = {"told": ClockJump(now_ms, -ahead_ms, 0, 0).describe(self.zone), "by_ms": -ahead_ms, "slept_ms": 0}
-            self.journal("ClockStepped", {**told, "jobs": rewind(self.store, now_ms)})
+            fields = {
+                "told": ClockJump(now_ms, -ahead_ms, 0, 0).describe(self.zone),
+                "by_ms": -ahead_ms,
+                "slept_ms": 0,
+            }
+            self.journal("ClockStepped", {**fields, "jobs": rewind(self.store, now_ms)})
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.periodic.seconds_until_next(

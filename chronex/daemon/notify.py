@@ -31,20 +31,20 @@ _JOBS_AT_ONCE = 1_000
 
 
 class Notifier:
-    """Looks for late jobs now and then, and sends what waits."""
+    """Finds late jobs every LATE_EVERY_MS, and sends the notices that wait."""
 
     def __init__(self, store: Store, run_context: RunContext) -> None:
         self._store = store
         self._run_context = run_context
         self._clock: Clock = run_context.clock
-        self._next_look_ms = 0
+        self._next_late_check_ms = 0
 
     def periodic_task(self) -> PeriodicTask:
         return PeriodicTask("notify", EVERY_S, self.do)
 
     async def do(self) -> None:
-        if self._clock.monotonic_ms() >= self._next_look_ms:
-            self._next_look_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
+        if self._clock.monotonic_ms() >= self._next_late_check_ms:
+            self._next_late_check_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
             await asyncio.to_thread(self.find_late)
         now_ms = self._clock.wall_ms()
         found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms))
@@ -56,13 +56,13 @@ class Notifier:
         now_ms = self._clock.wall_ms()
         while True:
 
-            def look(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], str | None]:
+            def late_page(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], str | None]:
                 reading = Reading(tx)
                 jobs = reading.expecting(after, _JOBS_AT_ONCE)
                 late = [job.id for job in jobs if notices.overdue(reading, job, now_ms) is not None]
                 return late, jobs[-1].id if jobs else None
 
-            late, after = self._store.view(look)
+            late, after = self._store.view(late_page)
             for name in late:
                 self._store.update(lambda tx, name=name: notices.note_late(Ledger(tx, now_ms), name))  # type: ignore[misc]
             if after is None:

@@ -56,11 +56,11 @@ class PeriodicTasks:
 
     def _wait(self, task: PeriodicTask, seconds: float) -> float:
         """One that is under way has a next time too, or it would be late by the longest sleep; one that is late
-        already because it takes so long is looked at again after its interval."""
+        already because it takes so long is checked again after its interval."""
         return seconds if seconds > 0 or task not in self._busy else task.every_s
 
     async def stop(self) -> None:
-        """Give up what is under way; what it has handed to the store stands."""
+        """Give up what is under way; what it has handed to the store stays."""
         tasks = list(self._busy.values())
         for task in tasks:
             task.cancel()

@@ -37,7 +37,7 @@ async def adopt_attempt(
     """
     orphan = Orphan(identity)
     pipe = reopen_pipe(identity.pid)
-    # Looked at last: what was opened by number above is then known to be that process's.
+    # Checked last: what was opened by number above is then known to be that process's.
     if not orphan.is_alive():
         orphan.close()
         if pipe is not None:
@@ -79,7 +79,7 @@ def _log_and_secrets(
 
 
 class Orphan:
-    """A process that is not our child. Its pidfd is opened before its identity is looked at."""
+    """A process that is not our child. Its pidfd is opened before its identity is read."""
 
     unknown_because = _ORPHANED
 

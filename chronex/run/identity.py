@@ -1,7 +1,7 @@
 """Which process is it really? Pids are reused; boot, pid and start time together are not.
 
 Linux answers from /proc. Elsewhere (macOS) `ps` and `sysctl` answer: the start time is then known to the second,
-so a pid that is reused within the second of its start cannot be told apart, and each question costs a process.
+so a pid that is reused within the second of its start cannot be distinguished, and each question costs a process.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def kill_group(pid: int, number: int) -> bool:
 
 
 def _signal_without_pidfd(identity: ProcessIdentity, number: int, *, to_the_group: bool) -> bool:
-    """The race between look and signal stays open here, as far as a pid can be reused within microseconds."""
+    """The race between check and signal stays open here, as far as a pid can be reused within microseconds."""
     if not is_alive(identity):
         return False
     if to_the_group:

@@ -30,7 +30,7 @@ def marks_of(request: AttemptRequest) -> Marks:
 def find_leftovers(main: ProcessIdentity, marks: Marks) -> tuple[ProcessIdentity, ...]:
     """Living processes of the main process's group or session, or with the attempt's marks in their environment.
 
-    The last finds those that left for a session of their own. Looks at every process: not for the event loop.
+    The last finds those that left for a session of their own. Reads every process: not for the event loop.
     Without /proc nothing is found.
     """
     try:

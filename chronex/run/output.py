@@ -234,10 +234,10 @@ class BoundedLog:
 
     def _write(self, data: bytes) -> None:
         if self._seen < self._head:
-            room = self._head - self._seen
-            _write_all(self._descriptor, data[:room], self._seen)
-            self._seen += min(room, len(data))
-            data = data[room:]
+            free = self._head - self._seen
+            _write_all(self._descriptor, data[:free], self._seen)
+            self._seen += min(free, len(data))
+            data = data[free:]
         while data:
             position = (self._seen - self._head) % self._ring
             piece = data[: self._ring - position]
@@ -456,7 +456,7 @@ class LogReader:
         return found if is_over else in_order(found, limit)
 
     def beyond(self, name: str, offset: int) -> bytes:
-        """What stands behind `offset`."""
+        """The bytes from `offset` on."""
         if self._directory is None or not name:
             return b""
         try:

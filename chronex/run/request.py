@@ -61,7 +61,7 @@ class Cancellation:
         """For threads: wait until the end is requested; False where `timeout` seconds passed first."""
         waiter = threading.Event()
         self._waiters.append(waiter)
-        # Looked at after entering: a request that came before has not set this waiter.
+        # Read after entering: a request that came before has not set this waiter.
         if not self.requested:
             waiter.wait(timeout)
         self._waiters.remove(waiter)

@@ -66,7 +66,7 @@ def _has_terminal() -> bool:
 
 
 def prepare(command: Command, directory: str | None, variables: Variables) -> Invocation | NotStarted:
-    """Find the program and look at the directory, so that what is missing is named before anything starts."""
+    """Find the program and check the directory, so that what is missing is named before anything starts."""
     argv = (_DEFAULT_SHELL, "-c", command) if isinstance(command, str) else command
     if not argv or not argv[0] or command == "":
         return NotStarted("the command is empty", retryable=False)
@@ -200,7 +200,7 @@ _X86_64 = bytes.fromhex(
 )
 _BASE, _HEADERS = 0x400000, 64 + 2 * 56
 _MFD_EXEC = 0x10  # since Linux 6.3 a memory file says whether it is a program
-_SEALED = 0x0F  # nobody may write, grow or shrink it, nor take a seal off
+_SEALED = 0x0F  # no process may write, grow or shrink it, nor take a seal off
 _REFUSAL = struct.Struct("<qq")
 
 

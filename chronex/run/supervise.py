@@ -39,7 +39,7 @@ from chronex.run.spawn import (
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
-_BARRIER_SHUT_STATUS = BARRIER_SHUT << 8  # as waitpid tells it
+_BARRIER_SHUT_STATUS = BARRIER_SHUT << 8  # as waitpid returns it
 _POLL_AGAIN_S = 0.02
 _SLOWEST_POLL_S = 0.2
 
@@ -266,7 +266,7 @@ class Supervision:
         self.stopper.close()
 
     async def finish(self) -> AttemptResult:
-        """Wait for the main process, then for the rest of its output, then look at what it left behind."""
+        """Wait for the main process, then for the rest of its output, then find what it left behind."""
         status = await self.exited
         fail_point("process ended")
         stop = self.stopper.verdict
@@ -305,13 +305,13 @@ class Supervision:
         if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
         marks = marks_of(self.request)
-        look = partial(find_leftovers, self.process.identity, marks)
-        found = await self.loop.run_in_executor(None, look)
+        find = partial(find_leftovers, self.process.identity, marks)
+        found = await self.loop.run_in_executor(None, find)
         pause = _POLL_AGAIN_S
         while found and must_die and (left := self.stopper.kill_at - self.loop.time()) > 0:
             await asyncio.sleep(min(pause, left))
             pause = min(pause * 2, _SLOWEST_POLL_S)
-            found = await self.loop.run_in_executor(None, look)
+            found = await self.loop.run_in_executor(None, find)
         if not found or not (must_die or self.request.leftovers is LeftoverPolicy.KILL):
             return found, 0
         kill = partial(kill_leftovers, found, self.process.identity, marks)

@@ -35,7 +35,7 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_chore_is_done_once_in_each_interval() -> None:
+async def test_a_periodic_task_is_done_once_in_each_interval() -> None:
     hands, book = Hands(), Book()
     periodic = PeriodicTasks([PeriodicTask("beat", 10, book.do)], hands, book.report)
     for seconds, done in ((5, 0), (5, 1), (9, 1), (1, 2), (35, 3)):
@@ -63,7 +63,9 @@ async def test_a_failure_is_told_when_it_begins_changes_and_ends() -> None:
     ]
 
 
-async def test_a_chore_that_hangs_never_runs_twice_at_once_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_periodic_task_that_hangs_never_runs_twice_at_once_and_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     hands, book = Hands(), Book()
 
     async def hang() -> None:

@@ -1,4 +1,4 @@
-"""Children stand ready before their instant; they run at it, or never."""
+"""Children are held before their instant; they run at it, or never."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def gone(pid: int) -> None:
     raise AssertionError(f"{pid} is still there")
 
 
-async def test_a_child_stands_before_its_instant_and_runs_when_it_is_called(
+async def test_a_child_is_held_before_its_instant_and_runs_when_it_is_ordered(
     run_context: RunContext, tmp_path: Path
 ) -> None:
     at_ms = wall_ms() + SOON_MS
@@ -84,7 +84,7 @@ async def test_a_child_stands_before_its_instant_and_runs_when_it_is_called(
     assert result.started_ms >= stood_ms, "it began when it was called, not when it stood"
 
 
-async def test_who_is_not_called_goes_home(run_context: RunContext, tmp_path: Path) -> None:
+async def test_a_child_that_is_not_ordered_is_discarded(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = wall_ms() + SOON_MS
     prestart = await mustered(run_context, launches(at_ms, tmp_path, 3), at_ms)
     pids = [one.child.process.identity.pid for one in prestart.held.values()]
@@ -96,7 +96,7 @@ async def test_who_is_not_called_goes_home(run_context: RunContext, tmp_path: Pa
     assert (ran(tmp_path), prestart.held) == ([], {})
 
 
-async def test_a_child_that_would_run_something_else_goes_home(run_context: RunContext, tmp_path: Path) -> None:
+async def test_a_child_that_would_run_something_else_is_discarded(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = wall_ms() + SOON_MS
     (launch,) = wanted = launches(at_ms, tmp_path)
     prestart = await mustered(run_context, wanted, at_ms)
@@ -107,7 +107,7 @@ async def test_a_child_that_would_run_something_else_goes_home(run_context: RunC
     assert ran(tmp_path) == []
 
 
-async def test_a_child_that_was_killed_at_its_gate_is_not_called(run_context: RunContext, tmp_path: Path) -> None:
+async def test_a_child_that_was_killed_at_its_barrier_is_not_used(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = wall_ms() + SOON_MS
     (launch,) = wanted = launches(at_ms, tmp_path)
     prestart = await mustered(run_context, wanted, at_ms)
@@ -119,7 +119,7 @@ async def test_a_child_that_was_killed_at_its_gate_is_not_called(run_context: Ru
     await gone(held.child.process.identity.pid)
 
 
-async def test_who_cannot_stand_does_not_keep_the_others_from_it(run_context: RunContext, tmp_path: Path) -> None:
+async def test_one_that_cannot_be_held_does_not_block_the_others(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = wall_ms() + SOON_MS
     wanted = launches(at_ms, tmp_path, 2)
     missing = wanted[0]._replace(task=Task(name="main", run=("/no/such/program",)))
@@ -151,7 +151,7 @@ async def test_another_instant_takes_the_place_of_the_first(run_context: RunCont
     await prestart.wait_reaped()
 
 
-async def test_what_cannot_be_foreseen_is_left_to_the_tick(run_context: RunContext) -> None:
+async def test_what_cannot_be_guessed_is_left_to_the_tick(run_context: RunContext) -> None:
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
     asked: list[int] = []
@@ -192,7 +192,7 @@ async def test_descriptors_are_given_back(run_context: RunContext, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("soft", "most"), [(64, 0), (1024, 128), (resource.RLIM_INFINITY, 1024), (1 << 20, 1024)])
-def test_standing_children_leave_descriptors_for_the_others(
+def test_held_children_leave_descriptors_for_the_others(
     soft: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (soft, soft))
@@ -247,7 +247,7 @@ def _stop(machine: Machine, pid: int) -> None:
 
 
 @pytest.mark.parametrize("act", [_kill, _stop], ids=["killed", "stopped"])
-def test_when_the_daemon_goes_nobody_who_stood_ready_stays_or_runs(
+def test_when_the_daemon_goes_no_held_child_stays_or_runs(
     machine: Machine, act: Callable[[Machine, int], None]
 ) -> None:
     schedule, moment = at_second(3)

@@ -95,7 +95,7 @@ async def test_a_daemon_that_dies_before_the_record_leaves_nothing(tmp_path: Pat
     assert not made.exists()
 
 
-async def test_a_child_is_stopped_at_the_gate(guarded: RunContext, tmp_path: Path) -> None:
+async def test_a_child_is_stopped_at_the_barrier(guarded: RunContext, tmp_path: Path) -> None:
     hooks = Hooks()
 
     async def cancel(_started: Started) -> None:
@@ -114,7 +114,9 @@ async def test_arguments_pass_unchanged(guarded: RunContext, arguments: tuple[st
     assert output(guarded, result).decode() == "".join(f"{argument}|" for argument in arguments)
 
 
-async def test_what_is_refused_behind_the_gate_has_its_error_number(run_context: RunContext, tmp_path: Path) -> None:
+async def test_what_is_refused_behind_the_barrier_has_its_error_number(
+    run_context: RunContext, tmp_path: Path
+) -> None:
     """The program was there when it was looked for, and is not when its turn comes."""
     if not isinstance(run_context.barrier_program, spawn.NativeBarrier):
         pytest.skip("the shell's gate tells by exit code and log")
@@ -147,7 +149,7 @@ SHELL_TEXTS = {
 
 
 @pytest.mark.parametrize("text", SHELL_TEXTS)
-async def test_a_text_for_the_shell_means_what_it_means_without_a_gate(guarded: RunContext, text: str) -> None:
+async def test_a_text_for_the_shell_means_what_it_means_without_a_barrier(guarded: RunContext, text: str) -> None:
     code, told = SHELL_TEXTS[text]
     result = await outcome(guarded, text)
     assert (result.exit_code, output(guarded, result)) == (code, told)
@@ -169,7 +171,7 @@ def test_the_program_is_what_its_source_says(tmp_path: Path) -> None:
     assert code.read_bytes() == spawn._X86_64
 
 
-def test_where_the_quick_gate_does_not_work_the_shell_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_native_barrier_does_not_work_the_shell_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise PermissionError(errno.EACCES, "memory files are no programs here")
 
