@@ -23,7 +23,9 @@ class EngineThread:
     """A daemon at work. `stop` may be called from any thread."""
 
     def __init__(self, daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None = None) -> None:
-        self._daemon, self._settings, self._file = daemon, settings, file
+        self._daemon = daemon
+        self._settings = settings
+        self._file = file
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = threading.Event()
         self._thread = threading.Thread(target=self._main, name="chronex-engine")

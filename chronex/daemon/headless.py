@@ -82,26 +82,31 @@ def run_headless(
         if jobs is not None:
             apply_jobs(store, jobs, wall_ms(), actor="run")
         raise_descriptor_limit(settings.max_concurrent_jobs)
-        node = this_node(settings.max_concurrent_jobs)
-        logs = LogDirectory(store_path / "logs")
-        environment = {"CHRONEX_STORE": str(store_path.resolve())}
-        run_context = RunContext.of_this_process(logs, environment=environment)
-        engine = Engine(store, node.id, settings.max_concurrent_jobs)
+        daemon = _build_daemon(store, store_path, settings)
         ends = _Ends()
-        daemon = Daemon(store, engine, run_context, node, settings)
         if once:
             daemon.executor.on_end = ends.note
-        daemon.periodic.add(free_space_task(store, daemon.journal))
-        daemon.periodic.add(Notifier(store, run_context).periodic_task())
-        retention = Retention(store, logs, settings, daemon.clock)
-        daemon.periodic.add(retention.periodic_task())
-        daemon.settings_listeners.append(retention.use)
         gc.freeze()  # what is loaded stays: no collection need walk through it again
         if foreground is not None:
             return run_with_foreground(daemon, settings, file, lambda engine: foreground(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
     _detach_broken_stderr()
     return 1 if daemon.has_failed or (once and ends.any_failed) else 0
+
+
+def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSettings) -> Daemon:
+    """A new node on the store, with the periodic tasks that a daemon has and an embedded engine has not."""
+    node = this_node(settings.max_concurrent_jobs)
+    logs = LogDirectory(store_path / "logs")
+    run_context = RunContext.of_this_process(logs, environment={"CHRONEX_STORE": str(store_path.resolve())})
+    engine = Engine(store, node.id, settings.max_concurrent_jobs)
+    daemon = Daemon(store, engine, run_context, node, settings)
+    retention = Retention(store, logs, settings, daemon.clock)
+    daemon.periodic.add(free_space_task(store, daemon.journal))
+    daemon.periodic.add(Notifier(store, run_context).periodic_task())
+    daemon.periodic.add(retention.periodic_task())
+    daemon.settings_listeners.append(retention.use)
+    return daemon
 
 
 class _Ends:

@@ -94,16 +94,13 @@ class Daemon:
         """Until stopped; with `once`, until what is due now has ended."""
         detector = WakeupDetector(self.clock)
         most = FIRST_BATCH
-        self._check_clock_set_back()
-        self._put_node(self.node)
-        self.journal("SchedulerStarted", {"node": self.node.id})
-        fail_point("node registered")
-        self._take_over()
+        self._begin()
         with wake_on_clock_set(self._woken.set):
             while not self._stopping.is_set():
                 self._woken.clear()
                 self._check_clock(detector)
-                seen, looked_ms = self.store.wait(-1, 0), self.clock.wall_ms()
+                seen = self.store.wait(-1, 0)
+                tick_ms = self.clock.wall_ms()
                 tick = await self._tick(detector, most)
                 fail_point("tick decided")
                 self.executor.carry_out(tick.orders)
@@ -111,13 +108,21 @@ class Daemon:
                 if tick.has_more:
                     await asyncio.sleep(0)
                     continue
-                self.executor.prestart.discard(until_ms=looked_ms)  # a later instant is still to come
+                self.executor.prestart.discard(until_ms=tick_ms)  # a later instant is still to come
                 if once:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
                 self.periodic.start_due()
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
+
+    def _begin(self) -> None:
+        """Record this node, then take up what dead nodes left."""
+        self._check_clock_set_back()
+        self._put_node(self.node)
+        self.journal("SchedulerStarted", {"node": self.node.id})
+        fail_point("node registered")
+        self._take_over()
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""

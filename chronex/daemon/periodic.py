@@ -30,7 +30,8 @@ class PeriodicTasks:
     """Starts each task when it is due, never twice at once; a failure is reported when it begins and when it ends."""
 
     def __init__(self, periodic: Iterable[PeriodicTask], clock: Clock, report: ReportFn) -> None:
-        self._clock, self._report = clock, report
+        self._clock = clock
+        self._report = report
         self._due_ms: dict[PeriodicTask, int] = {}
         self._failing: dict[str, str] = {}
         self._busy: dict[PeriodicTask, asyncio.Task[None]] = {}

@@ -106,7 +106,8 @@ class Prestart:
     """`guess` returns the launches of an instant, `request_of` what each would run."""
 
     def __init__(self, run_context: RunContext, guess: Guess, request_of: Callable[[Launch], AttemptRequest]) -> None:
-        self.run_context, self.clock = run_context, run_context.clock
+        self.run_context = run_context
+        self.clock = run_context.clock
         self._guess = guess
         self._request_of = request_of
         self.held: dict[str, _HeldChild] = {}

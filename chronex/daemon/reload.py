@@ -33,7 +33,8 @@ class Reloader:
     """Keeps a daemon's jobs and settings to what its job file says."""
 
     def __init__(self, daemon: Daemon, file: JobFileSource) -> None:
-        self._daemon, self._file = daemon, file
+        self._daemon = daemon
+        self._file = file
         self._known = self._seen = _signature(file.path)
         self._at_work = asyncio.Lock()
 
