@@ -43,11 +43,11 @@ def request_of(launch: Launch) -> AttemptRequest:
     return AttemptRequest.of(launch.job, launch.task, launch.occurrence, launch.attempt)
 
 
-async def mustered(run_context: RunContext, wanted: list[Launch], at_ms: int) -> Prestart:
+async def prestarted(run_context: RunContext, wanted: list[Launch], at_ms: int) -> Prestart:
     prestart = Prestart(run_context, lambda _at, most: wanted[:most], request_of)
     prestart.prepare(at_ms)
     while len(prestart.held) < len(wanted):
-        assert wall_ms() < at_ms + 10_000, "they never stood"
+        assert wall_ms() < at_ms + 10_000, "they were never held"
         await asyncio.sleep(0.005)
     return prestart
 
@@ -71,7 +71,7 @@ async def test_a_child_is_held_before_its_instant_and_runs_when_it_is_ordered(
 ) -> None:
     at_ms = wall_ms() + SOON_MS
     (launch,) = wanted = launches(at_ms, tmp_path)
-    prestart = await mustered(run_context, wanted, at_ms)
+    prestart = await prestarted(run_context, wanted, at_ms)
     stood_ms = wall_ms()
     child = prestart.take(request_of(launch))
     assert child is not None
@@ -86,7 +86,7 @@ async def test_a_child_is_held_before_its_instant_and_runs_when_it_is_ordered(
 
 async def test_a_child_that_is_not_ordered_is_discarded(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = wall_ms() + SOON_MS
-    prestart = await mustered(run_context, launches(at_ms, tmp_path, 3), at_ms)
+    prestart = await prestarted(run_context, launches(at_ms, tmp_path, 3), at_ms)
     pids = [one.child.process.identity.pid for one in prestart.held.values()]
     prestart.discard(until_ms=at_ms - 1)
     assert len(prestart.held) == 3, "their instant has not come"
@@ -99,7 +99,7 @@ async def test_a_child_that_is_not_ordered_is_discarded(run_context: RunContext,
 async def test_a_child_that_would_run_something_else_is_discarded(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = wall_ms() + SOON_MS
     (launch,) = wanted = launches(at_ms, tmp_path)
-    prestart = await mustered(run_context, wanted, at_ms)
+    prestart = await prestarted(run_context, wanted, at_ms)
     (held,) = prestart.held.values()
     changed = launch._replace(task=Task(name="main", run=("touch", str(tmp_path / "other"))))
     assert prestart.take(request_of(changed)) is None
@@ -110,7 +110,7 @@ async def test_a_child_that_would_run_something_else_is_discarded(run_context: R
 async def test_a_child_that_was_killed_at_its_barrier_is_not_used(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = wall_ms() + SOON_MS
     (launch,) = wanted = launches(at_ms, tmp_path)
-    prestart = await mustered(run_context, wanted, at_ms)
+    prestart = await prestarted(run_context, wanted, at_ms)
     (held,) = prestart.held.values()
     os.kill(held.child.process.identity.pid, signal.SIGKILL)
     while not held.child.process.has_ended():
@@ -174,13 +174,13 @@ async def test_descriptors_are_given_back(run_context: RunContext, tmp_path: Pat
     def open_descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
 
-    warm = await mustered(run_context, launches(wall_ms(), tmp_path), wall_ms() + SOON_MS)
+    warm = await prestarted(run_context, launches(wall_ms(), tmp_path), wall_ms() + SOON_MS)
     warm.discard()
     await warm.wait_reaped()
     await asyncio.sleep(0.05)
     before = open_descriptors()
     at_ms = wall_ms() + SOON_MS
-    prestart = await mustered(run_context, launches(at_ms, tmp_path, 5), at_ms)
+    prestart = await prestarted(run_context, launches(at_ms, tmp_path, 5), at_ms)
     assert open_descriptors() >= before + 15
     prestart.discard()
     await prestart.wait_reaped()
