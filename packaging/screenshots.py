@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import resvg_py
 
-from chronex.cli.dashboard import explain_lines
-from chronex_tui.app import Wishes
+from chronex.cli.explain_text import explain_lines
+from chronex_tui.app import StartOptions
+from chronex_tui.data import StoreAt
 from chronex_tui.launch import Picture, take_picture
-from chronex_tui.live import StoreAt
-from chronex_tui.model.glyphs import UNICODE
+from chronex_tui.model.display import UNICODE
 from tests.tui.world import HOME, FixedClock, make_store
 
 DIRECTORY = Path(__file__).parent.parent / "screenshots"
@@ -28,23 +28,23 @@ CLIP = re.compile(r' clip-path="[^"]*"')
 class Shot(NamedTuple):
     """A screen, how large it is, and the keys that are pressed before it is taken."""
 
-    wishes: Wishes
+    options: StartOptions
     size: tuple[int, int]
     keys: tuple[str, ...] = ()
 
 
 SHOTS = {
-    "jobs": Shot(Wishes(job="backup-db"), (120, 40)),
-    "jobs-wide": Shot(Wishes(job="backup-db"), (200, 60)),
-    "jobs-small-light": Shot(Wishes(job="backup-db", theme="light"), (80, 24)),
-    "runs": Shot(Wishes(screen="runs"), (120, 40), ("j", "j")),
-    "timeline": Shot(Wishes(screen="timeline"), (120, 30), ("minus",)),
-    "clock": Shot(Wishes(screen="clock"), (120, 40), ("right_square_bracket",)),
-    "density": Shot(Wishes(screen="density", theme="colorblind"), (120, 30), ("down",)),
-    "log": Shot(Wishes(job="backup-db"), (100, 24), ("l",)),
-    "explain": Shot(Wishes(job="backup-db"), (120, 40), ("x",)),
-    "trigger": Shot(Wishes(job="vacuum"), (120, 40), ("t",)),
-    "try": Shot(Wishes(), (120, 34), ("n", *"TZ=America/New_York 30 1 * * SUN")),
+    "jobs": Shot(StartOptions(job="backup-db"), (120, 40)),
+    "jobs-wide": Shot(StartOptions(job="backup-db"), (200, 60)),
+    "jobs-small-light": Shot(StartOptions(job="backup-db", theme="light"), (80, 24)),
+    "runs": Shot(StartOptions(screen="runs"), (120, 40), ("j", "j")),
+    "timeline": Shot(StartOptions(screen="timeline"), (120, 30), ("minus",)),
+    "clock": Shot(StartOptions(screen="clock"), (120, 40), ("right_square_bracket",)),
+    "density": Shot(StartOptions(screen="density", theme="colorblind"), (120, 30), ("down",)),
+    "log": Shot(StartOptions(job="backup-db"), (100, 24), ("l",)),
+    "explain": Shot(StartOptions(job="backup-db"), (120, 40), ("x",)),
+    "trigger": Shot(StartOptions(job="vacuum"), (120, 40), ("t",)),
+    "try": Shot(StartOptions(), (120, 34), ("n", *"TZ=America/New_York 30 1 * * SUN")),
 }
 
 
@@ -66,7 +66,7 @@ def main(names: list[str]) -> None:
             file = Path(directory, f"{name}.svg")
             picture = Picture(shot.size, file)
             take_picture(
-                store, HOME, shot.wishes, UNICODE, picture, explain=explain_lines, clock=FixedClock(), keys=shot.keys
+                store, HOME, shot.options, UNICODE, picture, explain=explain_lines, clock=FixedClock(), keys=shot.keys
             )
             (DIRECTORY / f"{name}.png").write_bytes(render(file.read_text("utf-8")))
             print(f"wrote screenshots/{name}.png")

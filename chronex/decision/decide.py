@@ -138,6 +138,6 @@ def _microseconds_since_epoch(moment: object) -> int:
     except Exception as trouble:  # a tzinfo is the caller's code and may raise anything
         raise NominalTimeError(f"the nominal time's zone fails: {trouble!r}", value=moment) from trouble
     if offset is None:
-        hint = "the nominal time has no zone; give an aware datetime, for example with tzinfo=datetime.UTC"
-        raise NominalTimeError(hint, value=moment)
+        hint = "give an aware datetime, for example with tzinfo=datetime.UTC"
+        raise NominalTimeError("the nominal time has no zone", hint=hint, value=moment)
     return (moment.replace(tzinfo=EPOCH.tzinfo) - EPOCH - offset) // _MICROSECOND

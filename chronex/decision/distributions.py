@@ -161,7 +161,8 @@ def make_distribution(name: object, params: object) -> Distribution:
         close = get_close_matches(name[:40].lower(), [n.lower() for n in _MAKERS], 1, 0.5)
         known = {n.lower(): n for n in _MAKERS}
         raise DistributionError(
-            f"unknown distribution {shown(name)}; it is one of {', '.join(_MAKERS)}",
+            f"unknown distribution {shown(name)}",
+            hint=f"it is one of {', '.join(_MAKERS)}",
             value=name,
             suggestion=known[close[0]] if close else None,
         )
@@ -208,7 +209,8 @@ def _checked(name: str, params: Mapping[object, object]) -> dict[str, object]:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
             close = get_close_matches(key[:40], known, 1, 0.5) if isinstance(key, str) else []
             raise DistributionParameterError(
-                f"{name} has no parameter {shown(key)}; {takes}",
+                f"{name} has no parameter {shown(key)}",
+                hint=takes,
                 value=key,
                 suggestion=close[0] if close else None,
             )

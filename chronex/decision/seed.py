@@ -94,7 +94,8 @@ def checked_strategy(strategy: object) -> str:
         return strategy
     close = get_close_matches(strategy[:40].lower(), SEED_STRATEGIES, 1, 0.5) if isinstance(strategy, str) else []
     raise SeedStrategyError(
-        f"unknown seed strategy {shown(strategy)}; it is one of {', '.join(SEED_STRATEGIES)}",
+        f"unknown seed strategy {shown(strategy)}",
+        hint=f"it is one of {', '.join(SEED_STRATEGIES)}",
         value=strategy,
         suggestion=close[0] if close else None,
     )

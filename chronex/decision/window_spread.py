@@ -207,7 +207,8 @@ def _checked_mode(mode: object) -> str:
     names = (*WINDOW_MODES, *_MODE_SYNONYMS)
     close = get_close_matches(mode[:40].lower(), names, 1, 0.5) if isinstance(mode, str) else []
     raise WindowModeError(
-        f"unknown window mode {shown(mode)}; it is one of {', '.join(names)}",
+        f"unknown window mode {shown(mode)}",
+        hint=f"it is one of {', '.join(names)}",
         value=mode,
         suggestion=close[0] if close else None,
     )
@@ -219,8 +220,8 @@ def _zone(name: object) -> Zone:
     try:
         return load_zone(name)
     except UnknownZoneError:
-        message = f"unknown time zone {shown(name)}; use an IANA name such as Europe/Berlin or UTC"
-        raise DecisionTimezoneError(message, value=name) from None
+        hint = "use an IANA name such as Europe/Berlin or UTC"
+        raise DecisionTimezoneError(f"unknown time zone {shown(name)}", hint=hint, value=name) from None
 
 
 def _duration(duration: object) -> int:

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from chronex.text.durations import DAY_MS, MAX_DURATION_MS
 from chronex.text.instants import EPOCH_ORDINAL, utc_offset
 
-_MOMENT = re.compile(
+# Patterns are text, which re compiles when one is first needed: most expressions hold no date.
+_MOMENT = (
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
     r"(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
-_PERIOD = re.compile(
+_PERIOD = (
     r"P(?=[0-9T])(?:([0-9]{1,6})Y)?(?:([0-9]{1,6})M)?(?:([0-9]{1,6})W)?(?:([0-9]{1,8})D)?"
     r"(?:T(?=[0-9])(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,10})(?:\.([0-9]{1,3}))?S)?)?"
 )
@@ -56,7 +57,7 @@ def _offset_text(offset: int | None) -> str:
 
 def parse_moment(text: str) -> Moment | None:
     """A date or date-time; None when it is not one, or no such day or time exists."""
-    match = _MOMENT.fullmatch(text)
+    match = re.fullmatch(_MOMENT, text)
     if match is None:
         return None
     year, month, day, hour, minute, second, fraction, zone = match.groups()
@@ -112,7 +113,7 @@ class Period(NamedTuple):
 
 def parse_period(text: str) -> Period | None:
     """A positive ISO 8601 duration; None when it is not one, is zero, or outlasts the calendar."""
-    match = _PERIOD.fullmatch(text)
+    match = re.fullmatch(_PERIOD, text)
     if match is None:
         return None
     numbers = [int(n or 0) for n in match.groups()[:7]]

@@ -75,17 +75,17 @@ def _day_key(day: FieldSet, weekday: FieldSet) -> tuple[Any, ...]:
     return ("every",) if any_day or any_weekday else ("either", day_part, weekday_part)
 
 
-_LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
-_LONE_SEVEN = re.compile(r"(?<![^,])7(?=$|,|L|#)")
+_LEADING_ZEROS = r"(?<![0-9])0+(?=[0-9])"
+_LONE_SEVEN = r"(?<![^,])7(?=$|,|L|#)"
 
 
 def _canonical_field(text: str) -> str:
-    return "*" if text == "?" else _LEADING_ZEROS.sub("", text.upper())
+    return "*" if text == "?" else re.sub(_LEADING_ZEROS, "", text.upper())
 
 
 def _canonical_weekday(text: str) -> str:
     """Sunday as 0; inside a range or a step 7 stays, because `5-7` and `5-0` read differently."""
-    return _LONE_SEVEN.sub("0", _canonical_field(text))
+    return re.sub(_LONE_SEVEN, "0", _canonical_field(text))
 
 
 class Every(NamedTuple):

@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from chronex.expr.diagnostics import Report
+from chronex.expr.diagnostics import ParseReport
 from chronex.expr.iso8601 import Moment, parse_moment
+from chronex.expr.syntax_rules import E010, E015, E016, E021, E023, E024, W001, W123
 from chronex.text.durations import format_duration, parse_duration, suggest_duration
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
-_TAG = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_TAG = r"[A-Za-z][A-Za-z0-9_-]*"
+_INTEGER = r"[+-]?[0-9]+"
 _MAX_COUNT_DIGITS = 18
 
 
@@ -56,7 +57,7 @@ class Fragment(NamedTuple):
     start: int
 
 
-def parse_options(block: Fragment, report: Report) -> Options:
+def parse_options(block: Fragment, report: ParseReport) -> Options:
     """Read what stands between the brackets, reporting every fault."""
     values: dict[str, Any] = {}
     at = block.start
@@ -66,9 +67,9 @@ def parse_options(block: Fragment, report: Report) -> Options:
     return Options(**values)
 
 
-def _read_pair(pair: Fragment, values: dict[str, Any], report: Report) -> None:
+def _read_pair(pair: Fragment, values: dict[str, Any], report: ParseReport) -> None:
     if not pair.text:
-        report.error("E010", "expression", "an option is missing between the brackets", pair.text, pair.start)
+        report.add(E010, "expression", pair.text, pair.start, "missing option")
         return
     key_text, colon, value_text = pair.text.partition(":")
     key = _trimmed(key_text, pair.start)
@@ -78,13 +79,12 @@ def _read_pair(pair: Fragment, values: dict[str, Any], report: Report) -> None:
         _report_unknown(key, report)
         return
     if not colon or not value.text:
-        message = f"option {quoted(key.text)} has no value; write {name}:…"
-        report.error("E016", f"options.{name}", message, pair.text, pair.start)
+        where = f"options.{name}"
+        report.add(E016, where, pair.text, pair.start, "no value", value=quoted(key.text), name=name)
         return
     attribute, read = _READERS[name]
     if attribute in values:
-        message = f"option '{name}' is given twice; this one, the last, counts"
-        report.warning("W123", f"options.{name}", message, key.text, key.start)
+        report.add(W123, f"options.{name}", key.text, key.start, name=name)
     result = read(name, value, report)
     if result is not None:
         values[attribute] = result
@@ -95,64 +95,62 @@ def _trimmed(text: str, start: int) -> Fragment:
     return Fragment(stripped, start + len(text) - len(text.lstrip(" ")))
 
 
-def _report_unknown(key: Fragment, report: Report) -> None:
+def _report_unknown(key: Fragment, report: ParseReport) -> None:
     meant = nearest(key.text, _READERS) if report.may_guess else None
-    hint = f"; did you mean {meant}?" if meant else f"; the options are {', '.join(sorted(_READERS))}"
-    report.error("E015", "options", f"unknown option {quoted(key.text)}{hint}", key.text, key.start, fix=meant)
+    names = {"value": quoted(key.text), "meant": meant, "known": ", ".join(sorted(_READERS))}
+    report.add(E015, "options", key.text, key.start, "misspelt" if meant else "unknown", fix=meant, **names)
 
 
-def _read_duration(name: str, value: Fragment, report: Report) -> int | None:
+def _read_duration(name: str, value: Fragment, report: ParseReport) -> int | None:
     ms = parse_duration(value.text)
     if ms is None:
         meant = suggest_duration(value.text)
-        hint = f"; did you mean {meant}?" if meant else "; write a duration such as 1h30m"
-        message = f"expected duration, got {quoted(value.text)}{hint}"
-        report.error("E016", f"options.{name}", message, value.text, value.start, fix=meant)
+        case = "misspelt duration" if meant else "not a duration"
+        names = {"value": quoted(value.text), "meant": meant}
+        report.add(E016, f"options.{name}", value.text, value.start, case, fix=meant, **names)
         return None
     if ms == 0 and name in ("window", "stagger"):
-        code = "E023" if name == "window" else "E024"
-        report.error(code, f"options.{name}", "must be positive", value.text, value.start)
+        report.add(E023 if name == "window" else E024, f"options.{name}", value.text, value.start)
         return None
     return ms
 
 
-def _read_moment(name: str, value: Fragment, report: Report) -> Moment | None:
+def _read_moment(name: str, value: Fragment, report: ParseReport) -> Moment | None:
     moment = parse_moment(value.text)
     if moment is None:
-        message = f"expected date or datetime, got {quoted(value.text)}; write 2027-01-31 or 2027-01-31T09:00:00"
-        report.error("E016", f"options.{name}", message, value.text, value.start)
+        shown = quoted(value.text)
+        report.add(E016, f"options.{name}", value.text, value.start, "not a date", value=shown)
     return moment
 
 
-def _read_max(name: str, value: Fragment, report: Report) -> int | None:
-    if not _INTEGER.fullmatch(value.text) or len(value.text) > _MAX_COUNT_DIGITS:
-        message = f"expected positive integer, got {quoted(value.text)}"
-        report.error("E016", f"options.{name}", message, value.text, value.start)
+def _read_max(name: str, value: Fragment, report: ParseReport) -> int | None:
+    if not re.fullmatch(_INTEGER, value.text) or len(value.text) > _MAX_COUNT_DIGITS:
+        shown = quoted(value.text)
+        report.add(E016, f"options.{name}", value.text, value.start, "not a count", value=shown)
         return None
     count = int(value.text)
     if count <= 0:
-        report.error("E021", f"options.{name}", f"must be positive, got {count}", value.text, value.start)
+        report.add(E021, f"options.{name}", value.text, value.start, "not positive", count=count)
         return None
     return count
 
 
-def _read_tags(name: str, value: Fragment, report: Report) -> tuple[str, ...] | None:
+def _read_tags(name: str, value: Fragment, report: ParseReport) -> tuple[str, ...] | None:
     tags: list[str] = []
     seen: set[str] = set()
     at = value.start
     for tag in value.text.split("+"):
-        if not _TAG.fullmatch(tag):
-            message = f"expected tags (a letter, then letters, digits, _ or -, joined by +), got {quoted(tag)}"
-            report.error("E016", f"options.{name}", message, tag, at)
+        if not re.fullmatch(_TAG, tag):
+            report.add(E016, f"options.{name}", tag, at, "not a tag", value=quoted(tag))
         elif tag in seen:
-            report.warning("W001", f"options.{name}", f"duplicate tag '{tag}'", tag, at)
+            report.add(W001, f"options.{name}", tag, at, tag=tag)
         tags.append(tag)
         seen.add(tag)
         at += len(tag) + 1
     return tuple(tags)
 
 
-_READERS: dict[str, tuple[str, Callable[[str, Fragment, Report], Any]]] = {
+_READERS: dict[str, tuple[str, Callable[[str, Fragment, ParseReport], Any]]] = {
     "jitter": ("jitter", _read_duration),
     "stagger": ("stagger", _read_duration),
     "window": ("window", _read_duration),

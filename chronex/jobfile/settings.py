@@ -80,12 +80,12 @@ def is_loopback(host: str) -> bool:
 
 
 def _history(entry: Entry) -> HistorySettings:
-    given = read_table(entry, HISTORY, f'{entry.label} = {{ max_age = "90d" }}')
+    given = read_table(entry, HISTORY, entry.assignment('{ max_age = "90d" }'))
     return HistorySettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
 
 
 def _logs(entry: Entry) -> LogSettings:
-    given = read_table(entry, LOGS, f'{entry.label} = {{ max_age = "30d" }}')
+    given = read_table(entry, LOGS, entry.assignment('{ max_age = "30d" }'))
     return LogSettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
 
 

@@ -24,9 +24,10 @@ UNITS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 MAX_DURATION_MS = 9_999 * 366 * DAY_MS
 
 _LONGEST_TEXT = 100
-_PART = re.compile(r"([0-9]+)(ms|[smhd])")
-_DURATION = re.compile(r"(?:[0-9]+(?:ms|[smhd]))+")
-_WORDY = re.compile(r"([0-9]+)\s*([A-Za-z]+)")
+# Text, which re compiles when it is first needed: every command loads this module, and few read a duration.
+_PART = r"([0-9]+)(ms|[smhd])"
+_DURATION = r"(?:[0-9]+(?:ms|[smhd]))+"
+_WORDY = r"([0-9]+)\s*([A-Za-z]+)"
 _UNIT_WORDS = {
     **dict.fromkeys(("millisecond", "milliseconds", "msec", "msecs", "millis"), "ms"),
     **dict.fromkeys(("second", "seconds", "sec", "secs"), "s"),
@@ -42,9 +43,9 @@ _UNITS_FOR_PEOPLE = (("d", DAY_MS), ("h", HOUR_MS), ("m", MINUTE_MS), ("s", SECO
 
 def parse_duration(text: str) -> int | None:
     """Milliseconds of `1h30m`; None when the text is not a duration or is longer than the calendar."""
-    if not _DURATION.fullmatch(text) or len(text) > _LONGEST_TEXT:
+    if not re.fullmatch(_DURATION, text) or len(text) > _LONGEST_TEXT:
         return None
-    total = sum(int(number) * UNITS[unit] for number, unit in _PART.findall(text))
+    total = sum(int(number) * UNITS[unit] for number, unit in re.findall(_PART, text))
     return total if total <= MAX_DURATION_MS else None
 
 
@@ -62,8 +63,8 @@ def format_duration(ms: int) -> str:
 
 def suggest_duration(text: str) -> str | None:
     """What the user may have meant by `30min`, `1 hour`, `2W` or a bare `30`: `30m`, `1h`, `14d`, `30s`."""
-    parts = _WORDY.findall(text)
-    if not parts or _WORDY.sub("", text).strip():
+    parts = re.findall(_WORDY, text)
+    if not parts or re.sub(_WORDY, "", text).strip():
         return f"{int(text)}s" if text.isascii() and text.isdigit() and len(text) < 10 else None
     meant = ""
     for number, word in parts:

@@ -15,6 +15,6 @@ host_zone      the zone of this host
 from __future__ import annotations
 
 from chronex.timing.expression import Expression
-from chronex.timing.validation import parse, read, validate
+from chronex.timing.validation import parse, parse_and_validate, read, validate
 
-__all__ = ["Expression", "parse", "read", "validate"]
+__all__ = ["Expression", "parse", "parse_and_validate", "read", "validate"]

@@ -7,7 +7,6 @@ from datetime import datetime, tzinfo
 from itertools import islice
 from typing import TypeAlias
 
-from chronex.expr.describe import describe
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.option_block import Options
 from chronex.text.instants import epoch_ms, epoch_parts
@@ -78,6 +77,8 @@ class Expression:
 
     def describe(self) -> str:
         """What it means, in English."""
+        from chronex.expr.describe import describe
+
         return describe(self.meaning)
 
     # -- instants -----------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.diagnostics import ValidationResult
 from chronex.expr.meaning import Once
 from chronex.expr.parser import Parsed, parse_text
+from chronex.expr.syntax_rules import E011, E017, E020
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
-from chronex.timing.advice import advise
 from chronex.timing.dst import DstPolicy
 from chronex.timing.expression import Expression, ZoneLike
 from chronex.timing.occurrences import LAST_MS, resolve, resolve_until
@@ -46,9 +46,26 @@ def validate(
     policy: DstPolicy | None = None,
 ) -> ValidationResult:
     """Every error and warning. Warnings that depend on the date need a reference."""
+    return parse_and_validate(text, dialect, tz, reference_ms, policy=policy)[1]
+
+
+def parse_and_validate(
+    text: str,
+    dialect: str = "chronex",
+    tz: ZoneLike = None,
+    reference_ms: int | None = None,
+    *,
+    policy: DstPolicy | None = None,
+) -> tuple[Expression | None, ValidationResult]:
+    """The expression, None where the text has an error, and every error and warning; the text is parsed once."""
     parsed = _within_calendar(read(text, dialect), reference_ms)
-    advice = advise(parsed, zone_of(tz), reference_ms, policy) if parsed.meaning is not None else ()
-    return ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
+    if parsed.meaning is None:
+        return None, ValidationResult(parsed.report.errors, parsed.report.warnings)
+    from chronex.timing.advice import advise  # only for people: `chronex next` starts without it
+
+    advice = advise(parsed, zone_of(tz), reference_ms, policy)
+    meaning = parsed.meaning if reference_ms is None else parsed.meaning.resolved(reference_ms)
+    return Expression(meaning, tz), ValidationResult(parsed.report.errors, (*parsed.report.warnings, *advice))
 
 
 def _check_zone(parsed: Parsed) -> bool:
@@ -60,15 +77,15 @@ def _check_zone(parsed: Parsed) -> bool:
     except UnknownZoneError:
         name = parsed.zone.text
         meant = nearest(name, zone_names())
-        hint = f"; did you mean {meant}?" if meant else ""
-        message = f"unknown timezone {quoted(name)}{hint}"
-        parsed.report.error("E011", "timezone", message, name, parsed.zone.start, fix=meant)
+        case = "misspelt" if meant else "unknown"
+        names = {"value": quoted(name), "meant": meant}
+        parsed.report.add(E011, "timezone", name, parsed.zone.start, case, fix=meant, **names)
         return False
     return True
 
 
 def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
-    """Report a relative `@once` that ends after the calendar does: it would have no date to print."""
+    """ParseReport a relative `@once` that ends after the calendar does: it would have no date to print."""
     body = parsed.meaning.body if parsed.meaning else None
     if not isinstance(body, Once) or body.relative is None or reference_ms is None:
         return parsed
@@ -76,17 +93,16 @@ def _within_calendar(parsed: Parsed, reference_ms: int | None) -> Parsed:
         return parsed
     start = parsed.text.index("+", parsed.body.start) + 1
     value = parsed.text[start : parsed.body.start + len(parsed.body.text.rstrip())]
-    parsed.report.error("E017", "once", "relative duration ends after the year 9999", value, start)
+    parsed.report.add(E017, "once", value, start, "after the calendar")
     return parsed._replace(meaning=None)
 
 
 def _check_bounds(parsed: Parsed) -> None:
-    """Report a `from` that is not before `until`: in which order they lie depends on the zone."""
+    """ParseReport a `from` that is not before `until`: in which order they lie depends on the zone."""
     assert parsed.meaning is not None
     options = parsed.meaning.options
     if options.from_ is None or options.until is None or parsed.block is None:
         return
     zone = load_zone(parsed.meaning.zone) if parsed.meaning.zone else utc_zone()
     if resolve(options.from_, zone) >= resolve_until(options.until, zone):
-        message = "'from' must be before 'until'"
-        parsed.report.error("E020", "options", message, parsed.block.text, parsed.block.start)
+        parsed.report.add(E020, "options", parsed.block.text, parsed.block.start)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from chronex.jobfile import Property
-from chronex.jobfile.rules import What
+from chronex.jobfile.properties import What
 from chronex.model.records import Event
 from chronex.verify.occurrence_monitor import OccurrenceMonitor
 from chronex.verify.results import (

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.cli import main
-from chronex.cli.status import run_status
+from chronex.cli.commands.status import run_status
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, StoreMeta, Task

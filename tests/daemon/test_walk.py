@@ -15,12 +15,13 @@ import pytest
 
 import chronex
 import chronex_store
-from chronex.cli.jobs import run_daemon
+from chronex.cli.commands.run import run_daemon
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.executor import Executor
 from chronex.daemon.loop import Daemon
 from chronex.engine.engine import Tick
 from chronex.model.records import Job, Task
+from tests.kit.waits import DEADLINE_S
 
 # The path itself: the clock is slept on, periodic tasks and the log lines happen beside it.
 BESIDE = {"daemon/periodic.py", "daemon/logs.py", "daemon/wakeups.py", "clock.py"}
@@ -97,7 +98,7 @@ async def test_the_walk_of_a_tick_is_short(tmp_path: Path, monkeypatch: pytest.M
     with profiled(walk):
         async with EmbeddedEngine(tmp_path / "store") as engine:
             engine.apply([job])
-            await asyncio.wait_for(ended.wait(), 20)
+            await asyncio.wait_for(ended.wait(), DEADLINE_S)
     files = [name for name in walk.files() if name not in BESIDE]
     assert len(files) <= MOST_FILES_OF_A_TICK, "\n".join([f"{len(files)} files:", *files])
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import chronex
-from chronex.expr.diagnostics import Report
+from chronex.expr.diagnostics import ParseReport
 from chronex.expr.iso8601 import parse_moment
 from chronex.expr.option_block import NO_OPTIONS, OPTION_NAMES, Fragment, Options, parse_options
 
 
 def read(text: str) -> Options:
-    report = Report()
+    report = ParseReport()
     options = parse_options(Fragment(text, 0), report)
     assert report.errors == ()
     return options

@@ -54,8 +54,8 @@ def test_an_empty_file_has_no_jobs() -> None:
     assert read("") == JobFile("chronex.toml", SchedulerSettings(timezone=HOST), ())
 
 
-def test_the_file_of_the_design() -> None:
-    found = read(DESIGN)
+def test_a_file_that_uses_most_keys() -> None:
+    found = read(FULL_EXAMPLE)
     assert found.settings == SchedulerSettings(
         timezone="Europe/Berlin", max_concurrent_jobs=50, grace_ms=30_000, metrics=Address("127.0.0.1", 9464)
     )
@@ -315,7 +315,7 @@ def test_the_starter_is_valid_as_it_is_and_with_every_comment_taken_off() -> Non
     assert [t.name for t in found.jobs[1].tasks] == ["dump", "prune"]
 
 
-DESIGN = """\
+FULL_EXAMPLE = """\
 [scheduler]
 timezone = "Europe/Berlin"
 max_concurrent_jobs = 50

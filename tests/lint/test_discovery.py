@@ -117,7 +117,7 @@ def test_a_gitignore_that_is_no_text_ignores_nothing(tmp_path: Path) -> None:
 def test_the_matcher_is_loaded_only_for_a_gitignore(ignores: dict[str, str], is_loaded: bool, tmp_path: Path) -> None:
     make(tmp_path, ignores)
     program = (
-        "import sys, pathlib, chronex.cli.lint\n"
+        "import sys, pathlib, chronex.cli.commands.lint\n"
         "from chronex.lint.discovery import find_files\n"
         f"list(find_files(pathlib.Path({str(tmp_path)!r})))\n"
         "print('pathspec' in sys.modules)\n"

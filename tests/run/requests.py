@@ -37,6 +37,11 @@ async def outcome(run_context: RunContext, command: Command, **changes: Any) -> 
     return await run_attempt(request(command, **changes), Hooks(), run_context)
 
 
+def waiting(file: Path) -> str:
+    """Shell that waits for the file."""
+    return f"until [ -e {file} ]; do sleep 0.02; done"
+
+
 def output(run_context: RunContext, result: AttemptResult) -> bytes:
     return (Path(run_context.logs.path) / result.log.name).read_bytes() if result.log.name else b""
 

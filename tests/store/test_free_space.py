@@ -76,7 +76,7 @@ class TestFullMap:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
         assert outcomes == {number: "ok" if number % 4 else "full" for number in range(16)}
         assert len(small.view(lambda tx: tx.scan(b"Qsmall"))) == 12
         assert small.view(lambda tx: tx.scan(b"Qlarge")) == []

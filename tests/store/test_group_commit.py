@@ -13,8 +13,7 @@ from chronex.storage.ports import Transaction
 from chronex_store import LmdbStore, group_commit
 from chronex_store import lmdb_store as module
 from chronex_store.group_commit import hold_job_control, release_job_control, run_batch
-
-WAIT = 10
+from tests.kit.waits import DEADLINE_S, until
 
 
 def increment(tx: Transaction) -> None:
@@ -41,9 +40,7 @@ class Crowd:
                 is_first = False
                 for thread in self.threads:
                     thread.start()
-                end = time.monotonic() + WAIT
-                while len(store._group._queue) <= size and time.monotonic() < end:
-                    time.sleep(0.001)
+                until(lambda: len(store._group._queue) > size, "the updates of the others")
             return begin(env)
 
         monkeypatch.setattr(module, "_begin_on_same_file", begin_when_all_are_there)
@@ -57,7 +54,7 @@ class Crowd:
 
     def join(self) -> list[str]:
         for thread in self.threads:
-            thread.join(WAIT)
+            thread.join(DEADLINE_S)
         return self.outcomes
 
 

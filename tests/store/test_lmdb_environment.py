@@ -275,7 +275,7 @@ sys.exit(child)
 
 
 def test_use_after_a_fork_is_refused_and_does_no_harm(made: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", FORKED, str(made)], env=child_env(), timeout=20, check=False)
+    done = subprocess.run([sys.executable, "-c", FORKED, str(made)], env=child_env(), timeout=60, check=False)
     assert done.returncode == 3
     assert StoreForkedError.__doc__
 
@@ -300,7 +300,7 @@ class TestDaemonLock:
             "import os, sys; from pathlib import Path; from chronex_store.daemon_lock import acquire_daemon_lock;"
             "lock = acquire_daemon_lock(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
         )
-        subprocess.run([sys.executable, "-c", code, str(made)], env=child_env(), timeout=20, check=False)
+        subprocess.run([sys.executable, "-c", code, str(made)], env=child_env(), timeout=60, check=False)
         assert lock_holder(made) is not None
         assert not is_daemon_alive(made)
         with acquire_daemon_lock(made) as lock:
