@@ -195,7 +195,7 @@ import chronex.cli.job_file
 from chronex.daemon.headless import run_headless
 from chronex.jobfile import SchedulerSettings
 began = time.perf_counter()
-run_headless(Path(sys.argv[1]), None, SchedulerSettings(), lambda *_: None, once=True, seconds=None)
+run_headless(Path(sys.argv[1]), None, SchedulerSettings(), once=True, seconds=None)
 print(time.perf_counter() - began)
 """
 

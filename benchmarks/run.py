@@ -18,7 +18,7 @@ from statistics import median
 from benchmarks.measure import FULL, Row, Size
 from chronex.model import attempt_id
 from chronex.model.records import Command
-from chronex.run import AttemptRequest, Hooks, LogDirectory, Started, Surroundings, run_attempt
+from chronex.run import AttemptRequest, Hooks, LogDirectory, RunContext, Started, run_attempt
 from chronex.run.environment import Inheritance
 
 COMMANDS: dict[str, Command] = {"argv": ("/bin/echo", "done"), "sh": "echo done"}
@@ -41,20 +41,20 @@ def run(size: Size = FULL) -> Iterator[Row]:
         if not parent.is_dir():
             continue
         with tempfile.TemporaryDirectory(dir=parent) as place:
-            surroundings = Surroundings.of_this_process(LogDirectory(Path(place) / "logs"))
+            run_context = RunContext.of_this_process(LogDirectory(Path(place) / "logs"))
             for kind, command in COMMANDS.items():
-                yield from compared(f"{kind}, logs {where}", command, count, rounds, surroundings)
-            surroundings.logs.close()
+                yield from compared(f"{kind}, logs {where}", command, count, rounds, run_context)
+            run_context.logs.close()
 
 
-def compared(kind: str, command: Command, count: int, rounds: int, surroundings: Surroundings) -> Iterator[Row]:
+def compared(kind: str, command: Command, count: int, rounds: int, run_context: RunContext) -> Iterator[Row]:
     ratios, starts, cpu = [], [], []
     for _ in range(rounds):
         floor_rate, _ = floor(command, count, AT_ONCE)
-        rate, _, _ = attempts(command, count, AT_ONCE, surroundings)
+        rate, _, _ = attempts(command, count, AT_ONCE, run_context)
         ratios.append(rate / floor_rate)
         _, floor_last = floor(command, count, count)
-        _, last, used = attempts(command, count, count, surroundings)
+        _, last, used = attempts(command, count, count, run_context)
         starts.append(last / floor_last)
         cpu.append(used)
     bound = "memory" in kind
@@ -83,11 +83,11 @@ def floor(command: Command, count: int, at_once: int) -> tuple[float, float]:
     return count / (time.perf_counter() - began), last
 
 
-def attempts(command: Command, count: int, at_once: int, surroundings: Surroundings) -> tuple[float, float, float]:
+def attempts(command: Command, count: int, at_once: int, run_context: RunContext) -> tuple[float, float, float]:
     """(attempts a second, seconds until the last start, CPU seconds of this process)"""
     requests = [requested(command) for _ in range(count)]
     used, began = time.process_time(), time.perf_counter()
-    last = asyncio.run(_all(requests, at_once, surroundings))
+    last = asyncio.run(_all(requests, at_once, run_context))
     taken, used = time.perf_counter() - began, time.process_time() - used
     return count / taken, last - began, used
 
@@ -104,7 +104,7 @@ def requested(command: Command) -> AttemptRequest:
     )
 
 
-async def _all(requests: list[AttemptRequest], at_once: int, surroundings: Surroundings) -> float:
+async def _all(requests: list[AttemptRequest], at_once: int, run_context: RunContext) -> float:
     waiting = iter(requests)
     last = 0.0
 
@@ -114,7 +114,7 @@ async def _all(requests: list[AttemptRequest], at_once: int, surroundings: Surro
 
     async def worker() -> None:
         for request in waiting:
-            result = await run_attempt(request, Hooks(started=note), surroundings)
+            result = await run_attempt(request, Hooks(started=note), run_context)
             assert result.exit_code == 0, result
             assert result.log.size == 5, result
 

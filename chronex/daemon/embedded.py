@@ -17,10 +17,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from chronex.clock import SYSTEM_CLOCK, Clock
-from chronex.daemon.executor import Tell
 from chronex.daemon.loop import Daemon
 from chronex.daemon.node import this_node
 from chronex.engine.commands.names import job_named
@@ -29,7 +27,7 @@ from chronex.engine.update import Changed, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Call, Job
-from chronex.run import Calls, LogDirectory, Surroundings
+from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
@@ -38,16 +36,12 @@ from chronex.views.jobs import Row, row_of, rows_of
 from chronex_store import LmdbStore
 
 
-def _say_nothing(_what: str, _data: dict[str, Any]) -> None:
-    return
-
-
 class EmbeddedEngine:
     """One node on `store`: a path (opened here and closed at the end), or a store that the caller keeps.
 
     `calls` are functions that jobs may name in `Call`; with `can_import`, "module:function" is looked up too.
-    `schedules` are registered for jobs of the dialect `custom`. Logs lie in `logs`, else beside a store that has a
-    path, else in a directory that is removed at the end.
+    `schedules` are registered for jobs of the dialect `custom`. Logs lie in `logs`, else in the directory of a
+    store that has a path, else in a directory that is removed at the end.
     """
 
     def __init__(
@@ -59,13 +53,13 @@ class EmbeddedEngine:
         can_import: bool = True,
         settings: SchedulerSettings | None = None,
         logs: Path | None = None,
-        tell: Tell = _say_nothing,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._given, self._log_path = store, logs
+        self._given = store
+        self._log_path = logs
         self.calls = Calls(calls, can_import=can_import)
         self.settings = settings or SchedulerSettings()
-        self._tell, self._clock = tell, clock
+        self._clock = clock
         self._store: Store | None = None
         self._daemon: Daemon | None = None
         self._work: asyncio.Task[None] | None = None
@@ -178,11 +172,11 @@ class EmbeddedEngine:
         assert self._logs is not None
         node = this_node(self.settings.max_concurrent_jobs)
         engine = Engine(self.store, node.id, self.settings.max_concurrent_jobs)
-        # A store in memory has no place; its commands must differ all the same from those of the process beside it,
-        # which may have the same jobs: who cancels one would find the other's by its id.
+        # A store in memory has no place; its commands must differ all the same from those of another process,
+        # which may have the same jobs: a cancellation would find the other's processes by their id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
-        surroundings = Surroundings.of_this_process(self._logs, self._clock, environment=own)
-        return Daemon(self.store, engine, surroundings, node, self.settings, self._tell, calls=self.calls)
+        run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)
+        return Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls)
 
     def _close(self) -> None:
         if self._logs is not None:

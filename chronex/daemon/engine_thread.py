@@ -1,7 +1,7 @@
-"""The engine on a thread of its own, beside something that needs the main one: a dashboard.
+"""The engine on a thread of its own, while the main thread has a foreground such as the dashboard.
 
-Each has its own event loop, so a slow paint never delays a start. They end together: when the main part is over the
-engine is stopped in good order, and when the engine has died the main part can see it.
+Each has its own event loop, so a slow paint never delays a start. They end together: when the foreground is over the
+engine is stopped in good order, and when the engine has died the foreground can see it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from collections.abc import Callable
 
 from chronex.daemon.loop import Daemon
 from chronex.daemon.metrics import serve_metrics
-from chronex.daemon.reload import Reloader, Reread
+from chronex.daemon.reload import JobFileSource, Reloader
 from chronex.jobfile import SchedulerSettings
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 class EngineThread:
     """A daemon at work. `stop` may be called from any thread."""
 
-    def __init__(self, daemon: Daemon, settings: SchedulerSettings, file: Reread | None = None) -> None:
-        self._daemon, self._settings, self._file = daemon, settings, file
+    def __init__(self, daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None = None) -> None:
+        self._daemon = daemon
+        self._settings = settings
+        self._file = file
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = threading.Event()
         self._thread = threading.Thread(target=self._main, name="chronex-engine")
@@ -51,7 +53,7 @@ class EngineThread:
         """Until what ran has ended. A second Ctrl-C leaves at once: what is recorded can be taken up again."""
         try:
             while self.is_alive:
-                self._thread.join(_LOOK_S)
+                self._thread.join(_POLL_S)
         except KeyboardInterrupt:
             os._exit(1)
 
@@ -72,10 +74,10 @@ class EngineThread:
             await self._daemon.run()
 
 
-def run_beside(
-    daemon: Daemon, settings: SchedulerSettings, file: Reread | None, main: Callable[[EngineThread], int]
+def run_with_foreground(
+    daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None, main: Callable[[EngineThread], int]
 ) -> int:
-    """Run both; the main part's exit code, unless the engine died, which is raised."""
+    """Run both; returns the exit code of the foreground, and raises what the engine died of."""
     engine = EngineThread(daemon, settings, file)
     engine.start()
     try:

@@ -1,17 +1,22 @@
-"""What has begun or ended must be written down: a store without room is waited for, and asked again and again."""
+"""Carries out the engine's orders: starts attempts, cancels them, runs hooks, and records each start and end.
+
+A start and an end must be recorded, so a full store is tried again until it has free space.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import dataclasses
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from chronex.daemon.prestart import Muster, next_tick_guess
+from chronex.daemon.logs import log_event
+from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine import reasons
-from chronex.engine.engine import Engine, StartOf
+from chronex.engine.engine import AttemptStart, Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.task_state import task_state
 from chronex.errors import StoreError, StoreFullError
@@ -26,8 +31,8 @@ from chronex.run import (
     Calls,
     Cancellation,
     Hooks,
+    RunContext,
     Started,
-    Surroundings,
     adopt_attempt,
     run_attempt,
     run_callable,
@@ -39,13 +44,14 @@ from chronex.storage.ports import Store
 from chronex.storage.records import Reading
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 FULL_PAUSE_S = 1.0
-# Whoever is to leave does not wait for ever: what is not recorded then is taken up by the next one.
+# A daemon that is stopping does not wait for ever: its successor takes up what is not recorded then.
 LAST_TRIES = 3
 
 
-async def until_room(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
-    """What `write` gives once there is room; StoreFullError where there is none and we are to leave."""
+async def retry_when_full(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
+    """What `write` returns once the store has free space; StoreFullError where it has none and we are leaving."""
     tries_left = LAST_TRIES
     while True:
         try:
@@ -58,19 +64,20 @@ async def until_room(write: Callable[[], Awaitable[T]], is_leaving: Callable[[],
 
 
 class _Waiting(NamedTuple):
-    start: StartOf
+    start: AttemptStart
     recorded: asyncio.Future[None]
 
 
-class Starts:
-    """One update is on its way at a time; who comes meanwhile waits for the next, and shares it."""
+class StartRecorder:
+    """Records starts in batches: one update is under way at a time, and starts that come meanwhile share the next."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
-        self.store, self.engine = store, engine
+        self.store = store
+        self.engine = engine
         self._waiting: list[_Waiting] = []
         self._update: asyncio.Task[None] | None = None
 
-    async def record(self, start: StartOf) -> None:
+    async def record(self, start: AttemptStart) -> None:
         """Returns once the start is on disk; raises what the store raised."""
         loop = asyncio.get_running_loop()
         recorded: asyncio.Future[None] = loop.create_future()
@@ -94,42 +101,35 @@ class Starts:
                     one.recorded.set_exception(problem)
             return
         for one in taken:
-            if not one.recorded.done():  # whoever waited may have been canceled meanwhile
+            if not one.recorded.done():  # the attempt that waited may have been canceled meanwhile
                 one.recorded.set_result(None)
 
 
-Tell = Callable[[str, dict[str, Any]], None]
+class Executor:
+    """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
 
-
-def heard_or_not(tell: Tell) -> Tell:
-    """Telling never stops work: whoever listened at the other end of a pipe may have gone, or the disk be full."""
-
-    def told(what: str, data: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError, ValueError):  # ValueError: the stream was closed
-            tell(what, data)
-
-    return told
-
-
-class Attempts:
-    """Carries out the engine's orders. `unrecorded` is called when an end could not be written down."""
+    `on_end` gets each attempt that has ended, with its state.
+    """
 
     def __init__(
         self,
         store: Store,
         engine: Engine,
-        surroundings: Surroundings,
+        run_context: RunContext,
         settings: SchedulerSettings,
-        tell: Tell,
-        unrecorded: Callable[[], None],
+        on_unrecorded: Callable[[], None],
         calls: Calls | None = None,
     ) -> None:
         self.calls = calls or Calls()
-        self.store, self.engine, self.settings, self.tell = store, engine, settings, tell
-        self.surroundings, self.clock = surroundings, surroundings.clock
-        self._unrecorded = unrecorded
-        self._starts = Starts(store, engine)
-        self.muster = Muster(surroundings, partial(next_tick_guess, engine), self._request_of)
+        self.store = store
+        self.engine = engine
+        self.settings = settings
+        self.run_context = run_context
+        self.clock = run_context.clock
+        self._on_unrecorded = on_unrecorded
+        self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
+        self._starts = StartRecorder(store, engine)
+        self.prestart = Prestart(run_context, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, Cancellation] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
@@ -140,7 +140,7 @@ class Attempts:
         for order in orders:
             if isinstance(order, Launch):
                 request = self._request_of(order)
-                self._spawn(self._attempt(order, request, self.muster.take(request)))
+                self._spawn(self._attempt(order, request, self.prestart.take(request)))
             elif isinstance(order, RunHook):
                 self._begin_hook(order)
             elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
@@ -153,15 +153,15 @@ class Attempts:
             self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
 
     def stop(self) -> None:
-        """Ask all that runs to end. What an order starts from now on, claimed before and told only now, is canceled
-        before it begins: dropped, it would stay claimed by a node that has gone in good order."""
+        """Ask all running attempts to end. One that was claimed before and is ordered only now is canceled before it
+        begins: if it were dropped, it would stay claimed by a node that has stopped in good order."""
         self._stopping = True
-        self.muster.dismiss()
+        self.prestart.discard()
         for cancellation in list(self._cancellations.values()):
             cancellation.request(reasons.STOPPING)
 
     async def finish(self) -> None:
-        """Everything that runs is seen to its end."""
+        """Wait until every attempt and hook has ended."""
         while self._work:
             await asyncio.wait(set(self._work))
 
@@ -178,37 +178,37 @@ class Attempts:
             task.add_done_callback(lambda _done: self._starting.pop(order.occurrence.id, None))
 
     async def _hook(self, order: RunHook) -> None:
-        problem = await run_hook(order.work, order.report, self.surroundings, self.calls)
+        problem = await run_hook(order.work, order.report, self.run_context, self.calls)
         if not problem:
             return
-        told = {"hook": order.report.hook, "occurrence": order.occurrence.id}
+        fields = {"hook": order.report.hook, "occurrence": order.occurrence.id}
         event = Event(
             name="HookFailed",
             at_ms=self.clock.wall_ms(),
             job=order.occurrence.job,
             nominal_ms=order.occurrence.nominal_ms,
             reason=problem,
-            data=told,
+            data=fields,
         )
-        self.tell("hook failed", {"job": event.job, **told, "reason": problem})
+        log_event(log, "hook failed", {"job": event.job, **fields, "reason": problem}, logging.WARNING)
         with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
             await self.store.update_async(lambda tx: append(tx, event))
 
-    async def _attempt(self, launch: Launch, request: AttemptRequest, standing: Supervision | None) -> None:
+    async def _attempt(self, launch: Launch, request: AttemptRequest, held: Supervision | None) -> None:
         attempt = launch.attempt
         hooks = self._hooks(attempt, request.log_limit)
-        self._end_by(launch.occurrence.deadline_ms, attempt)
+        self._set_deadline(launch.occurrence.deadline_ms, attempt)
         if launch.occurrence.id in self._starting:
             await asyncio.wait([self._starting[launch.occurrence.id]])
         work = launch.task.run
         try:
             if isinstance(work, Call):
                 state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
-                result = await run_callable(request, self.calls.find(work.target), hooks, self.surroundings, state)
+                result = await run_callable(request, self.calls.find(work.target), hooks, self.run_context, state)
             else:
-                result = await run_attempt(request, hooks, self.surroundings, standing)
+                result = await run_attempt(request, hooks, self.run_context, held)
         except StoreError as error:
-            self._lost("the start could not be recorded", attempt, error)
+            self._log_unrecorded("the start could not be recorded", attempt, error)
             return
         await self._ended(attempt, result, hooks.cancellation)
 
@@ -228,25 +228,25 @@ class Attempts:
             idempotency_key=key,
             grace_ms=self.settings.grace_ms,
             log_limit=self.settings.logs.max_bytes,
-            extra_environment=self.surroundings.environment,
+            extra_environment=self.run_context.environment,
         )
 
     async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
         request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         assert attempt.process is not None, "only a known process is adopted"
-        self.tell("attempt adopted", names(attempt))
+        log_event(log, "attempt adopted", log_fields(attempt))
         fail_point("adopted")
         started = attempt.started_ms or attempt.created_ms
-        result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.surroundings)
+        result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.run_context)
         await self._ended(attempt, result, hooks.cancellation)
 
     def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
-        """What a dead daemon had started, as far as the records still tell."""
+        """What a dead daemon had started, as far as the records still say."""
         job, occurrence = reading.job(attempt.job), reading.occurrence(attempt.job, attempt.nominal_ms)
         task = job.task(attempt.task) if job is not None else None
         if job is not None and occurrence is not None and task is not None:
             request = self._request(job, task, occurrence, attempt)
-            self._end_by(occurrence.deadline_ms, attempt)
+            self._set_deadline(occurrence.deadline_ms, attempt)
             # Its log goes on as it began, whatever the settings say now.
             return dataclasses.replace(request, log_limit=attempt.log_limit or request.log_limit)
         return AttemptRequest(
@@ -256,11 +256,11 @@ class Attempts:
             task=attempt.task,
             occurrence_id="",
             nominal_ms=attempt.nominal_ms,
-            extra_environment=self.surroundings.environment,
+            extra_environment=self.run_context.environment,
         )
 
-    def _end_by(self, deadline_ms: int | None, attempt: Attempt) -> None:
-        """The execution timeout of its occurrence, to the moment; the reaper is for those who cannot keep it."""
+    def _set_deadline(self, deadline_ms: int | None, attempt: Attempt) -> None:
+        """Stop the attempt at the execution timeout of its occurrence. The reaper ends those that outlive it."""
         cancellation = self._cancellations[attempt.id]
         if deadline_ms is not None:
             left_s = max(0, deadline_ms - self.clock.wall_ms()) / 1000
@@ -269,50 +269,53 @@ class Attempts:
 
     def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
         async def record(started: Started) -> None:
-            start = StartOf(attempt, started.process, started.log_name, started.started_ms, limit)
+            start = AttemptStart(attempt, started.process, started.log_name, started.started_ms, limit)
             if started.process is None:
                 # A function of this process has nothing that a successor could look for: the claim says all there
                 # is, so it need not wait until the time of its start is on record as well.
-                self._spawn(self._noted(start))
+                self._spawn(self._record_call_start(start))
                 return
-            await until_room(lambda: self._starts.record(start), lambda: self._stopping)
-            # Told when it is on record: from here on a successor would find the process.
-            self.tell("attempt started", names(attempt))
+            await retry_when_full(lambda: self._starts.record(start), lambda: self._stopping)
+            # Logged once it is on record: from here on a successor would find the process.
+            log_event(log, "attempt started", log_fields(attempt))
 
         cancellation = self._cancellations[attempt.id] = Cancellation()
         if self._stopping:
             cancellation.request(reasons.STOPPING)
         return Hooks(record, cancellation)
 
-    async def _noted(self, start: StartOf) -> None:
-        with contextlib.suppress(StoreError):  # its end will meet the same trouble, and tells it
+    async def _record_call_start(self, start: AttemptStart) -> None:
+        with contextlib.suppress(StoreError):  # its end will meet the same problem, and logs it
             await self._starts.record(start)
-            self.tell("attempt started", names(start.attempt))
+            log_event(log, "attempt started", log_fields(start.attempt))
 
     async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
         self._cancellations.pop(attempt.id, None)
         if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
             deadline.cancel()
         end = end_of(result, cancellation.reason)
-        told = {**names(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
-        self.tell("attempt ended", told)
+        fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
+        log_event(log, "attempt ended", fields)
+        self.on_end(attempt, AttemptState(end.state))
         update = self.engine.ended(attempt, end, self.clock.wall_ms())
         try:
-            orders = await until_room(lambda: self.store.update_async(update, essential=True), lambda: self._stopping)
+            orders = await retry_when_full(
+                lambda: self.store.update_async(update, essential=True), lambda: self._stopping
+            )
         except StoreError as error:
-            self._lost("the end could not be recorded", attempt, error)
+            self._log_unrecorded("the end could not be recorded", attempt, error)
             return
         fail_point("end recorded")
         self.carry_out(orders)
 
-    def _lost(self, what: str, attempt: Attempt, error: StoreError) -> None:
-        """It stays recorded as running, by a node that will be gone: a successor takes it up."""
-        self.tell(what, {**names(attempt), "error": str(error)})
-        self._unrecorded()
+    def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
+        """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""
+        log_event(log, event, {**log_fields(attempt), "error": str(error)}, logging.ERROR)
+        self._on_unrecorded()
 
 
-def names(attempt: Attempt) -> dict[str, Any]:
-    """The same names in every line of the log, so that one can be found by another."""
+def log_fields(attempt: Attempt) -> dict[str, Any]:
+    """The same fields in every line of the log, so that the lines of one attempt can be found."""
     return {
         "job": attempt.job,
         "task": attempt.task,

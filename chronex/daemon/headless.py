@@ -1,47 +1,51 @@
-"""A full pool needs descriptors: three for each command that runs, some for ourselves."""
+"""`chronex run --headless`: opens the store, builds the daemon, and runs it until a signal stops it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import resource
 import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from chronex.clock import wall_ms
-from chronex.daemon.engine_thread import EngineThread, run_beside
-from chronex.daemon.executor import Tell
+from chronex.daemon.engine_thread import EngineThread, run_with_foreground
+from chronex.daemon.logs import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.node import this_node
 from chronex.daemon.notify import Notifier
-from chronex.daemon.reload import Reloader, Reread
-from chronex.daemon.retention import Upkeep, room_chore
+from chronex.daemon.reload import JobFileSource, Reloader
+from chronex.daemon.retention import Retention, free_space_task
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
-from chronex.model.records import Job
+from chronex.model.records import Attempt, Job
 from chronex.model.states import AttemptState
-from chronex.run import LogDirectory, Surroundings
+from chronex.run import LogDirectory, RunContext
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE
 
-_EACH, _OURS = 4, 256
+log = logging.getLogger(__name__)
+
+# A full pool needs descriptors: three or four for each command that runs, and some for the daemon itself.
+_DESCRIPTORS_EACH = 4
+_DESCRIPTORS_OF_DAEMON = 256
 
 
-def make_room(places: int, tell: Callable[[str, dict[str, Any]], None]) -> None:
+def raise_descriptor_limit(places: int) -> None:
     """Raise our own limit as far as `places` ask for and the system allows, and say where that is not far enough.
 
     Commands inherit it, so it is left alone where it is enough: programs that were written for 1,024 descriptors
     find them, unless the user asks for a pool of some two hundred and more.
     """
-    needed = places * _EACH + _OURS
+    needed = places * _DESCRIPTORS_EACH + _DESCRIPTORS_OF_DAEMON
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft in (resource.RLIM_INFINITY, -1) or soft >= needed:
         return
@@ -49,78 +53,82 @@ def make_room(places: int, tell: Callable[[str, dict[str, Any]], None]) -> None:
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < needed:
-        told = f"max_concurrent_jobs = {places} may need {needed} open files, and the system allows {allowed}"
-        tell("few descriptors", {"told": f"{told}; raise it with: ulimit -n {needed}"})
+        problem = f"max_concurrent_jobs = {places} may need {needed} open files, and the system allows {allowed}"
+        fields = {"told": f"{problem}; raise it with: ulimit -n {needed}"}
+        log_event(log, "few descriptors", fields, logging.WARNING)
 
 
-Beside = Callable[[LmdbStore, EngineThread], int]
+Foreground = Callable[[LmdbStore, EngineThread], int]
 
 
 def run_headless(
     store_path: Path,
     jobs: Iterable[Job] | None,
     settings: SchedulerSettings,
-    tell: Tell,
     *,
     once: bool,
     seconds: float | None,
-    file: Reread | None = None,
-    beside: Beside | None = None,
+    file: JobFileSource | None = None,
+    foreground: Foreground | None = None,
 ) -> int:
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
     0 when it was stopped in good order; 1 when something could not be recorded, and with `once` when a run did not
-    succeed. With something `beside` it, the engine has a thread of its own, and ends when that has ended.
+    succeed. With a `foreground`, the engine has a thread of its own and ends when the foreground has ended.
     """
     if not (store_path / DATA_FILE).exists():
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
             apply_jobs(store, jobs, wall_ms(), actor="run")
-        make_room(settings.max_concurrent_jobs, tell)
-        node = this_node(settings.max_concurrent_jobs)
-        logs = LogDirectory(store_path / "logs")
-        environment = {"CHRONEX_STORE": str(store_path.resolve())}
-        surroundings = Surroundings.of_this_process(logs, environment=environment)
-        engine = Engine(store, node.id, settings.max_concurrent_jobs)
-        ends = _Ends(tell)
-        daemon = Daemon(store, engine, surroundings, node, settings, ends.tell if once else tell)
-        daemon.chores.add(room_chore(store, daemon.journal))
-        daemon.chores.add(Notifier(store, surroundings).chore())
-        upkeep = Upkeep(store, logs, settings, daemon.clock)
-        daemon.chores.add(upkeep.chore())
-        daemon.settings_users.append(upkeep.use)
+        raise_descriptor_limit(settings.max_concurrent_jobs)
+        daemon = _build_daemon(store, store_path, settings)
+        ends = _Ends()
+        if once:
+            daemon.executor.on_end = ends.note
         gc.freeze()  # what is loaded stays: no collection need walk through it again
-        if beside is not None:
-            return run_beside(daemon, settings, file, lambda engine: beside(store, engine))
+        if foreground is not None:
+            return run_with_foreground(daemon, settings, file, lambda engine: foreground(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
-    _let_go_of_a_broken_log()
+    _detach_broken_stderr()
     return 1 if daemon.has_failed or (once and ends.any_failed) else 0
 
 
+def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSettings) -> Daemon:
+    """A new node on the store, with the periodic tasks that a daemon has and an embedded engine has not."""
+    node = this_node(settings.max_concurrent_jobs)
+    logs = LogDirectory(store_path / "logs")
+    run_context = RunContext.of_this_process(logs, environment={"CHRONEX_STORE": str(store_path.resolve())})
+    engine = Engine(store, node.id, settings.max_concurrent_jobs)
+    daemon = Daemon(store, engine, run_context, node, settings)
+    retention = Retention(store, logs, settings, daemon.clock)
+    daemon.periodic.add(free_space_task(store, daemon.journal))
+    daemon.periodic.add(Notifier(store, run_context).periodic_task())
+    daemon.periodic.add(retention.periodic_task())
+    daemon.settings_listeners.append(retention.use)
+    return daemon
+
+
 class _Ends:
-    """Listens to what is told, and keeps how the last attempt of each run has ended."""
+    """How the last attempt of each run has ended."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._states: dict[tuple[str, str], str] = {}
+    def __init__(self) -> None:
+        self._states: dict[tuple[str, int, str], AttemptState] = {}
 
-    def tell(self, what: str, data: dict[str, Any]) -> None:
-        if what == "attempt ended":
-            self._states[data["occurrence"], data["task"]] = data["state"]
-        self._tell(what, data)
+    def note(self, attempt: Attempt, state: AttemptState) -> None:
+        self._states[attempt.job, attempt.nominal_ms, attempt.task] = state
 
     @property
     def any_failed(self) -> bool:
-        return any(state != AttemptState.SUCCESS for state in self._states.values())
+        return any(state is not AttemptState.SUCCESS for state in self._states.values())
 
 
 # One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.
-_SAME_WISH_MS = 100
+_SAME_KEYPRESS_MS = 100
 
 
-def _let_go_of_a_broken_log() -> None:
-    """Nobody reads our standard error any more; Python would end with 120 because its last line cannot be said."""
+def _detach_broken_stderr() -> None:
+    """Standard error has no reader any more: Python would exit with 120 because it cannot flush the last line."""
     try:
         sys.stderr.flush()
     except OSError:
@@ -130,7 +138,7 @@ def _let_go_of_a_broken_log() -> None:
 
 
 async def _run(
-    daemon: Daemon, settings: SchedulerSettings, file: Reread | None, *, once: bool, seconds: float | None
+    daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None, *, once: bool, seconds: float | None
 ) -> None:
     loop = asyncio.get_running_loop()
     asked_ms: int | None = None
@@ -141,7 +149,7 @@ async def _run(
         if asked_ms is None:
             asked_ms = now
             daemon.stop()
-        elif now - asked_ms > _SAME_WISH_MS:
+        elif now - asked_ms > _SAME_KEYPRESS_MS:
             # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
             os._exit(1)
 

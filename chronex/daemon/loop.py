@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.daemon.executor import FULL_PAUSE_S, Attempts, Tell, heard_or_not
-from chronex.daemon.periodic import Chore, Chores
-from chronex.daemon.wakeups import LONGEST_BETWEEN_LOOKS_MS, TOLERANCE_MS, Jump, Wakefulness, woken_by_the_clock
+from chronex.daemon.executor import FULL_PAUSE_S, Executor
+from chronex.daemon.logs import log_event
+from chronex.daemon.periodic import PeriodicTask, PeriodicTasks
+from chronex.daemon.wakeups import (
+    LONGEST_BETWEEN_CHECKS_MS,
+    TOLERANCE_MS,
+    ClockJump,
+    WakeupDetector,
+    wake_on_clock_set,
+)
 from chronex.engine.clock_steps import newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
@@ -18,10 +26,12 @@ from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Event, Node
-from chronex.run import Calls, Surroundings, is_alive
+from chronex.run import Calls, RunContext, is_alive
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Ledger
+
+log = logging.getLogger(__name__)
 
 # No sleep is longer, so that a clock that was set, or a machine that slept, is noticed within it.
 LONGEST_SLEEP_S = 30.0
@@ -30,46 +40,48 @@ DEAD_LETTERS_S = 60.0
 
 
 class Daemon:
-    """One node at work on a store. `chores` are done beside its own."""
+    """One node that works on a store. `periodic` are tasks in addition to its own."""
 
     def __init__(
         self,
         store: Store,
         engine: Engine,
-        surroundings: Surroundings,
+        run_context: RunContext,
         node: Node,
         settings: SchedulerSettings,
-        tell: Tell,
-        chores: Iterable[Chore] = (),
+        periodic: Iterable[PeriodicTask] = (),
         calls: Calls | None = None,
     ) -> None:
-        tell = heard_or_not(tell)
-        self.store, self.engine, self.node, self.tell = store, engine, node, tell
-        self.clock = surroundings.clock
-        self.attempts = Attempts(store, engine, surroundings, settings, tell, self.fail, calls)
+        self.store = store
+        self.engine = engine
+        self.node = node
+        self.clock = run_context.clock
+        self.executor = Executor(store, engine, run_context, settings, self.fail, calls)
         self.has_failed = False
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
-            Chore("heartbeat", HEARTBEAT_S, self._beat),
-            Chore("reaper", settings.reaper_interval_ms / 1000, self._reap),
-            Chore("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
+            PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
+            PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
+            PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
         )
-        self.chores = Chores((*own, *chores), self.clock, self.journal)
+        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
         self.zone = settings.timezone
-        self.settings_users: list[Callable[[SchedulerSettings], None]] = []  # told when the job file has other ones
+        self.settings_listeners: list[
+            Callable[[SchedulerSettings], None]
+        ] = []  # called when the job file has changed the settings
         self._stopping = asyncio.Event()
-        self._stirred = asyncio.Event()  # something other than the store ends the sleep
+        self._woken = asyncio.Event()  # something other than the store ends the sleep
 
     def stop(self) -> None:
         """No new claim from now on; running work is asked to end."""
         self._stopping.set()
-        self._stirred.set()
+        self._woken.set()
         self.engine.stopping = True
-        self.attempts.stop()
+        self.executor.stop()
         fail_point("stop asked")
 
     def fail(self) -> None:
-        """Something could not be recorded: leave, so that whoever is started next goes by what the store says."""
+        """A start or an end could not be recorded: stop, so that the next daemon goes by what the store says."""
         self.has_failed = True
         self.stop()
 
@@ -80,59 +92,64 @@ class Daemon:
 
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
-        wakefulness = Wakefulness(self.clock)
+        detector = WakeupDetector(self.clock)
         most = FIRST_BATCH
-        self._notice_set_back()
-        self._put_node(self.node)
-        self.journal("SchedulerStarted", {"node": self.node.id})
-        fail_point("node registered")
-        self._take_over()
-        with woken_by_the_clock(self._stirred.set):
+        self._begin()
+        with wake_on_clock_set(self._woken.set):
             while not self._stopping.is_set():
-                self._stirred.clear()
-                self._notice(wakefulness)
-                seen, looked_ms = self.store.wait(-1, 0), self.clock.wall_ms()
-                tick = await self._tick(wakefulness, most)
+                self._woken.clear()
+                self._check_clock(detector)
+                seen = self.store.wait(-1, 0)
+                tick_ms = self.clock.wall_ms()
+                tick = await self._tick(detector, most)
                 fail_point("tick decided")
-                self.attempts.carry_out(tick.orders)
+                self.executor.carry_out(tick.orders)
                 most = BATCH if tick.has_more else FIRST_BATCH
                 if tick.has_more:
                     await asyncio.sleep(0)
                     continue
-                self.attempts.muster.dismiss(until_ms=looked_ms)  # a later instant is still to come
+                self.executor.prestart.discard(until_ms=tick_ms)  # a later instant is still to come
                 if once:
                     break
-                self.attempts.muster.prepare(tick.next_ms)
-                self.chores.start_due()
+                self.executor.prestart.prepare(tick.next_ms)
+                self.periodic.start_due()
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
 
-    async def _tick(self, wakefulness: Wakefulness, most: int) -> Tick:
-        """While it is written down, what was decided before it goes on starting."""
+    def _begin(self) -> None:
+        """Record this node, then take up what dead nodes left."""
+        self._check_clock_set_back()
+        self._put_node(self.node)
+        self.journal("SchedulerStarted", {"node": self.node.id})
+        fail_point("node registered")
+        self._take_over()
+
+    async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
+        """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
         now_ms = self.clock.wall_ms()
         resting = self.engine.resting(now_ms)
         if resting is not None:
             return resting
-        if self._full_ms() > LONGEST_BETWEEN_LOOKS_MS:
-            wakefulness.since_ms = now_ms  # nothing could be claimed: what was due meanwhile was slept through
+        if self._full_ms() > LONGEST_BETWEEN_CHECKS_MS:
+            detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed
         try:
-            tick = await self.store.update_async(self.engine.deciding(now_ms, wakefulness.since_ms, most))
+            tick = await self.store.update_async(self.engine.tick_update(now_ms, detector.since_ms, most))
         except StoreFullError as error:
             self._note_full(error)
             return Tick((), None, has_more=False)
-        self._note_room()
+        self._note_free_space()
         return tick
 
     def _full_ms(self) -> int:
         return 0 if self._full_since_ms is None else self.clock.monotonic_ms() - self._full_since_ms
 
     def _note_full(self, error: StoreFullError) -> None:
-        """Nothing is claimed, and the store is asked again soon. What runs goes on, and chores make room."""
+        """Nothing is claimed, and the store is asked again soon. What runs goes on, and retention frees space."""
         if self._full_since_ms is None:
             self._full_since_ms = self.clock.monotonic_ms()
             self.journal("StoreRoomLow", {"so": "nothing is claimed until there is room", "reason": str(error)})
 
-    def _note_room(self) -> None:
+    def _note_free_space(self) -> None:
         if self._full_since_ms is not None:
             full_ms, self._full_since_ms = self._full_ms(), None
             self.journal("StoreRoomBack", {"full_ms": full_ms})
@@ -148,59 +165,63 @@ class Daemon:
             self.store.update(write)
         except StoreError as error:
             data = {**data, "not_in_journal": str(error)}
-        self.tell(name, data)
+        log_event(log, name, data)
 
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())
         fail_point("taken over")
-        self.attempts.adopt(adopted)
-        self.attempts.carry_out(orders)
+        self.executor.adopt(adopted)
+        self.executor.carry_out(orders)
 
-    def _notice(self, wakefulness: Wakefulness) -> None:
-        jump = wakefulness.look()
+    def _check_clock(self, detector: WakeupDetector) -> None:
+        jump = detector.check()
         if jump is None:
             return
-        self.attempts.muster.dismiss()
-        told = {"told": jump.told(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
+        self.executor.prestart.discard()
+        fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.stalled_ms:
-            told["stalled_ms"] = jump.stalled_ms
+            fields["stalled_ms"] = jump.stalled_ms
         if jump.by_ms < 0:
-            told["jobs"] = rewind(self.store, jump.at_ms)
-        self.journal(jump.name, told)
+            fields["jobs"] = rewind(self.store, jump.at_ms)
+        self.journal(jump.name, fields)
 
-    def _notice_set_back(self) -> None:
+    def _check_clock_set_back(self) -> None:
         """The clock may have been put right while no scheduler was there to see it."""
         now_ms = self.clock.wall_ms()
         ahead_ms = self.store.view(newest_sign) - now_ms
         if ahead_ms > TOLERANCE_MS:
-            told = {"told": Jump(now_ms, -ahead_ms, 0, 0).told(self.zone), "by_ms": -ahead_ms, "slept_ms": 0}
-            self.journal("ClockStepped", {**told, "jobs": rewind(self.store, now_ms)})
+            fields = {
+                "told": ClockJump(now_ms, -ahead_ms, 0, 0).describe(self.zone),
+                "by_ms": -ahead_ms,
+                "slept_ms": 0,
+            }
+            self.journal("ClockStepped", {**fields, "jobs": rewind(self.store, now_ms)})
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
-        pause = self.chores.seconds_until_next(
+        pause = self.periodic.seconds_until_next(
             at_most=LONGEST_SLEEP_S if self._full_since_ms is None else FULL_PAUSE_S
         )
         if next_ms is not None:
             pause = min(pause, max(next_ms - self.clock.wall_ms(), 0) / 1000)
         change = asyncio.ensure_future(self.store.wait_async(seen, pause))
-        stirred = asyncio.ensure_future(self._stirred.wait())
+        stirred = asyncio.ensure_future(self._woken.wait())
         both = {change, stirred}
         _, pending = await asyncio.wait(both, timeout=pause + 0.001, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
 
     async def _finish(self) -> None:
-        """Everything that runs is seen to its end; then the node says goodbye."""
-        self.attempts.muster.dismiss()
-        await self.chores.stop()
-        if not self._stopping.is_set():  # only what is due now was asked for, but all of it: its later tasks too
-            await self.attempts.finish()
+        """Wait until all that runs has ended; then record that this node has stopped."""
+        self.executor.prestart.discard()
+        await self.periodic.stop()
+        if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
+            await self.executor.finish()
         self.journal("SchedulerStopRequested", {"node": self.node.id})
-        await self.attempts.finish()
-        await self.attempts.muster.gone()
+        await self.executor.finish()
+        await self.executor.prestart.wait_reaped()
         fail_point("node leaving")
         if self.has_failed:
-            return  # no goodbye: what could not be recorded is taken up as that of a node that died
+            return  # a successor takes up what could not be recorded, as that of a node that died
         self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), essential=True)
         self.journal("SchedulerStopped", {"node": self.node.id})
 
@@ -212,9 +233,9 @@ class Daemon:
         now_ms = self.clock.wall_ms()
         return lambda tx: Ledger(tx, now_ms).put(node)
 
-    # -- chores ------------------------------------------------------------------------------------------
+    # -- periodic tasks ------------------------------------------------------------------------------------------
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         await self.store.update_async(self._writing(replace(self.node, seen_ms=self.clock.wall_ms())))
 
     async def _bound_dead_letters(self) -> None:

@@ -9,6 +9,7 @@ Everything is bounded: labels, events in each snapshot, connections, the size of
 from __future__ import annotations
 
 import asyncio
+import logging
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,8 +19,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chronex.clock import Clock
+from chronex.daemon.logs import log_event
 from chronex.daemon.loop import Daemon
-from chronex.daemon.periodic import Chore
+from chronex.daemon.periodic import PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Attempt, Event, Occurrence
@@ -44,6 +46,7 @@ BOUNDS_S = (0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0
 
 Labels = tuple[str, ...]
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 # Help, and the names of the labels.
 HISTOGRAMS: dict[str, tuple[str, Labels]] = {
@@ -342,8 +345,8 @@ async def serve_metrics(daemon: Daemon, settings: SchedulerSettings) -> AsyncIte
         problem = {"address": str(settings.metrics), "reason": error.strerror or str(error)}
         daemon.journal("MetricsUnavailable", problem)
     else:
-        daemon.chores.add(Chore("metrics", FOLLOW_EVERY_S, server.follow))
-        daemon.tell("metrics served", {"address": str(settings.metrics)})
+        daemon.periodic.add(PeriodicTask("metrics", FOLLOW_EVERY_S, server.follow))
+        log_event(log, "metrics served", {"address": str(settings.metrics)})
     try:
         yield
     finally:

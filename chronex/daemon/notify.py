@@ -1,4 +1,4 @@
-"""Tells people: hands each notice to the `notify` command of its job, at least once, within bounds."""
+"""Sends notices: hands each one to the `notify` command of its job, at least once, within bounds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from chronex.clock import Clock
-from chronex.daemon.periodic import Chore
+from chronex.daemon.periodic import PeriodicTask
 from chronex.engine import notices
 from chronex.model.ids import occurrence_id
 from chronex.model.records import Event, Job, Notice
 from chronex.run.environment import instant_text
-from chronex.run.hooks import tell_command
-from chronex.run.run_context import Surroundings
+from chronex.run.hooks import send_to_command
+from chronex.run.run_context import RunContext
 from chronex.storage.indexes import key_of
 from chronex.storage.journal import append
 from chronex.storage.ports import ReadTransaction, Store, Transaction
@@ -31,37 +31,38 @@ _JOBS_AT_ONCE = 1_000
 
 
 class Notifier:
-    """Looks for late jobs now and then, and sends what waits."""
+    """Finds late jobs every LATE_EVERY_MS, and sends the notices that wait."""
 
-    def __init__(self, store: Store, surroundings: Surroundings) -> None:
-        self._store, self._surroundings = store, surroundings
-        self._clock: Clock = surroundings.clock
-        self._next_look_ms = 0
+    def __init__(self, store: Store, run_context: RunContext) -> None:
+        self._store = store
+        self._run_context = run_context
+        self._clock: Clock = run_context.clock
+        self._next_late_check_ms = 0
 
-    def chore(self) -> Chore:
-        return Chore("notify", EVERY_S, self.do)
+    def periodic_task(self) -> PeriodicTask:
+        return PeriodicTask("notify", EVERY_S, self.do)
 
     async def do(self) -> None:
-        if self._clock.monotonic_ms() >= self._next_look_ms:
-            self._next_look_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
-            await asyncio.to_thread(self.look_for_late)
+        if self._clock.monotonic_ms() >= self._next_late_check_ms:
+            self._next_late_check_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
+            await asyncio.to_thread(self.find_late)
         now_ms = self._clock.wall_ms()
         found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms))
         await asyncio.gather(*(self._send(notice, job) for notice, job in found))
 
-    def look_for_late(self) -> None:
+    def find_late(self) -> None:
         """Every job with an expectation, a page of jobs per snapshot; only one that is late costs a write."""
         after: str | None = None
         now_ms = self._clock.wall_ms()
         while True:
 
-            def look(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], str | None]:
+            def late_page(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], str | None]:
                 reading = Reading(tx)
                 jobs = reading.expecting(after, _JOBS_AT_ONCE)
                 late = [job.id for job in jobs if notices.overdue(reading, job, now_ms) is not None]
                 return late, jobs[-1].id if jobs else None
 
-            late, after = self._store.view(look)
+            late, after = self._store.view(late_page)
             for name in late:
                 self._store.update(lambda tx, name=name: notices.note_late(Ledger(tx, now_ms), name))  # type: ignore[misc]
             if after is None:
@@ -72,7 +73,7 @@ class Notifier:
 
     async def _send(self, notice: Notice, job: Job | None) -> None:
         if job is None or job.notify is None:
-            await self._settle(notice, "the job has no notify command any more")
+            await self._record_result(notice, "the job has no notify command any more")
             return
         report = report_of(notice)
         variables = {
@@ -80,13 +81,13 @@ class Notifier:
             "CHRONEX_JOB": notice.job,
             "CHRONEX_OCCURRENCE": report["occurrence"] or "",
             "CHRONEX_SCHEDULED_TIME": report["nominal"] or "",
-            **self._surroundings.environment,
+            **self._run_context.environment,
         }
-        told = msgspec.json.encode(report) + b"\n"
-        problem = await tell_command(job.notify.run, told, variables, self._surroundings, LONGEST_S)
-        await self._settle(notice, problem)
+        message = msgspec.json.encode(report) + b"\n"
+        problem = await send_to_command(job.notify.run, message, variables, self._run_context, LONGEST_S)
+        await self._record_result(notice, problem)
 
-    async def _settle(self, notice: Notice, problem: str) -> None:
+    async def _record_result(self, notice: Notice, problem: str) -> None:
         """Sent: gone. Not sent: later again, or never, and then the journal knows."""
         now_ms = self._clock.wall_ms()
 

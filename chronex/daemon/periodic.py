@@ -1,4 +1,4 @@
-"""What the daemon does now and then beside scheduling: small, bounded, and never in scheduling's way."""
+"""Periodic tasks of the daemon: small, bounded in time, and never allowed to delay scheduling."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from chronex.clock import Clock
 
-# A chore that takes longer is given up and tried again at its next time.
-LONGEST_CHORE_S = 30.0
-Report = Callable[[str, dict[str, Any]], None]
+# A task that takes longer is given up and tried again at its next time.
+LONGEST_RUN_S = 30.0
+ReportFn = Callable[[str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Chore:
+class PeriodicTask:
     """`do` is awaited on the daemon's loop about every `every_s` seconds, so it must not block.
 
     Work of more than a millisecond belongs into `store.update_async` or an executor.
@@ -26,61 +26,62 @@ class Chore:
     do: Callable[[], Awaitable[None]]
 
 
-class Chores:
-    """Starts each chore when it is due, never beside itself; a failure is told when it begins and when it ends."""
+class PeriodicTasks:
+    """Starts each task when it is due, never twice at once; a failure is reported when it begins and when it ends."""
 
-    def __init__(self, chores: Iterable[Chore], clock: Clock, report: Report) -> None:
-        self._clock, self._report = clock, report
-        self._due_ms: dict[Chore, int] = {}
+    def __init__(self, periodic: Iterable[PeriodicTask], clock: Clock, report: ReportFn) -> None:
+        self._clock = clock
+        self._report = report
+        self._due_ms: dict[PeriodicTask, int] = {}
         self._failing: dict[str, str] = {}
-        self._busy: dict[Chore, asyncio.Task[None]] = {}
-        for chore in chores:
-            self.add(chore)
+        self._busy: dict[PeriodicTask, asyncio.Task[None]] = {}
+        for task in periodic:
+            self.add(task)
 
-    def add(self, chore: Chore) -> None:
+    def add(self, task: PeriodicTask) -> None:
         """Its first time is one interval from now: what must be done at the start, the daemon does itself."""
-        self._due_ms[chore] = self._clock.monotonic_ms() + round(chore.every_s * 1000)
+        self._due_ms[task] = self._clock.monotonic_ms() + round(task.every_s * 1000)
 
     def start_due(self) -> None:
         now = self._clock.monotonic_ms()
-        for chore, due_ms in self._due_ms.items():
-            if due_ms <= now and chore not in self._busy:
-                self._due_ms[chore] = now + round(chore.every_s * 1000)
-                self._busy[chore] = asyncio.get_running_loop().create_task(self._run(chore))
+        for task, due_ms in self._due_ms.items():
+            if due_ms <= now and task not in self._busy:
+                self._due_ms[task] = now + round(task.every_s * 1000)
+                self._busy[task] = asyncio.get_running_loop().create_task(self._run(task))
 
     def seconds_until_next(self, at_most: float) -> float:
         """How long nothing of this falls due."""
         now = self._clock.monotonic_ms()
-        waits = [self._wait(chore, (due_ms - now) / 1000) for chore, due_ms in self._due_ms.items()]
+        waits = [self._wait(task, (due_ms - now) / 1000) for task, due_ms in self._due_ms.items()]
         return max(0.0, min([at_most, *waits]))
 
-    def _wait(self, chore: Chore, seconds: float) -> float:
+    def _wait(self, task: PeriodicTask, seconds: float) -> float:
         """One that is under way has a next time too, or it would be late by the longest sleep; one that is late
-        already because it takes so long is looked at again after its interval."""
-        return seconds if seconds > 0 or chore not in self._busy else chore.every_s
+        already because it takes so long is checked again after its interval."""
+        return seconds if seconds > 0 or task not in self._busy else task.every_s
 
     async def stop(self) -> None:
-        """Give up what is under way; what it has handed to the store stands."""
+        """Give up what is under way; what it has handed to the store stays."""
         tasks = list(self._busy.values())
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _run(self, chore: Chore) -> None:
+    async def _run(self, task: PeriodicTask) -> None:
         problem = ""
         try:
-            await asyncio.wait_for(chore.do(), LONGEST_CHORE_S)
+            await asyncio.wait_for(task.do(), LONGEST_RUN_S)
         except TimeoutError:
-            problem = f"it took longer than {LONGEST_CHORE_S:g} s"
+            problem = f"it took longer than {LONGEST_RUN_S:g} s"
         except Exception as error:
             # Whatever it is, scheduling goes on: a full disk, a bad address, a mistake of ours.
             problem = f"{type(error).__name__}: {error}"
         finally:
-            del self._busy[chore]
-        self._tell(chore.name, problem)
+            del self._busy[task]
+        self._report_change(task.name, problem)
 
-    def _tell(self, name: str, problem: str) -> None:
+    def _report_change(self, name: str, problem: str) -> None:
         before = self._failing.get(name, "")
         if problem == before:
             return

@@ -1,7 +1,8 @@
-"""What will most likely be ordered at an instant that has not come yet, told by a look at the store.
+"""Starts commands shortly before their instant and holds them at their start barrier: the normal path of a command.
 
-Nothing is decided here. Who prepares what is foreseen must be ready to throw it away: until the instant comes a job
-may be paused, changed or taken by another scheduler, and only the tick's own orders count.
+`next_tick_guess` reads from the store what the next tick will most likely order. Nothing is decided here: until the
+instant comes a job may be paused, changed or taken by another scheduler. Only the tick's own orders count, and a held
+child that is not ordered is discarded without having run anything.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from chronex.errors import CustomScheduleError
 from chronex.model.policies import OverlapPolicy, TaskMode
 from chronex.model.records import Attempt, Call, Job, Occurrence
 from chronex.model.states import OccurrenceState
-from chronex.run import AttemptRequest, Surroundings
-from chronex.run.supervise import Supervision, stand
+from chronex.run import AttemptRequest, RunContext
+from chronex.run.supervise import Supervision, start_held
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import is_known, schedule_of
 
@@ -38,17 +39,17 @@ def next_tick_guess(engine: Engine, at_ms: int, most: int) -> list[Launch]:
 
 
 def _guess(reading: Reading, at_ms: int, places: int, chance: Chance, most: int) -> list[Launch]:
-    """The commands that begin at `at_ms` if nothing changes, as many as the pool has room for."""
-    room = min(most, places - reading.count_active(places))
+    """The commands that begin at `at_ms` if nothing changes, as many as the pool has free slots."""
+    free = min(most, places - reading.count_active(places))
     found: list[Launch] = []
     for record in reading.due(at_ms, most):
         job, occurrence = _planned(reading, record, at_ms, chance)
         if job is None or occurrence is None or not _is_free(reading, job, occurrence, at_ms):
             continue
         found += _launches(job, occurrence)
-        if len(found) >= room:
+        if len(found) >= free:
             break
-    return found[: max(room, 0)]
+    return found[: max(free, 0)]
 
 
 def _planned(reading: Reading, record: object, at_ms: int, chance: Chance) -> tuple[Job | None, Occurrence | None]:
@@ -65,7 +66,7 @@ def _planned(reading: Reading, record: object, at_ms: int, chance: Chance) -> tu
 
 
 def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> bool:
-    """Nothing that stands in its way now, and nothing that must be done before its command begins."""
+    """No other occurrence blocks it now, and nothing must be done before its command begins."""
     if not job.enabled or job.is_paused_at(at_ms) or job.on_start is not None:
         return False
     if occurrence.version != job.version:
@@ -82,17 +83,17 @@ def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
             yield Launch(job, claimed, task, attempt, idempotency.key_of(job, task, claimed))
 
 
-# How long before an instant the store is asked what it will bring.
-LOOK_AHEAD_MS = 1_000
-# A lone child stands this long; each further one needs about a third of what is allowed for it here.
+# How long before an instant the store is read for the guess.
+GUESS_AHEAD_MS = 1_000
+# A lone child is held this long; each further one needs about a third of what is allowed for it here.
 LEAD_MS, LEAD_PER_CHILD_MS = 20, 0.8
-MOST_STANDING = 1_024
+MOST_HELD = 1_024
 STARTS_PER_TURN = 8
-_PATIENCE = 400  # times 5 ms; a gate that is shut ends at once
+_PATIENCE = 400  # times 5 ms; a child whose barrier is shut exits at once
 _DESCRIPTORS_EACH, _DESCRIPTORS_OF_OURS = 3, 128
 
 
-class _Standing(NamedTuple):
+class _HeldChild(NamedTuple):
     request: AttemptRequest
     child: Supervision
     at_ms: int
@@ -101,17 +102,16 @@ class _Standing(NamedTuple):
 Guess = Callable[[int, int], list[Launch]]
 
 
-class Muster:
-    """`guess` tells what an instant will bring, `request_of` what would run."""
+class Prestart:
+    """`guess` returns the launches of an instant, `request_of` what each would run."""
 
-    def __init__(
-        self, surroundings: Surroundings, guess: Guess, request_of: Callable[[Launch], AttemptRequest]
-    ) -> None:
-        self.surroundings, self.clock = surroundings, surroundings.clock
+    def __init__(self, run_context: RunContext, guess: Guess, request_of: Callable[[Launch], AttemptRequest]) -> None:
+        self.run_context = run_context
+        self.clock = run_context.clock
         self._guess = guess
         self._request_of = request_of
-        self.standing: dict[str, _Standing] = {}
-        self._leaving: list[Supervision] = []
+        self.held: dict[str, _HeldChild] = {}
+        self._discarded: list[Supervision] = []
         self._at_ms: int | None = None
         self._work: asyncio.Task[None] | None = None
 
@@ -121,36 +121,38 @@ class Muster:
             return
         self._forget_work()
         self._at_ms = at_ms
-        if at_ms is not None and at_ms - self.clock.wall_ms() > LEAD_MS:  # else it is here before anybody could stand
-            self._work = asyncio.get_running_loop().create_task(self._call_up(at_ms))
+        if (
+            at_ms is not None and at_ms - self.clock.wall_ms() > LEAD_MS
+        ):  # else the instant comes before a child could be held
+            self._work = asyncio.get_running_loop().create_task(self._prestart_all(at_ms))
 
     def take(self, request: AttemptRequest) -> Supervision | None:
-        """The child that stands for this attempt, if it would run exactly this, and lives."""
-        standing = self.standing.pop(request.attempt_id, None)
-        if standing is None:
+        """The child that is held for this attempt, if it would run exactly this request and is alive."""
+        held = self.held.pop(request.attempt_id, None)
+        if held is None:
             return None
-        if standing.request == request and standing.child.is_standing:
-            return standing.child
-        self._send_home(standing.child)
+        if held.request == request and held.child.is_held:
+            return held.child
+        self._discard_child(held.child)
         return None
 
-    def _send_home(self, child: Supervision) -> None:
-        child.dismiss()
-        self._leaving.append(child)
+    def _discard_child(self, child: Supervision) -> None:
+        child.discard()
+        self._discarded.append(child)
 
-    async def gone(self) -> None:
-        """Until those who were sent home have been reaped: in a program that goes on without us nobody else would."""
+    async def wait_reaped(self) -> None:
+        """Wait until discarded children are reaped: in a program that embeds the engine nothing else reaps them."""
         for _ in range(_PATIENCE):
-            if all(one.process.is_reaped for one in self._leaving):
+            if all(one.process.is_reaped for one in self._discarded):
                 return
             await asyncio.sleep(0.005)
 
-    def dismiss(self, until_ms: int | None = None) -> None:
-        """Send those home whose instant has come without an order for them; all of them where no time is given."""
-        gone = [name for name, one in self.standing.items() if until_ms is None or one.at_ms <= until_ms]
+    def discard(self, until_ms: int | None = None) -> None:
+        """Discard children whose instant has come without an order for them; all of them where no time is given."""
+        gone = [name for name, one in self.held.items() if until_ms is None or one.at_ms <= until_ms]
         for name in gone:
-            self._send_home(self.standing.pop(name).child)
-        self._leaving = [child for child in self._leaving if not child.process.is_reaped]
+            self._discard_child(self.held.pop(name).child)
+        self._discarded = [child for child in self._discarded if not child.process.is_reaped]
         if until_ms is None:
             self._forget_work()
 
@@ -159,13 +161,13 @@ class Muster:
             self._work.cancel()
         self._work = self._at_ms = None
 
-    async def _call_up(self, at_ms: int) -> None:
-        await _sleep_until(at_ms - LOOK_AHEAD_MS, self.clock)
-        most = most_standing() - len(self.standing)
+    async def _prestart_all(self, at_ms: int) -> None:
+        await _sleep_until(at_ms - GUESS_AHEAD_MS, self.clock)
+        most = most_held() - len(self.held)
         loop = asyncio.get_running_loop()
         try:
             launches = await loop.run_in_executor(None, self._guess, at_ms, most)
-        except Exception:  # a store that is gone, a schedule that fails: the tick meets it too, and tells it
+        except Exception:  # a store that is gone, a schedule that fails: the tick meets it too, and reports it
             return
         await _sleep_until(at_ms - LEAD_MS - int(len(launches) * LEAD_PER_CHILD_MS), self.clock)
         for number, launch in enumerate(launches):
@@ -173,15 +175,15 @@ class Muster:
                 await asyncio.sleep(0)
             if self.clock.wall_ms() >= at_ms:
                 return
-            self._stand(launch, at_ms)
+            self._hold(launch, at_ms)
 
-    def _stand(self, launch: Launch, at_ms: int) -> None:
-        """Where that is not possible the instant comes without it, and tells why."""
+    def _hold(self, launch: Launch, at_ms: int) -> None:
+        """Where the child cannot be started now, the tick starts it and reports why it cannot."""
         request = self._request_of(launch)
-        if request.attempt_id not in self.standing:
-            child = stand(request, self.surroundings)
+        if request.attempt_id not in self.held:
+            child = start_held(request, self.run_context)
             if isinstance(child, Supervision):
-                self.standing[request.attempt_id] = _Standing(request, child, at_ms)
+                self.held[request.attempt_id] = _HeldChild(request, child, at_ms)
 
 
 async def _sleep_until(at_ms: int, clock: Clock) -> None:
@@ -190,9 +192,9 @@ async def _sleep_until(at_ms: int, clock: Clock) -> None:
         await asyncio.sleep(left_ms / 1000)
 
 
-def most_standing() -> int:
+def most_held() -> int:
     """Three descriptors each, and never more than half of what this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return MOST_STANDING
-    return max(0, min(MOST_STANDING, (soft // 2 - _DESCRIPTORS_OF_OURS) // _DESCRIPTORS_EACH))
+        return MOST_HELD
+    return max(0, min(MOST_HELD, (soft // 2 - _DESCRIPTORS_OF_OURS) // _DESCRIPTORS_EACH))

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.daemon.loop import Daemon
-from chronex.daemon.periodic import Chore
+from chronex.daemon.periodic import PeriodicTask
 from chronex.engine.update import Change, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
 
-LOOK_EVERY_S = 2.0
+CHECK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.
 _NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms")
 Signature = tuple[int, int, int]
 
 
-class Reread(NamedTuple):
+class JobFileSource(NamedTuple):
     """The job file, and how it is read: raises ChronexError, and then nothing is changed."""
 
     path: Path
@@ -32,13 +32,14 @@ class Reread(NamedTuple):
 class Reloader:
     """Keeps a daemon's jobs and settings to what its job file says."""
 
-    def __init__(self, daemon: Daemon, file: Reread) -> None:
-        self._daemon, self._file = daemon, file
+    def __init__(self, daemon: Daemon, file: JobFileSource) -> None:
+        self._daemon = daemon
+        self._file = file
         self._known = self._seen = _signature(file.path)
         self._at_work = asyncio.Lock()
 
     def attach(self) -> None:
-        """Listen to SIGHUP, and look at the file now and then."""
+        """Listen to SIGHUP, and check the file every few seconds."""
         loop = asyncio.get_running_loop()
         self._requests: set[asyncio.Task[None]] = set()
 
@@ -49,10 +50,10 @@ class Reloader:
 
         with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread, or no such signal
             loop.add_signal_handler(signal.SIGHUP, on_request)
-        self._daemon.chores.add(Chore("job file", LOOK_EVERY_S, self.look))
+        self._daemon.periodic.add(PeriodicTask("job file", CHECK_EVERY_S, self.check))
 
-    async def look(self) -> None:
-        """Read a file that changed, once it has stayed the same for one look: it may still be being written."""
+    async def check(self) -> None:
+        """Read a file that changed, once it has stayed the same for one check: it may still be being written."""
         found = await asyncio.to_thread(_signature, self._file.path)
         is_still, self._seen = found == self._seen, found
         if found != self._known and is_still and found is not None:
@@ -66,12 +67,12 @@ class Reloader:
                 found = await asyncio.to_thread(self._file.load)
                 counts = await asyncio.to_thread(self._apply, found, why)
             except ChronexError as error:
-                self._tell("ConfigurationRejected", why, _told(error))
+                self._journal("ConfigurationRejected", why, _error_fields(error))
                 return
-            self._tell("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
+            self._journal("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
 
     def _refuse_empty(self) -> None:
-        """A save that a full disk cut short must not remove every job; whoever means it says so with apply."""
+        """A save that a full disk cut short must not remove every job; a user who means it runs apply."""
         if self._known is not None and self._known[1] == 0 and self._file.path.is_file():
             raise ChronexError("the file is empty; to remove all jobs run: chronex apply")
 
@@ -83,20 +84,20 @@ class Reloader:
 
     def _use(self, settings: SchedulerSettings) -> dict[str, Any]:
         """Settings that can change while it runs; those that cannot are named."""
-        daemon, before = self._daemon, self._daemon.attempts.settings
+        daemon, before = self._daemon, self._daemon.executor.settings
         daemon.engine.places = settings.max_concurrent_jobs
-        daemon.attempts.settings = settings
+        daemon.executor.settings = settings
         daemon.zone = settings.timezone
-        for use in daemon.settings_users:
+        for use in daemon.settings_listeners:
             use(settings)
         fixed = [name for name in _NEED_A_RESTART if getattr(before, name) != getattr(settings, name)]
         return {"restart_for": ", ".join(fixed)} if fixed else {}
 
-    def _tell(self, name: str, why: str, data: dict[str, Any]) -> None:
+    def _journal(self, name: str, why: str, data: dict[str, Any]) -> None:
         self._daemon.journal(name, {"file": str(self._file.path), "because": why, **data})
 
 
-def _told(error: ChronexError) -> dict[str, Any]:
+def _error_fields(error: ChronexError) -> dict[str, Any]:
     if isinstance(error, JobFileError):
         return {"problems": len(error.problems), "error": str(error.problems[0])}
     return {"error": str(error)}

@@ -1,4 +1,4 @@
-"""How full the store is, told when it passes a mark; and readers that were killed are let go."""
+"""Retention: removes history, logs and dead letters beyond their bounds; and watches the store's free space."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from chronex.clock import Clock
-from chronex.daemon.periodic import Chore
+from chronex.daemon.periodic import PeriodicTask
 from chronex.engine.commands.dead_letters import bound_dead_letters
 from chronex.jobfile import SchedulerSettings
 from chronex.run import LogDirectory
@@ -25,17 +25,17 @@ class _Space(Protocol):
     def ratio(self) -> float: ...
 
 
-class RoomyStore(Protocol):
+class MeasuredStore(Protocol):
     def space(self) -> _Space:
-        """Asking also makes the store look for dead readers, whose snapshots would keep it from reusing its room."""
+        """Also releases dead readers, whose snapshots would keep the store from reusing its pages."""
         ...
 
 
-def room_chore(store: RoomyStore, report: Callable[[str, dict[str, Any]], None]) -> Chore:
-    """Tells `StoreRoomLow` when a mark is passed upwards and `StoreRoomBack` when the last one is left."""
+def free_space_task(store: MeasuredStore, report: Callable[[str, dict[str, Any]], None]) -> PeriodicTask:
+    """Reports `StoreRoomLow` when a mark is passed upwards and `StoreRoomBack` when the last one is left."""
     passed = 0
 
-    async def look() -> None:
+    async def check() -> None:
         nonlocal passed
         ratio = store.space().ratio
         before, passed = passed, sum(1 for mark in MARKS if ratio >= mark)
@@ -44,7 +44,7 @@ def room_chore(store: RoomyStore, report: Callable[[str, dict[str, Any]], None])
         elif before and not passed:
             report("StoreRoomBack", {"used": f"{ratio:.0%}"})
 
-    return Chore("store", FREE_SPACE_EVERY_S, look)
+    return PeriodicTask("store", FREE_SPACE_EVERY_S, check)
 
 
 RETENTION_EVERY_S = 60.0
@@ -56,11 +56,13 @@ MOST_SWEPT = 100
 _DAY_MS = 86_400_000
 
 
-class Upkeep:
+class Retention:
     """One pass after the other: history, logs, versions, nodes, journal, keys, dead letters, stray log files."""
 
     def __init__(self, store: Store, logs: LogDirectory, settings: SchedulerSettings, clock: Clock) -> None:
-        self._store, self._logs, self._clock = store, logs, clock
+        self._store = store
+        self._logs = logs
+        self._clock = clock
         self.policy = _policy(settings)
         self._pass: Iterator[RetentionReport] | None = None
         self._next_pass_ms = 0
@@ -69,8 +71,8 @@ class Upkeep:
         """From the next pass on, which then comes at once."""
         self.policy, self._next_pass_ms = _policy(settings), 0
 
-    def chore(self) -> Chore:
-        return Chore("upkeep", RETENTION_EVERY_S, self.do)
+    def periodic_task(self) -> PeriodicTask:
+        return PeriodicTask("upkeep", RETENTION_EVERY_S, self.do)
 
     async def do(self) -> None:
         """Some steps of the pass that is under way, or the first ones of the next."""

@@ -1,5 +1,7 @@
-"""Who sets the wall clock, and when: what only the system itself can tell. Apart from the clock, because asking takes
-ctypes, which would cost `chronex next` more than its answer."""
+"""Detects that the machine slept, that the wall clock was set, or that this process was stopped.
+
+This is not part of `chronex.clock`, because it needs ctypes, whose import would take longer than `chronex next`.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,17 @@ from chronex.clock import Clock
 # From Linux's timerfd_create(2); Python has them since 3.13.
 _ABSOLUTE, _CANCEL_ON_SET = 1, 2
 _END_OF_TIME = 2**31 - 1 if ctypes.sizeof(ctypes.c_long) == 4 else 253_402_300_799
-_CLOCK_ERROR = 5  # TIME_ERROR of adjtimex(2): nobody corrects the clock
+_CLOCK_ERROR = 5  # TIME_ERROR of adjtimex(2): no service corrects the clock
 
 
 class StepAlarm:
-    """Readable as soon as somebody sets the wall clock, or the machine wakes up; Linux can tell, by a timer that is
-    cancelled then. It never rings for any other reason: it is set for the end of time."""
+    """Readable as soon as the wall clock is set or the machine wakes up: Linux cancels this timer then.
+
+    It never fires for another reason, because it is set for the end of time.
+    """
 
     def __init__(self) -> None:
-        """OSError where the system cannot tell."""
+        """Raises OSError where the system has no such timer."""
         self._libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(self._libc, "timerfd_create"):
             raise OSError(errno.ENOSYS, "no timer that notices a set clock")
@@ -69,14 +73,14 @@ def is_synchronized() -> bool | None:
     return None if answer < 0 else bool(answer != _CLOCK_ERROR)
 
 
-# A look that comes this much later by the wall than by the clock that only counts waking time was slept through.
+# When the wall clock advanced this much more than the clock that counts waking time only, the machine slept.
 TOLERANCE_MS = 2_000
-# No sleep of the loop is half as long; who looks this late was not there to see what fell due.
-LONGEST_BETWEEN_LOOKS_MS = 90_000
+# No sleep of the loop is half as long; a check this late means that the process did not run when things fell due.
+LONGEST_BETWEEN_CHECKS_MS = 90_000
 _DAY_MS = 86_400_000
 
 
-class Jump(NamedTuple):
+class ClockJump(NamedTuple):
     """The wall moved by `by_ms` more than time did, while `slept_ms` of it were spent asleep.
 
     For `stalled_ms` the machine was awake and this process was not: stopped, frozen, or starved.
@@ -93,7 +97,7 @@ class Jump(NamedTuple):
             return "MachineSlept"
         return "SchedulerStalled" if self.stalled_ms else "ClockStepped"
 
-    def told(self, zone: str) -> str:
+    def describe(self, zone: str) -> str:
         """ "asleep 23:10–07:42", in the scheduler's zone; with dates where it was longer than a day."""
         asleep = self.slept_ms > TOLERANCE_MS
         before = self.at_ms - (self.slept_ms if asleep else self.stalled_ms or self.by_ms)
@@ -112,8 +116,8 @@ def _zone(name: str) -> tzinfo:
 
 
 @contextmanager
-def woken_by_the_clock(wake: Callable[[], None]) -> Iterator[None]:
-    """Call `wake` as soon as somebody sets the clock, where the system can tell."""
+def wake_on_clock_set(wake: Callable[[], None]) -> Iterator[None]:
+    """Call `wake` as soon as the wall clock is set, where the system can detect that."""
     try:
         alarm = StepAlarm()
     except OSError:
@@ -133,7 +137,7 @@ def woken_by_the_clock(wake: Callable[[], None]) -> Iterator[None]:
         alarm.close()
 
 
-class Wakefulness:
+class WakeupDetector:
     """Since when the scheduler has been awake without a break, by the wall."""
 
     def __init__(self, clock: Clock) -> None:
@@ -141,12 +145,12 @@ class Wakefulness:
         self._wall, self._awake, self._boot = clock.wall_ms(), clock.monotonic_ms(), clock.boottime_ms()
         self.since_ms = self._wall
 
-    def look(self) -> Jump | None:
-        """Compare the three hands; a step forwards or a sleep begins a new waking time."""
+    def check(self) -> ClockJump | None:
+        """Compare the three clocks; a step forwards or a sleep begins a new waking time."""
         wall, awake, boot = self._clock.wall_ms(), self._clock.monotonic_ms(), self._clock.boottime_ms()
         passed = awake - self._awake
         by, slept = (wall - self._wall) - passed, (boot - self._boot) - passed
-        stalled = passed if passed > LONGEST_BETWEEN_LOOKS_MS else 0
+        stalled = passed if passed > LONGEST_BETWEEN_CHECKS_MS else 0
         self._wall, self._awake, self._boot = wall, awake, boot
         if abs(by) <= TOLERANCE_MS and slept <= TOLERANCE_MS and not stalled:
             return None
@@ -154,4 +158,4 @@ class Wakefulness:
             self.since_ms = wall
         else:
             self.since_ms = min(self.since_ms, wall)
-        return Jump(wall, by, slept, stalled)
+        return ClockJump(wall, by, slept, stalled)

@@ -50,7 +50,7 @@ class Tick(NamedTuple):
     has_more: bool
 
 
-class StartOf(NamedTuple):
+class AttemptStart(NamedTuple):
     """An attempt has begun: who runs it (nobody, for a function of ours), and where its output goes."""
 
     attempt: Attempt
@@ -71,7 +71,7 @@ class Engine:
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
-        return self.store.update(self.deciding(now_ms, awake_since_ms))
+        return self.store.update(self.tick_update(now_ms, awake_since_ms))
 
     def resting(self, now_ms: int) -> Tick | None:
         """The tick of a store in which nothing is due and nothing can leave its queue, told by a look alone.
@@ -91,8 +91,8 @@ class Engine:
 
         return self.store.view(look)
 
-    def deciding(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
-        """A tick as an update, for a caller that has other things to do until it is on disk."""
+    def tick_update(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
+        """One tick as an update of the store: the daemon awaits it, `tick` waits for it."""
 
         def decide(tx: Transaction) -> Tick:
             ledger = Draft(tx, now_ms)
@@ -107,10 +107,10 @@ class Engine:
     def started(
         self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0
     ) -> UpdateFn[None]:
-        """An update that records who runs the attempt, so that a successor can find or mourn it."""
-        return self.all_started([StartOf(attempt, process, log_path, now_ms, log_limit)])
+        """An update that records who runs the attempt, so that a successor can find it, or see that it is gone."""
+        return self.all_started([AttemptStart(attempt, process, log_path, now_ms, log_limit)])
 
-    def all_started(self, starts: Sequence[StartOf]) -> UpdateFn[None]:
+    def all_started(self, starts: Sequence[AttemptStart]) -> UpdateFn[None]:
         """The same for some that began together."""
 
         def record(tx: Transaction) -> None:

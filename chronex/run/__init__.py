@@ -7,9 +7,8 @@ from chronex.run.adopt import adopt_attempt
 from chronex.run.callables import Calls, TaskContext, run_callable
 from chronex.run.identity import boot_id, identity_of, is_alive, signal_group
 from chronex.run.output import BoundedLog, LogDirectory, LogSummary
-from chronex.run.request import AttemptRequest, AttemptResult, Reason
-from chronex.run.run_context import Hooks, Started, Surroundings
-from chronex.run.stopping import Cancellation
+from chronex.run.request import AttemptRequest, AttemptResult, Cancellation, EndReason
+from chronex.run.run_context import Hooks, RunContext, Started
 from chronex.run.supervise import run_attempt
 
 __all__ = [
@@ -18,13 +17,13 @@ __all__ = [
     "BoundedLog",
     "Calls",
     "Cancellation",
+    "EndReason",
     "Hooks",
     "LeftoverPolicy",
     "LogDirectory",
     "LogSummary",
-    "Reason",
+    "RunContext",
     "Started",
-    "Surroundings",
     "TaskContext",
     "adopt_attempt",
     "boot_id",

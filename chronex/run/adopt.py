@@ -1,6 +1,6 @@
-"""Watch what a dead daemon left running, until it ends.
+"""Watches a process that a dead daemon left running, until it ends.
 
-It is not our child, so nobody can tell its exit code any more: the result is `crashed`, never a success.
+It is not our child, so its exit code cannot be read: the result is `crashed`, never a success.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from chronex.run.identity import is_alive, signal_group, signal_group_of
 from chronex.run.output import BoundedLog, reopen_pipe
 from chronex.run.process import OnExit, watcher_of
 from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, unknown_exit
-from chronex.run.run_context import Hooks, Surroundings
+from chronex.run.run_context import Hooks, RunContext
 from chronex.run.supervise import Supervision
 
-_LOOK_AGAIN_S = 0.2
+_POLL_AGAIN_S = 0.2
 _ORPHANED = "its daemon had died"
 
 
@@ -28,7 +28,7 @@ async def adopt_attempt(
     started_ms: int,
     log_name: str,
     hooks: Hooks,
-    surroundings: Surroundings,
+    run_context: RunContext,
 ) -> AttemptResult:
     """See an attempt of a dead daemon through to its end; at once where it has ended already, or is not that process.
 
@@ -37,20 +37,20 @@ async def adopt_attempt(
     """
     orphan = Orphan(identity)
     pipe = reopen_pipe(identity.pid)
-    # Looked at last: what was opened by number above is then known to be that process's.
+    # Checked last: what was opened by number above is then known to be that process's.
     if not orphan.is_alive():
         orphan.close()
         if pipe is not None:
             os.close(pipe)
-        return _ended_unseen(identity, started_ms, surroundings)
-    log, secrets = _log_and_secrets(request, log_name, surroundings)
-    supervision = Supervision(request, surroundings.clock, orphan, log, -1 if pipe is None else pipe, secrets)
+        return _ended_unseen(identity, started_ms, run_context)
+    log, secrets = _log_and_secrets(request, log_name, run_context)
+    supervision = Supervision(request, run_context.clock, orphan, log, -1 if pipe is None else pipe, secrets)
     supervision.before_ms = max(0, supervision.started_ms - started_ms)
     supervision.started_ms = started_ms
-    return await supervision.see_through(hooks, report=False)
+    return await supervision.supervise(hooks, report=False)
 
 
-def _ended_unseen(identity: ProcessIdentity, started_ms: int, surroundings: Surroundings) -> AttemptResult:
+def _ended_unseen(identity: ProcessIdentity, started_ms: int, run_context: RunContext) -> AttemptResult:
     verdict = unknown_exit(_ORPHANED)
     return AttemptResult(
         state=AttemptState.CRASHED,
@@ -59,18 +59,18 @@ def _ended_unseen(identity: ProcessIdentity, started_ms: int, surroundings: Surr
         error=verdict.error,
         process=identity,
         started_ms=started_ms,
-        finished_ms=surroundings.clock.wall_ms(),
+        finished_ms=run_context.clock.wall_ms(),
     )
 
 
 def _log_and_secrets(
-    request: AttemptRequest, log_name: str, surroundings: Surroundings
+    request: AttemptRequest, log_name: str, run_context: RunContext
 ) -> tuple[BoundedLog, tuple[bytes, ...]]:
     try:
-        log = BoundedLog.resume(surroundings.logs, log_name, request.log_limit)
+        log = BoundedLog.resume(run_context.logs, log_name, request.log_limit)
     except LogDirectoryError:  # it had written nothing yet, or its log is gone
-        log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
-    environment = child_environment(request, surroundings.inheritance)
+        log = BoundedLog(run_context.logs, request.attempt_id, request.log_limit)
+    environment = child_environment(request, run_context.inheritance)
     if isinstance(environment, NotStarted):
         # Without the values they cannot be taken out, so the pipe is emptied and nothing is kept.
         log.error = f"output could not be kept: {environment.error}"
@@ -79,7 +79,7 @@ def _log_and_secrets(
 
 
 class Orphan:
-    """A process that is not our child. Its pidfd is opened before its identity is looked at."""
+    """A process that is not our child. Its pidfd is opened before its identity is read."""
 
     unknown_because = _ORPHANED
 
@@ -108,11 +108,11 @@ class Orphan:
         if self._pidfd >= 0:
             watcher_of(self._loop).add(self._pidfd, self._ended)
         else:
-            self._look()
+            self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self.is_alive():
-            self._loop.call_later(_LOOK_AGAIN_S, self._look)
+            self._loop.call_later(_POLL_AGAIN_S, self._poll)
         else:
             self._ended()
 

@@ -1,4 +1,4 @@
-"""What a callable is given: who it is, what it was called for, its state, its log, and the wish to stop."""
+"""Runs one attempt of a Python callable, with a context: names, instants, its state, its log, its cancellation."""
 
 from __future__ import annotations
 
@@ -17,15 +17,23 @@ from chronex.engine.task_state import MAX_NAMES, check_state
 from chronex.errors import ChronexError, TaskStateError
 from chronex.model import AttemptState, Call
 from chronex.run.output import BoundedLog
-from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason, Verdict, canceled, timed_out
-from chronex.run.run_context import Hooks, Started, Surroundings
-from chronex.run.stopping import Cancellation
+from chronex.run.request import (
+    AttemptRequest,
+    AttemptResult,
+    Cancellation,
+    EndReason,
+    ExitVerdict,
+    NotStarted,
+    canceled,
+    timed_out,
+)
+from chronex.run.run_context import Hooks, RunContext, Started
 from chronex.run.supervise import finish_log, never_started, not_started
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class TaskState:
+class TaskStateBuffer:
     """Small values that a task keeps. Changes are buffered; they count once the attempt has succeeded."""
 
     def __init__(self, committed: Mapping[str, str]) -> None:
@@ -99,12 +107,12 @@ class TaskContext:
     metadata: Mapping[str, str]
     parameters: Mapping[str, str]
     cancellation: Cancellation
-    state: TaskState
+    state: TaskStateBuffer
     log: TaskLog
 
 
 def context_for(
-    request: AttemptRequest, actual_ms: int, cancellation: Cancellation, state: TaskState, log: TaskLog
+    request: AttemptRequest, actual_ms: int, cancellation: Cancellation, state: TaskStateBuffer, log: TaskLog
 ) -> TaskContext:
     return TaskContext(
         job=request.job,
@@ -135,7 +143,7 @@ def _if_given(make: Callable[[int], datetime], value: int | None) -> datetime | 
 
 
 TaskFunction = Callable[[TaskContext], Any]
-_SUCCESS = Verdict(AttemptState.SUCCESS, Reason.EXITED, False, "")
+_SUCCESS = ExitVerdict(AttemptState.SUCCESS, EndReason.EXITED, False, "")
 _MAX_MESSAGE = 500
 
 
@@ -143,7 +151,7 @@ async def run_callable(
     request: AttemptRequest,
     target: str | TaskFunction | NotStarted,
     hooks: Hooks,
-    surroundings: Surroundings,
+    run_context: RunContext,
     state: Mapping[str, str] | None = None,
 ) -> AttemptResult:
     """Call `target` (a function, or "module:function") with a TaskContext and say how it ended; it never raises.
@@ -153,10 +161,10 @@ async def run_callable(
     """
     function = await resolve(target)
     if isinstance(function, NotStarted):
-        return not_started(function, surroundings.clock)
+        return not_started(function, run_context.clock)
     if hooks.cancellation.requested:
-        return never_started(canceled(hooks.cancellation.reason), surroundings.clock)
-    attempt = _CallableAttempt(request, function, surroundings, dict(state or {}))
+        return never_started(canceled(hooks.cancellation.reason), run_context.clock)
+    attempt = _CallableAttempt(request, function, run_context, dict(state or {}))
     try:
         await hooks.started(Started(None, attempt.started_ms, f"{request.attempt_id}.log"))
         return await attempt.finish(hooks.cancellation)
@@ -217,28 +225,28 @@ def described(problem: BaseException) -> str:
 
 class _CallableAttempt:
     def __init__(
-        self, request: AttemptRequest, function: TaskFunction, surroundings: Surroundings, state: dict[str, str]
+        self, request: AttemptRequest, function: TaskFunction, run_context: RunContext, state: dict[str, str]
     ) -> None:
         self.request = request
         self.function = function
-        self.clock = surroundings.clock
+        self.clock = run_context.clock
         self.started_ms = self.clock.wall_ms()
         self.began = self.clock.monotonic_ms()
-        self.bounded_log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+        self.bounded_log = BoundedLog(run_context.logs, request.attempt_id, request.log_limit)
         self.log = TaskLog(self.bounded_log)
-        self.state = TaskState(state)
-        # Its own, so that a timeout can be told to the callable without cancelling what the engine's signal is for.
+        self.state = TaskStateBuffer(state)
+        # Its own, so that a timeout reaches the callable without cancelling what the engine's signal is for.
         self.cancellation = Cancellation()
         self.context = context_for(request, self.started_ms, self.cancellation, self.state, self.log)
 
-    async def finish(self, wished: Cancellation) -> AttemptResult:
+    async def finish(self, requested_stop: Cancellation) -> AttemptResult:
         work = asyncio.ensure_future(self._call())
-        stop: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        stop: asyncio.Future[ExitVerdict] = asyncio.get_running_loop().create_future()
 
         def on_cancel() -> None:
-            stop.set_result(canceled(wished.reason))
+            stop.set_result(canceled(requested_stop.reason))
 
-        wished.listen(on_cancel)
+        requested_stop.listen(on_cancel)
         try:
             verdict = await self._until_done_or_stopped(work, stop)
         except asyncio.CancelledError:
@@ -246,12 +254,12 @@ class _CallableAttempt:
             work.cancel()
             raise
         finally:
-            wished.forget(on_cancel)
+            requested_stop.forget(on_cancel)
         return await self._result(verdict, left_behind=not work.done())
 
     async def _until_done_or_stopped(
-        self, work: asyncio.Future[BaseException | None], stop: asyncio.Future[Verdict]
-    ) -> Verdict:
+        self, work: asyncio.Future[BaseException | None], stop: asyncio.Future[ExitVerdict]
+    ) -> ExitVerdict:
         timeout = self.request.timeout_ms
         either: list[asyncio.Future[Any]] = [work, stop]
         seconds = None if timeout is None else timeout / 1000
@@ -280,13 +288,13 @@ class _CallableAttempt:
             return raised
         return None
 
-    def _judge(self, problem: BaseException | None) -> Verdict:
+    def _judge(self, problem: BaseException | None) -> ExitVerdict:
         if problem is None:
             return _SUCCESS
         self.log.write("".join(traceback.format_exception(problem)))
-        return Verdict(AttemptState.FAILED, Reason.EXCEPTION, True, described(problem))
+        return ExitVerdict(AttemptState.FAILED, EndReason.EXCEPTION, True, described(problem))
 
-    async def _result(self, verdict: Verdict, *, left_behind: bool) -> AttemptResult:
+    async def _result(self, verdict: ExitVerdict, *, left_behind: bool) -> AttemptResult:
         self.log.close()
         error = verdict.error + ("; it still runs" if left_behind else "")
         return AttemptResult(
@@ -335,7 +343,7 @@ async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any,
             returned = function(context)
         except BaseException as raised:
             problem = raised
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits for the result
             loop.call_soon_threadsafe(settle, returned, problem)
 
     threading.Thread(target=work, name=f"chronex {context.job}/{context.task}", daemon=True).start()

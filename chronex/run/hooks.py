@@ -1,4 +1,4 @@
-"""A command that is told something on its standard input: hooks and notices. Bounded in time and in what it says."""
+"""Runs hooks and notify commands: each reads a message on its standard input. Time and output are bounded."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from chronex.engine.reports import Report
 from chronex.model.records import Call, Command, Work
 from chronex.run.callables import Calls, described, resolve
 from chronex.run.request import NotStarted
-from chronex.run.run_context import Surroundings
+from chronex.run.run_context import RunContext
 from chronex.run.spawn import prepare
 
 _KEPT_OUTPUT = 2_000
 _CHUNK = 65_536
 
 
-async def tell_command(
-    command: Command, told: bytes, variables: Mapping[str, str], surroundings: Surroundings, timeout_s: float
+async def send_to_command(
+    command: Command, message: bytes, variables: Mapping[str, str], run_context: RunContext, timeout_s: float
 ) -> str:
-    """Empty where it ended well, else what did not, in words. What it is told never becomes part of a command."""
+    """Empty where it ended well, else the problem in words. The message never becomes part of a command."""
     named = {name.encode(): value.encode("utf-8", "surrogateescape") for name, value in variables.items()}
-    environment = {**surroundings.inheritance.variables, **named}
+    environment = {**run_context.inheritance.variables, **named}
     invocation = prepare(command, None, environment)
     if isinstance(invocation, NotStarted):
         return invocation.error
@@ -45,7 +45,7 @@ async def tell_command(
     except OSError as problem:
         return problem.strerror or str(problem)
     try:
-        said = await asyncio.wait_for(_converse(process, told), timeout_s)
+        output = await asyncio.wait_for(_exchange(process, message), timeout_s)
     except TimeoutError:
         return f"still running after {timeout_s:g} s"
     finally:
@@ -53,43 +53,43 @@ async def tell_command(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    return _ending(process.returncode or 0, said)
+    return _exit_problem(process.returncode or 0, output)
 
 
-def _ending(code: int, said: bytes) -> str:
+def _exit_problem(code: int, output: bytes) -> str:
     if code == 0:
         return ""
     how = f"exit code {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
-    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    last = output.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return f"{how}: {last}" if last else how
 
 
-async def _converse(process: asyncio.subprocess.Process, told: bytes) -> bytes:
-    """Tell it the report and listen until it ends; a hook need not read, and what it says too much is dropped."""
+async def _exchange(process: asyncio.subprocess.Process, message: bytes) -> bytes:
+    """Write the message and read until the process ends; it need not read, and only the last output is kept."""
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(told)
+        process.stdin.write(message)
         await process.stdin.drain()
     process.stdin.close()
-    said = b""
+    output = b""
     while chunk := await process.stdout.read(_CHUNK):
-        said = (said + chunk)[-_KEPT_OUTPUT:]
+        output = (output + chunk)[-_KEPT_OUTPUT:]
     await process.wait()
-    return said
+    return output
 
 
 HOOK_TIMEOUT_S = 30.0
 
 
 async def run_hook(
-    work: Work, report: Report, surroundings: Surroundings, calls: Calls, timeout_s: float = HOOK_TIMEOUT_S
+    work: Work, report: Report, run_context: RunContext, calls: Calls, timeout_s: float = HOOK_TIMEOUT_S
 ) -> str:
     """Empty where all went well, else what did not. Never raises for the hook's sake."""
     try:
         if isinstance(work, Call):
             return await asyncio.wait_for(_call(work, report, calls), timeout_s)
-        return await _command(work, report, surroundings, timeout_s)
+        return await _command(work, report, run_context, timeout_s)
     except TimeoutError:
         return f"still running after {timeout_s:g} s"
     except Exception as problem:
@@ -101,19 +101,19 @@ async def _call(work: Call, report: Report, calls: Calls) -> str:
     function: Any = await resolve(calls.find(work.target))
     if isinstance(function, NotStarted):
         return function.error
-    told = msgspec.to_builtins(report)
+    plain = msgspec.to_builtins(report)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
-        await function(told)
+        await function(plain)
         return ""
-    returned = await asyncio.get_running_loop().run_in_executor(None, function, told)
+    returned = await asyncio.get_running_loop().run_in_executor(None, function, plain)
     if inspect.isawaitable(returned):
         await returned
     return ""
 
 
-async def _command(command: Command, report: Report, surroundings: Surroundings, timeout_s: float) -> str:
-    variables = _variables(report, surroundings.environment)
-    return await tell_command(command, msgspec.json.encode(report) + b"\n", variables, surroundings, timeout_s)
+async def _command(command: Command, report: Report, run_context: RunContext, timeout_s: float) -> str:
+    variables = _variables(report, run_context.environment)
+    return await send_to_command(command, msgspec.json.encode(report) + b"\n", variables, run_context, timeout_s)
 
 
 def _variables(report: Report, own: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Which process is it really? Pids are reused; boot, pid and start time together are not.
 
 Linux answers from /proc. Elsewhere (macOS) `ps` and `sysctl` answer: the start time is then known to the second,
-so a pid that is reused within the second of its start cannot be told apart, and each question costs a process.
+so a pid that is reused within the second of its start cannot be distinguished, and each question costs a process.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
 
 def signal_group(identity: ProcessIdentity, number: int) -> bool:
-    """Signal the group that this process leads; False, and nobody is signalled, where it is not that process.
+    """Signal the group that this process leads; False, and no process is signalled, where it is not that process.
 
     A process that does not lead its group is signalled alone. The pidfd is opened before the identity is
     compared: what the pidfd names cannot change any more, so what was compared is what is signalled.
@@ -104,12 +104,12 @@ def signal_group(identity: ProcessIdentity, number: int) -> bool:
 
 
 def signal_process(identity: ProcessIdentity, number: int) -> bool:
-    """Signal this process alone; False, and nobody is signalled, where it is not that process."""
+    """Signal this process alone; False, and no process is signalled, where it is not that process."""
     return _signal_same(identity, number, to_the_group=False)
 
 
 def _signal_same(identity: ProcessIdentity, number: int, *, to_the_group: bool) -> bool:
-    # 0 and -1 would mean "my own group" and "everybody" to kill(2), and 1 is nobody's job.
+    # 0 and -1 would mean "my own group" and "everybody" to kill(2), and 1 is the init process.
     if identity.pid <= 1:
         return False
     try:
@@ -165,7 +165,7 @@ def groups_outlive_their_leader() -> bool:
 
 
 def kill_group(pid: int, number: int) -> bool:
-    """killpg for a leader that is known not to be reaped; False where nobody was there."""
+    """killpg for a leader that is known not to be reaped; False where there was no such group."""
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -174,7 +174,7 @@ def kill_group(pid: int, number: int) -> bool:
 
 
 def _signal_without_pidfd(identity: ProcessIdentity, number: int, *, to_the_group: bool) -> bool:
-    """The race between look and signal stays open here, as far as a pid can be reused within microseconds."""
+    """The race between check and signal stays open here, as far as a pid can be reused within microseconds."""
     if not is_alive(identity):
         return False
     if to_the_group:

@@ -1,4 +1,4 @@
-"""Take secrets out of a stream of bytes, wherever the stream happens to be cut."""
+"""The output of an attempt: read from its pipe, without secrets, into a bounded log file; and reading such logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from chronex.errors import LogDirectoryError
-from chronex.run.process import Watcher, watcher_of
+from chronex.run.process import DescriptorWatcher, watcher_of
 
 REDACTED = b"[redacted]"
 
@@ -170,7 +170,7 @@ class LogDirectory:
         return True
 
     def untouched_since(self, before_s: float, most: int) -> list[str]:
-        """Logs that nobody wrote to since `before_s`, a few of them; other files are not ours to speak of."""
+        """Logs that were not written to since `before_s`, a few of them; other files are not ours to speak of."""
         found: list[str] = []
         with os.scandir(self._descriptor) as entries:
             for entry in entries:
@@ -234,10 +234,10 @@ class BoundedLog:
 
     def _write(self, data: bytes) -> None:
         if self._seen < self._head:
-            room = self._head - self._seen
-            _write_all(self._descriptor, data[:room], self._seen)
-            self._seen += min(room, len(data))
-            data = data[room:]
+            free = self._head - self._seen
+            _write_all(self._descriptor, data[:free], self._seen)
+            self._seen += min(free, len(data))
+            data = data[free:]
         while data:
             position = (self._seen - self._head) % self._ring
             piece = data[: self._ring - position]
@@ -301,7 +301,7 @@ _WIDER_PIPE = 256 * 1024
 _MAX_LEFT_RUNNING = 64
 
 # Pipes that processes still hold after their attempt has ended; what comes out is thrown away.
-_left_running: OrderedDict[int, Watcher] = OrderedDict()
+_left_running: OrderedDict[int, DescriptorWatcher] = OrderedDict()
 
 
 def open_pipe() -> tuple[int, int]:
@@ -400,7 +400,7 @@ class Capture:
             self.ended.set_result(None)
 
     def finish(self) -> None:
-        """The log gets what was held back. Processes that still hold the pipe may go on writing, to nobody."""
+        """The log gets what was held back. Output of processes that still hold the pipe is now thrown away."""
         if self._redactor:
             held = self._redactor.finish()
             if held:
@@ -416,7 +416,7 @@ class Capture:
             self._end()
 
 
-def _leave_running(watcher: Watcher, descriptor: int) -> None:
+def _leave_running(watcher: DescriptorWatcher, descriptor: int) -> None:
     """A closed pipe would kill or stop a process that the policy keeps; so it is emptied as long as it is held."""
     if len(_left_running) >= _MAX_LEFT_RUNNING:
         oldest = next(iter(_left_running))
@@ -456,7 +456,7 @@ class LogReader:
         return found if is_over else in_order(found, limit)
 
     def beyond(self, name: str, offset: int) -> bytes:
-        """What stands behind `offset`."""
+        """The bytes from `offset` on."""
         if self._directory is None or not name:
             return b""
         try:

@@ -1,4 +1,6 @@
-"""Tell when a descriptor can be read, for thousands of short-lived descriptors on one event loop.
+"""The main process of an attempt: when it ends, and signals to its group.
+
+Its end is seen on a descriptor, and thousands of short-lived descriptors are watched on one event loop.
 
 `loop.add_reader` and `remove_reader` cost several times what the kernel takes for the same, and every attempt
 needs them twice. Here one epoll object is the loop's only reader, and attempts enter theirs directly.
@@ -20,7 +22,7 @@ Callback = Callable[[], object]
 _EVENTS_PER_TURN = 64
 
 
-class Watcher(Protocol):
+class DescriptorWatcher(Protocol):
     """Calls back as long as the descriptor is readable or its other end is closed."""
 
     def add(self, descriptor: int, callback: Callback) -> None: ...
@@ -54,8 +56,8 @@ class EpollWatcher:
             try:
                 callback()
             except Exception as problem:
-                told = {"message": "a watched descriptor's callback failed", "exception": problem}
-                asyncio.get_running_loop().call_exception_handler(told)
+                context = {"message": "a watched descriptor's callback failed", "exception": problem}
+                asyncio.get_running_loop().call_exception_handler(context)
 
 
 class LoopWatcher:
@@ -75,7 +77,7 @@ class LoopWatcher:
 _watchers: WeakKeyDictionary[asyncio.AbstractEventLoop, EpollWatcher] = WeakKeyDictionary()
 
 
-def watcher_of(loop: asyncio.AbstractEventLoop) -> Watcher:
+def watcher_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatcher:
     """The loop's watcher, made at the first call."""
     if not hasattr(select, "epoll"):
         return LoopWatcher(loop)
@@ -86,8 +88,8 @@ def watcher_of(loop: asyncio.AbstractEventLoop) -> Watcher:
     return watcher
 
 
-_FIRST_LOOK_S = 0.002
-_SLOWEST_LOOK_S = 0.1
+_FIRST_POLL_S = 0.002
+_SLOWEST_POLL_S = 0.1
 
 OnExit = Callable[[int | None], None]
 
@@ -113,7 +115,7 @@ class SupervisedProcess(Protocol):
 
 
 class Child:
-    """Knows when the process ends by its pidfd; where there is none, it looks again and again."""
+    """Knows when the process ends by its pidfd; where there is none, it polls."""
 
     __slots__ = ("_loop", "_on_exit", "_pidfd", "_reaped", "_watcher", "identity", "pid")
 
@@ -137,7 +139,7 @@ class Child:
         if self._pidfd >= 0:
             self._watcher.add(self._pidfd, self._reap)
         else:
-            self._look(_FIRST_LOOK_S)
+            self._poll(_FIRST_POLL_S)
 
     @property
     def is_reaped(self) -> bool:
@@ -150,9 +152,9 @@ class Child:
         except ChildProcessError:
             return True
 
-    def _look(self, pause: float) -> None:
+    def _poll(self, pause: float) -> None:
         if not self._reap():
-            self._loop.call_later(pause, self._look, min(pause * 2, _SLOWEST_LOOK_S))
+            self._loop.call_later(pause, self._poll, min(pause * 2, _SLOWEST_POLL_S))
 
     def _reap(self) -> bool:
         status: int | None
@@ -176,7 +178,7 @@ class Child:
         return not self._reaped and kill_group(self.pid, number)
 
     def group_is_alive(self) -> bool:
-        """Somebody of the group is left; the child itself counts until it is reaped."""
+        """A process of the group is left; the child itself counts until it is reaped."""
         if self._pidfd >= 0 and groups_outlive_their_leader():
             return signal_group_of(self._pidfd, self.pid, 0)
         return kill_group(self.pid, 0)  # signal 0 only asks

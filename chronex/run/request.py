@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from chronex.run.output import DEFAULT_LIMIT, LogSummary
 DEFAULT_GRACE_MS = 30_000
 
 
-class Reason(StrEnum):
+class EndReason(StrEnum):
     """Why an attempt ended as it did, for programs; `AttemptResult.error` says it to people."""
 
     EXITED = "exited"
@@ -29,6 +30,53 @@ class Reason(StrEnum):
     CANCELED = "canceled"
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
+
+
+Listener = Callable[[], None]
+
+
+class Cancellation:
+    """The request that an attempt should end. Made on the event loop; seen from every thread."""
+
+    __slots__ = ("_listeners", "_waiters", "reason", "requested")
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason = ""
+        self._listeners: list[Listener] = []
+        self._waiters: list[threading.Event] = []  # one for each thread that waits; commands have none
+
+    def request(self, reason: str = "") -> None:
+        """The first reason stays."""
+        if self.requested:
+            return
+        self.reason = reason
+        self.requested = True
+        for waiter in tuple(self._waiters):
+            waiter.set()
+        for listener in tuple(self._listeners):
+            listener()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """For threads: wait until the end is requested; False where `timeout` seconds passed first."""
+        waiter = threading.Event()
+        self._waiters.append(waiter)
+        # Read after entering: a request that came before has not set this waiter.
+        if not self.requested:
+            waiter.wait(timeout)
+        self._waiters.remove(waiter)
+        return self.requested
+
+    def listen(self, listener: Listener) -> None:
+        """Called once, at once where the request is there already."""
+        if self.requested:
+            listener()
+        else:
+            self._listeners.append(listener)
+
+    def forget(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +161,7 @@ class AttemptResult:
     """
 
     state: AttemptState
-    reason: Reason
+    reason: EndReason
     retryable: bool = False
     error: str = ""
     exit_code: int | None = None
@@ -155,18 +203,20 @@ class NotStarted:
     retryable: bool = True
 
 
-class Verdict(NamedTuple):
+class ExitVerdict(NamedTuple):
     """The part of a result that follows from how the process ended and from who ended it."""
 
     state: AttemptState
-    reason: Reason
+    reason: EndReason
     retryable: bool
     error: str
     exit_code: int | None = None
     signal: int | None = None
 
 
-def judge(request: AttemptRequest, status: int | None, stop: Verdict | None = None, unknown: str = "") -> Verdict:
+def judge(
+    request: AttemptRequest, status: int | None, stop: ExitVerdict | None = None, unknown: str = ""
+) -> ExitVerdict:
     """`status` as waitpid gives it; None where it is not known, and `unknown` why.
 
     `stop` is why Chronex ended the process, where it did.
@@ -178,26 +228,30 @@ def judge(request: AttemptRequest, status: int | None, stop: Verdict | None = No
     if stop is not None:
         return stop._replace(exit_code=exit_code, signal=number)
     if exit_code is not None and exit_code in request.success_codes:
-        return Verdict(AttemptState.SUCCESS, Reason.EXITED, False, "", exit_code)
+        return ExitVerdict(AttemptState.SUCCESS, EndReason.EXITED, False, "", exit_code)
     # A shell reports a signal as 128 plus its number; the rule for retries reads both the same way.
-    told = exit_code if exit_code is not None else 128 + (number or 0)
-    retryable = request.retry_codes is None or told in request.retry_codes
+    shell_code = exit_code if exit_code is not None else 128 + (number or 0)
+    retryable = request.retry_codes is None or shell_code in request.retry_codes
     if number is not None:
-        return Verdict(AttemptState.FAILED, Reason.SIGNAL, retryable, f"ended by {_name(number)}", None, number)
-    return Verdict(AttemptState.FAILED, Reason.EXIT_CODE, retryable, f"exit code {exit_code}", exit_code)
+        return ExitVerdict(
+            AttemptState.FAILED, EndReason.SIGNAL, retryable, f"ended by {_name(number)}", None, number
+        )
+    return ExitVerdict(AttemptState.FAILED, EndReason.EXIT_CODE, retryable, f"exit code {exit_code}", exit_code)
 
 
-def timed_out(timeout_ms: int) -> Verdict:
-    return Verdict(AttemptState.TIMEOUT, Reason.TIMEOUT, True, f"still running after {timeout_ms / 1000:g} s")
+def timed_out(timeout_ms: int) -> ExitVerdict:
+    return ExitVerdict(AttemptState.TIMEOUT, EndReason.TIMEOUT, True, f"still running after {timeout_ms / 1000:g} s")
 
 
-def canceled(why: str) -> Verdict:
-    return Verdict(AttemptState.CANCELED, Reason.CANCELED, False, why or "canceled")
+def canceled(why: str) -> ExitVerdict:
+    return ExitVerdict(AttemptState.CANCELED, EndReason.CANCELED, False, why or "canceled")
 
 
-def unknown_exit(why: str) -> Verdict:
-    """It ended, nobody knows how; that is never a success."""
-    return Verdict(AttemptState.CRASHED, Reason.UNKNOWN_EXIT, True, f"ended, and its exit code is not known: {why}")
+def unknown_exit(why: str) -> ExitVerdict:
+    """It ended with an exit code that is not known; that is never a success."""
+    return ExitVerdict(
+        AttemptState.CRASHED, EndReason.UNKNOWN_EXIT, True, f"ended, and its exit code is not known: {why}"
+    )
 
 
 def _name(number: int) -> str:

@@ -15,8 +15,8 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model import ProcessIdentity
 from chronex.run.environment import Inheritance
 from chronex.run.output import LogDirectory
-from chronex.run.spawn import Gate, seal_descriptors, the_gate
-from chronex.run.stopping import Cancellation
+from chronex.run.request import Cancellation
+from chronex.run.spawn import BarrierProgram, barrier_program, seal_descriptors
 
 # A start takes about half a millisecond, so a turn of the loop stays under ten, however many are due at once.
 _STARTS_PER_TURN = 16
@@ -67,14 +67,14 @@ class StartPace:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunContext:
     """Made once, in the main thread, by the daemon or by the owner of a library scheduler."""
 
     logs: LogDirectory
     inheritance: Inheritance
     clock: Clock = SYSTEM_CLOCK
     pace: StartPace = field(default_factory=StartPace)
-    gate: Gate = field(default_factory=the_gate)
+    barrier_program: BarrierProgram = field(default_factory=barrier_program)
     environment: Mapping[str, str] = field(default_factory=dict)  # the scheduler's own; wins over a task's
 
     @classmethod
@@ -84,10 +84,10 @@ class Surroundings:
         clock: Clock = SYSTEM_CLOCK,
         environ: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
-    ) -> Surroundings:
+    ) -> RunContext:
         """Also keeps the descriptors that this process inherited from its children, and makes it able to wait."""
         seal_descriptors()
-        # Whoever started us may have ignored SIGCHLD; then the system would throw every exit code away.
+        # Our parent process may have ignored SIGCHLD; then the system would throw every exit code away.
         if (
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
@@ -115,8 +115,8 @@ async def _nothing(_started: Started) -> None:
 class Hooks:
     """How the engine takes part in an attempt.
 
-    `started` is awaited while the process waits at its gate, so the command begins only when this has returned; when
-    it raises, the process is killed, and the exception is passed on.
+    `started` is awaited while the process waits at its start barrier, so the command begins only when this has
+    returned; when it raises, the process is killed, and the exception is passed on.
     """
 
     started: Callable[[Started], Awaitable[None]] = _nothing

@@ -1,7 +1,8 @@
-"""Start one command behind its gate: its own process group, clean signals, three descriptors, and nothing of ours.
+"""Starts one command behind its start barrier: own process group, clean signals, three descriptors, nothing of ours.
 
-`os.posix_spawn` does it in one step that copies neither memory nor descriptors. It cannot change directory; the gate
-does that before it becomes the command.
+The start barrier is a small program that waits for one byte and then becomes the command, so that nothing runs before
+its start is on record. `os.posix_spawn` starts it in one step that copies neither memory nor descriptors. It cannot
+change directory; the barrier program does that before it becomes the command.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _has_terminal() -> bool:
 
 
 def prepare(command: Command, directory: str | None, variables: Variables) -> Invocation | NotStarted:
-    """Find the program and look at the directory, so that what is missing is named before anything starts."""
+    """Find the program and check the directory, so that what is missing is named before anything starts."""
     argv = (_DEFAULT_SHELL, "-c", command) if isinstance(command, str) else command
     if not argv or not argv[0] or command == "":
         return NotStarted("the command is empty", retryable=False)
@@ -87,16 +88,18 @@ def prepare(command: Command, directory: str | None, variables: Variables) -> In
     return Invocation(program, raw, where)
 
 
-def start(invocation: Invocation, variables: Variables, output: int, gate: Gate, latch: int) -> int | NotStarted:
-    """The pid of the new process, which waits at `latch`; its output and errors are `output`, its input is empty."""
+def start(
+    invocation: Invocation, variables: Variables, output: int, barrier_program: BarrierProgram, barrier: int
+) -> int | NotStarted:
+    """The pid of the new process, which waits at `barrier`; output and errors go to `output`, its input is empty."""
     actions = (
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_DUP2, output, 2),
         # After those: where the daemon itself has no standard descriptors, `output` may be any of these.
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, latch, DESCRIPTOR),
+        (os.POSIX_SPAWN_DUP2, barrier, BARRIER_DESCRIPTOR),
     )
-    path, argv = behind(gate, invocation)
+    path, argv = behind_barrier(barrier_program, invocation)
     try:
         return os.posix_spawn(
             path,
@@ -111,8 +114,8 @@ def start(invocation: Invocation, variables: Variables, output: int, gate: Gate,
         return refused_program(problem.errno or 0, invocation.path)
 
 
-def refused_at_the_gate(invocation: Invocation, refusal: Refusal) -> NotStarted:
-    """The gate was open, and the system would not go on."""
+def refused_after_barrier(invocation: Invocation, refusal: Refusal) -> NotStarted:
+    """The barrier was open, and the system refused the directory or the program."""
     if refusal.of_directory:
         return _refused_directory(refusal.errno, invocation.directory)
     return refused_program(refusal.errno, invocation.path)
@@ -122,10 +125,10 @@ def refused_program(number: int, path: bytes) -> NotStarted:
     """What the system's refusal means for a program."""
     shown = os.fsdecode(path)
     if number == errno.ENOENT:
-        told = "its interpreter does not exist" if os.path.exists(path) else "no such program"
+        problem = "its interpreter does not exist" if os.path.exists(path) else "no such program"
     else:
-        told = _EXPLANATIONS.get(number, os.strerror(number))
-    return NotStarted(f"{shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
+        problem = _EXPLANATIONS.get(number, os.strerror(number))
+    return NotStarted(f"{shown}: {problem} ({errno.errorcode.get(number, number)})", number, shown)
 
 
 def _problem_with_directory(where: bytes) -> NotStarted | None:
@@ -145,8 +148,8 @@ def _problem_with_directory(where: bytes) -> NotStarted | None:
 
 def _refused_directory(number: int, where: bytes) -> NotStarted:
     shown = os.fsdecode(where)
-    told = "no such directory" if number == errno.ENOENT else os.strerror(number).lower()
-    return NotStarted(f"working directory {shown}: {told} ({errno.errorcode.get(number, number)})", number, shown)
+    problem = "no such directory" if number == errno.ENOENT else os.strerror(number).lower()
+    return NotStarted(f"working directory {shown}: {problem} ({errno.errorcode.get(number, number)})", number, shown)
 
 
 def _find_program(name: bytes, variables: Variables, base: bytes) -> bytes | NotStarted:
@@ -177,16 +180,16 @@ def _refused(path: bytes) -> NotStarted | None:
     return refused_program(errno.EACCES, path)
 
 
-DESCRIPTOR = 3  # where every gate waits
-SHUT = 125  # how it ends when nobody opens it
+BARRIER_DESCRIPTOR = 3  # where every barrier program waits
+BARRIER_SHUT = 125  # its exit code when the barrier is never opened
 
 _SHELL = b"/bin/sh"
 # Directory and command are arguments of this text, never part of it. The directory is absolute: a relative one would
 # be looked up in CDPATH, and "-" would mean the one before.
 _SCRIPT = b'read -r _ <&3 || exit 125; [ -z "$1" ] || cd "$1" || exit 126; shift; exec "$@" 3<&-'
 
-# A text for the shell needs no gate before the shell: the shell itself waits. On the text's own first line, so that
-# the shell counts lines as the user does.
+# A text for the shell needs no barrier program before the shell: the shell itself waits. It does so on the text's own
+# first line, so that the shell counts lines as the user does.
 _WAIT = b"read -r _ <&3 && exec 3<&- || exit 125; "
 
 # barrier.S, assembled.
@@ -197,7 +200,7 @@ _X86_64 = bytes.fromhex(
 )
 _BASE, _HEADERS = 0x400000, 64 + 2 * 56
 _MFD_EXEC = 0x10  # since Linux 6.3 a memory file says whether it is a program
-_SEALED = 0x0F  # nobody may write, grow or shrink it, nor take a seal off
+_SEALED = 0x0F  # no process may write, grow or shrink it, nor take a seal off
 _REFUSAL = struct.Struct("<qq")
 
 
@@ -212,13 +215,13 @@ class Invocation:
 
 
 class Refusal(NamedTuple):
-    """What the system said when the gate was open: an error number, of the directory or of the program."""
+    """What the system said when the barrier was open: an error number, of the directory or of the program."""
 
     errno: int
     of_directory: bool
 
 
-class Gate(Protocol):
+class BarrierProgram(Protocol):
     """How to start a command so that it waits on DESCRIPTOR first."""
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
@@ -226,7 +229,7 @@ class Gate(Protocol):
         ...
 
 
-class QuickGate:
+class NativeBarrier:
     """`path` is the program of barrier.S."""
 
     def __init__(self, path: bytes) -> None:
@@ -236,7 +239,7 @@ class QuickGate:
         return self.path, (b"chronex-gate", invocation.directory, invocation.path, *invocation.argv)
 
 
-class ShellGate:
+class ShellBarrier:
     """The command's argv[0] is its path here: a shell cannot give it another name."""
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
@@ -244,21 +247,21 @@ class ShellGate:
         return _SHELL, (_SHELL, b"-c", _SCRIPT, b"chronex-gate", *command)
 
 
-def behind(gate: Gate, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
-    """What to start instead of the command: the gate, or the command's own shell where that can wait by itself."""
+def behind_barrier(barrier_program: BarrierProgram, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
+    """What to start instead of the command: the barrier program, or the command's own shell where that can wait."""
     if invocation.script and not invocation.directory:
         return _SHELL, (_SHELL, b"-c", _WAIT + invocation.script)
-    return gate.before(invocation)
+    return barrier_program.before(invocation)
 
 
-class Latch:
-    """Our side of one child's gate."""
+class StartBarrier:
+    """Our side of one child's start barrier."""
 
     __slots__ = ("_ours", "theirs")
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.theirs = _out_of_the_way(theirs.detach())  # may fail; then `ours` closes itself
+        self.theirs = _above_standard_descriptors(theirs.detach())  # may fail; then `ours` closes itself
         self._ours = ours.detach()
 
     def started(self) -> None:
@@ -272,15 +275,15 @@ class Latch:
             return
 
     def refusal(self) -> Refusal | None:
-        """After the child ended as a gate that is SHUT: why it never became the command, where it did not."""
+        """After the child exited with BARRIER_SHUT: why it never became the command, where it did not."""
         os.set_blocking(self._ours, False)
         try:
-            told = os.read(self._ours, _REFUSAL.size)
+            refused = os.read(self._ours, _REFUSAL.size)
         except OSError:
             return None
-        if len(told) < _REFUSAL.size:
+        if len(refused) < _REFUSAL.size:
             return None
-        number, step = _REFUSAL.unpack(told)
+        number, step = _REFUSAL.unpack(refused)
         return Refusal(-number, of_directory=step == 1)
 
     def close(self) -> None:
@@ -290,14 +293,14 @@ class Latch:
 
 
 @lru_cache(maxsize=1)
-def the_gate() -> Gate:
-    """The quick one where it works; it is tried once, without letting anything pass."""
+def barrier_program() -> BarrierProgram:
+    """The native one where it works; it is tried once, with a barrier that is never opened."""
     if sys.platform == "linux" and platform.machine() == "x86_64":
         with contextlib.suppress(OSError):
-            quick = QuickGate(_as_program(_X86_64))
-            if _ends_shut(quick):
+            quick = NativeBarrier(_as_program(_X86_64))
+            if _ends_when_shut(quick):
                 return quick
-    return ShellGate()
+    return ShellBarrier()
 
 
 def _as_program(code: bytes) -> bytes:
@@ -313,17 +316,17 @@ def _as_program(code: bytes) -> bytes:
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALED)
         # A program that is open for writing cannot be started, so it is opened anew and kept open for good.
         kept = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
-        return b"/proc/self/fd/%d" % _out_of_the_way(kept)
+        return b"/proc/self/fd/%d" % _above_standard_descriptors(kept)
     finally:
         os.close(descriptor)
 
 
-def _out_of_the_way(descriptor: int) -> int:
+def _above_standard_descriptors(descriptor: int) -> int:
     """Never one of the child's own numbers, which a daemon without standard descriptors could be given."""
-    if descriptor > DESCRIPTOR:
+    if descriptor > BARRIER_DESCRIPTOR:
         return descriptor
     try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, DESCRIPTOR + 1)
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, BARRIER_DESCRIPTOR + 1)
     finally:
         os.close(descriptor)
 
@@ -338,12 +341,14 @@ def _memory_file() -> int:
         return os.memfd_create("chronex-gate", flags)
 
 
-def _ends_shut(gate: Gate) -> bool:
-    path, argv = gate.before(Invocation(_SHELL, (_SHELL, b"-c", b"exit 1")))
-    latch = Latch()
+def _ends_when_shut(barrier_program: BarrierProgram) -> bool:
+    path, argv = barrier_program.before(Invocation(_SHELL, (_SHELL, b"-c", b"exit 1")))
+    barrier = StartBarrier()
     try:
-        pid = os.posix_spawn(path, argv, {}, file_actions=((os.POSIX_SPAWN_DUP2, latch.theirs, DESCRIPTOR),))
+        pid = os.posix_spawn(
+            path, argv, {}, file_actions=((os.POSIX_SPAWN_DUP2, barrier.theirs, BARRIER_DESCRIPTOR),)
+        )
     finally:
-        latch.started()
-        latch.close()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == SHUT
+        barrier.started()
+        barrier.close()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == BARRIER_SHUT

@@ -6,53 +6,70 @@ import asyncio
 import os
 import signal
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.environment import Variables, child_environment
 from chronex.run.identity import identity_of_child
+from chronex.run.leftovers import find_leftovers, kill_leftovers, marks_of
 from chronex.run.output import BoundedLog, Capture, LogSummary, open_pipe
 from chronex.run.process import Child, SupervisedProcess
-from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, Reason, Verdict, canceled, judge, timed_out
-from chronex.run.run_context import Hooks, Started, Surroundings
-from chronex.run.spawn import SHUT, Gate, Invocation, Latch, prepare, refused_at_the_gate, start
-from chronex.run.stopping import Stopper, find_leftovers, kill_leftovers, marks_of
+from chronex.run.request import (
+    AttemptRequest,
+    AttemptResult,
+    EndReason,
+    ExitVerdict,
+    NotStarted,
+    canceled,
+    judge,
+    timed_out,
+)
+from chronex.run.run_context import Hooks, RunContext, Started
+from chronex.run.spawn import (
+    BARRIER_SHUT,
+    BarrierProgram,
+    Invocation,
+    StartBarrier,
+    prepare,
+    refused_after_barrier,
+    start,
+)
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
-_ENDED_SHUT = SHUT << 8  # as waitpid tells it
-_LOOK_AGAIN_S = 0.02
-_SLOWEST_LOOK_S = 0.2
+_BARRIER_SHUT_STATUS = BARRIER_SHUT << 8  # as waitpid returns it
+_POLL_AGAIN_S = 0.02
+_SLOWEST_POLL_S = 0.2
 
 
 async def run_attempt(
-    request: AttemptRequest, hooks: Hooks, surroundings: Surroundings, standing: Supervision | None = None
+    request: AttemptRequest, hooks: Hooks, run_context: RunContext, held: Supervision | None = None
 ) -> AttemptResult:
     """Run the command and say how it ended. What goes wrong with the command is a result, never an exception.
 
-    `standing` is the same attempt as `stand` has started it ahead of its time.
+    `held` is the same attempt as `start_held` has started it ahead of its time.
     """
-    if standing is None:
-        await surroundings.pace.enter()
+    if held is None:
+        await run_context.pace.enter()
     if hooks.cancellation.requested:
-        if standing is not None:
-            standing.dismiss()
-        return never_started(canceled(hooks.cancellation.reason), surroundings.clock)
-    attempt = standing or stand(request, surroundings)
+        if held is not None:
+            held.discard()
+        return never_started(canceled(hooks.cancellation.reason), run_context.clock)
+    attempt = held or start_held(request, run_context)
     if isinstance(attempt, NotStarted):
-        return not_started(attempt, surroundings.clock)
-    return await attempt.see_through(hooks, report=True)
+        return not_started(attempt, run_context.clock)
+    return await attempt.supervise(hooks, report=True)
 
 
 def not_started(problem: NotStarted, clock: Clock) -> AttemptResult:
     """The result of an attempt whose command never ran."""
-    verdict = Verdict(AttemptState.FAILED, Reason.NOT_STARTED, problem.retryable, problem.error)
+    verdict = ExitVerdict(AttemptState.FAILED, EndReason.NOT_STARTED, problem.retryable, problem.error)
     return never_started(verdict, clock, errno=problem.errno)
 
 
-def never_started(verdict: Verdict, clock: Clock, errno: int | None = None) -> AttemptResult:
+def never_started(verdict: ExitVerdict, clock: Clock, errno: int | None = None) -> AttemptResult:
     return AttemptResult(
         state=verdict.state,
         reason=verdict.reason,
@@ -63,56 +80,58 @@ def never_started(verdict: Verdict, clock: Clock, errno: int | None = None) -> A
     )
 
 
-def stand(request: AttemptRequest, surroundings: Surroundings) -> Supervision | NotStarted:
-    """Start what will become the command, and leave it at its gate."""
-    environment = child_environment(request, surroundings.inheritance)
+def start_held(request: AttemptRequest, run_context: RunContext) -> Supervision | NotStarted:
+    """Start what will become the command, and hold it at its start barrier."""
+    environment = child_environment(request, run_context.inheritance)
     if isinstance(environment, NotStarted):
         return environment
     invocation = prepare(request.command, request.directory, environment.variables)
     if isinstance(invocation, NotStarted):
         return invocation
     fail_point("before spawn")
-    started = _start(invocation, environment.variables, surroundings.gate)
+    started = _start(invocation, environment.variables, run_context.barrier_program)
     if isinstance(started, NotStarted):
         return started
-    log = BoundedLog(surroundings.logs, request.attempt_id, request.log_limit)
+    log = BoundedLog(run_context.logs, request.attempt_id, request.log_limit)
     child = Child(asyncio.get_running_loop(), started.identity)
-    supervision = Supervision(request, surroundings.clock, child, log, started.output, environment.secrets)
-    supervision.invocation, supervision.latch = invocation, started.latch
+    supervision = Supervision(request, run_context.clock, child, log, started.output, environment.secrets)
+    supervision.invocation, supervision.barrier = invocation, started.barrier
     return supervision
 
 
-class _Begun(NamedTuple):
-    """A child at its gate, our end of its output, and our side of the gate."""
+class _HeldProcess(NamedTuple):
+    """A child at its start barrier, our end of its output, and our side of the barrier."""
 
     identity: ProcessIdentity
     output: int
-    latch: Latch
+    barrier: StartBarrier
 
 
-def _start(invocation: Invocation, variables: Variables, gate: Gate) -> _Begun | NotStarted:
+def _start(
+    invocation: Invocation, variables: Variables, barrier_program: BarrierProgram
+) -> _HeldProcess | NotStarted:
     try:
-        latch = Latch()
+        barrier = StartBarrier()
     except OSError as problem:
         return NotStarted(f"no way to hold it until it is recorded: {problem.strerror}", problem.errno)
     try:
         ours, theirs = open_pipe()
     except OSError as problem:
-        latch.started()
-        latch.close()
+        barrier.started()
+        barrier.close()
         return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
     before_ms = SYSTEM_CLOCK.boottime_ms()
-    pid = start(invocation, variables, theirs, gate, latch.theirs)
+    pid = start(invocation, variables, theirs, barrier_program, barrier.theirs)
     after_ms = SYSTEM_CLOCK.boottime_ms()
     fail_point("spawned")
     os.close(theirs)
-    latch.started()
+    barrier.started()
     identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid, before_ms, after_ms)
     if isinstance(identity, NotStarted):
         os.close(ours)
-        latch.close()
+        barrier.close()
         return identity
-    return _Begun(identity, ours, latch)
+    return _HeldProcess(identity, ours, barrier)
 
 
 def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity | NotStarted:
@@ -122,10 +141,42 @@ def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity
         identity = None
     if identity is not None:
         return identity
-    # Nobody could ever prove that this process is ours, so it must not outlive this moment.
+    # Without an identity no daemon could prove that this process is ours, so it must not outlive this moment.
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return NotStarted("the system would not tell which process was started (out of descriptors?)")
+
+
+class SignalTarget(Protocol):
+    def signal_group(self, number: int) -> bool: ...
+
+
+class Stopper:
+    """TERM to the group, KILL after the grace. The first reason to stop is the one that is recorded."""
+
+    __slots__ = ("_grace_s", "_loop", "_target", "_timer", "kill_at", "verdict")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, target: SignalTarget, grace_ms: int) -> None:
+        self._loop = loop
+        self._target = target
+        self._grace_s = grace_ms / 1000
+        self._timer: asyncio.TimerHandle | None = None
+        self.verdict: ExitVerdict | None = None
+        self.kill_at = 0.0
+
+    def stop(self, verdict: ExitVerdict) -> None:
+        if self.verdict is not None:
+            return
+        self.verdict = verdict
+        self.kill_at = self._loop.time() + self._grace_s
+        self._target.signal_group(signal.SIGTERM)
+        # A stopped process does not see TERM before it goes on.
+        self._target.signal_group(signal.SIGCONT)
+        self._timer = self._loop.call_at(self.kill_at, self._target.signal_group, signal.SIGKILL)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class Supervision:
@@ -153,12 +204,12 @@ class Supervision:
         self.exited: asyncio.Future[int | None] = self.loop.create_future()
         self.timer: asyncio.TimerHandle | None = None
         self.on_cancel = lambda: None
-        self.invocation: Invocation | None = None  # what waits at the gate; an adopted process is past it
-        self.latch: Latch | None = None
+        self.invocation: Invocation | None = None  # what waits at the barrier; an adopted process is past it
+        self.barrier: StartBarrier | None = None
 
-    async def see_through(self, hooks: Hooks, *, report: bool) -> AttemptResult:
+    async def supervise(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
-        if report:  # it may have stood at its gate for a while
+        if report:  # it may have been held at its barrier for a while
             self.started_ms, self.began = self.clock.wall_ms(), self.clock.monotonic_ms()
         try:
             self.watch(hooks)
@@ -167,9 +218,9 @@ class Supervision:
                 fail_point("identified")
                 await hooks.started(started)
                 fail_point("start recorded")
-            if self.latch is not None:
-                self.latch.open()
-                fail_point("gate opened")
+            if self.barrier is not None:
+                self.barrier.open()
+                fail_point("barrier opened")
             return await self.finish()
         except BaseException:
             self.process.signal_group(signal.SIGKILL)
@@ -180,18 +231,18 @@ class Supervision:
             self.close(hooks)
 
     @property
-    def is_standing(self) -> bool:
-        """It still waits at its gate; somebody may have killed it there."""
-        return self.latch is not None and not self.process.has_ended()
+    def is_held(self) -> bool:
+        """It still waits at its start barrier; it may have been killed there."""
+        return self.barrier is not None and not self.process.has_ended()
 
-    def dismiss(self) -> None:
-        """Nobody needs it: the gate is shut for good, and it goes without having run anything."""
+    def discard(self) -> None:
+        """It is not needed: the barrier is closed for good, and the child exits without having run anything."""
         self.process.watch(lambda _status: None)
         self.process.close()
         self.capture.close()
         self.log.finish()
-        if self.latch is not None:
-            self.latch.close()
+        if self.barrier is not None:
+            self.barrier.close()
 
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()
@@ -215,7 +266,7 @@ class Supervision:
         self.stopper.close()
 
     async def finish(self) -> AttemptResult:
-        """Wait for the main process, then for the rest of its output, then look at what it left behind."""
+        """Wait for the main process, then for the rest of its output, then find what it left behind."""
         status = await self.exited
         fail_point("process ended")
         stop = self.stopper.verdict
@@ -224,7 +275,7 @@ class Supervision:
             await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
         leftovers, killed = await self._leftovers(must_die=stop is not None)
         self.capture.finish()
-        if status == _ENDED_SHUT and (refused := self._refused_at_the_gate()) is not None:
+        if status == _BARRIER_SHUT_STATUS and (refused := self._refused_after_barrier()) is not None:
             return refused
         verdict = judge(self.request, status, stop, self.process.unknown_because)
         return AttemptResult(
@@ -243,24 +294,24 @@ class Supervision:
             leftovers_killed=killed,
         )
 
-    def _refused_at_the_gate(self) -> AttemptResult | None:
-        refusal = self.latch.refusal() if self.latch is not None else None
+    def _refused_after_barrier(self) -> AttemptResult | None:
+        refusal = self.barrier.refusal() if self.barrier is not None else None
         if refusal is None or self.invocation is None:
             return None
-        return not_started(refused_at_the_gate(self.invocation, refusal), self.clock)
+        return not_started(refused_after_barrier(self.invocation, refusal), self.clock)
 
     async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
-        """Those who live on, and how many of them were killed; after a stop they get the rest of the grace."""
+        """Processes that live on, and how many of them were killed; after a stop they get the rest of the grace."""
         if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
         marks = marks_of(self.request)
-        look = partial(find_leftovers, self.process.identity, marks)
-        found = await self.loop.run_in_executor(None, look)
-        pause = _LOOK_AGAIN_S
+        find = partial(find_leftovers, self.process.identity, marks)
+        found = await self.loop.run_in_executor(None, find)
+        pause = _POLL_AGAIN_S
         while found and must_die and (left := self.stopper.kill_at - self.loop.time()) > 0:
             await asyncio.sleep(min(pause, left))
-            pause = min(pause * 2, _SLOWEST_LOOK_S)
-            found = await self.loop.run_in_executor(None, look)
+            pause = min(pause * 2, _SLOWEST_POLL_S)
+            found = await self.loop.run_in_executor(None, find)
         if not found or not (must_die or self.request.leftovers is LeftoverPolicy.KILL):
             return found, 0
         kill = partial(kill_leftovers, found, self.process.identity, marks)
@@ -270,8 +321,8 @@ class Supervision:
         self._no_more_stops()
         hooks.cancellation.forget(self.on_cancel)
         self.process.close()
-        if self.latch is not None:
-            self.latch.close()
+        if self.barrier is not None:
+            self.barrier.close()
 
 
 async def finish_log(log: BoundedLog) -> LogSummary:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from chronex.daemon.wakeups import Wakefulness
+from chronex.daemon.wakeups import WakeupDetector
 from chronex.engine.clock_steps import rewind
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
@@ -182,7 +182,7 @@ class SimulatedMachine:
                 self.pass_time(SECOND)
 
     def _boot(self) -> None:
-        self.wakefulness = Wakefulness(self.clock)
+        self.detector = WakeupDetector(self.clock)
         self.engine = Engine(self.store, f"node-{self.boots}", self.slots, self._jitter)
         self._adopted: dict[str, Attempt] = {}
         self._put_node()
@@ -191,7 +191,7 @@ class SimulatedMachine:
 
     def _put_node(self, stopped_ms: int | None = None) -> None:
         process = ProcessIdentity(self.boots, "boot", 1)
-        started_ms = self.wakefulness.since_ms
+        started_ms = self.detector.since_ms
         node = Node(id=self.engine.node, process=process, started_ms=started_ms, stopped_ms=stopped_ms)
         self.store.update(lambda tx: Ledger(tx, self.now).put(node))
 
@@ -282,7 +282,7 @@ class SimulatedMachine:
         """One round of the daemon's loop: notice, decide, carry out, wait, report what has ended."""
         self._notice_clock()
         try:
-            tick = self.engine.tick(self.now, self.wakefulness.since_ms)
+            tick = self.engine.tick(self.now, self.detector.since_ms)
         except StoreOutcomeUnknownError:
             raise _KilledError from None
         except StoreError:
@@ -300,7 +300,7 @@ class SimulatedMachine:
         self.report_ends()
 
     def _notice_clock(self) -> None:
-        if jump := self.wakefulness.look():
+        if jump := self.detector.check():
             if jump.by_ms < 0:
                 self._or_die(lambda: rewind(self.store, jump.at_ms))
             self._or_die(lambda: self.journal(jump.name, by_ms=jump.by_ms, slept_ms=jump.slept_ms))
@@ -309,7 +309,7 @@ class SimulatedMachine:
         """A daemon reads its clocks every half minute; after a longer pause it would take itself for stalled."""
         for _ in range(ms // MINUTE):
             self.clock.advance(MINUTE)
-            self.wakefulness.look()
+            self.detector.check()
         self.clock.advance(ms % MINUTE)
 
     def _is_overdue(self, process: SimulatedProcess) -> bool:

@@ -70,8 +70,8 @@ def test_a_cancel_while_the_daemon_is_dead_is_done_by_the_next_one(machine: Mach
     first.wait()
     code, asked = ask(machine, "cancel", answer["id"])
     assert (code, asked["stopping"]) == (0, True)
-    heir = machine.start()
-    heir.until_logged("attempt ended")  # its child lived on, was adopted, and got its TERM
+    successor = machine.start()
+    successor.until_logged("attempt ended")  # its child lived on, was adopted, and got its TERM
     until(
         lambda: {row["id"]: row["state"] for row in machine.history()}.get(answer["id"]) == "canceled",
         "the canceled run in the history",

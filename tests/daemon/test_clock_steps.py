@@ -11,7 +11,7 @@ import pytest
 
 from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.daemon.wakeups import Jump, StepAlarm, Wakefulness
+from chronex.daemon.wakeups import ClockJump, StepAlarm, WakeupDetector
 from chronex.engine.clock_steps import newest_sign, rewind
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
@@ -41,16 +41,16 @@ class Awake(Hands):
         tasks = (Task(name="main", run=("true",)),)
         job = Job(id="job", schedule=schedule, tasks=tasks, overlap=OverlapPolicy.ALLOW, recovery=recovery)
         apply_jobs(store, [job], self.wall)
-        self.wakefulness = Wakefulness(self)
+        self.detector = WakeupDetector(self)
         self.turn()
 
     def turn(self) -> None:
         """What the loop does between two sleeps; every command succeeds at once."""
-        jump = self.wakefulness.look()
+        jump = self.detector.check()
         if jump is not None and jump.by_ms < 0:
             rewind(self.store, jump.at_ms)
         while True:
-            tick = self.engine.tick(self.wall, self.wakefulness.since_ms)
+            tick = self.engine.tick(self.wall, self.detector.since_ms)
             for order in tick.orders:
                 assert isinstance(order, Launch)
                 self.started[order.occurrence.nominal_ms] += 1
@@ -63,7 +63,7 @@ class Awake(Hands):
         for _ in range(span // step):
             for _ in range(step // MINUTE):
                 self.pass_time(MINUTE)
-                self.wakefulness.look()
+                self.detector.check()
             self.turn()
 
     def history(self) -> list[Occurrence]:
@@ -180,15 +180,15 @@ def test_a_leap_second_or_a_trembling_clock_repeats_nothing(store: LmdbStore) ->
 @pytest.mark.parametrize(
     ("jump", "told"),
     [
-        (Jump(MIDNIGHT, 8 * HOUR, 8 * HOUR), "asleep 17:00–01:00"),
-        (Jump(MIDNIGHT, 3 * DAY, 3 * DAY), "asleep 2026-12-29 01:00–2027-01-01 01:00"),
-        (Jump(MIDNIGHT, 0, 0, 2 * HOUR), "stopped 23:00–01:00"),
-        (Jump(MIDNIGHT, HOUR, 0), "the clock was set forwards from 00:00 to 01:00"),
-        (Jump(MIDNIGHT, -HOUR, 0), "the clock was set back from 02:00 to 01:00"),
+        (ClockJump(MIDNIGHT, 8 * HOUR, 8 * HOUR), "asleep 17:00–01:00"),
+        (ClockJump(MIDNIGHT, 3 * DAY, 3 * DAY), "asleep 2026-12-29 01:00–2027-01-01 01:00"),
+        (ClockJump(MIDNIGHT, 0, 0, 2 * HOUR), "stopped 23:00–01:00"),
+        (ClockJump(MIDNIGHT, HOUR, 0), "the clock was set forwards from 00:00 to 01:00"),
+        (ClockJump(MIDNIGHT, -HOUR, 0), "the clock was set back from 02:00 to 01:00"),
     ],
 )
-def test_what_happened_is_told_in_the_schedulers_zone(jump: Jump, told: str) -> None:
-    assert jump.told("Europe/Berlin") == told
+def test_what_happened_is_told_in_the_schedulers_zone(jump: ClockJump, told: str) -> None:
+    assert jump.describe("Europe/Berlin") == told
 
 
 def test_the_alarm_is_silent_while_nobody_sets_the_clock() -> None:
@@ -220,8 +220,8 @@ def test_a_clock_that_is_put_right_while_nobody_runs_silences_no_job(
     assert engine.tick(MIDNIGHT + 2 * MINUTE, MIDNIGHT).orders != ()
 
 
-async def test_a_daemon_notices_when_it_starts(tmp_path: Path) -> None:
-    told: list[dict[str, object]] = []
+async def test_a_daemon_notices_when_it_starts(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "chronex")
     store = MemoryStore()
     apply_jobs(
         store,
@@ -229,11 +229,8 @@ async def test_a_daemon_notices_when_it_starts(tmp_path: Path) -> None:
         wall_ms() + DAY,
     )
 
-    def tell(what: str, data: dict[str, object]) -> None:
-        if what == "ClockStepped":
-            told.append(data)
-
     for _ in range(2):
-        async with EmbeddedEngine(store, calls={"f": lambda _: None}, tell=tell) as engine:
+        async with EmbeddedEngine(store, calls={"f": lambda _: None}) as engine:
             await until_async(lambda: engine.row("job").job.counters.completed, "the end of a run")
-    assert [data["jobs"] for data in told] == [1], "once, not at every start"
+    steps = [record.__dict__["fields"] for record in caplog.records if record.message == "ClockStepped"]
+    assert [fields["jobs"] for fields in steps] == [1], "once, not at every start"

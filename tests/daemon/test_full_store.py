@@ -10,7 +10,7 @@ import pytest
 from chronex.clock import SystemClock
 from chronex.daemon import executor, loop
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.daemon.wakeups import LONGEST_BETWEEN_LOOKS_MS
+from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS
 from chronex.engine import reasons
 from chronex.errors import StoreFullError
 from chronex.model.policies import OverlapPolicy
@@ -70,21 +70,19 @@ class MovedClock(SystemClock):
         return super().boottime_ms() + self.ahead_ms
 
 
-async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once() -> None:
-    told: list[str] = []
+async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "chronex")
     store = Cramped()
-    async with EmbeddedEngine(
-        store, calls={"work": lambda _: None}, tell=lambda what, _: told.append(what)
-    ) as engine:
-        await until_async(lambda: "SchedulerStarted" in told, "the start of the engine")
+    async with EmbeddedEngine(store, calls={"work": lambda _: None}) as engine:
+        await until_async(lambda: "SchedulerStarted" in caplog.messages, "the start of the engine")
         engine.apply([job("@every 50ms {max:1}")])
         store.is_full = True
-        await until_async(lambda: "StoreRoomLow" in told, "the news that the store is full")
+        await until_async(lambda: "StoreRoomLow" in caplog.messages, "the news that the store is full")
         await refused(store, 5)
         assert begun(store) == []
         store.is_full = False
         await until_async(lambda: OccurrenceState.COMPLETED in [o.state for o in begun(store)], "a completed run")
-    assert (told.count("StoreRoomLow"), told.count("StoreRoomBack")) == (1, 1)
+    assert (caplog.messages.count("StoreRoomLow"), caplog.messages.count("StoreRoomBack")) == (1, 1)
 
 
 async def test_an_end_that_finds_no_room_is_recorded_when_there_is_some() -> None:
@@ -105,19 +103,17 @@ async def test_an_end_that_finds_no_room_is_recorded_when_there_is_some() -> Non
     assert ends == [1]
 
 
-async def test_a_store_that_was_full_for_long_counts_as_downtime() -> None:
+async def test_a_store_that_was_full_for_long_counts_as_downtime(caplog: pytest.LogCaptureFixture) -> None:
     """Two minutes, in steps that are shorter than what would count as a stall."""
     store, clock = Cramped(), MovedClock()
-    told: list[str] = []
-    async with EmbeddedEngine(
-        store, calls={"work": lambda _: None}, clock=clock, tell=lambda what, _: told.append(what)
-    ) as engine:
+    caplog.set_level("INFO", "chronex")
+    async with EmbeddedEngine(store, calls={"work": lambda _: None}, clock=clock) as engine:
         engine.apply([job("@every 1s", overlap=OverlapPolicy.ALLOW)])
         await until_async(lambda: begun(store), "the first occurrence")
         store.is_full = True
-        await until_async(lambda: "StoreRoomLow" in told, "the news that the store is full")
+        await until_async(lambda: "StoreRoomLow" in caplog.messages, "the news that the store is full")
         for _ in range(2):
-            clock.ahead_ms += LONGEST_BETWEEN_LOOKS_MS * 2 // 3
+            clock.ahead_ms += LONGEST_BETWEEN_CHECKS_MS * 2 // 3
             await refused(store, 5)  # some of them may be a heartbeat or an end, but not all
         store.is_full = False
         await until_async(lambda: any(o.recovery for o in begun(store)), "what is caught up")
@@ -126,19 +122,18 @@ async def test_a_store_that_was_full_for_long_counts_as_downtime() -> None:
     assert [o.reason for o in missed if o.state is OccurrenceState.MISSED] == [reasons.SUPERSEDED] * (len(missed) - 1)
 
 
-async def test_whoever_is_to_leave_does_not_wait_for_room_for_ever() -> None:
+async def test_whoever_is_to_leave_does_not_wait_for_room_for_ever(caplog: pytest.LogCaptureFixture) -> None:
     store = Cramped()
-    told: list[str] = []
 
     def work(_: TaskContext) -> None:
         store.is_full = True
 
-    engine = EmbeddedEngine(store, calls={"work": work}, tell=lambda what, _: told.append(what))
+    engine = EmbeddedEngine(store, calls={"work": work})
     await engine.start()
     engine.apply([job("@every 50ms {max:1}")])
     await until_async(lambda: store.is_full, "the work")
     stopping = asyncio.ensure_future(engine.stop())
-    await until_async(lambda: "the end could not be recorded" in told, "the engine giving up")
+    await until_async(lambda: "the end could not be recorded" in caplog.messages, "the engine giving up")
     store.is_full = False
     await stopping
     assert [o.state for o in begun(store)] == [OccurrenceState.RUNNING]

@@ -68,12 +68,12 @@ def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: M
     until(runs.exists, "the first start")
     first.kill()
     first.wait()
-    heir = machine.start()
-    heir.until_logged("attempt adopted")
+    successor = machine.start()
+    successor.until_logged("attempt adopted")
     release.touch()
-    heir.until_logged("attempt=2")
+    successor.until_logged("attempt=2")
     until(lambda: any(row["state"] == "completed" for row in machine.history()), "the end of the second attempt")
-    assert heir.stopped() == 0
+    assert successor.stopped() == 0
 
 
 def test_once_runs_what_is_due_and_stops(machine: Machine) -> None:

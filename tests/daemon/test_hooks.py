@@ -12,7 +12,7 @@ from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.reports import Report
 from chronex.model.records import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
-from chronex.run import Calls, LogDirectory, Surroundings
+from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.hooks import run_hook
 from chronex.storage import journal
 from tests.daemon.test_embedded import SOON, ended
@@ -26,14 +26,14 @@ REPORT = Report(
 
 
 @pytest.fixture
-def surroundings(tmp_path: Path) -> Surroundings:
-    return Surroundings.of_this_process(LogDirectory(tmp_path / "logs"), environment={"CHRONEX_STORE": "/store"})
+def run_context(tmp_path: Path) -> RunContext:
+    return RunContext.of_this_process(LogDirectory(tmp_path / "logs"), environment={"CHRONEX_STORE": "/store"})
 
 
-async def test_a_command_reads_the_report_and_is_told_who_calls(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_a_command_reads_the_report_and_is_told_who_calls(run_context: RunContext, tmp_path: Path) -> None:
     told, named = tmp_path / "told", tmp_path / "named"
     command = f'cat > {told}; echo "$CHRONEX_HOOK $CHRONEX_JOB $CHRONEX_STATE $CHRONEX_STORE" > {named}'
-    assert await run_hook(command, REPORT, surroundings, Calls()) == ""
+    assert await run_hook(command, REPORT, run_context, Calls()) == ""
     assert json.loads(told.read_text())["reason"] == "dump: exit code 3"
     assert named.read_text() == "on_complete backup failed /store\n"
 
@@ -54,7 +54,7 @@ async def test_a_command_reads_the_report_and_is_told_who_calls(surroundings: Su
         ("exit 0", ""),
     ],
 )
-async def test_what_goes_wrong_is_a_sentence(surroundings: Surroundings, work: Work, problem: str) -> None:
+async def test_what_goes_wrong_is_a_sentence(run_context: RunContext, work: Work, problem: str) -> None:
     async def hangs(_report: dict[str, Any]) -> None:
         import asyncio
 
@@ -62,7 +62,7 @@ async def test_what_goes_wrong_is_a_sentence(surroundings: Surroundings, work: W
 
     functions: dict[str, Any] = {"fails": lambda _report: 1 / 0, "hangs": hangs, "fine": lambda report: report["job"]}
     found = await run_hook(
-        work, REPORT, surroundings, Calls(functions), timeout_s=0.3 if "still" in problem else DEADLINE_S
+        work, REPORT, run_context, Calls(functions), timeout_s=0.3 if "still" in problem else DEADLINE_S
     )
     assert found.startswith(problem) if problem else found == ""
 

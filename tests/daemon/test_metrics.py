@@ -8,11 +8,12 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -41,7 +42,7 @@ from chronex.testing import DAY, HOUR, RandomOutcomes, SimulatedMachine
 from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
 from tests.kit.machine import START
-from tests.kit.waits import DEADLINE_S
+from tests.kit.waits import DEADLINE_S, until, until_async
 from tests.tui.world import FixedClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -291,14 +292,22 @@ def test_a_client_that_sends_slowly_or_too_much_is_disconnected(monkeypatch: pyt
 
 def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 64 << 20
+    ended: list[None] = []
+    exchange_of = MetricsServer._exchange
+
+    async def noted(server: MetricsServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await exchange_of(server, reader, writer)
+        ended.append(None)
+
+    monkeypatch.setattr(MetricsServer, "_exchange", noted)
     monkeypatch.setattr(metrics, "CLIENT_TIMEOUT_S", 0.5)
     monkeypatch.setattr(MetricsServer, "_render", lambda *_: HttpAnswer("200 OK", b"x" * size))
 
     async def ask(port: int) -> None:
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
-            await asyncio.sleep(2)
-            client.settimeout(30)
+            await until_async(lambda: ended, "the end of the exchange")
+            client.settimeout(DEADLINE_S)
             got = 0
             with suppress(ConnectionResetError):
                 while piece := await asyncio.to_thread(client.recv, 1 << 20):
@@ -322,24 +331,32 @@ def test_a_store_that_cannot_be_read_is_a_status(monkeypatch: pytest.MonkeyPatch
 
 def test_a_scrape_that_is_under_way_ends_before_the_store_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
+    closing = threading.Event()
+    real_close = MetricsServer.close
 
     def slow(_: MetricsCollector) -> bool:
         events.append("reading")
-        sleep(0.5)
+        closing.wait(DEADLINE_S)
+        sleep(0.05)  # a close that does not wait for this read would be done first
         events.append("read")
         return False
 
+    async def close(server: MetricsServer) -> None:
+        closing.set()
+        await real_close(server)
+        events.append("closed")
+
     monkeypatch.setattr(MetricsCollector, "advance", slow)
+    monkeypatch.setattr(MetricsServer, "close", close)
 
     async def ask(port: int) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-        while not events:
-            await asyncio.sleep(0.01)
+        await until_async(lambda: events, "the start of the scrape")
         writer.close()
 
     served(ask)
-    assert events == ["reading", "read"]
+    assert events == ["reading", "read", "closed"]
 
 
 def test_connections_are_bounded() -> None:
@@ -355,26 +372,9 @@ def test_connections_are_bounded() -> None:
     served(ask)
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path)
-    yield machine
-    for daemon in machine.daemons:
-        if daemon.poll() is None:
-            daemon.terminate()
-        daemon.communicate(timeout=30)
-
-
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    end = monotonic() + 45
-    while not is_so():
-        assert monotonic() < end
-        sleep(0.1)
 
 
 def scrape(port: int) -> dict[str, float]:
@@ -397,16 +397,15 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
     )
     daemon = machine.start()
     failed = "scheduler_job_occurrences_total [('job', 'bad'), ('status', 'failed')]"
-    eventually(lambda: scrape(port).get(failed, 0) >= 2)
-    eventually(notice.exists)
+    until(lambda: scrape(port).get(failed, 0) >= 2, "two failed runs in the metrics")
+    until(notice.exists, "the notice of the failures")
     report = json.loads(notice.read_text())
     assert (report["kind"], report["job"], report["failures_in_a_row"]) == ("failing", "bad", 2)
     found = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert found["daemon"]["pid"] == daemon.pid
     assert [row["job"] for row in found["failing"]] == ["bad"]
     assert machine.chronex("status", "--check").returncode == 1
-    daemon.terminate()
-    assert daemon.wait(30) == 0
+    assert daemon.stopped() == 0
     after = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert after["daemon"] is None
     assert set(after) == {
@@ -422,11 +421,14 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
 def test_an_address_that_is_taken_is_logged_and_the_daemon_runs_all_the_same(machine: Machine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        machine.write(f'[scheduler]\nmetrics = "127.0.0.1:{port}"\n[jobs.ok]\nschedule = "@daily"\nrun = "true"\n')
-        done = machine.chronex("run", "--headless", "--for", "300ms")
-    assert done.returncode == 0
-    assert "MetricsUnavailable" in done.stderr
-    assert "address already in use" in done.stderr
+        machine.write(
+            f'[scheduler]\nmetrics = "127.0.0.1:{port}"\n[jobs.ok]\nschedule = "* * * * * *"\nrun = "true"\n'
+        )
+        daemon = machine.start()
+        daemon.until_logged("MetricsUnavailable")
+        daemon.until_logged("address already in use")
+        daemon.until_logged("attempt ended")
+        assert daemon.stopped() == 0
 
 
 @pytest.mark.parametrize("is_on", [False, True])
@@ -439,5 +441,7 @@ def test_the_client_library_is_loaded_only_when_metrics_are_on(is_on: bool) -> N
         f"if {is_on}: MetricsServer(MemoryStore(), SYSTEM_CLOCK)\n"
         "print('prometheus_client' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, timeout=DEADLINE_S, capture_output=True, text=True
+    )
     assert done.stdout.strip() == str(is_on)

@@ -15,7 +15,7 @@ from chronex.engine.commands.pause import pause
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import NotifyPolicy
 from chronex.model.records import Job, Notice, Task
-from chronex.run import LogDirectory, Surroundings
+from chronex.run import LogDirectory, RunContext
 from chronex.storage import journal, keys
 from chronex.storage.records import Ledger, Reading
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
@@ -69,13 +69,13 @@ def test_without_recovery_only_failures_are_told() -> None:
 EXPECTED = replace(HOURLY, expect_within_ms=2 * HOUR)
 
 
-def surroundings(world: SimulatedMachine, directory: Path) -> Surroundings:
-    found = Surroundings.of_this_process(LogDirectory(directory / "logs"))
-    return Surroundings(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, "clock": world.clock})
+def run_context(world: SimulatedMachine, directory: Path) -> RunContext:
+    found = RunContext.of_this_process(LogDirectory(directory / "logs"))
+    return RunContext(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, "clock": world.clock})
 
 
 def look(world: SimulatedMachine, directory: Path) -> list[tuple[str, int, int]]:
-    Notifier(world.store, surroundings(world, directory)).look_for_late()
+    Notifier(world.store, run_context(world, directory)).find_late()
     return notices(world)
 
 
@@ -123,7 +123,7 @@ def events(world: SimulatedMachine) -> list[tuple[str, str]]:
 
 
 def send(world: SimulatedMachine, directory: Path) -> None:
-    asyncio.run(asyncio.wait_for(Notifier(world.store, surroundings(world, directory)).do(), 60))
+    asyncio.run(asyncio.wait_for(Notifier(world.store, run_context(world, directory)).do(), 60))
 
 
 def test_the_command_reads_the_report_and_the_notice_is_gone(tmp_path: Path) -> None:

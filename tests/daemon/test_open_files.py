@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import resource
-from typing import Any
 
 import pytest
 
-from chronex.daemon.headless import make_room
+from chronex.daemon.headless import raise_descriptor_limit
 
 NO_LIMIT = resource.RLIM_INFINITY
 
@@ -23,7 +22,12 @@ NO_LIMIT = resource.RLIM_INFINITY
     ],
 )
 def test_the_limit_is_raised_to_what_the_pool_needs(
-    places: int, before: tuple[int, int], after: tuple[int, int], is_told: bool, monkeypatch: pytest.MonkeyPatch
+    places: int,
+    before: tuple[int, int],
+    after: tuple[int, int],
+    is_told: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     now = before
 
@@ -33,7 +37,7 @@ def test_the_limit_is_raised_to_what_the_pool_needs(
 
     monkeypatch.setattr(resource, "getrlimit", lambda _which: before)
     monkeypatch.setattr(resource, "setrlimit", change)
-    told: list[dict[str, Any]] = []
-    make_room(places, lambda _what, data: told.append(data))
+    raise_descriptor_limit(places)
     assert now == after
-    assert [("ulimit -n 4256" in data["told"]) for data in told] == [True] * is_told
+    told = [record.__dict__["fields"]["told"] for record in caplog.records]
+    assert ["ulimit -n 4256" in text for text in told] == [True] * is_told

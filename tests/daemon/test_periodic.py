@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chronex.daemon.periodic import LONGEST_CHORE_S, Chore, Chores
-from chronex.daemon.retention import room_chore
+from chronex.daemon.periodic import LONGEST_RUN_S, PeriodicTask, PeriodicTasks
+from chronex.daemon.retention import free_space_task
 from tests.daemon.test_wakeups import Hands
 from tests.kit.loop_time import LoopTime
 
@@ -35,26 +35,26 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_chore_is_done_once_in_each_interval() -> None:
+async def test_a_periodic_task_is_done_once_in_each_interval() -> None:
     hands, book = Hands(), Book()
-    chores = Chores([Chore("beat", 10, book.do)], hands, book.report)
+    periodic = PeriodicTasks([PeriodicTask("beat", 10, book.do)], hands, book.report)
     for seconds, done in ((5, 0), (5, 1), (9, 1), (1, 2), (35, 3)):
         hands.pass_time(seconds * 1000)
-        chores.start_due()
+        periodic.start_due()
         await turn()
         assert book.done == done
-    assert chores.seconds_until_next(at_most=30) == 10
-    assert chores.seconds_until_next(at_most=3) == 3
+    assert periodic.seconds_until_next(at_most=30) == 10
+    assert periodic.seconds_until_next(at_most=3) == 3
     assert book.told == []
 
 
 async def test_a_failure_is_told_when_it_begins_changes_and_ends() -> None:
     hands, book = Hands(), Book()
-    chores = Chores([Chore("beat", 1, book.do)], hands, book.report)
+    periodic = PeriodicTasks([PeriodicTask("beat", 1, book.do)], hands, book.report)
     for problem in (None, OSError("no room"), OSError("no room"), ValueError("other"), None, None):
         book.problem = problem
         hands.pass_time(1000)
-        chores.start_due()
+        periodic.start_due()
         await turn()
     assert [(name, data["reason"]) for name, data in book.told] == [
         ("ChoreFailed", "OSError: no room"),
@@ -63,7 +63,9 @@ async def test_a_failure_is_told_when_it_begins_changes_and_ends() -> None:
     ]
 
 
-async def test_a_chore_that_hangs_never_runs_twice_at_once_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_periodic_task_that_hangs_never_runs_twice_at_once_and_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     hands, book = Hands(), Book()
 
     async def hang() -> None:
@@ -71,22 +73,22 @@ async def test_a_chore_that_hangs_never_runs_twice_at_once_and_is_given_up(monke
         await asyncio.Event().wait()
 
     time = LoopTime(monkeypatch)
-    chores = Chores([Chore("slow", 1, hang)], hands, book.report)
+    periodic = PeriodicTasks([PeriodicTask("slow", 1, hang)], hands, book.report)
     for _ in range(3):
         hands.pass_time(1000)
-        chores.start_due()
+        periodic.start_due()
         await turn()
     assert book.done == 1
-    assert chores.seconds_until_next(at_most=30) == 1, "looked at again after its interval, not at once"
-    time.ahead += LONGEST_CHORE_S
+    assert periodic.seconds_until_next(at_most=30) == 1, "looked at again after its interval, not at once"
+    time.ahead += LONGEST_RUN_S
     await turn()
     assert book.told == [("ChoreFailed", {"chore": "slow", "reason": "it took longer than 30 s"})]
     hands.pass_time(1000)
-    chores.start_due()
+    periodic.start_due()
     await turn()
     assert book.done == 2
-    await chores.stop()
-    assert chores.seconds_until_next(at_most=30) <= 1
+    await periodic.stop()
+    assert periodic.seconds_until_next(at_most=30) <= 1
 
 
 async def test_the_room_of_the_store_is_told_at_each_mark() -> None:
@@ -97,10 +99,10 @@ async def test_the_room_of_the_store_is_told_at_each_mark() -> None:
             return self
 
     store, book = Store(), Book()
-    chore = room_chore(store, book.report)
+    task = free_space_task(store, book.report)
     for ratio in (0.1, 0.69, 0.7, 0.8, 0.93, 0.95, 0.8, 0.5, 0.4):
         store.ratio = ratio
-        await chore.do()
+        await task.do()
     assert book.told == [
         ("StoreRoomLow", {"used": "70%"}),
         ("StoreRoomLow", {"used": "93%"}),

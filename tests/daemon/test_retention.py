@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.daemon.retention import Upkeep
+from chronex.daemon.retention import Retention
 from chronex.engine.orders import Launch
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
@@ -64,7 +64,7 @@ def files(world: Logged) -> set[str]:
 
 
 def keep_up(world: Logged) -> None:
-    asyncio.run(Upkeep(world.store, world.logs, SMALL, world.clock).whole_pass())
+    asyncio.run(Retention(world.store, world.logs, SMALL, world.clock).whole_pass())
 
 
 def test_files_and_records_are_bounded_however_long_it_runs(world: Logged) -> None:
@@ -148,21 +148,21 @@ def test_old_versions_and_nodes_go_when_nothing_refers_to_them(world: Logged) ->
 
 def test_a_step_is_small_and_a_pass_is_not_repeated_at_once(world: Logged) -> None:
     world.run_until(START + DAY)
-    upkeep = Upkeep(world.store, world.logs, SMALL, world.clock)
-    asyncio.run(upkeep.do())
+    retention = Retention(world.store, world.logs, SMALL, world.clock)
+    asyncio.run(retention.do())
     left = len(world.occurrences("a"))
     assert left == 20
     world.run_until(world.now + 5 * MINUTE)
     before = world.store.wait(-1, 0)
-    asyncio.run(upkeep.do())
+    asyncio.run(retention.do())
     assert world.store.wait(-1, 0) == before
 
 
 def test_other_limits_count_from_the_next_step_on(world: Logged) -> None:
     world.run_until(START + DAY)
-    upkeep = Upkeep(world.store, world.logs, SchedulerSettings(), world.clock)
-    asyncio.run(upkeep.do())
+    retention = Retention(world.store, world.logs, SchedulerSettings(), world.clock)
+    asyncio.run(retention.do())
     assert len(world.occurrences("a")) > 20
-    upkeep.use(SMALL)
-    asyncio.run(upkeep.do())
+    retention.use(SMALL)
+    asyncio.run(retention.do())
     assert len(world.occurrences("a")) == 20

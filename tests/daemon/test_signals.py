@@ -52,11 +52,11 @@ def test_a_second_signal_ends_it_at_once_and_the_next_daemon_takes_up(machine: M
         assert daemon.poll() is None, "it waits for its command"
         until(partial(ended_by, daemon, second), "the end by a second signal, long before the grace of ten minutes")
         assert daemon.returncode == 1
-    heir = machine.start()
-    heir.until_logged("attempt adopted")
+    successor = machine.start()
+    successor.until_logged("attempt adopted")
     (machine.directory / "release").touch()
-    heir.until_logged("attempt=2")
-    assert heir.stopped() == 0
+    successor.until_logged("attempt=2")
+    assert successor.stopped() == 0
 
 
 def ended_by(daemon: LoggedDaemon, number: signal.Signals) -> bool:

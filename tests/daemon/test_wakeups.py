@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.daemon.wakeups import Wakefulness
+from chronex.daemon.wakeups import WakeupDetector
 
 HOUR = 3_600_000
 
@@ -30,48 +30,48 @@ class Hands:
 
 def test_ordinary_time_is_no_jump() -> None:
     hands = Hands()
-    wakefulness = Wakefulness(hands)
-    since = wakefulness.since_ms
+    detector = WakeupDetector(hands)
+    since = detector.since_ms
     hands.pass_time(30_000)
-    assert wakefulness.look() is None
-    assert wakefulness.since_ms == since
+    assert detector.check() is None
+    assert detector.since_ms == since
 
 
 def test_a_sleep_begins_a_new_waking_time() -> None:
     hands = Hands()
-    wakefulness = Wakefulness(hands)
+    detector = WakeupDetector(hands)
     hands.wall, hands.boot = hands.wall + 8 * HOUR, hands.boot + 8 * HOUR
-    assert wakefulness.look() == (hands.wall, 8 * HOUR, 8 * HOUR, 0)
-    assert wakefulness.since_ms == hands.wall
+    assert detector.check() == (hands.wall, 8 * HOUR, 8 * HOUR, 0)
+    assert detector.since_ms == hands.wall
 
 
 @pytest.mark.parametrize("step", [60_000, HOUR, 365 * 24 * HOUR])
 def test_a_clock_set_forwards_counts_as_downtime(step: int) -> None:
     hands = Hands()
-    wakefulness = Wakefulness(hands)
+    detector = WakeupDetector(hands)
     hands.wall += step
-    jump = wakefulness.look()
+    jump = detector.check()
     assert jump is not None
     assert (jump.by_ms, jump.slept_ms) == (step, 0)
-    assert wakefulness.since_ms == hands.wall
+    assert detector.since_ms == hands.wall
 
 
 @pytest.mark.parametrize("step", [60_000, HOUR, 365 * 24 * HOUR])
 def test_a_clock_set_back_makes_nothing_look_missed(step: int) -> None:
     hands = Hands()
-    wakefulness = Wakefulness(hands)
+    detector = WakeupDetector(hands)
     hands.wall -= step
-    assert wakefulness.look() is not None
-    assert wakefulness.since_ms <= hands.wall
-    assert wakefulness.look() is None
+    assert detector.check() is not None
+    assert detector.since_ms <= hands.wall
+    assert detector.check() is None
 
 
 @pytest.mark.parametrize("pause", [91_000, HOUR])
 def test_a_process_that_was_stopped_has_seen_nothing(pause: int) -> None:
     hands = Hands()
-    wakefulness = Wakefulness(hands)
+    detector = WakeupDetector(hands)
     hands.pass_time(pause)
-    jump = wakefulness.look()
+    jump = detector.check()
     assert jump is not None
     assert (jump.name, jump.by_ms, jump.stalled_ms) == ("SchedulerStalled", 0, pause)
-    assert wakefulness.since_ms == hands.wall
+    assert detector.since_ms == hands.wall

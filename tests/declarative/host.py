@@ -132,7 +132,7 @@ async def crash(scheduler: Scheduler) -> None:
     assert isinstance(engine, EmbeddedEngine)
     assert engine._work is not None
     assert engine._daemon is not None
-    work = [engine._work, *engine._daemon.attempts._work]
+    work = [engine._work, *engine._daemon.executor._work]
     if scheduler._feed is not None:
         work.append(scheduler._feed._following)
     for task in work:

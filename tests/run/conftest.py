@@ -1,4 +1,4 @@
-"""A place for logs, and the surroundings of a small daemon."""
+"""A place for logs, and the run_context of a small daemon."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from chronex.run import LogDirectory, Surroundings
+from chronex.run import LogDirectory, RunContext
 from tests.run.requests import children
 
-# The loop's own watcher goes with its loop, which ends after the test; the gate stays as long as the process.
+# The loop's own watcher goes with its loop, which ends after the test; the barrier program stays as long as the process.
 LASTING = {"anon_inode:[eventpoll]", "/memfd:chronex-gate (deleted)"}
 
 
@@ -24,8 +24,8 @@ def logs(tmp_path: Path) -> Iterator[LogDirectory]:
 
 
 @pytest.fixture
-def surroundings(logs: LogDirectory) -> Surroundings:
-    return Surroundings.of_this_process(logs)
+def run_context(logs: LogDirectory) -> RunContext:
+    return RunContext.of_this_process(logs)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from chronex.model import attempt_id
 from chronex.model.records import Command
-from chronex.run import AttemptRequest, AttemptResult, Hooks, Surroundings, run_attempt
+from chronex.run import AttemptRequest, AttemptResult, Hooks, RunContext, run_attempt
 
 _numbers = itertools.count(1)
 
@@ -33,8 +33,8 @@ def python(code: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", code, *arguments)
 
 
-async def outcome(surroundings: Surroundings, command: Command, **changes: Any) -> AttemptResult:
-    return await run_attempt(request(command, **changes), Hooks(), surroundings)
+async def outcome(run_context: RunContext, command: Command, **changes: Any) -> AttemptResult:
+    return await run_attempt(request(command, **changes), Hooks(), run_context)
 
 
 def waiting(file: Path) -> str:
@@ -42,8 +42,8 @@ def waiting(file: Path) -> str:
     return f"until [ -e {file} ]; do sleep 0.02; done"
 
 
-def output(surroundings: Surroundings, result: AttemptResult) -> bytes:
-    return (Path(surroundings.logs.path) / result.log.name).read_bytes() if result.log.name else b""
+def output(run_context: RunContext, result: AttemptResult) -> bytes:
+    return (Path(run_context.logs.path) / result.log.name).read_bytes() if result.log.name else b""
 
 
 def children() -> set[int]:

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from chronex.model import AttemptState, ProcessIdentity
-from chronex.run import AttemptRequest, Cancellation, Hooks, Reason, Surroundings, adopt_attempt, is_alive
+from chronex.run import AttemptRequest, Cancellation, EndReason, Hooks, RunContext, adopt_attempt, is_alive
 from chronex.run.environment import Inheritance
 from tests.kit.waits import until_async
 from tests.run.requests import request, waiting
@@ -28,13 +28,13 @@ from chronex.run import *
 from chronex.run.request import AttemptRequest
 values = json.loads(sys.argv[2])
 async def recorded(started):
-    asyncio.get_running_loop().call_later(0.05, die, started)  # at its next turn the gate is open
+    asyncio.get_running_loop().call_later(0.05, die, started)  # at its next turn the barrier is open
 def die(started):
     print(json.dumps([started.process.pid, started.process.boot_id, started.process.start_time, started.process.group,
                       started.started_ms, started.log_name]), flush=True)
     os.kill(os.getpid(), 9)
-surroundings = Surroundings.of_this_process(LogDirectory(Path(sys.argv[1])))
-asyncio.run(run_attempt(AttemptRequest(**values), Hooks(started=recorded), surroundings))
+run_context = RunContext.of_this_process(LogDirectory(Path(sys.argv[1])))
+asyncio.run(run_attempt(AttemptRequest(**values), Hooks(started=recorded), run_context))
 """
 
 
@@ -67,13 +67,13 @@ def staged(stage: Path, first: str = ":", meanwhile: str = ":", last: str = ":")
     )
 
 
-async def adopted(surroundings: Surroundings, asked: AttemptRequest, stage: Path, hooks: Hooks | None = None) -> Any:
+async def adopted(run_context: RunContext, asked: AttemptRequest, stage: Path, hooks: Hooks | None = None) -> Any:
     """The result of a staged command whose daemon is killed; once it is adopted, it is let go or canceled."""
-    left = await asyncio.to_thread(orphaned, asked, Path(surroundings.logs.path))
+    left = await asyncio.to_thread(orphaned, asked, Path(run_context.logs.path))
     (stage / "dead").touch()
     await until_async((stage / "ready").exists, "the command that goes on without its daemon")
     assert is_alive(left[0])
-    adoption = asyncio.create_task(adopt_attempt(asked, *left, hooks or Hooks(), surroundings))
+    adoption = asyncio.create_task(adopt_attempt(asked, *left, hooks or Hooks(), run_context))
     await asyncio.sleep(0)  # it is adopted by now: nothing of that waits
     if hooks is None:
         (stage / "go").touch()
@@ -83,71 +83,71 @@ async def adopted(surroundings: Surroundings, asked: AttemptRequest, stage: Path
 
 
 async def test_an_orphan_is_watched_to_its_end_and_its_exit_code_is_unknown(
-    surroundings: Surroundings, stage: Path
+    run_context: RunContext, stage: Path
 ) -> None:
-    result = await adopted(surroundings, request(staged(stage, first="sleep 0.5", last="exit 0")), stage)
-    assert (result.state, result.reason, result.exit_code) == (AttemptState.CRASHED, Reason.UNKNOWN_EXIT, None)
+    result = await adopted(run_context, request(staged(stage, first="sleep 0.5", last="exit 0")), stage)
+    assert (result.state, result.reason, result.exit_code) == (AttemptState.CRASHED, EndReason.UNKNOWN_EXIT, None)
     assert "exit code is not known: its daemon had died" in result.error
     assert result.retryable
     assert result.duration_ms >= 500
     assert not is_alive(result.process)
 
 
-async def test_its_output_goes_on_into_the_same_log(surroundings: Surroundings, stage: Path) -> None:
+async def test_its_output_goes_on_into_the_same_log(run_context: RunContext, stage: Path) -> None:
     """The pipe outlives the daemon: nothing written meanwhile is lost, and nobody dies of SIGPIPE."""
     asked = request(staged(stage, "echo before", "echo meanwhile", "echo after"))
-    result = await adopted(surroundings, asked, stage)
+    result = await adopted(run_context, asked, stage)
     assert result.log.name == f"{asked.attempt_id}.log"
-    assert (Path(surroundings.logs.path) / result.log.name).read_bytes() == b"before\nmeanwhile\nafter\n"
+    assert (Path(run_context.logs.path) / result.log.name).read_bytes() == b"before\nmeanwhile\nafter\n"
 
 
 async def test_a_pipe_that_is_not_ours_is_left_to_its_reader(
-    surroundings: Surroundings, stage: Path, tmp_path: Path
+    run_context: RunContext, stage: Path, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept"
     command = ("bash", "-c", staged(stage, f"exec > >(cat >{kept}) 2>&1; echo one", last="echo two"))
-    result = await adopted(surroundings, request(command), stage)
+    result = await adopted(run_context, request(command), stage)
     assert result.log.name == ""
     await until_async(lambda: kept.read_bytes() == b"one\ntwo\n", "both lines in the file of the pipe's own reader")
 
 
-async def test_a_log_that_nobody_began_is_begun(surroundings: Surroundings, stage: Path) -> None:
-    result = await adopted(surroundings, request(staged(stage, last="echo first")), stage)
-    assert (Path(surroundings.logs.path) / result.log.name).read_bytes() == b"first\n"
+async def test_a_log_that_nobody_began_is_begun(run_context: RunContext, stage: Path) -> None:
+    result = await adopted(run_context, request(staged(stage, last="echo first")), stage)
+    assert (Path(run_context.logs.path) / result.log.name).read_bytes() == b"first\n"
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_its_secrets_stay_secret(surroundings: Surroundings, stage: Path, known: bool) -> None:
-    around = replace(surroundings, inheritance=Inheritance({"TOKEN": "hunter2"} if known else {}))
+async def test_its_secrets_stay_secret(run_context: RunContext, stage: Path, known: bool) -> None:
+    around = replace(run_context, inheritance=Inheritance({"TOKEN": "hunter2"} if known else {}))
     result = await adopted(around, request(staged(stage, last="echo my $TOKEN"), secrets=("TOKEN",)), stage)
-    kept = b"".join(path.read_bytes() for path in Path(surroundings.logs.path).iterdir())
+    kept = b"".join(path.read_bytes() for path in Path(run_context.logs.path).iterdir())
     assert kept == (b"my [redacted]\n" if known else b"")
     assert known or "the secret 'TOKEN' is not in the daemon's environment" in result.log.error
 
 
-async def test_its_timeout_counts_from_its_real_start(surroundings: Surroundings, stage: Path) -> None:
-    result = await adopted(surroundings, request(staged(stage, last="exec sleep 60"), timeout_ms=700), stage)
-    assert (result.state, result.reason) == (AttemptState.TIMEOUT, Reason.TIMEOUT)
+async def test_its_timeout_counts_from_its_real_start(run_context: RunContext, stage: Path) -> None:
+    result = await adopted(run_context, request(staged(stage, last="exec sleep 60"), timeout_ms=700), stage)
+    assert (result.state, result.reason) == (AttemptState.TIMEOUT, EndReason.TIMEOUT)
     assert result.duration_ms >= 650
     assert not is_alive(result.process)
 
 
-async def test_it_can_be_cancelled(surroundings: Surroundings, stage: Path) -> None:
-    result = await adopted(surroundings, request(staged(stage, first="trap '' TERM")), stage, Hooks())
+async def test_it_can_be_cancelled(run_context: RunContext, stage: Path) -> None:
+    result = await adopted(run_context, request(staged(stage, first="trap '' TERM")), stage, Hooks())
     assert (result.state, result.error) == (AttemptState.CANCELED, "no longer wanted")
     assert not is_alive(result.process)
 
 
 async def test_without_pidfds_it_is_looked_at_again_and_again(
-    surroundings: Surroundings, stage: Path, monkeypatch: pytest.MonkeyPatch
+    run_context: RunContext, stage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
-    result = await adopted(surroundings, request(staged(stage)), stage)
-    assert result.reason is Reason.UNKNOWN_EXIT
+    result = await adopted(run_context, request(staged(stage)), stage)
+    assert result.reason is EndReason.UNKNOWN_EXIT
 
 
 @pytest.mark.parametrize("forged", [{"start_time": 1}, {"boot_id": "other"}, {"pid": 2**22 + 5}])
-async def test_a_stranger_is_neither_adopted_nor_touched(surroundings: Surroundings, forged: dict[str, Any]) -> None:
+async def test_a_stranger_is_neither_adopted_nor_touched(run_context: RunContext, forged: dict[str, Any]) -> None:
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     from chronex.run import identity_of
 
@@ -156,10 +156,8 @@ async def test_a_stranger_is_neither_adopted_nor_touched(surroundings: Surroundi
     cancellation = Cancellation()
     cancellation.request("stop")
     asked = request(("sleep", "60"), timeout_ms=0)
-    result = await adopt_attempt(
-        asked, changed(real, **forged), 0, "", Hooks(cancellation=cancellation), surroundings
-    )
-    assert (result.state, result.reason) == (AttemptState.CRASHED, Reason.UNKNOWN_EXIT)
+    result = await adopt_attempt(asked, changed(real, **forged), 0, "", Hooks(cancellation=cancellation), run_context)
+    assert (result.state, result.reason) == (AttemptState.CRASHED, EndReason.UNKNOWN_EXIT)
     assert stranger.poll() is None
     stranger.kill()
     stranger.wait()

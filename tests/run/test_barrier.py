@@ -1,4 +1,4 @@
-"""No command begins before its start is on record; a gate whose daemon dies lets nothing pass."""
+"""No command begins before its start is on record; a barrier whose daemon dies lets nothing pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from chronex.model import AttemptState
 from chronex.model.records import Command
-from chronex.run import Hooks, Reason, Started, Surroundings, identity_of, run_attempt, spawn
+from chronex.run import EndReason, Hooks, RunContext, Started, identity_of, run_attempt, spawn
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.run.requests import outcome, output, request
 
@@ -24,18 +24,18 @@ SOURCE = Path(spawn.__file__).with_name("barrier.S")
 
 
 @pytest.fixture(params=["quick", "shell"])
-def guarded(request: pytest.FixtureRequest, surroundings: Surroundings) -> Surroundings:
-    """Surroundings with each of the two gates."""
+def guarded(request: pytest.FixtureRequest, run_context: RunContext) -> RunContext:
+    """RunContext with each of the two gates."""
     if request.param == "shell":
-        return dataclasses.replace(surroundings, gate=spawn.ShellGate())
-    if not isinstance(surroundings.gate, spawn.QuickGate):
-        pytest.skip("this machine has only the shell's gate")
-    return surroundings
+        return dataclasses.replace(run_context, barrier_program=spawn.ShellBarrier())
+    if not isinstance(run_context.barrier_program, spawn.NativeBarrier):
+        pytest.skip("this machine has only the shell's barrier")
+    return run_context
 
 
 @pytest.mark.parametrize("command", [("touch", "made"), "touch made"], ids=["argv", "sh"])
 async def test_a_command_begins_when_its_start_is_recorded(
-    guarded: Surroundings, tmp_path: Path, command: Command
+    guarded: RunContext, tmp_path: Path, command: Command
 ) -> None:
     made = tmp_path / "made"
     seen: list[Started] = []
@@ -53,7 +53,7 @@ async def test_a_command_begins_when_its_start_is_recorded(
 
 @pytest.mark.parametrize("command", [("touch", "made"), "touch made"], ids=["argv", "sh"])
 async def test_a_command_that_could_not_be_recorded_never_runs(
-    guarded: Surroundings, tmp_path: Path, command: Command
+    guarded: RunContext, tmp_path: Path, command: Command
 ) -> None:
     async def fail(_started: Started) -> None:
         raise OSError("the store is gone")
@@ -68,15 +68,15 @@ DAEMON = """
 import asyncio, dataclasses, os, sys
 from pathlib import Path
 from chronex.run import *
-from chronex.run.spawn import ShellGate
+from chronex.run.spawn import ShellBarrier
 from tests.run.requests import request
 async def die(started):
     print(started.process.pid, flush=True)
     os.kill(os.getpid(), 9)
-surroundings = Surroundings.of_this_process(LogDirectory(Path(sys.argv[1])))
+run_context = RunContext.of_this_process(LogDirectory(Path(sys.argv[1])))
 if sys.argv[2] == "shell":
-    surroundings = dataclasses.replace(surroundings, gate=ShellGate())
-asyncio.run(run_attempt(request(("touch", sys.argv[3])), Hooks(started=die), surroundings))
+    run_context = dataclasses.replace(run_context, barrier_program=ShellBarrier())
+asyncio.run(run_attempt(request(("touch", sys.argv[3])), Hooks(started=die), run_context))
 """
 
 
@@ -90,11 +90,11 @@ async def test_a_daemon_that_dies_before_the_record_leaves_nothing(tmp_path: Pat
     )
     assert daemon.returncode == -signal.SIGKILL
     child = int(daemon.stdout)
-    await until_async(lambda: identity_of(child) is None, "the end of the child at its gate")
+    await until_async(lambda: identity_of(child) is None, "the end of the child at its barrier")
     assert not made.exists()
 
 
-async def test_a_child_is_stopped_at_the_gate(guarded: Surroundings, tmp_path: Path) -> None:
+async def test_a_child_is_stopped_at_the_barrier(guarded: RunContext, tmp_path: Path) -> None:
     hooks = Hooks()
 
     async def cancel(_started: Started) -> None:
@@ -107,18 +107,18 @@ async def test_a_child_is_stopped_at_the_gate(guarded: Surroundings, tmp_path: P
 
 
 @pytest.mark.parametrize("arguments", [("a b", "", "$(id)", "`id`", ";id", "-n", "é\n*"), ("x" * 100_000,)])
-async def test_arguments_pass_unchanged(guarded: Surroundings, arguments: tuple[str, ...]) -> None:
+async def test_arguments_pass_unchanged(guarded: RunContext, arguments: tuple[str, ...]) -> None:
     show = 'for a in "$@"; do printf "%s|" "$a"; done'
     result = await outcome(guarded, ("/bin/sh", "-c", show, "sh", *arguments))
     assert output(guarded, result).decode() == "".join(f"{argument}|" for argument in arguments)
 
 
-async def test_what_is_refused_behind_the_gate_has_its_error_number(
-    surroundings: Surroundings, tmp_path: Path
+async def test_what_is_refused_behind_the_barrier_has_its_error_number(
+    run_context: RunContext, tmp_path: Path
 ) -> None:
     """The program was there when it was looked for, and is not when its turn comes."""
-    if not isinstance(surroundings.gate, spawn.QuickGate):
-        pytest.skip("the shell's gate tells by exit code and log")
+    if not isinstance(run_context.barrier_program, spawn.NativeBarrier):
+        pytest.skip("the shell's barrier tells by exit code and log")
     program, place = tmp_path / "program", tmp_path / "place"
     for vanish, number, told in (
         (program.unlink, errno.ENOENT, f"{program}: no such program (ENOENT)"),
@@ -130,10 +130,8 @@ async def test_what_is_refused_behind_the_gate_has_its_error_number(
         async def before(_started: Started, vanish=vanish) -> None:  # type: ignore[no-untyped-def]
             vanish()
 
-        result = await run_attempt(
-            request((str(program),), directory=str(place)), Hooks(started=before), surroundings
-        )
-        assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, Reason.NOT_STARTED, True)
+        result = await run_attempt(request((str(program),), directory=str(place)), Hooks(started=before), run_context)
+        assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.NOT_STARTED, True)
         assert (result.errno, result.error) == (number, told)
 
 
@@ -150,14 +148,14 @@ SHELL_TEXTS = {
 
 
 @pytest.mark.parametrize("text", SHELL_TEXTS)
-async def test_a_text_for_the_shell_means_what_it_means_without_a_gate(guarded: Surroundings, text: str) -> None:
+async def test_a_text_for_the_shell_means_what_it_means_without_a_barrier(guarded: RunContext, text: str) -> None:
     code, told = SHELL_TEXTS[text]
     result = await outcome(guarded, text)
     assert (result.exit_code, output(guarded, result)) == (code, told)
 
 
 @pytest.mark.parametrize("text", ["echo a\nno-such-program-here", "echo b; done"])
-async def test_a_shell_names_the_line_as_the_user_counts_them(guarded: Surroundings, text: str) -> None:
+async def test_a_shell_names_the_line_as_the_user_counts_them(guarded: RunContext, text: str) -> None:
     bare = subprocess.run(["/bin/sh", "-c", text], capture_output=True, check=False, env={"PATH": os.environ["PATH"]})
     result = await outcome(guarded, text)
     assert result.exit_code == bare.returncode
@@ -172,11 +170,11 @@ def test_the_program_is_what_its_source_says(tmp_path: Path) -> None:
     assert code.read_bytes() == spawn._X86_64
 
 
-def test_where_the_quick_gate_does_not_work_the_shell_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_native_barrier_does_not_work_the_shell_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise PermissionError(errno.EACCES, "memory files are no programs here")
 
     monkeypatch.setattr(os, "memfd_create", refuse)
-    spawn.the_gate.cache_clear()
-    assert isinstance(spawn.the_gate(), spawn.ShellGate)
-    spawn.the_gate.cache_clear()
+    spawn.barrier_program.cache_clear()
+    assert isinstance(spawn.barrier_program(), spawn.ShellBarrier)
+    spawn.barrier_program.cache_clear()

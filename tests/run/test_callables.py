@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from chronex.model import AttemptState
-from chronex.run import AttemptResult, Cancellation, Hooks, Reason, Started, Surroundings, TaskContext, run_callable
+from chronex.run import AttemptResult, Cancellation, EndReason, Hooks, RunContext, Started, TaskContext, run_callable
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.run.requests import output, request
 
 
-async def call(surroundings: Surroundings, target: Any, **changes: Any) -> AttemptResult:
-    return await run_callable(request(**changes), target, Hooks(), surroundings)
+async def call(run_context: RunContext, target: Any, **changes: Any) -> AttemptResult:
+    return await run_callable(request(**changes), target, Hooks(), run_context)
 
 
-async def test_a_callable_gets_the_whole_context(surroundings: Surroundings) -> None:
+async def test_a_callable_gets_the_whole_context(run_context: RunContext) -> None:
     seen: list[TaskContext] = []
     asked = request(metadata={"m": "1"}, parameters={"p": "2"}, last_run_ms=1000, number=4, idempotency_key="k")
     started: list[Started] = []
@@ -30,7 +30,7 @@ async def test_a_callable_gets_the_whole_context(surroundings: Surroundings) -> 
     async def note(begun: Started) -> None:
         started.append(begun)
 
-    result = await run_callable(asked, seen.append, Hooks(started=note), surroundings)
+    result = await run_callable(asked, seen.append, Hooks(started=note), run_context)
     assert result.state is AttemptState.SUCCESS
     context = seen[0]
     assert (context.job, context.task, context.occurrence_id) == ("backup", "dump", "occ_1")
@@ -74,19 +74,17 @@ def function(context: TaskContext, extra: str = "") -> None:
     ],
 )
 async def test_async_runs_on_the_loop_and_the_rest_in_a_thread(
-    surroundings: Surroundings, target: Any, written: bytes
+    run_context: RunContext, target: Any, written: bytes
 ) -> None:
-    result = await call(surroundings, target)
+    result = await call(run_context, target)
     assert (result.state, result.error) == (AttemptState.SUCCESS, "")
-    assert output(surroundings, result) == written
+    assert output(run_context, result) == written
 
 
-async def test_a_name_is_resolved(
-    surroundings: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_name_is_resolved(run_context: RunContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_tasks.py").write_text("class Group:\n  @staticmethod\n  def run(context): context.log('found')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert output(surroundings, await call(surroundings, "my_tasks:Group.run")) == b"found\n"
+    assert output(run_context, await call(run_context, "my_tasks:Group.run")) == b"found\n"
     sys.modules.pop("my_tasks")
 
 
@@ -100,9 +98,9 @@ async def test_a_name_is_resolved(
         ("", "ValueError"),
     ],
 )
-async def test_a_name_that_cannot_be_resolved_is_a_result(surroundings: Surroundings, target: str, told: str) -> None:
-    result = await call(surroundings, target)
-    assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, Reason.NOT_STARTED, False)
+async def test_a_name_that_cannot_be_resolved_is_a_result(run_context: RunContext, target: str, told: str) -> None:
+    result = await call(run_context, target)
+    assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.NOT_STARTED, False)
     assert told in result.error
 
 
@@ -126,7 +124,7 @@ class NoMessageError(Exception):
     ids=lambda value: type(value).__name__,
 )
 async def test_what_it_raises_is_a_result(
-    surroundings: Surroundings, problem: BaseException, told: str, is_async: bool
+    run_context: RunContext, problem: BaseException, told: str, is_async: bool
 ) -> None:
     def sync(context: TaskContext) -> None:
         context.state.set("k", "v")
@@ -135,15 +133,15 @@ async def test_what_it_raises_is_a_result(
     async def async_(context: TaskContext) -> None:
         raise problem
 
-    result = await call(surroundings, async_ if is_async else sync)
-    assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, Reason.EXCEPTION, True)
+    result = await call(run_context, async_ if is_async else sync)
+    assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.EXCEPTION, True)
     expected = told if not (is_async and isinstance(problem, StopIteration)) else "RuntimeError"
     assert result.error.startswith(expected)
     assert result.state_changes == {}
-    assert b"Traceback (most recent call last)" in output(surroundings, result)
+    assert b"Traceback (most recent call last)" in output(run_context, result)
 
 
-async def test_state_is_buffered_until_the_success(surroundings: Surroundings) -> None:
+async def test_state_is_buffered_until_the_success(run_context: RunContext) -> None:
     def work(context: TaskContext) -> None:
         state = context.state
         assert (state.get("seen"), state.get("none"), state.get("none", "x")) == ("1", None, "x")
@@ -153,13 +151,13 @@ async def test_state_is_buffered_until_the_success(surroundings: Surroundings) -
         with pytest.raises(TypeError, match="must be text, not int"):
             state.set("number", 1)  # type: ignore[arg-type]
 
-    result = await run_callable(request(), work, Hooks(), surroundings, {"seen": "1", "old": "o"})
+    result = await run_callable(request(), work, Hooks(), run_context, {"seen": "1", "old": "o"})
     assert result.error == ""
     assert result.state_changes == {"seen": "2", "new": "n"}
     assert result.as_end().task_state == {"seen": "2", "new": "n"}
 
 
-async def test_an_async_callable_is_cancelled_at_its_timeout(surroundings: Surroundings) -> None:
+async def test_an_async_callable_is_cancelled_at_its_timeout(run_context: RunContext) -> None:
     cleaned: list[bool] = []
 
     async def hang(context: TaskContext) -> None:
@@ -168,11 +166,11 @@ async def test_an_async_callable_is_cancelled_at_its_timeout(surroundings: Surro
         finally:
             cleaned.append(context.cancellation.requested)
 
-    result = await call(surroundings, hang, timeout_ms=50)
+    result = await call(run_context, hang, timeout_ms=50)
     assert (result.state, result.error, cleaned) == (AttemptState.TIMEOUT, "still running after 0.05 s", [True])
 
 
-async def test_an_async_callable_that_will_not_stop_is_left_behind(surroundings: Surroundings) -> None:
+async def test_an_async_callable_that_will_not_stop_is_left_behind(run_context: RunContext) -> None:
     release = asyncio.Event()
 
     async def stubborn(context: TaskContext) -> None:
@@ -182,13 +180,13 @@ async def test_an_async_callable_that_will_not_stop_is_left_behind(surroundings:
             except asyncio.CancelledError:
                 context.log("no")
 
-    result = await call(surroundings, stubborn, timeout_ms=20, grace_ms=50)
+    result = await call(run_context, stubborn, timeout_ms=20, grace_ms=50)
     assert (result.state, result.error) == (AttemptState.TIMEOUT, "still running after 0.02 s; it still runs")
     release.set()
     await asyncio.sleep(0)
 
 
-async def test_a_thread_is_told_to_stop_and_given_the_grace(surroundings: Surroundings) -> None:
+async def test_a_thread_is_told_to_stop_and_given_the_grace(run_context: RunContext) -> None:
     def polite(context: TaskContext) -> None:
         began.set()
         assert context.cancellation.wait(DEADLINE_S)
@@ -196,15 +194,15 @@ async def test_a_thread_is_told_to_stop_and_given_the_grace(surroundings: Surrou
 
     began, cancellation = threading.Event(), Cancellation()
     asked = request(grace_ms=DEADLINE_S * 1000)
-    call = asyncio.create_task(run_callable(asked, polite, Hooks(cancellation=cancellation), surroundings))
+    call = asyncio.create_task(run_callable(asked, polite, Hooks(cancellation=cancellation), run_context))
     await until_async(began.is_set, "the start of the thread")
     cancellation.request("by bob")
     result = await call
     assert (result.state, result.error) == (AttemptState.CANCELED, "by bob")
-    assert output(surroundings, result) == b"stopping: by bob\n"
+    assert output(run_context, result) == b"stopping: by bob\n"
 
 
-async def test_a_thread_that_will_not_stop_is_left_behind_and_writes_to_nobody(surroundings: Surroundings) -> None:
+async def test_a_thread_that_will_not_stop_is_left_behind_and_writes_to_nobody(run_context: RunContext) -> None:
     release = threading.Event()
 
     def deaf(context: TaskContext) -> None:
@@ -213,31 +211,31 @@ async def test_a_thread_that_will_not_stop_is_left_behind_and_writes_to_nobody(s
         ended.set()
 
     ended = threading.Event()
-    result = await call(surroundings, deaf, timeout_ms=50, grace_ms=50)
+    result = await call(run_context, deaf, timeout_ms=50, grace_ms=50)
     assert (result.state, result.error) == (AttemptState.TIMEOUT, "still running after 0.05 s; it still runs")
     release.set()
     await until_async(ended.is_set, "the end of the thread")
-    assert output(surroundings, result) == b""
+    assert output(run_context, result) == b""
 
 
-async def test_a_callable_that_is_cancelled_already_is_not_called(surroundings: Surroundings) -> None:
+async def test_a_callable_that_is_cancelled_already_is_not_called(run_context: RunContext) -> None:
     cancellation = Cancellation()
     cancellation.request()
     called: list[TaskContext] = []
-    result = await run_callable(request(), called.append, Hooks(cancellation=cancellation), surroundings)
+    result = await run_callable(request(), called.append, Hooks(cancellation=cancellation), run_context)
     assert (result.state, called) == (AttemptState.CANCELED, [])
 
 
-async def test_a_callables_log_is_bounded(surroundings: Surroundings) -> None:
+async def test_a_callables_log_is_bounded(run_context: RunContext) -> None:
     def chatty(context: TaskContext) -> None:
         for i in range(1000):
             context.log(f"line {i}")
 
-    result = await call(surroundings, chatty, log_limit=1000)
+    result = await call(run_context, chatty, log_limit=1000)
     assert result.log.size < 1200
     assert result.log.dropped > 7000
 
 
-async def test_a_thousand_callables_start_at_once(surroundings: Surroundings) -> None:
-    results = await asyncio.gather(*(call(surroundings, function) for _ in range(300)))
+async def test_a_thousand_callables_start_at_once(run_context: RunContext) -> None:
+    results = await asyncio.gather(*(call(run_context, function) for _ in range(300)))
     assert {result.state for result in results} == {AttemptState.SUCCESS}

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chronex.model import AttemptState
-from chronex.run import Surroundings
+from chronex.run import RunContext
 from chronex.run.environment import ChildEnvironment, Inheritance, child_environment, instant_text
 from chronex.run.request import AttemptRequest, NotStarted
 from tests.run.requests import outcome, output, python, request
@@ -155,16 +155,16 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-async def test_hostile_values_arrive_byte_for_byte(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_hostile_values_arrive_byte_for_byte(run_context: RunContext, tmp_path: Path) -> None:
     short = [value for value in HOSTILE if len(value) < 1000]
     result = await outcome(
-        surroundings,
+        run_context,
         python(SHOW, *short),
         directory=str(tmp_path),
         env={f"V{i}": value for i, value in enumerate(HOSTILE)},
         metadata={f"v{i}": value for i, value in enumerate(HOSTILE)},
     )
-    argv, environment = json.loads(output(surroundings, result))
+    argv, environment = json.loads(output(run_context, result))
     assert argv == short
     for i, value in enumerate(HOSTILE):
         assert environment[f"V{i}"] == value
@@ -172,12 +172,12 @@ async def test_hostile_values_arrive_byte_for_byte(surroundings: Surroundings, t
     assert os.listdir(tmp_path) == ["logs"]
 
 
-async def test_in_a_shell_command_values_come_only_as_variables(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_in_a_shell_command_values_come_only_as_variables(run_context: RunContext, tmp_path: Path) -> None:
     for value in HOSTILE:
         result = await outcome(
-            surroundings, 'printf %s "$CHRONEX_PARAM_V"', parameters={"v": value}, directory=str(tmp_path)
+            run_context, 'printf %s "$CHRONEX_PARAM_V"', parameters={"v": value}, directory=str(tmp_path)
         )
-        assert output(surroundings, result) == value.encode()
+        assert output(run_context, result) == value.encode()
     assert os.listdir(tmp_path) == ["logs"]
 
 
@@ -185,14 +185,14 @@ async def test_in_a_shell_command_values_come_only_as_variables(surroundings: Su
 @given(
     st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=50), max_size=20)
 )
-async def test_generated_arguments_arrive_byte_for_byte(surroundings: Surroundings, values: list[str]) -> None:
-    result = await outcome(surroundings, ("/usr/bin/printf", r"%s\0", *values))
+async def test_generated_arguments_arrive_byte_for_byte(run_context: RunContext, values: list[str]) -> None:
+    result = await outcome(run_context, ("/usr/bin/printf", r"%s\0", *values))
     expected = "".join(value + "\0" for value in values) if values else "\0"
-    assert output(surroundings, result) == expected.encode()
+    assert output(run_context, result) == expected.encode()
 
 
-async def test_a_value_of_a_mebibyte_is_a_readable_failure(surroundings: Surroundings) -> None:
-    result = await outcome(surroundings, ("true",), metadata={"big": "x" * 2**20})
+async def test_a_value_of_a_mebibyte_is_a_readable_failure(run_context: RunContext) -> None:
+    result = await outcome(run_context, ("true",), metadata={"big": "x" * 2**20})
     assert result.state is AttemptState.FAILED
     assert "too long" in result.error
     assert "E2BIG" in result.error

@@ -15,7 +15,7 @@ import pytest
 
 from chronex.model import AttemptState
 from chronex.model.records import Command
-from chronex.run import Reason, Surroundings, spawn
+from chronex.run import EndReason, RunContext, spawn
 from tests.run.requests import outcome, output, python
 
 PROCESS = """
@@ -30,7 +30,7 @@ print(json.dumps({
 """
 
 
-async def test_a_child_starts_clean(surroundings: Surroundings) -> None:
+async def test_a_child_starts_clean(run_context: RunContext) -> None:
     """Whatever the daemon ignores, blocks or holds open."""
     inherited = os.open("/etc/hostname", os.O_RDONLY)
     os.set_inheritable(inherited, True)
@@ -41,29 +41,29 @@ async def test_a_child_starts_clean(surroundings: Surroundings) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2, signal.SIGINT})
     try:
         # Python ignores SIGPIPE and SIGXFSZ for itself; so the shell's view is taken, not Python's.
-        shell = await outcome(surroundings, "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd")
-        child = await outcome(surroundings, python(PROCESS))
+        shell = await outcome(run_context, "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd")
+        child = await outcome(run_context, python(PROCESS))
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2, signal.SIGINT})
         for number, handler in before.items():
             signal.signal(number, handler)
         os.close(inherited)
-    lines = output(surroundings, shell).split()
+    lines = output(run_context, shell).split()
     assert lines[0:2] == [b"SigBlk:", b"0" * 16]
     assert int(lines[3], 16) & ~0b11 << 31 == 0  # 32 and 33 are the C library's own: no program can set them
     assert lines[4:] == [b"0", b"1", b"2", b"3"]  # 3 is the listing itself
-    seen = json.loads(output(surroundings, child))
+    seen = json.loads(output(run_context, child))
     assert seen["descriptors"] == [0, 1, 2]
     assert (seen["input"], seen["blocked"], seen["group"]) == ("/dev/null", 0, True)
 
 
 async def test_a_terminal_of_the_daemon_is_kept_away_by_a_session(
-    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for terminal in (True, False):
         monkeypatch.setattr(spawn, "_has_terminal", lambda terminal=terminal: terminal)
         spawn._apart.cache_clear()
-        seen = json.loads(output(surroundings, await outcome(surroundings, python(PROCESS))))
+        seen = json.loads(output(run_context, await outcome(run_context, python(PROCESS))))
         assert (seen["group"], seen["session"]) == (True, terminal)
     monkeypatch.undo()
     spawn._apart.cache_clear()
@@ -79,38 +79,38 @@ from tests.run.requests import outcome
 for descriptor in (0, 1, 2):
     os.close(descriptor)
 logs = LogDirectory(Path({str(tmp_path / "logs")!r}))
-asyncio.run(outcome(Surroundings.of_this_process(logs), "cat; echo out; echo err >&2"))
+asyncio.run(outcome(RunContext.of_this_process(logs), "cat; echo out; echo err >&2"))
 """
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     assert [path.read_text() for path in (tmp_path / "logs").iterdir()] == ["out\nerr\n"]
 
 
-async def test_a_list_is_argv_and_a_string_is_for_the_shell(surroundings: Surroundings) -> None:
-    assert output(surroundings, await outcome(surroundings, ("echo", "$HOME", "a  b"))) == b"$HOME a  b\n"
-    assert output(surroundings, await outcome(surroundings, "x=1; echo $((x + 1)) | cat")) == b"2\n"
+async def test_a_list_is_argv_and_a_string_is_for_the_shell(run_context: RunContext) -> None:
+    assert output(run_context, await outcome(run_context, ("echo", "$HOME", "a  b"))) == b"$HOME a  b\n"
+    assert output(run_context, await outcome(run_context, "x=1; echo $((x + 1)) | cat")) == b"2\n"
 
 
 @pytest.mark.parametrize("name", ["plain", "with space", "-", "--", "$(id)", "quote'\"", "new\nline", "é"])
 @pytest.mark.parametrize("command", [("pwd",), "pwd"], ids=["argv", "sh"])
 async def test_a_command_runs_in_its_directory(
-    surroundings: Surroundings, tmp_path: Path, name: str, command: Command
+    run_context: RunContext, tmp_path: Path, name: str, command: Command
 ) -> None:
     place = tmp_path / name
     place.mkdir()
-    result = await outcome(surroundings, command, directory=str(place), env={"CDPATH": "/"})
-    assert output(surroundings, result) == os.fsencode(place) + b"\n"
+    result = await outcome(run_context, command, directory=str(place), env={"CDPATH": "/"})
+    assert output(run_context, result) == os.fsencode(place) + b"\n"
 
 
-async def test_a_relative_program_is_found_from_its_directory(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_a_relative_program_is_found_from_its_directory(run_context: RunContext, tmp_path: Path) -> None:
     script = tmp_path / "hello"
     script.write_text("#!/bin/sh\necho hello $#\n")
     script.chmod(0o700)
     for program in ("./hello", str(script)):
-        result = await outcome(surroundings, (program, "a b", ""), directory=str(tmp_path))
-        assert output(surroundings, result) == b"hello 2\n"
-    result = await outcome(surroundings, ("hello",), env={"PATH": str(tmp_path)})
-    assert output(surroundings, result) == b"hello 0\n"
+        result = await outcome(run_context, (program, "a b", ""), directory=str(tmp_path))
+        assert output(run_context, result) == b"hello 2\n"
+    result = await outcome(run_context, ("hello",), env={"PATH": str(tmp_path)})
+    assert output(run_context, result) == b"hello 0\n"
 
 
 def a_file(path: Path, mode: int = 0o600, text: str = "echo hi\n") -> str:
@@ -136,15 +136,15 @@ MISSING: list[tuple[str, Callable[[Path], tuple[Command, str | None]], int, str]
 
 @pytest.mark.parametrize(("make", "number", "told"), [row[1:] for row in MISSING], ids=[row[0] for row in MISSING])
 async def test_what_is_missing_is_named(
-    surroundings: Surroundings,
+    run_context: RunContext,
     tmp_path: Path,
     make: Callable[[Path], tuple[Command, str | None]],
     number: int,
     told: str,
 ) -> None:
     command, directory = make(tmp_path)
-    result = await outcome(surroundings, command, directory=directory)
-    assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, Reason.NOT_STARTED, True)
+    result = await outcome(run_context, command, directory=directory)
+    assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.NOT_STARTED, True)
     assert result.errno == number
     assert told in result.error
     assert errno.errorcode[number] in result.error
@@ -152,6 +152,6 @@ async def test_what_is_missing_is_named(
 
 
 @pytest.mark.parametrize("command", [(), "", ("",), ("echo", "a\0b"), "echo \0", ("echo", "\ud800")])
-async def test_an_impossible_command_is_refused_for_good(surroundings: Surroundings, command: Command) -> None:
-    result = await outcome(surroundings, command)
-    assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, Reason.NOT_STARTED, False)
+async def test_an_impossible_command_is_refused_for_good(run_context: RunContext, command: Command) -> None:
+    result = await outcome(run_context, command)
+    assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.NOT_STARTED, False)

@@ -22,18 +22,18 @@ from chronex.run import (
     AttemptRequest,
     AttemptResult,
     Cancellation,
+    EndReason,
     Hooks,
     LeftoverPolicy,
-    Reason,
+    RunContext,
     Started,
-    Surroundings,
     identity,
     identity_of,
     is_alive,
     run_attempt,
     supervise,
 )
-from chronex.run.stopping import find_leftovers, marks_of
+from chronex.run.leftovers import find_leftovers, marks_of
 from tests.kit.loop_time import LoopTime
 from tests.kit.waits import until_async
 from tests.run.conftest import LASTING, descriptors
@@ -43,31 +43,31 @@ from tests.run.requests import children, outcome, output, python, request, waiti
 @pytest.mark.parametrize(
     ("command", "rules", "expected"),
     [
-        ("exit 0", {}, (AttemptState.SUCCESS, Reason.EXITED, False, 0, None)),
-        ("exit 1", {}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 1, None)),
-        ("exit 255", {}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 255, None)),
-        ("exit 3", {"success_codes": (0, 3)}, (AttemptState.SUCCESS, Reason.EXITED, False, 3, None)),
-        ("exit 0", {"success_codes": (3,)}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 0, None)),
-        ("exit 75", {"retry_codes": (75,)}, (AttemptState.FAILED, Reason.EXIT_CODE, True, 75, None)),
-        ("exit 1", {"retry_codes": (75,)}, (AttemptState.FAILED, Reason.EXIT_CODE, False, 1, None)),
-        ("exit 1", {"retry_codes": ()}, (AttemptState.FAILED, Reason.EXIT_CODE, False, 1, None)),
-        ("kill -9 $$", {}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 9)),
-        ("kill -15 $$", {"retry_codes": (143,)}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 15)),
-        ("kill -15 $$", {"retry_codes": (1,)}, (AttemptState.FAILED, Reason.SIGNAL, False, None, 15)),
-        ("kill -9 $$", {"success_codes": (137,)}, (AttemptState.FAILED, Reason.SIGNAL, True, None, 9)),
+        ("exit 0", {}, (AttemptState.SUCCESS, EndReason.EXITED, False, 0, None)),
+        ("exit 1", {}, (AttemptState.FAILED, EndReason.EXIT_CODE, True, 1, None)),
+        ("exit 255", {}, (AttemptState.FAILED, EndReason.EXIT_CODE, True, 255, None)),
+        ("exit 3", {"success_codes": (0, 3)}, (AttemptState.SUCCESS, EndReason.EXITED, False, 3, None)),
+        ("exit 0", {"success_codes": (3,)}, (AttemptState.FAILED, EndReason.EXIT_CODE, True, 0, None)),
+        ("exit 75", {"retry_codes": (75,)}, (AttemptState.FAILED, EndReason.EXIT_CODE, True, 75, None)),
+        ("exit 1", {"retry_codes": (75,)}, (AttemptState.FAILED, EndReason.EXIT_CODE, False, 1, None)),
+        ("exit 1", {"retry_codes": ()}, (AttemptState.FAILED, EndReason.EXIT_CODE, False, 1, None)),
+        ("kill -9 $$", {}, (AttemptState.FAILED, EndReason.SIGNAL, True, None, 9)),
+        ("kill -15 $$", {"retry_codes": (143,)}, (AttemptState.FAILED, EndReason.SIGNAL, True, None, 15)),
+        ("kill -15 $$", {"retry_codes": (1,)}, (AttemptState.FAILED, EndReason.SIGNAL, False, None, 15)),
+        ("kill -9 $$", {"success_codes": (137,)}, (AttemptState.FAILED, EndReason.SIGNAL, True, None, 9)),
     ],
 )
 async def test_exit_codes_decide(
-    surroundings: Surroundings, command: str, rules: dict[str, Any], expected: tuple[object, ...]
+    run_context: RunContext, command: str, rules: dict[str, Any], expected: tuple[object, ...]
 ) -> None:
-    result = await outcome(surroundings, command, **rules)
+    result = await outcome(run_context, command, **rules)
     assert (result.state, result.reason, result.retryable, result.exit_code, result.signal) == expected
     assert (result.error == "") == (result.state is AttemptState.SUCCESS)
     end = result.as_end()
     assert (end.state, end.reason, end.retryable, end.exit_code, end.signal, end.task_state) == (*expected, None)
 
 
-async def test_the_identity_is_reported_while_the_process_lives(surroundings: Surroundings) -> None:
+async def test_the_identity_is_reported_while_the_process_lives(run_context: RunContext) -> None:
     seen: list[Started] = []
 
     async def note(started: Started) -> None:
@@ -76,22 +76,22 @@ async def test_the_identity_is_reported_while_the_process_lives(surroundings: Su
         assert started.process == identity_of(started.process.pid)
         seen.append(started)
 
-    result = await run_attempt(request(("sleep", "0.1")), Hooks(started=note), surroundings)
+    result = await run_attempt(request(("sleep", "0.1")), Hooks(started=note), run_context)
     assert [started.process for started in seen] == [result.process]
     assert result.started_ms == seen[0].started_ms
     assert result.duration_ms >= 90
     assert result.finished_ms >= seen[0].started_ms
 
 
-async def test_a_slow_record_of_the_start_costs_no_output(surroundings: Surroundings) -> None:
+async def test_a_slow_record_of_the_start_costs_no_output(run_context: RunContext) -> None:
     async def slowly(_started: Started) -> None:
         await asyncio.sleep(0.2)
 
-    result = await run_attempt(request("head -c 300000 /dev/zero; exit 4"), Hooks(started=slowly), surroundings)
+    result = await run_attempt(request("head -c 300000 /dev/zero; exit 4"), Hooks(started=slowly), run_context)
     assert (result.exit_code, result.log.size) == (4, 300000)
 
 
-async def test_a_process_that_could_not_be_recorded_is_killed(surroundings: Surroundings) -> None:
+async def test_a_process_that_could_not_be_recorded_is_killed(run_context: RunContext) -> None:
     seen: list[Started] = []
 
     async def fail(started: Started) -> None:
@@ -99,17 +99,17 @@ async def test_a_process_that_could_not_be_recorded_is_killed(surroundings: Surr
         raise OSError("store is gone")
 
     with pytest.raises(OSError, match="store is gone"):
-        await run_attempt(request(("sleep", "60")), Hooks(started=fail), surroundings)
+        await run_attempt(request(("sleep", "60")), Hooks(started=fail), run_context)
     await ended(seen)
 
 
-async def test_a_cancelled_caller_leaves_no_process(surroundings: Surroundings) -> None:
+async def test_a_cancelled_caller_leaves_no_process(run_context: RunContext) -> None:
     seen: list[Started] = []
 
     async def note(started: Started) -> None:
         seen.append(started)
 
-    task = asyncio.create_task(run_attempt(request("sleep 60 & wait"), Hooks(started=note), surroundings))
+    task = asyncio.create_task(run_attempt(request("sleep 60 & wait"), Hooks(started=note), run_context))
     await until_async(lambda: seen, "the start of the process")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -123,12 +123,10 @@ async def ended(seen: list[Started]) -> None:
     await until_async(lambda: identity_of(pid) is None, "the end of the process")
 
 
-async def test_a_request_that_is_cancelled_already_starts_nothing(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_a_request_that_is_cancelled_already_starts_nothing(run_context: RunContext, tmp_path: Path) -> None:
     cancellation = Cancellation()
     cancellation.request("by alice")
-    result = await run_attempt(
-        request(("touch", str(tmp_path / "x"))), Hooks(cancellation=cancellation), surroundings
-    )
+    result = await run_attempt(request(("touch", str(tmp_path / "x"))), Hooks(cancellation=cancellation), run_context)
     assert (result.state, result.error, result.process) == (AttemptState.CANCELED, "by alice", None)
     assert not (tmp_path / "x").exists()
 
@@ -157,11 +155,11 @@ async def loop_time(monkeypatch: pytest.MonkeyPatch) -> LoopTime:
 
 
 async def timed_out(
-    surroundings: Surroundings, loop_time: LoopTime, directory: Path, command: Command, **changes: Any
+    run_context: RunContext, loop_time: LoopTime, directory: Path, command: Command, **changes: Any
 ) -> AttemptResult:
     """The result of a command whose timeout passes as soon as it has made the file `ready`."""
     attempt = asyncio.create_task(
-        outcome(surroundings, command, timeout_ms=100_000, directory=str(directory), **changes)
+        outcome(run_context, command, timeout_ms=100_000, directory=str(directory), **changes)
     )
     await until_async((directory / "ready").exists, "the file that says that the command is ready")
     loop_time.ahead += 100
@@ -170,11 +168,11 @@ async def timed_out(
 
 @pytest.mark.parametrize("name", TIMEOUTS)
 async def test_a_timeout_is_term_then_kill(
-    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path, name: str
+    run_context: RunContext, loop_time: LoopTime, tmp_path: Path, name: str
 ) -> None:
     command, expected, grace_ms = TIMEOUTS[name]
-    result = await timed_out(surroundings, loop_time, tmp_path, command, grace_ms=grace_ms)
-    assert (result.state, result.reason, result.retryable) == (AttemptState.TIMEOUT, Reason.TIMEOUT, True)
+    result = await timed_out(run_context, loop_time, tmp_path, command, grace_ms=grace_ms)
+    assert (result.state, result.reason, result.retryable) == (AttemptState.TIMEOUT, EndReason.TIMEOUT, True)
     assert expected in (result.signal, result.exit_code)
     assert "still running after 100 s" in result.error
     assert (result.duration_ms >= grace_ms) == (expected is signal.SIGKILL), "the grace is for those who need it"
@@ -182,12 +180,10 @@ async def test_a_timeout_is_term_then_kill(
     assert not is_alive(result.process)
 
 
-async def test_a_timeout_ends_a_thousand_forks(
-    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path
-) -> None:
+async def test_a_timeout_ends_a_thousand_forks(run_context: RunContext, loop_time: LoopTime, tmp_path: Path) -> None:
     fork = "import os, time, signal; signal.signal(15, signal.SIG_IGN)\nfor i in range(1000):\n if not os.fork(): time.sleep(60)\nopen('ready', 'w').close(); time.sleep(60)"
     asked = request(python(fork))
-    result = await timed_out(surroundings, loop_time, tmp_path, asked.command, attempt_id=asked.attempt_id)
+    result = await timed_out(run_context, loop_time, tmp_path, asked.command, attempt_id=asked.attempt_id)
     assert result.state is AttemptState.TIMEOUT
     assert result.signal == signal.SIGKILL
     assert result.process is not None
@@ -195,25 +191,25 @@ async def test_a_timeout_ends_a_thousand_forks(
 
 
 async def test_members_of_the_group_get_the_whole_grace(
-    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path
+    run_context: RunContext, loop_time: LoopTime, tmp_path: Path
 ) -> None:
     """The shell dies of TERM at once; what it started cleans up for a moment and may finish that."""
     command = "(trap 'sleep 0.15; echo cleaned; exit' TERM; touch ready; while :; do :; done) & exec sleep 60"
-    result = await timed_out(surroundings, loop_time, tmp_path, command, grace_ms=LONG_GRACE_MS)
+    result = await timed_out(run_context, loop_time, tmp_path, command, grace_ms=LONG_GRACE_MS)
     assert result.state is AttemptState.TIMEOUT
-    assert output(surroundings, result) == b"cleaned\n"
+    assert output(run_context, result) == b"cleaned\n"
     assert result.leftovers == ()
 
 
-async def test_cancellation_is_term_then_kill_and_keeps_its_reason(surroundings: Surroundings) -> None:
+async def test_cancellation_is_term_then_kill_and_keeps_its_reason(run_context: RunContext) -> None:
     cancellation = Cancellation()
     asyncio.get_running_loop().call_later(0.1, cancellation.request, "pre-empted")
-    result = await run_attempt(request(("sleep", "60")), Hooks(cancellation=cancellation), surroundings)
-    assert (result.state, result.reason, result.error) == (AttemptState.CANCELED, Reason.CANCELED, "pre-empted")
+    result = await run_attempt(request(("sleep", "60")), Hooks(cancellation=cancellation), run_context)
+    assert (result.state, result.reason, result.error) == (AttemptState.CANCELED, EndReason.CANCELED, "pre-empted")
     assert (result.signal, result.retryable) == (signal.SIGTERM, False)
 
 
-async def test_the_same_attempt_of_another_store_is_a_stranger(surroundings: Surroundings) -> None:
+async def test_the_same_attempt_of_another_store_is_a_stranger(run_context: RunContext) -> None:
     """Two stores with the same job have the same ids at the same second; neither may kill the other's commands."""
     here, there = {"CHRONEX_STORE": "/here"}, {"CHRONEX_STORE": "/there"}
     asked = request(LEFT_BEHIND["holds no pipe"], leftovers=LeftoverPolicy.KILL, extra_environment=here)
@@ -224,9 +220,9 @@ async def test_the_same_attempt_of_another_store_is_a_stranger(surroundings: Sur
         begun.set_result(started.process)
 
     cancellation = Cancellation()
-    stranger = asyncio.create_task(run_attempt(theirs, Hooks(on_start, cancellation), surroundings))
+    stranger = asyncio.create_task(run_attempt(theirs, Hooks(on_start, cancellation), run_context))
     process = await begun
-    result = await run_attempt(asked, Hooks(), surroundings)
+    result = await run_attempt(asked, Hooks(), run_context)
     assert (len(result.leftovers), result.leftovers_killed) == (1, 1)
     assert is_alive(process)
     cancellation.request("enough")
@@ -245,11 +241,11 @@ LEFT_BEHIND = {
 @pytest.mark.parametrize("policy", LeftoverPolicy)
 @pytest.mark.parametrize("name", LEFT_BEHIND)
 async def test_a_run_ends_with_its_main_process(
-    surroundings: Surroundings, name: str, policy: LeftoverPolicy, monkeypatch: pytest.MonkeyPatch
+    run_context: RunContext, name: str, policy: LeftoverPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chronex.run.supervise.HELD_PIPE_S", 0.2)
     before = descriptors()
-    result = await outcome(surroundings, LEFT_BEHIND[name], leftovers=policy)
+    result = await outcome(run_context, LEFT_BEHIND[name], leftovers=policy)
     assert result.state is AttemptState.SUCCESS
     assert len(result.leftovers) == 1
     left = result.leftovers[0]
@@ -265,7 +261,7 @@ async def test_a_run_ends_with_its_main_process(
 
 
 async def test_a_held_pipe_is_waited_for_two_seconds_at_most(
-    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_context: RunContext, loop_time: LoopTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert supervise.HELD_PIPE_S == 2.0
     monkeypatch.setattr(supervise, "HELD_PIPE_S", 1000.0)  # so that no machine is too slow
@@ -276,7 +272,7 @@ async def test_a_held_pipe_is_waited_for_two_seconds_at_most(
 
     command = f"({waiting(tmp_path / 'go')}; echo late; touch {tmp_path / 'ready'}; exec sleep 60) & echo early"
     asked = request(command, leftovers=LeftoverPolicy.KILL)
-    attempt = asyncio.create_task(run_attempt(asked, Hooks(started=note), surroundings))
+    attempt = asyncio.create_task(run_attempt(asked, Hooks(started=note), run_context))
     await until_async(lambda: begun, "the start of the command")
     await ended(begun)
     (tmp_path / "go").touch()
@@ -285,19 +281,19 @@ async def test_a_held_pipe_is_waited_for_two_seconds_at_most(
     late_ms = wall_ms()
     loop_time.ahead += 1000
     result = await attempt
-    assert output(surroundings, result) == b"early\nlate\n"
+    assert output(run_context, result) == b"early\nlate\n"
     assert result.leftovers_killed == len(result.leftovers) == 1
     assert result.finished_ms <= late_ms, "the run itself ended before that"
 
 
-async def test_what_is_kept_running_may_go_on_writing(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_what_is_kept_running_may_go_on_writing(run_context: RunContext, tmp_path: Path) -> None:
     """Neither SIGPIPE nor a full pipe ends it."""
     mark = tmp_path / "alive"
     command = f"({waiting(tmp_path / 'go')}; head -c 1000000 /dev/zero && touch {mark}) & exit 0"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("chronex.run.supervise.HELD_PIPE_S", 0.05)
         before = descriptors()
-        result = await outcome(surroundings, command)
+        result = await outcome(run_context, command)
     assert result.leftovers
     (tmp_path / "go").touch()
     await until_async(
@@ -307,16 +303,16 @@ async def test_what_is_kept_running_may_go_on_writing(surroundings: Surroundings
 
 
 async def test_after_a_timeout_those_who_fled_are_killed_too(
-    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path
+    run_context: RunContext, loop_time: LoopTime, tmp_path: Path
 ) -> None:
     code = "import os, time\nif not os.fork():\n os.setsid(); open('ready', 'w').close()\ntime.sleep(60)"
-    result = await timed_out(surroundings, loop_time, tmp_path, python(code))
+    result = await timed_out(run_context, loop_time, tmp_path, python(code))
     assert result.state is AttemptState.TIMEOUT
     assert result.leftovers_killed == len(result.leftovers) == 1
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.torture)])
-async def test_no_zombie_lasts(surroundings: Surroundings, count: int) -> None:
+async def test_no_zombie_lasts(run_context: RunContext, count: int) -> None:
     """Each is reaped by the turn of the loop that follows its end: no sample shows one that the last one showed."""
     numbers = iter(range(count))
     lasting: set[int] = set()
@@ -324,7 +320,7 @@ async def test_no_zombie_lasts(surroundings: Surroundings, count: int) -> None:
 
     async def worker() -> None:
         for _ in numbers:
-            assert (await outcome(surroundings, ("true",))).exit_code == 0
+            assert (await outcome(run_context, ("true",))).exit_code == 0
 
     async def sample() -> None:
         before: set[int] = set()
@@ -348,28 +344,28 @@ def _zombies() -> set[int]:
 
 
 async def test_without_pidfds_everything_works_a_little_later(
-    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
     identity.groups_outlive_their_leader.cache_clear()
-    assert (await outcome(surroundings, "echo hi; exit 3")).exit_code == 3
-    stopped = await outcome(surroundings, "sleep 60 & wait", timeout_ms=100)
+    assert (await outcome(run_context, "echo hi; exit 3")).exit_code == 3
+    stopped = await outcome(run_context, "sleep 60 & wait", timeout_ms=100)
     assert (stopped.state, stopped.leftovers) == (AttemptState.TIMEOUT, ())
     monkeypatch.undo()
     identity.groups_outlive_their_leader.cache_clear()
 
 
-async def test_an_exit_code_taken_by_another_is_unknown_and_no_success(surroundings: Surroundings) -> None:
+async def test_an_exit_code_taken_by_another_is_unknown_and_no_success(run_context: RunContext) -> None:
     async def take(started: Started) -> None:
         assert started.process is not None
-        asyncio.get_running_loop().call_soon(os.waitpid, started.process.pid, 0)  # once the gate is open
+        asyncio.get_running_loop().call_soon(os.waitpid, started.process.pid, 0)  # once the barrier is open
 
-    result = await run_attempt(request(("true",)), Hooks(started=take), surroundings)
-    assert (result.state, result.reason) == (AttemptState.CRASHED, Reason.UNKNOWN_EXIT)
+    result = await run_attempt(request(("true",)), Hooks(started=take), run_context)
+    assert (result.state, result.reason) == (AttemptState.CRASHED, EndReason.UNKNOWN_EXIT)
 
 
-async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(surroundings: Surroundings) -> None:
-    await outcome(surroundings, ("true",))  # the loop's watcher has its descriptor by now
+async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(run_context: RunContext) -> None:
+    await outcome(run_context, ("true",))  # the loop's watcher has its descriptor by now
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     held: list[int] = []
@@ -378,7 +374,7 @@ async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(surro
             while True:
                 held.append(os.dup(0))
         for free in range(8):
-            result = await outcome(surroundings, "echo hi")
+            result = await outcome(run_context, "echo hi")
             assert result.state in (AttemptState.SUCCESS, AttemptState.FAILED), free
             assert result.error or result.exit_code == 0
             if free < 2:
@@ -386,18 +382,18 @@ async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(surro
                 assert "Too many open files" in result.error
             os.close(held.pop())
         assert result.state is AttemptState.SUCCESS
-        assert output(surroundings, result) == b"hi\n"
+        assert output(run_context, result) == b"hi\n"
     finally:
         for descriptor in held:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_a_file_size_limit_costs_output_not_the_attempt(surroundings: Surroundings) -> None:
+async def test_a_file_size_limit_costs_output_not_the_attempt(run_context: RunContext) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
     try:
-        result = await outcome(surroundings, "head -c 50000 /dev/zero")
+        result = await outcome(run_context, "head -c 50000 /dev/zero")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert result.state is AttemptState.SUCCESS
@@ -418,9 +414,9 @@ REFUSALS = [
 @pytest.mark.parametrize("nth", range(1, 5))
 @pytest.mark.parametrize(("call", "number", "told"), REFUSALS)
 async def test_every_refusal_of_the_system_is_a_result(
-    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch, call: str, number: int, told: str, nth: int
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch, call: str, number: int, told: str, nth: int
 ) -> None:
-    await outcome(surroundings, ("true",))
+    await outcome(run_context, ("true",))
     real, calls = getattr(os, call), 0
 
     def refusing(*arguments: Any, **options: Any) -> Any:
@@ -431,17 +427,17 @@ async def test_every_refusal_of_the_system_is_a_result(
         return real(*arguments, **options)
 
     monkeypatch.setattr(os, call, refusing)
-    result = await outcome(surroundings, ("echo", "hi"))
+    result = await outcome(run_context, ("echo", "hi"))
     monkeypatch.undo()
     if result.state is AttemptState.FAILED:
-        assert result.reason is Reason.NOT_STARTED
+        assert result.reason is EndReason.NOT_STARTED
         assert told in result.error
     else:
         assert result.exit_code == 0
-    assert (await outcome(surroundings, ("true",))).state is AttemptState.SUCCESS
+    assert (await outcome(run_context, ("true",))).state is AttemptState.SUCCESS
 
 
-async def test_many_starts_at_once_leave_the_loop_its_turns(surroundings: Surroundings) -> None:
+async def test_many_starts_at_once_leave_the_loop_its_turns(run_context: RunContext) -> None:
     """Nobody waits for all hundred and fifty: between two turns of the loop only some of them start."""
     starts, most = 0, 0
 
@@ -457,18 +453,18 @@ async def test_many_starts_at_once_leave_the_loop_its_turns(surroundings: Surrou
             most = max(most, starts)
 
     heart = asyncio.create_task(beat())
-    attempts = (run_attempt(request(("true",)), Hooks(started=note), surroundings) for _ in range(150))
+    attempts = (run_attempt(request(("true",)), Hooks(started=note), run_context) for _ in range(150))
     results = await asyncio.gather(*attempts)
     heart.cancel()
     assert {result.exit_code for result in results} == {0}
     assert 0 < most <= 150 // 4
 
 
-def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surroundings) -> None:
+def test_the_same_run_context_serve_one_loop_after_another(run_context: RunContext) -> None:
     others = children()
 
     async def cut_short() -> None:
-        attempts = [asyncio.create_task(outcome(surroundings, ("true",))) for _ in range(40)]
+        attempts = [asyncio.create_task(outcome(run_context, ("true",))) for _ in range(40)]
         await asyncio.sleep(0)
         for attempt in attempts:
             attempt.cancel()
@@ -477,7 +473,7 @@ def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surrou
 
     for _ in range(3):
         asyncio.run(cut_short())
-    assert asyncio.run(outcome(surroundings, ("true",))).exit_code == 0
+    assert asyncio.run(outcome(run_context, ("true",))).exit_code == 0
 
 
 def test_a_request_is_made_from_the_records() -> None:

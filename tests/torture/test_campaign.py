@@ -74,7 +74,7 @@ def deaths_during_adoption(workload: str, chance: Random, machine: Machine) -> N
     killed = KilledDaemon(machine)
     lingering = f"{NOTE_START}; while [ ! -e release ]; do sleep 0.05; done"
     killed.describe(WORKLOADS[workload].replace(NOTE_START, lingering))
-    assert killed.killed("gate opened")
+    assert killed.killed("barrier opened")
     for _ in range(chance.randint(1, 3)):
         assert killed.killed("adopted")
     (machine.directory / "release").touch()

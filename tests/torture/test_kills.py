@@ -19,7 +19,7 @@ QUICK = {
     "steps": ("update begun:9", "before spawn:2", "end recorded:1"),
     "retry": ("update committed:8", "process ended:2", "update written:9"),
     "tick": ("node registered:1", "taken over:1"),
-    "overlap": ("tick decided:3", "gate opened:2"),
+    "overlap": ("tick decided:3", "barrier opened:2"),
     "once": ("spawned:1", "identified:2", "start recorded:1"),
     "flood": ("log finished:1",),
 }
@@ -59,7 +59,7 @@ def test_a_command_that_may_have_run_is_not_repeated_where_the_job_forbids_it(ma
 def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:
     """Three deep: the recovery, the recovery of that, and the recovery of that."""
     killed = KilledDaemon(machine, "overlap", "steps")
-    assert killed.killed("gate opened:2")
+    assert killed.killed("barrier opened:2")
     for point in ("node registered", "taken over", "tick decided"):
         assert killed.killed(point)
     killed.settle()

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chronex.cli.arguments import UsageError, choose
 from chronex.cli.options import Config, StorePath
 from chronex.cli.paths import is_named, job_file_path, store_path
-from chronex.cli.times import rfc3339
 from chronex.text.durations import parse_duration
-from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.daemon.headless import Beside
+    from chronex.daemon.headless import Foreground
 
 
 def run(
@@ -51,13 +50,13 @@ def run_daemon(
     once: bool,
     duration: str | None,
     log_format: str,
-    beside: Beside | None = None,
+    foreground: Foreground | None = None,
 ) -> int:
     """Apply the job file where there is one, and run until stopped; StoreInUseError where another daemon runs."""
     from chronex.cli.job_file import load_job_file, load_or_report
     from chronex.daemon.headless import run_headless
-    from chronex.daemon.log_writer import Outlet
-    from chronex.daemon.reload import Reread
+    from chronex.daemon.logs import FORMATTERS, log_event, log_to
+    from chronex.daemon.reload import JobFileSource
     from chronex.jobfile import SchedulerSettings
     from chronex.timing.host_zone import host_zone
 
@@ -69,14 +68,15 @@ def run_daemon(
         return 2
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
-    file = Reread(path.absolute(), lambda: load_job_file(path)) if found is not None else None
-    line = _LOG_LINES[log_format]
-    with Outlet(sys.stderr, lambda count: line("log lines dropped", {"count": count})) as outlet:
-        log = _discard_log if beside is not None else lambda what, data: outlet.say(line(what, data))
+    file = JobFileSource(path.absolute(), lambda: load_job_file(path)) if found is not None else None
+    # The screen belongs to the dashboard where there is one; the journal has every event.
+    stream = sys.stderr if foreground is None else None
+    with log_to(stream, FORMATTERS[log_format]()):
         if found is None:
-            log("no job file", {"looked_for": str(path), "so": "the jobs that the store has are run"})
+            fields = {"looked_for": str(path), "so": "the jobs that the store has are run"}
+            log_event(logging.getLogger(__name__), "no job file", fields)
         return run_headless(
-            store_path(store), jobs, settings, log, once=once, seconds=seconds, file=file, beside=beside
+            store_path(store), jobs, settings, once=once, seconds=seconds, file=file, foreground=foreground
         )
 
 
@@ -87,34 +87,3 @@ def _seconds(duration: str | None) -> float | None:
     if ms is None:
         raise UsageError(f"--for: {duration!r} is not a duration; write 90s or 10m")
     return ms / 1000
-
-
-def _discard_log(_what: str, _data: dict[str, Any]) -> None:
-    """Write no log: the screen belongs to the dashboard, and the journal has every event."""
-
-
-def _json_line(what: str, data: dict[str, Any]) -> str:
-    import json
-
-    from chronex.clock import wall_ms
-
-    return json.dumps({"at": rfc3339(wall_ms()), "event": what, **data}, default=str)
-
-
-def _text_line(what: str, data: dict[str, Any]) -> str:
-    from chronex.clock import wall_ms
-
-    fields = " ".join(_log_field(name, value) for name, value in data.items() if value not in (None, ""))
-    return terminal_safe(f"{rfc3339(wall_ms())} {what} {fields}")
-
-
-def _log_field(name: str, value: Any) -> str:
-    import json
-
-    if name == "nominal_ms":
-        return f"nominal={rfc3339(value)}"
-    text = str(value)
-    return f"{name}={json.dumps(text) if ' ' in text else text}"
-
-
-_LOG_LINES = {"json": _json_line, "text": _text_line}

@@ -118,13 +118,13 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     from chronex.daemon.engine_thread import EngineThread
     from chronex_tui.data import SharedStore
 
-    def beside(opened: LmdbStore, engine: EngineThread) -> int:
+    def foreground(opened: LmdbStore, engine: EngineThread) -> int:
         code = show_dashboard(TuiOptions(config=config), SharedStore(opened, store_path(store)), engine)
         if engine.is_alive:
             err("chronex: stopping; what runs has its grace period to end, Ctrl+C leaves at once")
         return code
 
-    return run_daemon(config, store, once=False, duration=None, log_format="text", beside=beside)
+    return run_daemon(config, store, once=False, duration=None, log_format="text", foreground=foreground)
 
 
 def show_dashboard(options: TuiOptions, source: StoreSource, engine: RunningEngine | None = None) -> int:

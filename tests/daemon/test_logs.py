@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
+import logging
 import os
 from collections.abc import Iterator
 from typing import NamedTuple, TextIO
 
 import pytest
 
-from chronex.daemon import log_writer as outlet_module
-from chronex.daemon.log_writer import MOST_BYTES, Outlet
+from chronex.daemon import logs
+from chronex.daemon.logs import MOST_BYTES, BoundedQueueHandler, DescriptorWriter, log_event, log_to
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.daemon.test_signals import started
 from tests.kit.waits import until
@@ -19,8 +21,15 @@ from tests.kit.waits import until
 SMALLEST_PIPE = 4096
 
 
-def dropped(count: int) -> str:
-    return f"{count} dropped"
+log = logging.getLogger("chronex.tests")
+
+
+class PlainFormatter(logging.Formatter):
+    """The message, and the count of dropped lines as it stands in its field."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = getattr(record, "fields", {})
+        return f"{fields['count']} dropped" if "count" in fields else record.getMessage()
 
 
 class Pipe(NamedTuple):
@@ -44,20 +53,19 @@ def pipe() -> Iterator[Pipe]:
 
 
 def test_lines_come_in_their_order(pipe: Pipe) -> None:
-    with Outlet(pipe.writer, dropped) as outlet:
+    with log_to(pipe.writer, PlainFormatter()):
         for number in range(100):
-            outlet.say(f"line {number}")
+            log.info("line %d", number)
     pipe.writer.close()
     assert pipe.read_all() == [f"line {number}" for number in range(100)]
 
 
 def test_a_reader_that_does_not_read_is_never_waited_for(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mebibyte waits for it, what is more is dropped and counted, and leaving takes no longer than is allowed."""
-    monkeypatch.setattr(outlet_module, "LAST_LINES_S", 0.05)
-    outlet = Outlet(pipe.writer, dropped)
-    for _ in range(3 * MOST_BYTES // 1000):
-        outlet.say("x" * 999)
-    outlet.close()
+    monkeypatch.setattr(logs, "LAST_LINES_S", 0.05)
+    with log_to(pipe.writer, PlainFormatter()):
+        for _ in range(3 * MOST_BYTES // 1000):
+            log.info("x" * 999)
     received, told, kept = b"", 0, 0
     while kept + told < 3 * MOST_BYTES // 1000:  # now somebody reads
         received += os.read(pipe.reader, 1 << 16)
@@ -69,37 +77,57 @@ def test_a_reader_that_does_not_read_is_never_waited_for(pipe: Pipe, monkeypatch
 
 
 def test_a_reader_that_has_gone_is_no_trouble(pipe: Pipe) -> None:
-    with Outlet(pipe.writer, dropped) as outlet:
-        os.close(os.dup(pipe.reader))
-        outlet.say("while it is there")
-        assert os.read(pipe.reader, 100) == b"while it is there\n"
-        reader, lonely = os.pipe()
-        os.close(reader)
-        os.dup2(lonely, pipe.writer.fileno())
-        os.close(lonely)
-        outlet.say("to nobody")
-    assert outlet.dropped == 1
+    lines = BoundedQueueHandler(PlainFormatter(), "utf-8")
+    writer = DescriptorWriter(lines, pipe.writer.fileno())
+    writer.start()
+    lines.handle(logging.makeLogRecord({"msg": "while it is there"}))
+    assert os.read(pipe.reader, 100) == b"while it is there\n"
+    reader, lonely = os.pipe()
+    os.close(reader)
+    os.dup2(lonely, pipe.writer.fileno())
+    os.close(lonely)
+    lines.handle(logging.makeLogRecord({"msg": "to nobody"}))
+    writer.stop()
+    assert lines.dropped == 1
 
 
 def test_a_descriptor_that_does_not_wait_is_waited_for(pipe: Pipe) -> None:
     os.set_blocking(pipe.writer.fileno(), False)
-    outlet = Outlet(pipe.writer, dropped)
-    for number in range(2000):
-        outlet.say(f"line {number}")
     received = b""
-    while not received.endswith(b"line 1999\n"):
-        received += os.read(pipe.reader, 1 << 16)
-    outlet.close()
+    with log_to(pipe.writer, PlainFormatter()):
+        for number in range(2000):
+            log.info("line %d", number)
+        while not received.endswith(b"line 1999\n"):
+            received += os.read(pipe.reader, 1 << 16)
     assert received.decode().splitlines() == [f"line {number}" for number in range(2000)]
 
 
 def test_without_a_descriptor_lines_are_written_at_once() -> None:
     stream = io.StringIO()
-    with Outlet(stream, dropped) as outlet:
-        outlet.say("at once")
+    with log_to(stream, PlainFormatter()):
+        log.info("at once")
         assert stream.getvalue() == "at once\n"
-    with Outlet(None, dropped) as outlet:
-        outlet.say("to nobody at all")
+    with log_to(None, PlainFormatter()):
+        log.info("to nobody at all")
+
+
+def test_a_closed_stream_does_not_stop_work() -> None:
+    stream = io.StringIO()
+    with log_to(stream, PlainFormatter()):
+        stream.close()
+        log_event(log, "to a closed stream", {})
+
+
+def test_both_formats_show_the_same_event() -> None:
+    fields = {"job": "a b", "nominal_ms": 0, "exit_code": None, "reason": "\x1b[31m"}
+    record = logging.makeLogRecord({"msg": "attempt ended", "created": 1_800_000_000.25, "fields": fields})
+    text = '2027-01-15T08:00:00.250Z attempt ended job="a b" nominal=1970-01-01T00:00:00Z reason=\ufffd[31m'
+    assert logs.TextFormatter().format(record) == text
+    assert json.loads(logs.JsonFormatter().format(record)) == {
+        "at": "2027-01-15T08:00:00.250Z",
+        "event": "attempt ended",
+        **fields,
+    }
 
 
 def test_a_daemon_whose_log_nobody_reads_goes_on(machine: Machine) -> None:

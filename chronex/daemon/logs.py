@@ -1,0 +1,213 @@
+"""The daemon's log: stdlib loggers under `chronex`, structured fields, and a writer that never blocks the scheduler.
+
+Every module logs to `logging.getLogger(__name__)`. A program that embeds the engine adds handlers of its own to the
+logger `chronex`; only `chronex run` installs one here (`log_to`). The fields of an event are in `record.fields`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import select
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from logging.handlers import QueueHandler, QueueListener
+from typing import Any, TextIO
+
+from chronex.text.instants import rfc3339
+from chronex.text.terminal import terminal_safe
+
+ROOT_LOGGER = logging.getLogger("chronex")
+# Without a handler Python would print warnings to standard error, into the terminal of a dashboard for example.
+ROOT_LOGGER.addHandler(logging.NullHandler())
+
+# This much may wait for a slow reader: a screen that was stopped with Ctrl-S, a pager, a pipe that is not emptied.
+MOST_BYTES = 1 << 20
+# A daemon that leaves waits this long for its last lines to be written.
+LAST_LINES_S = 1.0
+
+
+def log_event(log: logging.Logger, event: str, fields: Mapping[str, Any], level: int = logging.INFO) -> None:
+    """One event with its fields. A handler that fails must not stop work: its pipe may be closed, its disk full."""
+    if log.isEnabledFor(level):
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the stream was closed
+            log.log(level, event, extra={"fields": dict(fields)})
+
+
+# -- formats -------------------------------------------------------------------------------------------------
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: `at`, `event`, then the fields of the event."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = {"at": _instant(record), "event": record.getMessage()}
+        return json.dumps(event | _fields(record), default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """One line for people: instant, event, then `name=value` for each field that has a value."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = _fields(record).items()
+        shown = " ".join(_name_and_value(name, value) for name, value in fields if value not in (None, ""))
+        return terminal_safe(f"{_instant(record)} {record.getMessage()} {shown}")
+
+
+FORMATTERS: dict[str, type[logging.Formatter]] = {"json": JsonFormatter, "text": TextFormatter}
+
+
+def _instant(record: logging.LogRecord) -> str:
+    return rfc3339(int(record.created * 1000))
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    return fields
+
+
+def _name_and_value(name: str, value: Any) -> str:
+    if name == "nominal_ms":
+        return f"nominal={rfc3339(value)}"
+    text = str(value)
+    return f"{name}={json.dumps(text) if ' ' in text else text}"
+
+
+# -- writing without waiting ---------------------------------------------------------------------------------
+
+
+class BoundedQueueHandler(QueueHandler):
+    """Formats each record and queues it. Beyond MOST_BYTES records are dropped and counted; nothing waits here."""
+
+    def __init__(self, formatter: logging.Formatter, encoding: str) -> None:
+        super().__init__(queue.SimpleQueue())
+        self.setFormatter(formatter)
+        self.encoding = encoding
+        self.dropped = 0
+        self._waiting_bytes = 0
+        self._counting = threading.Lock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A record that cannot be formatted is dropped: the default complains on standard error, which may block."""
+        try:
+            self.enqueue(self.prepare(record))
+        except Exception:
+            self.count_dropped(1)
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """A record of the encoded line alone. A character that the encoding lacks becomes a question mark."""
+        line = self.format(record).encode(self.encoding, "replace") + b"\n"
+        return logging.makeLogRecord({"line": line})
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        line = _line_of(record)
+        with self._counting:
+            if self._waiting_bytes + len(line) > MOST_BYTES:
+                self.dropped += 1
+                return
+            self._waiting_bytes += len(line)
+        self.queue.put_nowait(record)
+
+    def taken(self, line: bytes) -> int:
+        """The line has left the queue; returns how many were dropped before it, and counts from zero again."""
+        with self._counting:
+            self._waiting_bytes -= len(line)
+            dropped, self.dropped = self.dropped, 0
+        return dropped
+
+    def count_dropped(self, count: int) -> None:
+        with self._counting:
+            self.dropped += count
+
+
+def _line_of(prepared: logging.LogRecord) -> bytes:
+    line: bytes = prepared.__dict__["line"]
+    return line
+
+
+class DescriptorWriter(QueueListener):
+    """A daemon thread that writes the queued lines to a descriptor, and the number of dropped lines among them.
+
+    It writes to the descriptor and not to the stream: a thread that waits inside a stream holds the stream's lock,
+    and the interpreter could not exit. For the same reason it is no handler: `logging.shutdown` takes their locks.
+    """
+
+    def __init__(self, lines: BoundedQueueHandler, descriptor: int) -> None:
+        super().__init__(lines.queue)
+        self._lines = lines
+        self._descriptor = descriptor
+
+    def handle(self, record: logging.LogRecord) -> None:
+        line = _line_of(record)
+        dropped = self._lines.taken(line)
+        try:
+            self._write(line + (self._dropped_line(dropped) if dropped else b""))
+        except OSError:  # the reader has gone, or the disk is full; it may have free space again
+            self._lines.count_dropped(dropped + 1)
+
+    def _dropped_line(self, count: int) -> bytes:
+        record = logging.makeLogRecord({"msg": "log lines dropped", "fields": {"count": count}})
+        return _line_of(self._lines.prepare(record))
+
+    def _write(self, line: bytes) -> None:
+        while line:
+            try:
+                line = line[os.write(self._descriptor, line) :]
+            except BlockingIOError:  # another program that shares the descriptor made it non-blocking
+                select.select([], [self._descriptor], [])
+
+    def stop(self) -> None:
+        """Lines that wait may still be written for a moment; a reader that does not read gets no longer."""
+        if self._thread is not None:
+            self.enqueue_sentinel()
+            self._thread.join(LAST_LINES_S)
+            self._thread = None
+
+
+class _ImmediateHandler(logging.Handler):
+    """For a stream without a descriptor, such as a test's. `log_event` takes what a closed stream raises."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._stream.write(self.format(record) + "\n")
+
+
+@contextmanager
+def log_to(stream: TextIO | None, formatter: logging.Formatter) -> Iterator[None]:
+    """Write what is logged below `chronex` to `stream`; None where the program was started without standard error."""
+    writer: DescriptorWriter | None = None
+    handler: logging.Handler = logging.NullHandler()
+    descriptor = _descriptor_of(stream)
+    if descriptor is not None:
+        handler = lines = BoundedQueueHandler(formatter, getattr(stream, "encoding", None) or "ascii")
+        writer = DescriptorWriter(lines, descriptor)
+        writer.start()
+    elif stream is not None:
+        handler = _ImmediateHandler(stream)
+        handler.setFormatter(formatter)
+    level, propagates = ROOT_LOGGER.level, ROOT_LOGGER.propagate
+    ROOT_LOGGER.addHandler(handler)
+    ROOT_LOGGER.setLevel(logging.INFO)
+    ROOT_LOGGER.propagate = False
+    try:
+        yield
+    finally:
+        ROOT_LOGGER.removeHandler(handler)
+        ROOT_LOGGER.setLevel(level)
+        ROOT_LOGGER.propagate = propagates
+        if writer is not None:
+            writer.stop()
+
+
+def _descriptor_of(stream: TextIO | None) -> int | None:
+    try:
+        return None if stream is None else stream.fileno()
+    except OSError:
+        return None
