@@ -78,8 +78,6 @@ THE_CLOCK = "chronex/clock.py"
 # Names that two files may share, each with its reason.
 SHARED_CLASSES = {
     "Answer": "to be renamed: the answer of why, and the answer to a trigger",
-    "TaskState": "the record, and what a callable is given to read and write it",
-    "Verdict": "to be renamed: of admission, and of an exit",
 }
 _COMMAND = "a command of the command line has the name of what it does"
 SHARED_MODULES = {

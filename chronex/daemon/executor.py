@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from chronex.daemon.logs import log_event
+from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine import reasons
 from chronex.engine.engine import AttemptStart, Engine

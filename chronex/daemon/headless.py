@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chronex.clock import wall_ms
 from chronex.daemon.engine_thread import EngineThread, run_with_foreground
-from chronex.daemon.logs import log_event
+from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.node import this_node

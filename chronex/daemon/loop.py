@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
-from chronex.daemon.logs import log_event
+from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic import PeriodicTask, PeriodicTasks
 from chronex.daemon.wakeups import (
     LONGEST_BETWEEN_CHECKS_MS,

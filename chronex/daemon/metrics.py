@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chronex.clock import Clock
-from chronex.daemon.logs import log_event
+from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.periodic import PeriodicTask
 from chronex.errors import StoreError

@@ -55,7 +55,7 @@ def run_daemon(
     """Apply the job file where there is one, and run until stopped; StoreInUseError where another daemon runs."""
     from chronex.cli.job_file import load_job_file, load_or_report
     from chronex.daemon.headless import run_headless
-    from chronex.daemon.logs import FORMATTERS, log_event, log_to
+    from chronex.daemon.log_handlers import FORMATTERS, log_event, log_to
     from chronex.daemon.reload import JobFileSource
     from chronex.jobfile import SchedulerSettings
     from chronex.timing.host_zone import host_zone

@@ -12,8 +12,8 @@ from typing import NamedTuple, TextIO
 
 import pytest
 
-from chronex.daemon import logs
-from chronex.daemon.logs import MOST_BYTES, BoundedQueueHandler, DescriptorWriter, log_event, log_to
+from chronex.daemon import log_handlers
+from chronex.daemon.log_handlers import MOST_BYTES, BoundedQueueHandler, DescriptorWriter, log_event, log_to
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.daemon.test_signals import started
 from tests.kit.waits import until
@@ -62,7 +62,7 @@ def test_lines_come_in_their_order(pipe: Pipe) -> None:
 
 def test_a_reader_that_does_not_read_is_never_waited_for(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mebibyte waits for it, what is more is dropped and counted, and leaving takes no longer than is allowed."""
-    monkeypatch.setattr(logs, "LAST_LINES_S", 0.05)
+    monkeypatch.setattr(log_handlers, "LAST_LINES_S", 0.05)
     with log_to(pipe.writer, PlainFormatter()):
         for _ in range(3 * MOST_BYTES // 1000):
             log.info("x" * 999)
@@ -122,8 +122,8 @@ def test_both_formats_show_the_same_event() -> None:
     fields = {"job": "a b", "nominal_ms": 0, "exit_code": None, "reason": "\x1b[31m"}
     record = logging.makeLogRecord({"msg": "attempt ended", "created": 1_800_000_000.25, "fields": fields})
     text = '2027-01-15T08:00:00.250Z attempt ended job="a b" nominal=1970-01-01T00:00:00Z reason=\ufffd[31m'
-    assert logs.TextFormatter().format(record) == text
-    assert json.loads(logs.JsonFormatter().format(record)) == {
+    assert log_handlers.TextFormatter().format(record) == text
+    assert json.loads(log_handlers.JsonFormatter().format(record)) == {
         "at": "2027-01-15T08:00:00.250Z",
         "event": "attempt ended",
         **fields,
