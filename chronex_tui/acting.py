@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chronex.engine.commands import Asker
 from chronex.errors import ChronexError
+from chronex.model.reasons import text_of
 from chronex.storage.records import Ledger
 from chronex_tui.actions import BY_ID, shell_command
 from chronex_tui.asking import run_name
@@ -164,7 +165,7 @@ class Acting:
         for item in found:
             letter = next(letters)
             by_letter[letter] = item
-            choices.append(Choice(letter, letter, self._told(item), shown(item.reason)))
+            choices.append(Choice(letter, letter, self._told(item), shown(text_of(item.reason))))
         choose(self.app, f"Replay which run of {name}?", choices,
                lambda answer: self._replay(dead if answer == "all" else [by_letter[answer]]))  # fmt: skip
 

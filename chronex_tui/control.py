@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from chronex.engine.commands import Answer, Asker, cancel, pause, replay, replay_dead_letter, resume, trigger
 from chronex.errors import NotPossibleError
+from chronex.model.reasons import text_of
 from chronex.model.records import Occurrence
 from chronex.model.states import RunState
 from chronex.storage.records import Ledger
@@ -26,11 +27,15 @@ class Told(NamedTuple):
 def trigger_jobs(ledger: Ledger, names: Sequence[str], asker: Asker) -> Told:
     """A trigger that the overlap policy skips is on record too, so it is told, not undone."""
     found = [trigger(ledger, name, asker) for name in names]
-    told = [f"{one.occurrence.job} was not started: {one.reason}" for one in found if one.answer is Answer.SKIPPED]
+    told = [
+        f"{one.occurrence.job} was not started: {text_of(one.reason)}"
+        for one in found
+        if one.answer is Answer.SKIPPED
+    ]
     if told:
         return Told("; ".join(told[:3]), is_refused=True)
     waiting = [one for one in found if one.answer is Answer.QUEUED]
-    tail = f"; {waiting[0].occurrence.job} waits: {waiting[0].reason}" if waiting else ""
+    tail = f"; {waiting[0].occurrence.job} waits: {text_of(waiting[0].reason)}" if waiting else ""
     return Told(f"asked to run {_list(names)}{tail}")
 
 

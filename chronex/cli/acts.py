@@ -7,9 +7,9 @@ from typing import Any
 from chronex.cli.acting import Desk, at_desk, duration_of, parameters_of, show
 from chronex.cli.arguments import UsageError
 from chronex.cli.times import time_text, timed, zone_of
-from chronex.engine import reasons
 from chronex.engine.commands import Answer, Triggered, cancel, pause, resume, trigger
 from chronex.model.ids import is_name
+from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState, is_final
 
@@ -41,7 +41,7 @@ def run_trigger(
 
 
 def _trigger_code(asked: Triggered, found: Occurrence, *, wait: bool) -> int:
-    if asked.answer is Answer.SKIPPED and asked.reason.startswith(reasons.IDEMPOTENT):
+    if asked.answer is Answer.SKIPPED and asked.reason.code is ReasonCode.IDEMPOTENT:
         return 0  # it was done already: asking again with the same key is safe
     if wait:
         return 0 if found.state is OccurrenceState.COMPLETED else 1
@@ -68,7 +68,7 @@ def told(occurrence: Occurrence) -> str:
     word = {OccurrenceState.RUNNING: "started", OccurrenceState.PENDING: "waiting"}.get(
         occurrence.state, occurrence.state.value
     )
-    return f"{word:10} {occurrence.job}  {occurrence.id}  {occurrence.reason}"
+    return f"{word:10} {occurrence.job}  {occurrence.id}  {text_of(occurrence.reason)}"
 
 
 def occurrence_dict(occurrence: Occurrence) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def occurrence_dict(occurrence: Occurrence) -> dict[str, Any]:
         **timed("nominal", occurrence.nominal_ms),
         **timed("scheduled", occurrence.scheduled_ms),
         "state": occurrence.state.value,
-        "reason": occurrence.reason,
+        "reason": text_of(occurrence.reason),
         "version": occurrence.version,
         "replay_of": occurrence.replay_of or None,
     }

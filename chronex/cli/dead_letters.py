@@ -11,6 +11,7 @@ from chronex.cli.times import Zones, time_text, timed
 from chronex.engine.commands import DeadLetter, dead_letter, dead_letters, drop_dead_letter, replay_dead_letter
 from chronex.errors import UnknownJobError
 from chronex.expr.suggest import nearest
+from chronex.model.reasons import text_of
 from chronex.model.records import Attempt, Run
 from chronex.storage.records import Ledger, Reading
 from chronex.timing.zones import Zone
@@ -106,7 +107,7 @@ def _lines(desk: Desk, runs: list[Run]) -> list[str]:
 
 def _line(run: Run, zone: Zone) -> str:
     died = column(run.finished_ms or run.created_ms, zone)
-    return f"{died}  {f'{run.job}/{run.task}':24} {run.id}  {run.attempts} tried  {run.reason}"
+    return f"{died}  {f'{run.job}/{run.task}':24} {run.id}  {run.attempts} tried  {text_of(run.reason)}"
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -119,7 +120,7 @@ def _row(run: Run) -> dict[str, Any]:
         "attempts": run.attempts,
         "exit_code": run.exit_code,
         "state": run.state.value,
-        "reason": run.reason,
+        "reason": text_of(run.reason),
     }
 
 
@@ -145,7 +146,7 @@ def _try(attempt: Attempt) -> dict[str, Any]:
         **timed("ended", attempt.finished_ms),
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
-        "reason": attempt.reason,
+        "reason": text_of(attempt.reason),
         "log": attempt.log_path,
     }
 
@@ -156,11 +157,11 @@ def _letter_lines(letter: DeadLetter, zone: Zone) -> list[str]:
     lines = [
         f"{run.job}/{run.task} of {time_text(run.nominal_ms, zone)}{version}",
         f"  {run.id}",
-        f"  {run.reason}",
+        f"  {text_of(run.reason)}",
     ]
     for attempt in letter.attempts:
         when = column(attempt.started_ms or attempt.created_ms, zone)
-        lines.append(f"  attempt {attempt.number}  {when}  {attempt.state.value}  {attempt.reason}")
+        lines.append(f"  attempt {attempt.number}  {when}  {attempt.state.value}  {text_of(attempt.reason)}")
     if run.environment:
         lines.append(f"  was given {', '.join(run.environment)} (values are not kept)")
     return [*lines, f"  again: chronex dlq replay {run.id}"]

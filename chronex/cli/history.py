@@ -14,6 +14,7 @@ from chronex.engine.commands.names import job_named
 from chronex.errors import ChronexError
 from chronex.expr.suggest import nearest
 from chronex.model.placed import MissedSpan
+from chronex.model.reasons import text_of
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
@@ -136,7 +137,7 @@ def _lines(zones: Zones, found: list[Occurrence]) -> list[str]:
         lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence))
         if (older := occurrence.older) is not None:
             front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}"
-            told = f"{how_many(older)} until {column(older.to_ms, zone)}: {older.reason}"
+            told = f"{how_many(older)} until {column(older.to_ms, zone)}: {text_of(older.reason)}"
             lines += _row(front, OccurrenceState.MISSED, " " * 7, told)
     return lines
 
@@ -155,7 +156,7 @@ def _row(front: str, state: OccurrenceState, took: str, reason: str) -> list[str
 
 
 def _reason(occurrence: Occurrence) -> str:
-    words = [occurrence.reason] if occurrence.reason else []
+    words = [text_of(occurrence.reason)] if occurrence.reason else []
     if occurrence.recovery and occurrence.started_ms is not None:
         words.append("(caught up)")
     if occurrence.manual:
@@ -173,7 +174,7 @@ def occurrence_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         **timed("started", occurrence.started_ms),
         **timed("ended", occurrence.finished_ms),
         "state": occurrence.state.value,
-        "reason": occurrence.reason,
+        "reason": text_of(occurrence.reason),
         "recovery": occurrence.recovery,
         "manual": occurrence.manual,
         "version": occurrence.version,
@@ -188,7 +189,7 @@ def span_json(span: MissedSpan) -> dict[str, Any]:
         **timed("to", span.to_ms),
         "count": span.count,
         "is_more": span.is_more,
-        "reason": span.reason,
+        "reason": text_of(span.reason),
     }
 
 
@@ -198,7 +199,7 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "task": attempt.task,
         "number": attempt.number,
         "state": attempt.state.value,
-        "reason": attempt.reason,
+        "reason": text_of(attempt.reason),
         **timed("started", attempt.started_ms),
         **timed("ended", attempt.finished_ms),
         "exit_code": attempt.exit_code,

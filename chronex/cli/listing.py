@@ -9,6 +9,7 @@ from chronex.cli.looking import DEFAULT_WIDTH, columns, cut, looked_at, padded, 
 from chronex.cli.terminal import out, paint, wants_unicode, width
 from chronex.cli.times import shown_zone, timed
 from chronex.clock import wall_ms
+from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
 from chronex.timing.zones import Zone
 from chronex.views.filters import parse_filter
@@ -132,7 +133,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     return {
         **timed("nominal", outcome.nominal_ms),
         "state": outcome.state.value,
-        "reason": outcome.reason,
+        "reason": text_of(outcome.reason),
         **timed("started", outcome.started_ms),
         **timed("ended", outcome.finished_ms),
         "duration_ms": outcome.duration_ms,

@@ -16,6 +16,7 @@ from chronex.cli.places import store_path
 from chronex.cli.terminal import err, inert, out, paint
 from chronex.engine.commands.names import find, job_named
 from chronex.errors import ChronexError
+from chronex.model.reasons import text_of, words_beyond
 from chronex.model.records import Attempt
 from chronex.model.states import AttemptState
 from chronex.run.output import DEFAULT_LIMIT, LogReader
@@ -97,12 +98,12 @@ def _print_all(reader: LogReader, attempts: list[Attempt], asked: Asked) -> None
             out(paint(f"== {_heading(attempt)} ==", "bold"))
         _write(_tail(_whole(reader, attempt), asked.lines), raw=asked.raw)
         if not attempt.log_bytes and attempt.state is not AttemptState.RUNNING and len(attempts) == 1:
-            more = f": {attempt.error}" if attempt.error and attempt.error != attempt.reason else ""
-            err(inert(f"{_heading(attempt)}; no output{more}"))
+            more = words_beyond(attempt.reason, attempt.error)
+            err(inert(f"{_heading(attempt)}; no output{f': {more}' if more else ''}"))
 
 
 def _heading(attempt: Attempt) -> str:
-    reason = f": {attempt.reason}" if attempt.reason else ""
+    reason = f": {text_of(attempt.reason)}" if attempt.reason else ""
     return inert(f"{attempt.task}, attempt {attempt.number}, {attempt.state}{reason}")
 
 

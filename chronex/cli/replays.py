@@ -9,6 +9,7 @@ from chronex.cli.acts import follow, occurrence_dict, told
 from chronex.cli.arguments import UsageError, choose_zone, read_instant
 from chronex.engine.admit import MOST_QUEUED
 from chronex.engine.commands import Replayed, job_named, occurrence_named, replay
+from chronex.model.reasons import text_of
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Ledger, Reading
@@ -89,7 +90,7 @@ def _agreed(desk: Desk, originals: list[Occurrence], yes: bool, form: str) -> bo
         return False
     if form == "text":
         zone = desk.zone_of(originals[0].job)
-        rows = (f"{column(one.nominal_ms, zone)}  {one.state.value:12} {one.reason}" for one in originals)
+        rows = (f"{column(one.nominal_ms, zone)}  {one.state.value:12} {text_of(one.reason)}" for one in originals)
         show(form, None, *rows, f"{len(originals)} to replay, the oldest first")
     return confirmed(f"replay {len(originals)}?", is_sure=yes)
 

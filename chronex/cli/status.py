@@ -11,6 +11,7 @@ from chronex.cli.looking import columns, cut, opened_store, print_json
 from chronex.cli.terminal import inert, out, paint
 from chronex.cli.times import shown_zone, timed
 from chronex.clock import wall_ms
+from chronex.model.reasons import text_of
 from chronex.run import is_alive
 from chronex.storage.records import Reading
 from chronex.timing.zones import Zone
@@ -65,7 +66,8 @@ def to_dict(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any]:
         "failing": [_brief(row) | {"failures": row.job.counters.failures_in_a_row, "reason": _reason(row)}
                     for row in found.failing],
         "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, **timed("at", retry.at_ms),
-                                    "reason": retry.reason} for row in found.retrying if (retry := row.retry)],
+                                    "reason": text_of(retry.reason)}
+                     for row in found.retrying if (retry := row.retry)],
         "late": [{"job": job.id, **timed("since", job.late_ms)} for job in found.late],
         "dead_letters": found.summary.dead_letters,
         "notices": found.notices,
@@ -88,7 +90,7 @@ def _brief(row: Row) -> dict[str, Any]:
 
 
 def _reason(row: Row) -> str:
-    return row.last.reason if row.last is not None else ""
+    return text_of(row.last.reason) if row.last is not None else ""
 
 
 def _card_dict(card: Card) -> dict[str, Any]:
@@ -138,7 +140,7 @@ def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterat
     for row in found.retrying[:MOST_LISTED]:
         if (retry := row.retry) is not None:
             when = upcoming(retry.at_ms, now_ms, zone)
-            yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({retry.reason})"
+            yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({text_of(retry.reason)})"
     for row in found.failing[:MOST_LISTED]:
         often = row.job.counters.failures_in_a_row
         times = f"{often} times in a row, " if often > 1 else ""

@@ -11,6 +11,7 @@ from chronex.cli.jobs import load_or_tell
 from chronex.cli.places import job_file_path, store_path
 from chronex.cli.terminal import inert, out, paint
 from chronex.jobfile import Property
+from chronex.model.reasons import text_of
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
 from chronex.verify import Finding, PropertyResult, Report, Verdict, Verifier, follow
@@ -147,7 +148,7 @@ def _event_text(line: Line) -> str:
         f"{number:>7}  {stamp(event.at_ms):24} {event.name:24}",
         subject,
         f"on {node}" if node else "",
-        event.reason,
+        text_of(event.reason),
     ]
     return " ".join(part for part in parts if part)
 

@@ -25,7 +25,7 @@ from chronex.daemon.watched import watched
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
-from chronex.model.records import Job
+from chronex.model.records import Attempt, Job
 from chronex.model.states import AttemptState
 from chronex.run import LogDirectory, Surroundings
 from chronex_store import LmdbStore
@@ -83,8 +83,10 @@ def run_headless(
         environment = {"CHRONEX_STORE": str(store_path.resolve())}
         surroundings = Surroundings.of_this_process(logs, environment=environment)
         engine = Engine(store, node.id, settings.max_concurrent_jobs)
-        ends = _Ends(tell)
-        daemon = Daemon(store, engine, surroundings, node, settings, ends.tell if once else tell)
+        ends = _Ends()
+        daemon = Daemon(store, engine, surroundings, node, settings, tell)
+        if once:
+            daemon.attempts.on_end = ends.note
         daemon.chores.add(room_chore(store, daemon.journal))
         daemon.chores.add(Notifier(store, surroundings).chore())
         upkeep = Upkeep(store, logs, settings, daemon.clock)
@@ -99,20 +101,17 @@ def run_headless(
 
 
 class _Ends:
-    """Listens to what is told, and keeps how the last attempt of each run has ended."""
+    """How the last attempt of each run has ended."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._states: dict[tuple[str, str], str] = {}
+    def __init__(self) -> None:
+        self._states: dict[tuple[str, int, str], AttemptState] = {}
 
-    def tell(self, what: str, data: dict[str, Any]) -> None:
-        if what == "attempt ended":
-            self._states[data["occurrence"], data["task"]] = data["state"]
-        self._tell(what, data)
+    def note(self, attempt: Attempt, state: AttemptState) -> None:
+        self._states[attempt.job, attempt.nominal_ms, attempt.task] = state
 
     @property
     def any_failed(self) -> bool:
-        return any(state != AttemptState.SUCCESS for state in self._states.values())
+        return any(state is not AttemptState.SUCCESS for state in self._states.values())
 
 
 # One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.

@@ -8,6 +8,7 @@ from typing import Any
 
 from chronex.declarative.states import SchedulerEvent
 from chronex.declarative.views import moment
+from chronex.model.reasons import text_of
 from chronex.model.records import Event
 from chronex.storage import journal
 from chronex.storage.ports import Store
@@ -78,5 +79,9 @@ class Announcer:
 
 
 def told_data(event: Event) -> dict[str, Any]:
-    extra = {"attempt": event.attempt, "scheduled_at": moment(event.nominal_ms), "reason": event.reason or None}
+    extra = {
+        "attempt": event.attempt,
+        "scheduled_at": moment(event.nominal_ms),
+        "reason": text_of(event.reason) or None,
+    }
     return {**event.data, **{key: value for key, value in extra.items() if value is not None}}

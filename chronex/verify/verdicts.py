@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from chronex.model.reasons import text_of
 from chronex.model.records import Event
 
 Line = tuple[int, Event]
@@ -122,7 +123,7 @@ def shown(line: Line) -> dict[str, Any]:
         "nominal_ms": event.nominal_ms,
         "task": event.task,
         "attempt": event.attempt,
-        "reason": event.reason,
+        "reason": text_of(event.reason),
         "actor": event.actor,
         "data": event.data,
     }

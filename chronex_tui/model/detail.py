@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from chronex.expr.describe import describe
 from chronex.expr.durations import format_duration
+from chronex.model.reasons import short_text, text_of
 from chronex.model.records import Attempt, Call, Command, Job, Run
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone
@@ -24,7 +25,6 @@ from chronex_tui.model.wording import (
     elapsed,
     exact_clock,
     full_stamp,
-    short_reason,
     stamp,
 )
 
@@ -53,7 +53,7 @@ def _strip(detail: Detail, look: Look, cells: int, *, daemon_lives: bool) -> Ite
     if detail.firing is not None and row.situation in _TOLD:
         yield from _tries(detail.firing, look, row.job, with_reason=True)
     elif row.last is not None and not row.last.is_good:
-        yield (("why    ", "label"), (shown(row.last.reason), STYLES[row.last.state]))
+        yield (("why    ", "label"), (shown(text_of(row.last.reason)), STYLES[row.last.state]))
     yield next(iter(_meaning(detail, look, cells)))
     yield _next_line(detail, look, cells)
     yield next(iter(_clock(detail, look, cells * 3)))
@@ -79,7 +79,7 @@ def _now(detail: Detail, look: Look, cells: int, *, daemon_lives: bool) -> Itera
     if detail.firing is not None and row.situation in _TOLD:
         yield from firing_lines(detail.firing, look, row.job, cells)
     elif row.last is not None and not row.last.is_good:
-        yield from _labelled("why", shown(row.last.reason), STYLES[row.last.state], cells)
+        yield from _labelled("why", shown(text_of(row.last.reason)), STYLES[row.last.state], cells)
 
 
 def _headline(row: Row, look: Look, *, daemon_lives: bool) -> Line:
@@ -118,7 +118,7 @@ def firing_lines(firing: Firing, look: Look, job: Job, cells: int) -> Iterator[L
     for run, line in zip(firing.runs, _tries(firing, look, job, with_reason=False), strict=True):
         yield line
         if _is_bad(run):
-            yield from _labelled("why", shown(run.reason), STYLES[run.state], cells)
+            yield from _labelled("why", shown(text_of(run.reason)), STYLES[run.state], cells)
 
 
 def _tries(firing: Firing, look: Look, job: Job, *, with_reason: bool) -> Iterator[Line]:
@@ -133,7 +133,7 @@ def _tries(firing: Firing, look: Look, job: Job, *, with_reason: bool) -> Iterat
         if not tries:
             spans.append((word(run.state), STYLES[run.state]))
         if with_reason and _is_bad(run):
-            spans.append((shown(run.reason), STYLES[run.state]))
+            spans.append((shown(text_of(run.reason)), STYLES[run.state]))
         yield tuple(spans)
 
 
@@ -269,4 +269,4 @@ def command_text(command: Command | Call) -> str:
 
 
 def outcome_reason(outcome: Outcome) -> str:
-    return shown(short_reason(outcome.reason))
+    return shown(short_text(outcome.reason))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from chronex.model.reasons import short_text
 from chronex.model.records import Job
 from chronex.timing.clock_effects import note_of
 from chronex.timing.job_schedule import timing_of
@@ -13,7 +14,7 @@ from chronex_tui.model.cells import Line, shown
 from chronex_tui.model.columns import Column, Columned
 from chronex_tui.model.glyphs import STYLES, word
 from chronex_tui.model.look import Look, job_zone
-from chronex_tui.model.wording import DAY, MINUTE, away, countdown, duration, elapsed, short_reason, stamp
+from chronex_tui.model.wording import DAY, MINUTE, away, countdown, duration, elapsed, stamp
 
 COLUMNS = (
     Column("job", "  JOB", 16, share=4, most=40),
@@ -161,7 +162,7 @@ def last_words(last: Outcome | None, look: Look, job: Job) -> Line:
     if last.is_good:
         return (("ok", style), (f" {when} ", ""), (duration(last.duration_ms), "dim"))
     if last.state in ("failed", "failed_stale"):
-        what = shown(short_reason(last.reason)) or "failed"
+        what = shown(short_text(last.reason)) or "failed"
         return ((what, style), (f" {when}", ""))
     return ((word(last.state), style), (f" {when}", ""))
 

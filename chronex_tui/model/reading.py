@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from chronex.errors import ChronexError
+from chronex.model.reasons import of_task
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal, keys
@@ -155,7 +156,7 @@ def _dead(reading: Reading) -> list[RunItem]:
     for run in reading.dead_letters():
         key = RunKey(run.job, run.nominal_ms)
         if key not in found:
-            found[key] = RunItem(key, "failed", f"{run.task}: {run.reason}", run.nominal_ms, run.started_ms,
+            found[key] = RunItem(key, "failed", of_task(run.task, run.reason), run.nominal_ms, run.started_ms,
                                  run.finished_ms, recovery=False, manual=False, is_dead=True)  # fmt: skip
     return sorted(found.values(), key=lambda item: -item.at_ms)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from chronex.model.reasons import ReasonCode, short_text, text_of
 from chronex.model.records import Attempt, Job
 from chronex.timing.zones import Zone
 from chronex_tui.model.cells import Line, crop, shown, wrap
@@ -20,7 +21,6 @@ from chronex_tui.model.wording import (
     elapsed,
     exact_clock,
     full_stamp,
-    short_reason,
     stamp,
 )
 
@@ -68,7 +68,7 @@ class RunsTable(Columned):
             "nominal": ((stamp(item.key.nominal_ms, look.now_ms, zone), ""),),
             "started": ((started, "dim"),),
             "took": ((took(item, look.now_ms), "" if item.finished_ms else "running"),),
-            "why": (*_flags(item), (shown(short_reason(item.reason)), "" if state in ("failed", "dlq") else "dim")),
+            "why": (*_flags(item), (shown(short_text(item.reason)), "" if state in ("failed", "dlq") else "dim")),
         }
 
 
@@ -113,7 +113,7 @@ def _firing_detail(firing: Firing, look: Look, job: Job | None, cells: int) -> I
         (f"{sign(occurrence.state, look.glyphs)} {word(occurrence.state)}", style),
         (f"  {occurrence.job}", "bold"),
     )
-    for piece in wrap(shown(occurrence.reason), max(cells - 2, 10)) if occurrence.reason else ():
+    for piece in wrap(shown(text_of(occurrence.reason)), max(cells - 2, 10)) if occurrence.reason else ():
         yield ((f"  {piece}", style),)
     yield ()
     yield _fact("for", full_stamp(occurrence.nominal_ms, zone))
@@ -171,5 +171,5 @@ def _attempt(attempt: Attempt, look: Look, zone: Zone, cells: int) -> Iterator[L
         (f" {exact_clock(at, zone)}  {span:>7}", ""),
         (f"  {code or kept}", "dim"),
     )
-    if attempt.reason and attempt.reason != "exited" and not attempt.reason.startswith("exit code"):
-        yield ((f"         {crop(shown(attempt.reason), max(cells - 9, 5))}", "dim"),)
+    if attempt.reason and attempt.reason.code is not ReasonCode.EXIT_CODE:
+        yield ((f"         {crop(shown(text_of(attempt.reason)), max(cells - 9, 5))}", "dim"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from chronex.model.reasons import Reason
 from chronex.model.records import Attempt, Occurrence, Run
 from chronex.timing.clock_effects import Effect
 from chronex.timing.zones import ClockChange
@@ -23,7 +24,7 @@ class RunItem(NamedTuple):
 
     key: RunKey
     state: str
-    reason: str
+    reason: Reason
     due_ms: int
     started_ms: int | None
     finished_ms: int | None

@@ -111,10 +111,3 @@ def offset(seconds: int) -> str:
 
 def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def short_reason(reason: str) -> str:
-    """`main: exit code 1` as `exit 1`; other reasons without the name of their task."""
-    head, separator, rest = reason.partition(": ")
-    text = rest if separator and " " not in head else reason
-    return text.replace("exit code ", "exit ")

@@ -19,6 +19,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
 from chronex.errors import ChronexError, NotPossibleError, StoreError, UnknownIdError, UnknownJobError
+from chronex.model.reasons import free_text
 from chronex.model.records import Job, Task
 from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
@@ -44,7 +45,7 @@ class Place:
             engine = Engine(store, "node-1", 10, Random(1))
             for order in engine.tick(wall_ms(), wall_ms()).orders:
                 if isinstance(order, Launch) and state != "running":
-                    store.update(engine.ended(order.attempt, AttemptEnd(state, "exit code 3"), wall_ms()))
+                    store.update(engine.ended(order.attempt, AttemptEnd(state, free_text("exit code 3")), wall_ms()))
 
     def job(self, name: str) -> Job:
         with LmdbStore.open(Path(self.path)) as store:

@@ -9,9 +9,9 @@ import pytest
 
 from chronex.daemon import executor, loop
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.engine import reasons
 from chronex.errors import StoreFullError
 from chronex.model.policies import OverlapPolicy
+from chronex.model.reasons import ReasonCode
 from chronex.model.records import Call, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
@@ -103,7 +103,9 @@ async def test_a_store_that_was_full_for_long_counts_as_downtime(monkeypatch: py
         await until(lambda: any(o.recovery for o in occurrences(store)))
     missed = [o for o in occurrences(store) if o.recovery]
     assert len(missed) > 5
-    assert [o.reason for o in missed if o.state is OccurrenceState.MISSED] == [reasons.SUPERSEDED] * (len(missed) - 1)
+    assert [o.reason.code for o in missed if o.state is OccurrenceState.MISSED] == [ReasonCode.SUPERSEDED] * (
+        len(missed) - 1
+    )
 
 
 async def test_whoever_is_to_leave_does_not_wait_for_room_for_ever() -> None:

@@ -10,6 +10,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Event, Job, Node, Occurrence, ProcessIdentity, Task
 from chronex.storage import journal
 from chronex.storage.records import Ledger, Reading
@@ -30,7 +31,7 @@ class Process:
     state: str
     identity: ProcessIdentity
     launch: Launch
-    canceled: str = ""
+    canceled: Reason = NO_REASON
 
 
 @dataclass

@@ -52,7 +52,7 @@ def test_a_command_that_may_have_run_is_not_repeated_where_the_job_forbids_it(ma
     assert scene.killed("process ended")
     scene.settle()
     occurrences = scene.check()
-    assert (occurrences[0].state, occurrences[0].reason) == ("failed", "main: the scheduler died while it ran")
+    assert (occurrences[0].state, str(occurrences[0].reason)) == ("failed", "main: the scheduler died while it ran")
 
 
 def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chronex.model.reasons import NO_REASON
 from chronex_tui.model.cells import plain
 from chronex_tui.model.crowd import busiest_minute, crowd_lines, crowd_of, shifted
 from chronex_tui.model.figures import busiest_crowd, coming_time, past_time, usual_times
@@ -18,7 +19,7 @@ LOOK = Look(NOW, UNICODE, HOME)
 
 def ran(name: str, start: int, took: int | None) -> RunItem:
     end = None if took is None else start + took
-    return RunItem(RunKey(name, start), "completed", "", start, start, end, recovery=False, manual=False)
+    return RunItem(RunKey(name, start), "completed", NO_REASON, start, start, end, recovery=False, manual=False)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, short_text
 from chronex.timing.zones import load_zone
 from chronex_tui.model.cells import line_width, plain
 from chronex_tui.model.clockday import POLICIES, clock_days, picture, title_line
@@ -19,7 +20,7 @@ from chronex_tui.model.painted import painted
 from chronex_tui.model.snapshot import RunItem, RunKey
 from chronex_tui.model.timeline import Lane, Mark, Window, lane_line, past_marks
 from chronex_tui.model.trial import trial_lines
-from chronex_tui.model.wording import away, countdown, duration, elapsed, short_reason, stamp
+from chronex_tui.model.wording import away, countdown, duration, elapsed, stamp
 from tests.tui.world import DAY, HOME, HOUR, MINUTE, NOW, job
 
 LOOK = Look(NOW, UNICODE, HOME)
@@ -53,8 +54,9 @@ def test_other_words_of_time() -> None:
     assert stamp(NOW + 4 * MINUTE, NOW, HOME) == "15:00:04"
     assert stamp(NOW // MINUTE * MINUTE + 13 * HOUR, NOW, HOME) == "Mon 03:56"
     assert stamp(NOW + 400 * DAY, NOW, HOME) == "20 Dec 2027"
-    assert short_reason("main: exit code 1") == "exit 1"
-    assert short_reason("an earlier occurrence still runs: occ_1") == "an earlier occurrence still runs: occ_1"
+    assert short_text(Reason(ReasonCode.EXIT_CODE, "exit code 1", "main")) == "exit 1"
+    overlap = Reason(ReasonCode.OVERLAP, "occ_1")
+    assert short_text(overlap) == "an earlier occurrence still runs: occ_1"
 
 
 # -- timeline -------------------------------------------------------------------------------------------------------
@@ -87,7 +89,7 @@ def test_two_runs_at_once_are_told_from_one() -> None:
 
 def test_the_window_takes_what_overlaps_it() -> None:
     def item(start: int, end: int | None) -> RunItem:
-        return RunItem(RunKey("a", start), "completed", "", start, start, end, recovery=False, manual=False)
+        return RunItem(RunKey("a", start), "completed", NO_REASON, start, start, end, recovery=False, manual=False)
 
     window = Window(NOW, HOUR)
     items = [item(NOW - 3 * HOUR, NOW - 2 * HOUR), item(NOW - 2 * HOUR, NOW - 30 * MINUTE), item(NOW - MINUTE, None)]

@@ -6,6 +6,7 @@ from random import Random
 
 from chronex.engine.orders import Cancel
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Event, Job, Node, ProcessIdentity, Task
 from chronex.storage import journal
 from chronex.storage.records import Ledger
@@ -61,7 +62,9 @@ def stop(world: Simulation) -> None:
     """As the daemon does it: nothing more is started, what runs is canceled and seen to its end."""
     world.engine.stopping = True
     tell(world, "SchedulerStopRequested")
-    world.carry_out(tuple(Cancel(process.launch.attempt, "stopped") for process in world.live.values()))
+    world.carry_out(
+        tuple(Cancel(process.launch.attempt, Reason(ReasonCode.STOPPING)) for process in world.live.values())
+    )
     world._report_ends()
     gone = Node(id=world.engine.node, process=ProcessIdentity(world.node_number, "boot", 1), stopped_ms=world.now)
     world.store.update(lambda tx: Ledger(tx, world.now).put(gone))

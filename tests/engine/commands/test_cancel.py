@@ -7,11 +7,12 @@ import pytest
 from chronex.engine.commands import cancel, trigger
 from chronex.errors import AmbiguousIdError, NotPossibleError, UnknownIdError
 from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from tests.engine.commands.world import BOB, FIRST, MINUTE, ONE, START, TWO, World
 
-WHY = "canceled by ann@desk (cli)"
+WHY = Reason(ReasonCode.CANCELED, by="ann@desk (cli)")
 
 
 def test_what_waits_is_over_at_once() -> None:

@@ -13,6 +13,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
+from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Attempt, Node, ProcessIdentity
 from chronex.model.records import Event as Told
 from chronex.storage.journal import append
@@ -43,7 +44,7 @@ class Process:
     started: int
     ends: int  # by the monotonic hand: a child stands still while the machine sleeps
     state: str
-    reason: str = ""
+    reason: Reason = NO_REASON
     ended: int | None = None
     recorded: bool = False
     reported: bool = False

@@ -12,17 +12,17 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.commands.actor import Asker
 from chronex.engine.commands.pause import pause, resume
 from chronex.engine.engine import Tick
-from chronex.engine.reasons import Cause
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.reasons import ReasonCode
 from chronex.model.records import Event, Job, Task
 from chronex.storage import journal
 from chronex.storage.records import Ledger, Reading
 from chronex.views.why import Answer
+from chronex.views.why.causes import Cause
 from tests.engine.simulation import DAY, HOUR, MINUTE, START, Family, Process, Simulation, hourly
 
 MONTH = 30 * DAY
@@ -219,7 +219,7 @@ class Chronicle(Simulation):
         self, job: Job, mine: list[Process], instant: int, instants: list[int], due: dict[int, int]
     ) -> Cause:
         last = mine[-1]
-        if last.canceled == reasons.EXECUTION_TIMEOUT:
+        if last.canceled.code is ReasonCode.EXECUTION_TIMEOUT:
             return Cause.TIMEOUT  # an orphan that still lived when the next scheduler came
         if self._was_reaped(job, mine):
             return Cause.STALE

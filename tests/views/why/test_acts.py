@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
 from chronex.engine.commands import Asker, cancel, replay, trigger
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch, Order
-from chronex.engine.reasons import Cause
 from chronex.engine.update import apply_jobs
 from chronex.model.events import EVENTS
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Event, Job, Task
 from chronex.model.states import AttemptState
 from chronex.storage.records import Ledger, Reading
 from chronex.timing.zones import load_zone
 from chronex.views.why import Answer, why
+from chronex.views.why.causes import Cause
 from chronex.views.why.evidence import _told
 from chronex_store import MemoryStore
 
@@ -28,19 +30,20 @@ ANN = Asker("ann", "cli", "desk")
 class World:
     """The real engine on a memory store; what it launches ends when the test says so."""
 
-    def __init__(self, **task: object) -> None:
+    def __init__(self, *, name: str = "main", **task: object) -> None:
         self.store = MemoryStore()
         self.engine = Engine(self.store, "node", 10, Random(1))
         self.launched: list[Launch] = []
-        job = Job(id="j", schedule="0 * * * *", tasks=(Task(name="main", run=("true",), **task),))  # type: ignore[arg-type]
+        job = Job(id="j", schedule="0 * * * *", tasks=(Task(name=name, run=("true",), **task),))  # type: ignore[arg-type]
         apply_jobs(self.store, [job], NOON - MINUTE)
 
     def tick(self, now: int) -> None:
         self._carry_out(self.engine.tick(now, NOON - MINUTE).orders)
 
-    def end(self, state: AttemptState, now: int) -> None:
+    def end(self, state: AttemptState, now: int, **more: Any) -> None:
         attempt = self.launched.pop().attempt
-        self._carry_out(self.store.update(self.engine.ended(attempt, AttemptEnd(state=state, retryable=False), now)))
+        end = AttemptEnd(state=state, retryable=False, **more)
+        self._carry_out(self.store.update(self.engine.ended(attempt, end, now)))
 
     def _carry_out(self, orders: tuple[Order, ...]) -> None:
         self.launched += [order for order in orders if isinstance(order, Launch)]
@@ -114,3 +117,12 @@ def test_no_name_of_an_event_is_shown_to_people() -> None:
     for name in EVENTS:
         for link in _told(Event(name=name, at_ms=0, actor="ada"), load_zone("UTC")):
             assert name not in link.fact
+
+
+def test_a_failed_task_that_is_called_paused_is_a_failure() -> None:
+    world = World(name="paused")
+    world.tick(NOON)
+    world.end(AttemptState.FAILED, NOON + 5, reason=Reason(ReasonCode.EXIT_CODE, "exit code 1"), exit_code=1)
+    answer = world.why(NOON, NOON + 10)
+    assert (answer.cause, answer.names["reason"]) == (Cause.FAILED, "paused: exit code 1")
+    assert answer.summary.startswith("it ran and failed: paused: exit code 1; ")

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from chronex.engine.reasons import Cause
 from chronex.model.ids import occurrence_id
 from chronex.storage.ports import ReadTransaction
 from chronex.storage.records import Reading
 from chronex.views.why import Answer, why
+from chronex.views.why.causes import Cause
 from tests.engine.simulation import HOUR, MINUTE, START, hourly
 from tests.views.why.chronicle import Chronicle, a_month
 
