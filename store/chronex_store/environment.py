@@ -40,7 +40,7 @@ from chronex_store.places import (
     prepare_directory,
 )
 
-FORMAT = 1
+FORMAT = 2
 ENGINE = "0.9"
 MAX_READERS = 1024
 DEFAULT_MAP_SIZE = (1 << 30) if sys.maxsize > 1 << 32 else (64 << 20)
