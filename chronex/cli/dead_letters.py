@@ -10,10 +10,10 @@ from chronex.cli.arguments import UsageError
 from chronex.cli.times import Zones, time_text, timed
 from chronex.engine.commands import DeadLetter, dead_letter, dead_letters, drop_dead_letter, replay_dead_letter
 from chronex.errors import UnknownJobError
-from chronex.expr.suggest import nearest
 from chronex.model.reasons import text_of
 from chronex.model.records import Attempt, Run
 from chronex.storage.records import Ledger, Reading
+from chronex.text.suggestions import nearest
 from chronex.timing.zones import Zone
 from chronex.views.wording import column
 

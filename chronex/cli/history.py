@@ -12,13 +12,13 @@ from chronex.cli.terminal import inert, out, paint, width
 from chronex.cli.times import Zones, timed
 from chronex.engine.commands.names import job_named
 from chronex.errors import ChronexError
-from chronex.expr.suggest import nearest
 from chronex.model.placed import MissedSpan
 from chronex.model.reasons import text_of
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
 from chronex.storage.records import Reading
+from chronex.text.suggestions import nearest
 from chronex.views.wording import column, how_many, length
 
 _PAGE = 500

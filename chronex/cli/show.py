@@ -15,12 +15,12 @@ from chronex.cli.times import timed, zone_of
 from chronex.clock import wall_ms
 from chronex.engine.commands.names import job_named
 from chronex.expr.describe import describe
-from chronex.expr.durations import format_duration
 from chronex.model.policies import RecoveryPolicy, RetryPolicy
 from chronex.model.reasons import text_of
 from chronex.model.records import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
+from chronex.text.durations import format_duration
 from chronex.timing import read
 from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone

@@ -9,13 +9,13 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from chronex.decision import DECISION_VERSION, make_spread
-from chronex.decision.spread import Spread
-from chronex.expr.options import Options
+from chronex.decision.window_spread import Spread
+from chronex.expr.option_block import Options
 from chronex.model.placed import Decision
 from chronex.model.policies import SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Job
-from chronex.timing.offsets import stagger_offset
+from chronex.timing.occurrences import stagger_offset
 
 
 class Chance(Protocol):

@@ -7,7 +7,7 @@ from chronex.model.placed import Decision, MissedSpan
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
-    DstPolicy,
+    DstSetting,
     FailureStrategy,
     LeftoverPolicy,
     NotifyPolicy,
@@ -49,7 +49,7 @@ __all__ = [
     "Counters",
     "CrashPolicy",
     "Decision",
-    "DstPolicy",
+    "DstSetting",
     "Event",
     "FailureStrategy",
     "Idempotency",

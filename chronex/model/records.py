@@ -16,7 +16,7 @@ from chronex.model.placed import Decision, MissedSpan
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
-    DstPolicy,
+    DstSetting,
     FailureStrategy,
     LeftoverPolicy,
     NotifyPolicy,
@@ -100,7 +100,7 @@ class Job(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     cadence: Cadence = Cadence.FIXED_RATE
     retry: RetryPolicy = RetryPolicy()
     spread: SpreadPolicy | None = None
-    dst: DstPolicy | None = None
+    dst: DstSetting | None = None
     execution_timeout_ms: int | None = None
     task_timeout_ms: int | None = None
     grace_ms: int | None = None

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from chronex.engine.place import NO_CHANCE, lead_ms, place
-from chronex.expr.options import Options
+from chronex.expr.option_block import Options
 from chronex.model.reasons import Reason
 from chronex.model.records import Attempt, Job, Node, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState, RunState, is_final

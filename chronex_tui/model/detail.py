@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from chronex.text.durations import format_duration
+
 from chronex.expr.describe import describe
-from chronex.expr.durations import format_duration
 from chronex.model.reasons import short_text, text_of
 from chronex.model.records import Attempt, Call, Command, Job, Run
 from chronex.timing.job_schedule import timing_of

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from chronex.timing.clock_changes import note_of
+
 from chronex.model.reasons import short_text
 from chronex.model.records import Job
-from chronex.timing.clock_effects import note_of
 from chronex.timing.job_schedule import timing_of
 from chronex.views.jobs import Outcome, Row, Situation
 from chronex_tui.model.cells import Line, shown

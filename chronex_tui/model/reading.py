@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from chronex.timing.clock_changes import effect_of
+
 from chronex.errors import ChronexError
 from chronex.model.reasons import of_task
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading, key_of
-from chronex.timing.clock_effects import effect_of
 from chronex.timing.job_schedule import timing_of
 from chronex.views.jobs import IsAlive, NextRun, Row, outcome_of, rows_of, summary_of, upcoming_runs
 from chronex_tui.model.snapshot import Detail, Firing, History, RunItem, RunKey, Snapshot

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from chronex.timing.clock_changes import ClockEffect
+
 from chronex.model.reasons import Reason
 from chronex.model.records import Attempt, Occurrence, Run
-from chronex.timing.clock_effects import Effect
 from chronex.timing.zones import ClockChange
 from chronex.views.jobs import NextRun, Outcome, Row, Summary
 
@@ -69,7 +70,7 @@ class Detail:
     upcoming: tuple[NextRun, ...]
     firing: Firing | None
     change: ClockChange | None
-    effect: Effect | None
+    effect: ClockEffect | None
     log: tuple[str, ...] = ()
 
 

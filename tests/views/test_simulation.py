@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
-from chronex.model.policies import Cadence, DstPolicy, OverlapPolicy, SpreadPolicy
+from chronex.model.policies import Cadence, DstSetting, OverlapPolicy, SpreadPolicy
 from chronex.model.records import Attempt, Job, Task
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading
@@ -40,7 +40,7 @@ CASES: dict[str, tuple[list[Job], dict[str, int], int]] = {
     "from and until": ([job("a", "*/10 * * * * {from:2027-03-27T08:00, until:2027-03-27T10:00}")], {"a": 1000}, 50),
     "fixed delay": ([job("a", "@every 10m", cadence=Cadence.FIXED_DELAY)], {"a": 5 * 60_000}, 50),
     "spread": ([job("a", "0 * * * *", spread=SpreadPolicy(duration_ms=HOUR, mode="around"))], {"a": 60_000}, 50),
-    "dst": ([job("a", "30 2 * * *", dst=DstPolicy(gap="skip")), job("b", "*/30 * * * *")], {"a": 1, "b": 1}, 50),
+    "dst": ([job("a", "30 2 * * *", dst=DstSetting(gap="skip")), job("b", "*/30 * * * *")], {"a": 1, "b": 1}, 50),
     "disabled": ([job("a", "* * * * *", enabled=False)], {}, 50),
 }  # fmt: skip
 

@@ -24,7 +24,6 @@ from chronex.engine.update.diff import (
 )
 from chronex.engine.update.versions import kept_versions, prune_versions
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
-from chronex.expr.suggest import nearest
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Event, Job, JobVersion
 from chronex.model.states import OccurrenceState
@@ -32,6 +31,7 @@ from chronex.storage.journal import append, tail
 from chronex.storage.keys import job_key, occurrence_key
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Ledger
+from chronex.text.suggestions import nearest
 
 _CHANGES = {f"Job{change.value.capitalize()}": change.value for change in Change if change is not Change.PRESERVED}
 

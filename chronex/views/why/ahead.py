@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from chronex.engine.place import spread_of
-from chronex.expr.durations import format_duration
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Job
 from chronex.storage.records import Reading
+from chronex.text.durations import format_duration
 from chronex.timing.job_schedule import options_of, schedule_of
-from chronex.timing.offsets import stagger_offset
+from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.why.answer import Answer, Link, Source, stamp
 from chronex.views.why.causes import Cause

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chronex.expr.durations import format_duration
 from chronex.model.events import EVENTS
 from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.why.answer import Link, Source, stamp
 from chronex.views.why.job_versions import MOST_EVENTS

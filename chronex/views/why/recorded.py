@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronex.expr.durations import format_duration
 from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.why.answer import Answer, Link, Source, stamp
 from chronex.views.why.causes import Cause, cause_of

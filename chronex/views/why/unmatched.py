@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from chronex.expr.durations import format_duration
 from chronex.expr.fields import MONTHS, WEEKDAYS, FieldSet
 from chronex.expr.meaning import Cron, Every, Once, Repeating
 from chronex.model.records import Job
-from chronex.timing.clock_effects import effect_of
+from chronex.text.durations import format_duration
+from chronex.timing.clock_changes import effect_of
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
 from chronex.views.why.answer import Link, Source, moment, stamp

@@ -11,7 +11,7 @@ from chronex.engine.commands.actor import Asker
 from chronex.engine.commands.pause import pause
 from chronex.engine.update import apply_jobs
 from chronex.model.ids import occurrence_id
-from chronex.model.policies import DstPolicy, SpreadPolicy
+from chronex.model.policies import DstSetting, SpreadPolicy
 from chronex.model.records import Job, Task
 from chronex.storage.records import Ledger, Reading
 from chronex.timing.zones import load_zone
@@ -74,14 +74,14 @@ def test_the_neighbours_of_an_instant_that_is_not_matched_are_told() -> None:
     ("dst", "instant", "cause", "fact"),
     [
         (None, "2027-03-28T03:00+02:00", Cause.WILL_RUN, "moved: 02:30 does not exist on this day"),
-        (DstPolicy(gap="skip"), "2027-03-28T03:00+02:00", Cause.NOT_MATCHED, "02:30 does not exist: 1 run skipped"),
+        (DstSetting(gap="skip"), "2027-03-28T03:00+02:00", Cause.NOT_MATCHED, "02:30 does not exist: 1 run skipped"),
         (None, "2027-10-31T02:30+02:00", Cause.WILL_RUN, "first pass only"),
         (None, "2027-10-31T02:30+01:00", Cause.NOT_MATCHED, "fires once, on the first pass"),
-        (DstPolicy(overlap="both"), "2027-10-31T02:30+01:00", Cause.WILL_RUN, "second pass"),
+        (DstSetting(overlap="both"), "2027-10-31T02:30+01:00", Cause.WILL_RUN, "second pass"),
     ],
 )
 def test_what_a_clock_change_does_to_the_instant(
-    dst: DstPolicy | None, instant: str, cause: Cause, fact: str
+    dst: DstSetting | None, instant: str, cause: Cause, fact: str
 ) -> None:
     job = Job(id="j", schedule="30 2 * * *", timezone="Europe/Berlin", dst=dst, tasks=TASK)
     answer = ask(applied(job), "j", at(instant), START)
