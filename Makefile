@@ -66,7 +66,7 @@ binary: setup  ## build dist/chronex (one file) and dist/chronex-dir (starts fas
 	@$(BIN)/python packaging/figures.py
 
 screenshots: setup  ## take the pictures of the README anew
-	@$(BIN)/python -m tests.tui.shots
+	@PYTHONPATH=. $(BIN)/python packaging/screenshots.py
 
 figures: setup  ## run make bench and write its figures into docs/figures.md and the README
 	@$(BIN)/python -m benchmarks --record

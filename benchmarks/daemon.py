@@ -191,7 +191,7 @@ def _cpu(pid: int) -> float:
 _MEASURE = """
 import sys, time
 from pathlib import Path
-import chronex.cli.jobs
+import chronex.cli.job_file
 from chronex.daemon.headless import run_headless
 from chronex.jobfile import SchedulerSettings
 began = time.perf_counter()

@@ -11,7 +11,7 @@ from time import process_time
 from benchmarks.measure import FULL, Row, Size
 from chronex.model.records import Event
 from chronex.storage import journal
-from chronex.verify import Verdict, verify_store
+from chronex.verify import PropertyVerdict, verify_store
 from chronex_store import LmdbStore
 
 START_MS = 1_799_020_800_000  # 2027-01-04T00:00:00Z
@@ -33,7 +33,7 @@ def run(size: Size = FULL) -> Iterator[Row]:
         began = process_time()  # of this process, as for the other topics: neighbours do not count
         report = verify_store(store)
         taken = process_time() - began
-    assert report.verdict is not Verdict.VIOLATED, report.violated()
+    assert report.verdict is not PropertyVerdict.VIOLATED, report.violated()
     yield Row("verify", f"{report.coverage.events} events", taken, " s", at_most=10.0)
 
 

@@ -14,7 +14,7 @@
     │   ├── SeedStrategyError           none of stable, daily, weekly
     │   ├── SaltError                   not UTF-8 text
     │   └── ConstraintError             a clause of only or avoid; carries its position in the text
-    ├── SchedulerError         the declarative scheduler, with a tree of its own (chronex.declarative.errors)
+    ├── SchedulerError         the declarative scheduler; its tree is in chronex.declarative.scheduler_errors
     ├── JobFileError           a job file is wrong; carries every problem (chronex.jobfile)
     ├── IllegalTransitionError a state change that the transition table does not have
     ├── StaleClaimError        the record has another owner, epoch or state by now
@@ -96,16 +96,20 @@ class DecisionError(ChronexError, ValueError):
         self,
         message: str | None = None,
         *,
+        hint: str = "",
         field: str | None = None,
         value: object = None,
         suggestion: str | None = None,
+        place: str = "",
     ) -> None:
         self.field = field or type(self).field
         self.value = value
         self.suggestion = suggestion
-        advice = f"; did you mean {suggestion}?" if suggestion else ""
-        reason = message or (type(self).__doc__ or "").partition("\n")[0]
-        super().__init__(f"{self.field}: {reason}{advice}")
+        self.problem = message or (type(self).__doc__ or "").partition("\n")[0]
+        meant = f"did you mean {suggestion}?" if suggestion else ""
+        self.hint = "; ".join(part for part in (hint, meant) if part)
+        said = f"{self.problem}; {hint}" if hint else self.problem
+        super().__init__(f"{self.field}: {said}{place}{'; ' + meant if meant else ''}")
 
 
 class IdentityError(DecisionError):
@@ -171,13 +175,15 @@ class ConstraintError(DecisionError):
         self,
         message: str | None = None,
         *,
+        hint: str = "",
         field: str | None = None,
         value: object = None,
         suggestion: str | None = None,
-        position: int = 0,
+        position: int | None = None,
     ) -> None:
-        self.position = position
-        super().__init__(message, field=field, value=value, suggestion=suggestion)
+        self.position = position or 0
+        place = "" if position is None else f" (at position {position})"
+        super().__init__(message, hint=hint, field=field, value=value, suggestion=suggestion, place=place)
 
 
 class IllegalTransitionError(ChronexError):

@@ -1,4 +1,4 @@
-"""The dashboard as a program: it wires the reader to the board and keys to actions, and holds no logic of its own."""
+"""The dashboard as a Textual program: it connects the data to the board and keys to actions."""
 
 from __future__ import annotations
 
@@ -16,78 +16,80 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from chronex.clock import Clock
+from chronex.jobfile.keymap import ACTIONS, BY_ID, with_keys
+from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
-from chronex_tui.actions import (
-    ACTIONS,
-    BY_ID,
-    Context,
-    action_for,
-    check_keys,
-    is_available,
-    shell_command,
-    with_keys,
-)
-from chronex_tui.asking import Questions, run_name
-from chronex_tui.driver import leaving_with_its_terminal
-from chronex_tui.live import Live, Source
-from chronex_tui.looking import Looking
-from chronex_tui.messages import Arrived
-from chronex_tui.model.glyphs import Glyphs
+from chronex_tui.data import DataArrived, Live, StoreSource
+from chronex_tui.data_requests import DataRequests
+from chronex_tui.driver import exit_with_terminal
+from chronex_tui.model.available_actions import ActionContext, action_for, check_keys, is_available, shell_command
+from chronex_tui.model.display import Glyphs
+from chronex_tui.model.lanes import Window
+from chronex_tui.model.runs_table import run_name
 from chronex_tui.model.snapshot import RunKey, Snapshot
-from chronex_tui.model.timeline import Window
-from chronex_tui.model.wording import HOUR
 from chronex_tui.screens.board import Board
 from chronex_tui.state import State
-from chronex_tui.style import CSS
-from chronex_tui.themes import NAMES, Book, textual_theme
+from chronex_tui.theme import CSS, THEMES, Palette, textual_theme
+from chronex_tui.view_actions import Handler, ViewActions
 from chronex_tui.widgets.table import Table
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from chronex_tui.acting import Acting
+    from chronex_tui.commands import StoreCommands
 
 TICK_S = 1.0
 Explain = Callable[[str, str, str, int], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """Where to begin and how to look, as the command line says."""
+class StartOptions:
+    """Where the dashboard begins and how it looks, as the command line says."""
 
     screen: str = "jobs"
     job: str = ""
     run: RunKey | None = None
-    log: bool = False
-    zone: str = ""
-    since_ms: int | None = None
+    log: bool = False  # open the output of the selection
+    zone: str = ""  # of the Clock screen
+    since_ms: int | None = None  # the Clock screen begins here
     filter: str = ""
     is_read_only: bool = False
     theme: str = "dark"
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)  # of [tui.keys], by action id
 
 
-def _palette() -> type[Provider]:
-    """Loaded when it is opened."""
-    from chronex_tui.palette import ActionProvider
+def _command_palette() -> type[Provider]:
+    """Textual calls this when the command palette is opened, so its module is loaded then."""
+    from chronex_tui.screens.menus import ActionProvider
 
     return ActionProvider
 
 
-class Engine(Protocol):
-    """The engine of the same process, where there is one."""
+class RunningEngine(Protocol):
+    """An engine in the same process."""
 
     @property
     def is_alive(self) -> bool: ...
 
 
+def _first_state(options: StartOptions, glyphs: Glyphs, home: Zone, now_ms: int) -> State:
+    state = State(glyphs, home, now_ms, is_read_only=options.is_read_only)
+    state.window = Window(now_ms, HOUR_MS)
+    state.set_filter(options.filter)
+    state.job = options.job or None
+    state.run = options.run
+    state.clock_zone = options.zone
+    state.clock_since_ms = options.since_ms
+    return state
+
+
 class ChronexApp(App[int]):
-    """One store, followed live."""
+    """Shows one store, live."""
 
     CSS = CSS
     TITLE = "chronex"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = {_palette}  # noqa: RUF012  Textual's own name and shape for it
+    COMMANDS = {_command_palette}  # noqa: RUF012  Textual's own name and shape for it
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"press({key!r})", show=False) for key in dict.fromkeys(action.key for action in ACTIONS)),
         Binding("ctrl+c", "quit", show=False, priority=True),
@@ -95,43 +97,37 @@ class ChronexApp(App[int]):
 
     def __init__(
         self,
-        source: Source,
+        source: StoreSource,
         clock: Clock,
         home: Zone,
         glyphs: Glyphs,
-        wishes: Wishes,
+        options: StartOptions,
         explain: Explain | None = None,
-        engine: Engine | None = None,
+        engine: RunningEngine | None = None,
     ) -> None:
-        self.actions = with_keys(wishes.keys)
+        self.actions = with_keys(options.keys)
         check_keys(self.actions)
         self.has_no_color = bool(os.environ.get("NO_COLOR"))
-        plain = wishes.theme in ("mono", "ansi")
-        super().__init__(ansi_color=True if plain else None)
-        for key in wishes.keys.values():
+        super().__init__(ansi_color=True if options.theme in ("mono", "ansi") else None)
+        for key in options.keys.values():
             self.bind(key, f"press({key!r})", show=False)
-        self.clock, self.wishes, self.explain, self.engine = clock, wishes, explain, engine
-        self.book = Book(wishes.theme, glyphs.ellipsis)
-        now = clock.wall_ms()
-        self.state = State(glyphs, home, now, is_read_only=wishes.is_read_only)
-        self.state.window = Window(now, HOUR)
-        self.state.set_filter(wishes.filter)
-        self.state.job, self.state.run = wishes.job or None, wishes.run
-        self.state.clock_zone, self.state.clock_since_ms = wishes.zone, wishes.since_ms
+        self.clock, self.options, self.explain, self.engine = clock, options, explain, engine
+        self.palette = Palette(options.theme, glyphs.ellipsis)
+        self.state = _first_state(options, glyphs, home, clock.wall_ms())
         self.live = Live(source, clock, self._post)
-        self.ask = Questions(self)
-        self.looking = Looking(self)
-        self._acting: Acting | None = None
+        self.requests = DataRequests(self)
+        self.view_actions = ViewActions(self)
+        self._store_commands: StoreCommands | None = None
         self.arrivals = 0
         self.last_action = ""
         self.is_zoomed = False
-        self.held: Snapshot | None = None
-        for name in NAMES:
+        self.held_snapshot: Snapshot | None = None
+        for name in THEMES:
             self.register_theme(textual_theme(name))
-        self.theme = f"chronex-{wishes.theme}"
+        self.theme = f"chronex-{options.theme}"
 
     def get_default_screen(self) -> Screen[None]:
-        return Board(self.state, self.book)
+        return Board(self.state, self.palette)
 
     @property
     def board(self) -> Board:
@@ -140,27 +136,27 @@ class ChronexApp(App[int]):
         return found
 
     async def begin(self) -> None:
-        """Called by the board when it stands."""
+        """Called by the board when it is mounted."""
         if self.has_no_color:
-            os.environ["NO_COLOR"] = "1"  # Textual takes it away; pagers and editors started from here want it
+            os.environ["NO_COLOR"] = "1"  # Textual removes it; pagers and editors that are started here need it
         if not self.is_headless:
-            self._leave_on_signals()
-        await self.board.open_view(self.wishes.screen)
+            self._quit_on_signals()
+        await self.board.open_view(self.options.screen)
         self.live.start()
         self.board.set_interval(TICK_S, self._tick)
-        self.ask.screen()
+        self.requests.request_screen()
 
     def get_driver_class(self) -> type[Driver]:
-        return leaving_with_its_terminal(super().get_driver_class())
+        return exit_with_terminal(super().get_driver_class())
 
     def on_unmount(self) -> None:
         self.live.close()
 
     def _post(self, value: object) -> None:
-        self.post_message(Arrived(value))
+        self.post_message(DataArrived(value))
 
-    def _leave_on_signals(self) -> None:
-        """TERM, and the terminal's own end, are asked for politely: the screen is restored, the engine is stopped."""
+    def _quit_on_signals(self) -> None:
+        """TERM, and HUP from a terminal that closes, quit in good order: screen restored, engine stopped."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread
@@ -180,48 +176,51 @@ class ChronexApp(App[int]):
 
     # -- what arrives -------------------------------------------------------------------------------------------
 
-    def on_arrived(self, message: Arrived) -> None:
+    def on_data_arrived(self, message: DataArrived) -> None:
         if not self.screen_stack or not self.board.is_attached:
-            return  # it came in while everything was taken down
+            return  # it arrived while the app was shutting down
         self.arrivals += 1
         if self.state.frozen_ms is not None and isinstance(message.value, Snapshot):
-            self.held = message.value
+            self.held_snapshot = message.value
             return
         self.state.now_ms = self.clock.wall_ms()
-        self.ask.take(message.value)
+        self.requests.receive(message.value)
 
-    def on_table_moved(self, message: Table.Moved) -> None:
+    def on_table_cursor_moved(self, message: Table.CursorMoved) -> None:
         identity = message.identity
         if isinstance(identity, RunKey):
-            self.state.run, self.state.job, self.state.run_index = identity, identity.job, message.table.index
+            self.state.run = identity
+            self.state.job = identity.job
+            self.state.run_index = message.table.index
         elif isinstance(identity, str):
             self.state.job = identity
         self.last_action = ""
-        self.ask.selection()
+        self.requests.request_selection()
         self.board.refresh_keys()
 
-    def on_table_opened(self, message: Table.Opened) -> None:
+    def on_table_row_opened(self, message: Table.RowOpened) -> None:
         self.do("open")
 
     # -- keys -----------------------------------------------------------------------------------------------------
 
-    def context(self) -> Context:
-        """What is selected, for the registry to judge."""
+    def context(self) -> ActionContext:
+        """What is selected; it decides which actions can be done."""
         state = self.state
         row = state.row(state.job)
         on_runs = state.screen == "runs"
         item = state.run_item() if on_runs else None
-        going = state.snapshot.live
-        living = next((one for one in going if (one.key == state.run if on_runs else one.key.job == state.job)), None)
-        return Context(
+        live = next(
+            (one for one in state.snapshot.live if (one.key == state.run if on_runs else one.key.job == state.job)),
+            None,
+        )
+        return ActionContext(
             screen=state.screen,
             job=(state.run.job if on_runs and state.run else state.job or "") if row or item else "",
             run=run_name(state.run) if on_runs and state.run else "",
-            live_run=run_name(living.key) if living else "",
+            live_run=run_name(live.key) if live else "",
             zone=row.job.timezone if row else "UTC",
             is_read_only=state.is_read_only,
-            is_live=living is not None,
-            is_dead=bool(item and item.is_dead),
+            is_live=live is not None,
             is_paused=bool(row and row.is_paused),
             filter=state.filter.text,
             has_store=self.live.store is not None,
@@ -234,27 +233,31 @@ class ChronexApp(App[int]):
             self.do(action.id)
 
     def do(self, action_id: str) -> None:
-        """Carry out an action of the registry, if it can be done here."""
+        """Carry out an action, if it can be done here."""
         action = BY_ID[action_id]
         if not is_available(action, self.context()):
             self.bell()
             return
-        self.last_action = action_id if action.shell else self.last_action
-        name = action_id.replace("-", "_")
-        getattr(self.looking if hasattr(self.looking, name) else self.acting, name)()
+        self.last_action = action_id if action.command else self.last_action
+        self.handler_of(action_id)()
         self.board.refresh_bars()
 
-    @property
-    def acting(self) -> Acting:
-        """Loaded with the first act: most sessions only look."""
-        if self._acting is None:
-            from chronex_tui.acting import Acting
+    def handler_of(self, action_id: str) -> Handler:
+        """The function that carries an action out: a view action, or one that changes the store."""
+        handlers = self.store_commands.handlers if BY_ID[action_id].writes else self.view_actions.handlers
+        return handlers[action_id]
 
-            self._acting = Acting(self)
-        return self._acting
+    @property
+    def store_commands(self) -> StoreCommands:
+        """Loaded with the first action that writes: most sessions only look."""
+        if self._store_commands is None:
+            from chronex_tui.commands import StoreCommands
+
+            self._store_commands = StoreCommands(self)
+        return self._store_commands
 
     def current_command(self) -> str:
-        """The shell's way to do what was done last, or what enter would do."""
+        """The shell command for what was done last, or for what enter would do."""
         context = self.context()
         row = self.state.row(self.state.job)
         if self.last_action:
@@ -269,5 +272,5 @@ class ChronexApp(App[int]):
         self.do("quit")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """None of Textual's own: the palette lists what the registry has."""
+        """None of Textual's own: the command palette lists the actions of the table."""
         return ()

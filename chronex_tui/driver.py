@@ -1,8 +1,8 @@
-"""The terminal may be gone at any moment: a window that was closed, a connection that was lost.
+"""The terminal may close at any moment: a window is closed, a connection is lost.
 
-Textual writes from a thread of its own, which ends with the first write that fails. What is written after that fills
-its queue, and then the program waits for ever: out of sight, with the engine beside it and the store in its hands.
-So what cannot be written is thrown away, and the program leaves as if it had been asked to.
+Textual writes from a thread of its own, which ends with the first write that fails. Later writes fill its queue, and
+then the program waits for ever, invisible, with the engine running and the store open. So output that cannot be
+written is dropped, and the program quits in good order.
 """
 
 from __future__ import annotations
@@ -14,40 +14,42 @@ from textual.app import App
 from textual.driver import Driver
 
 
-class UntilGone:
-    """A stream like the one it is given, until that fails; from then on nothing is written and nothing is raised."""
+class TerminalStream:
+    """Writes to a stream until that fails; then it calls `on_close` once and drops all further output."""
 
-    def __init__(self, stream: IO[str], gone: Callable[[], object]) -> None:
-        self._stream, self._gone, self.is_gone = stream, gone, False
+    def __init__(self, stream: IO[str], on_close: Callable[[], object]) -> None:
+        self._stream = stream
+        self._on_close = on_close
+        self.is_closed = False
 
     def write(self, text: str) -> int:
-        return self._tried(self._stream.write, text) or len(text)
+        return self._try(self._stream.write, text) or len(text)
 
     def flush(self) -> None:
-        self._tried(self._stream.flush)
+        self._try(self._stream.flush)
 
-    def _tried(self, act: Callable[..., int | None], *arguments: str) -> int | None:
-        if self.is_gone:
+    def _try(self, write: Callable[..., int | None], *arguments: str) -> int | None:
+        if self.is_closed:
             return None
         try:
-            return act(*arguments)
-        except (OSError, ValueError):  # ValueError: somebody has closed it
-            self.is_gone = True
-            self._gone()
+            return write(*arguments)
+        except (OSError, ValueError):  # ValueError: the stream object is closed
+            self.is_closed = True
+            self._on_close()
             return None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-def leaving_with_its_terminal(kind: type[Driver]) -> type[Driver]:
-    """The driver of this platform, on such a stream; one that writes elsewhere (a browser, a test) is left alone."""
+def exit_with_terminal(kind: type[Driver]) -> type[Driver]:
+    """The driver of this platform on such a stream; one that writes elsewhere (a browser, a test) is unchanged."""
 
-    class Leaving(kind):  # type: ignore[valid-type,misc]
-        def __init__(self, app: App[Any], **wishes: Any) -> None:
-            super().__init__(app, **wishes)
+    class ExitingDriver(kind):  # type: ignore[valid-type,misc]
+        def __init__(self, app: App[Any], **options: Any) -> None:
+            super().__init__(app, **options)
             stream: IO[str] | None = getattr(self, "_file", None)
             if stream is not None:
-                self._file = UntilGone(stream, lambda: app.call_later(app.exit, 0))
+                self._file = TerminalStream(stream, lambda: app.call_later(app.exit, 0))
 
-    return Leaving
+    return ExitingDriver

@@ -1,4 +1,4 @@
-"""The definition of a job in the user's own editor: where it is, and how that editor is told the line."""
+"""The definition of a job in the user's own editor: its file and line, and how each editor takes a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from chronex_tui.model.cells import shown
+from chronex.text.terminal import cell_safe
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -38,7 +38,7 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
     except ValueError:
         raise CannotEditError(f"{name} cannot be read: a quote is not closed") from None
     if not command or shutil.which(command[0], path=environ.get("PATH")) is None:
-        missing = shown(command[0]) if command else "nothing"
+        missing = cell_safe(command[0]) if command else "nothing"
         hint = f"{name} names it" if name else "EDITOR is not set"
         raise CannotEditError(f"there is no editor {missing} ({hint}); set EDITOR to one that is installed")
     return command
@@ -77,15 +77,17 @@ def definition_of(name: str, source: str) -> tuple[Path, int]:
             text = opened.read(_MOST_BYTES).decode(errors="replace")
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise CannotEditError(f"{shown(str(file))} cannot be read: {why}") from None
+        raise CannotEditError(f"{cell_safe(str(file))} cannot be read: {why}") from None
     line = definition_line(text, name)
     if line is None and not Path(source).is_absolute():  # applied from another directory: this is another file
-        raise CannotEditError(f"{shown(str(file))} does not define {name}; start chronex tui where it was applied")
+        raise CannotEditError(
+            f"{cell_safe(str(file))} does not define {name}; start chronex tui where it was applied"
+        )
     return file, line or 1
 
 
 def edit_definition(app: ChronexApp, name: str, source: str) -> None:
-    """Give the terminal to the editor until it ends. What was changed counts once it is applied."""
+    """Give the terminal to the editor until it ends. Changes take effect when the file is applied."""
     try:
         file, line = definition_of(name, source)
         call = editor_call(editor_command(os.environ), file, line)
@@ -102,7 +104,7 @@ def edit_definition(app: ChronexApp, name: str, source: str) -> None:
 
 
 def _run(call: list[str]) -> str:
-    """What went wrong, if anything; told and not raised, because the terminal must be taken back first."""
+    """What went wrong, if anything. It is returned and not raised, because the terminal must be restored first."""
     try:
         code = subprocess.run(call, check=False).returncode  # noqa: S603  the user's own editor
     except (OSError, ValueError) as error:

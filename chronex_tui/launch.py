@@ -1,70 +1,69 @@
-"""From the command line to the screen: a session at a terminal, or one picture without any."""
+"""Starts the dashboard: a session at a terminal, or one frame without a terminal."""
 
 from __future__ import annotations
 
 import asyncio
+import locale
 import os
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import ChronexError
-from chronex.timing.zones import Zone
-from chronex_tui.model.glyphs import Glyphs
-from chronex_tui.terminal import is_terminal
 
 if TYPE_CHECKING:
     from rich.segment import Segment
 
-    from chronex_tui.app import ChronexApp, Engine, Explain, Wishes
-    from chronex_tui.live import Source
+    from chronex.timing.zones import Zone
+    from chronex_tui.app import ChronexApp, Explain, RunningEngine, StartOptions
+    from chronex_tui.data import StoreSource
+    from chronex_tui.model.display import Glyphs
 
-# A picture is taken when nothing has arrived for a while, and at the latest after this long.
-_SETTLED_S, _MOST_S = 0.1, 8.0
+# A frame is taken when nothing has arrived for a while, and at the latest after this long.
+_QUIET_S = 0.1
+_MOST_S = 8.0
 
 
 class NoTerminalError(ChronexError):
     """The dashboard needs a terminal; `chronex status` and `chronex tui --print` do not."""
 
 
-class PictureError(ChronexError):
-    """The picture could not be made."""
-
-
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One frame instead of a session: as text on standard output, or as a file."""
+    """One frame instead of a session: as text on standard output, or as an SVG file."""
 
     size: tuple[int, int]
     file: Path | None = None
 
 
 def run_dashboard(
-    source: Source,
+    source: StoreSource,
     home: Zone,
-    wishes: Wishes,
+    options: StartOptions,
     glyphs: Glyphs,
     *,
     mouse: bool = True,
     explain: Explain | None = None,
     clock: Clock = SYSTEM_CLOCK,
-    engine: Engine | None = None,
+    engine: RunningEngine | None = None,
 ) -> int:
-    """Until the user quits, or the engine beside it has died."""
+    """Runs until the user quits, or the engine of the same process has ended."""
     if not is_terminal(os.environ):
         raise NoTerminalError
     from chronex_tui.app import ChronexApp
 
-    app = ChronexApp(source, clock, home, glyphs, wishes, explain, engine)
+    app = ChronexApp(source, clock, home, glyphs, options, explain, engine)
     app.run(mouse=mouse)
     return app.return_code or 0
 
 
 def take_picture(
-    source: Source,
+    source: StoreSource,
     home: Zone,
-    wishes: Wishes,
+    options: StartOptions,
     glyphs: Glyphs,
     picture: Picture,
     *,
@@ -75,27 +74,27 @@ def take_picture(
     """One frame without a terminal: its text; and the file, where one is wanted."""
     from chronex_tui.app import ChronexApp
 
-    app = ChronexApp(source, clock, home, glyphs, wishes, explain)
+    app = ChronexApp(source, clock, home, glyphs, options, explain)
     return asyncio.run(_picture(app, picture, keys))
 
 
 async def _picture(app: ChronexApp, picture: Picture, keys: tuple[str, ...]) -> str:
     async with app.run_test(size=picture.size) as pilot:
-        await settle(app)
+        await wait_until_idle(app)
         for key in keys:
             await pilot.press(key)
-            await settle(app)
+            await wait_until_idle(app)
         await pilot.pause()
         text = frame_text(app)
         if picture.file is not None:
-            save(app, picture.file)
+            picture.file.write_text(app.export_screenshot(title="chronex"), encoding="utf-8")
         return text
 
 
-async def settle(app: ChronexApp) -> None:
-    """Until the reader has answered and nothing new has come for a moment."""
+async def wait_until_idle(app: ChronexApp) -> None:
+    """Wait until the reader has answered and nothing new has arrived for a moment."""
     waited, quiet, seen = 0.0, 0.0, -1
-    while waited < _MOST_S and quiet < _SETTLED_S:
+    while waited < _MOST_S and quiet < _QUIET_S:
         await asyncio.sleep(0.02)
         waited += 0.02
         is_idle = app.arrivals == seen and app.arrivals > 0 and app.live.is_idle
@@ -104,10 +103,10 @@ async def settle(app: ChronexApp) -> None:
 
 
 def frame_lines(app: ChronexApp) -> list[list[Segment]]:
-    """What is on the screen, line by line, dialogs over what lies below them."""
+    """What is on the screen, line by line, with dialogs over the board."""
     from textual._compositor import LayoutUpdate
 
-    # The one place that reaches into Textual: it has no public way to the cells of a frame.
+    # The only use of Textual's private parts: it has no public way to the cells of a frame.
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     assert isinstance(update, LayoutUpdate)
     return [[segment for strip in line for segment in strip] for line in update.strips]
@@ -117,12 +116,29 @@ def frame_text(app: ChronexApp) -> str:
     return "\n".join("".join(segment.text for segment in line).rstrip() for line in frame_lines(app))
 
 
-def save(app: ChronexApp, file: Path) -> None:
-    if file.suffix == ".svg":
-        file.write_text(app.export_screenshot(title="chronex"), encoding="utf-8")
-    elif file.suffix == ".png":
-        from chronex_tui.picture import save_png
+def is_terminal(environ: Mapping[str, str]) -> bool:
+    """Can a full-screen program run here?"""
+    return sys.stdin.isatty() and sys.stdout.isatty() and environ.get("TERM", "") not in ("", "dumb")
 
-        save_png(app, file)
-    else:
-        raise PictureError(f"{file.name}: a picture is an .svg or a .png file")
+
+def choose_glyphs(environ: Mapping[str, str], *, ascii_only: bool) -> Glyphs:
+    """Signs beyond ASCII need a terminal and a locale that have them; the Linux console has few."""
+    from chronex_tui.model.display import ASCII, UNICODE
+
+    encoding = locale.getpreferredencoding(False).lower().replace("-", "")
+    if ascii_only or environ.get("TERM", "").startswith("linux") or encoding != "utf8":
+        return ASCII
+    return UNICODE
+
+
+def choose_theme(option: str | None, environ: Mapping[str, str]) -> str:
+    """The theme of the option; else none under NO_COLOR, and the terminal's own colours where it has only sixteen."""
+    if option:
+        return option
+    if environ.get("NO_COLOR"):
+        return "mono"
+    term = environ.get("TERM", "")
+    rich_in_colour = environ.get("COLORTERM") in ("truecolor", "24bit") or "256" in term or "direct" in term
+    if term and not rich_in_colour and term.startswith(("linux", "vt", "ansi", "xterm", "screen", "rxvt")):
+        return "ansi"
+    return "dark"

@@ -1,4 +1,7 @@
-"""What the dashboard knows and how it is looked at. No widget, no thread: every screen is drawn from this."""
+"""The state of the dashboard: data that has arrived, what is selected, and how it is shown.
+
+Every screen is drawn from this. It knows no widget and no thread.
+"""
 
 from __future__ import annotations
 
@@ -6,100 +9,182 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chronex.model.records import Job
+from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
+from chronex.views import filters
 from chronex.views.jobs import Row
-from chronex_tui.model.clockday import ClockDay
-from chronex_tui.model.density import Density
-from chronex_tui.model.filtering import Filter, parse_filter
-from chronex_tui.model.glyphs import Glyphs
-from chronex_tui.model.jobs import COLUMNS, JobsTable, order
-from chronex_tui.model.look import TIMES, Look
-from chronex_tui.model.runs import RunsTable, merged
-from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Detail, Firing, History, RunItem, RunKey, Snapshot
-from chronex_tui.model.timeline import Lane, Window
-from chronex_tui.model.wording import HOUR
+from chronex_tui.model.clock_days import ClockDay
+from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
+from chronex_tui.model.heatmap import Heatmap
+from chronex_tui.model.jobs_table import COLUMNS, JobsTable, order
+from chronex_tui.model.lanes import Lane, Window
+from chronex_tui.model.runs_table import RunsTable, merged, state_of
+from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Firing, History, JobDetail, RunItem, RunKey, Snapshot
 
+
+@dataclass(frozen=True, slots=True)
+class DashboardFilter:
+    """The filter of the engine as the screens use it: over jobs, and over a hundred thousand runs at a keystroke.
+
+    A run has a state of its own, so the `state:` words are compared with the run and all others with its job.
+    """
+
+    text: str
+    parsed: filters.Filter
+    job_tests: tuple[filters.Test, ...]  # without those of `state:` words
+    wanted_states: frozenset[str]
+    unwanted_states: frozenset[str]
+
+    @property
+    def problem(self) -> str:
+        return self.parsed.problems[0] if self.parsed.problems else ""
+
+    def matches(self, row: Row, now_ms: int) -> bool:
+        return self.parsed.matches(row, now_ms)
+
+    def narrows(self, before: DashboardFilter) -> bool:
+        """Were letters added to a plain word? Then a job that did not match before does not match now."""
+        last = self.text.rpartition(" ")[2]
+        is_plain = not any(sign in last for sign in ":<>") and not last.startswith("-")
+        return is_plain and self.text.startswith(before.text) and " " not in self.text[len(before.text) :]
+
+    @property
+    def has_states(self) -> bool:
+        return bool(self.wanted_states or self.unwanted_states)
+
+    def without_states(self) -> str:
+        """The text without its `state:` words."""
+        return " ".join(word.text for word in self.parsed.words if word.key != "state" or word.is_negated)
+
+    def runs(self, items: Sequence[RunItem], rows: Sequence[Row], now_ms: int) -> list[RunItem]:
+        """The runs that match; each job is tested once, however many runs it has."""
+        found = list(items)
+        if self.job_tests:
+            names = {row.job.id for row in rows if all(test(row, now_ms) for test in self.job_tests)}
+            found = [item for item in found if item.key.job in names]
+        if self.wanted_states:
+            found = [item for item in found if not self.wanted_states.isdisjoint(_state_names(item))]
+        if self.unwanted_states:
+            found = [item for item in found if self.unwanted_states.isdisjoint(_state_names(item))]
+        return found
+
+
+def _state_names(item: RunItem) -> tuple[str, ...]:
+    """The words that people use for the state of a run; a run that gave up has failed as well."""
+    state = state_of(item)
+    return (state, word(state), item.state)
+
+
+def parse_filter(text: str) -> DashboardFilter:
+    parsed = filters.parse_filter(text)
+    states = [found for found in parsed.words if found.key == "state" and found.value]
+    return DashboardFilter(
+        text.strip(),
+        parsed,
+        tuple(found.test for found in parsed.words if found.key != "state" and found.test is not None),
+        frozenset(found.value for found in states if not found.is_negated),
+        frozenset(found.value for found in states if found.is_negated),
+    )
+
+
+# How many filter texts keep their list of runs.
 _MOST_KEPT = 12
 SORT_ORDER = ("state", "name", "next", "last")
+_SORTED_COLUMNS = {"state": "", "name": "job", "next": "next", "last": "last"}
 
 
 @dataclass
 class State:
-    """Mutable, and owned by the one thread that paints."""
+    """Only the thread that draws the screen reads and changes it."""
 
     glyphs: Glyphs
     home: Zone
     now_ms: int
+
+    # Data that has arrived.
     snapshot: Snapshot = EMPTY
     history: History = NO_HISTORY
-    detail: Detail | None = None
-    firing: Firing | None = None
-    log: tuple[str, ...] = ()
+    detail: JobDetail | None = None  # of the selected job
+    firing: Firing | None = None  # the selected run with its attempts
+    log: tuple[str, ...] = ()  # the newest lines of the selection's output
     log_of: str = ""
     lanes: tuple[Lane, ...] = ()
     clock_days: tuple[ClockDay, ...] = ()
-    calm_zones: tuple[str, ...] = ()
-    density: Density | None = None
+    unchanging_zones: tuple[str, ...] = ()  # zones in use that never change their clock
+    heatmap: Heatmap | None = None
+    pending: dict[str, str] = field(default_factory=dict)  # what was requested of a job and is not yet in a snapshot
+
+    # What is selected.
     screen: str = "jobs"
-    times: str = "local"
-    filter: Filter = field(default_factory=lambda: parse_filter(""))
-    sort: str = "state"
-    reverse: bool = False
     job: str | None = None
     run: RunKey | None = None
+    run_index: int = 0  # where the selected run was last in the list
     marked: frozenset[str] = frozenset()
+    clock_index: int = 0
+    cursor: tuple[int, int] = (0, 0)  # day and hour in the heat map
+
+    # What is shown, and how.
+    filter: DashboardFilter = field(default_factory=lambda: parse_filter(""))
+    times: str = "local"
+    sort: str = "state"
+    reverse: bool = False
     hidden: frozenset[str] = frozenset()  # columns of the Jobs table that are left out
-    asked: dict[str, str] = field(default_factory=dict)
     only_dead: bool = False
     run_job: str = ""  # the Runs screen shows this job alone
-    window: Window = field(default_factory=lambda: Window(0, HOUR))
-    follows_now: bool = True
-    clock_index: int = 0
-    policy: int = 0
-    clock_zone: str = ""
+    window: Window = field(default_factory=lambda: Window(0, HOUR_MS))
+    follows_now: bool = True  # the window moves with the time
+    policy: int = 0  # index of the clock-change policy that is tried
+    clock_zone: str = ""  # the Clock screen shows this zone alone
     clock_since_ms: int | None = None
-    cursor: tuple[int, int] = (0, 0)
-    density_is_past: bool = False
-    density_is_time: bool = False
+    heatmap_is_past: bool = False
+    heatmap_is_time: bool = False
     frozen_ms: int | None = None
     is_read_only: bool = False
-    _rows: tuple[Row, ...] = ()
-    _rows_of: tuple[object, Filter] | None = None
-    _runs: dict[str, list[RunItem]] = field(default_factory=dict)
-    _runs_of: object = None
+
+    # Lists that are kept until what they were made of changes; each `_of` is what that was.
     _ordered: list[Row] = field(default_factory=list)
     _ordered_of: object = None
+    _rows: tuple[Row, ...] = ()
+    _rows_of: tuple[object, DashboardFilter] | None = None
     _named: dict[str, Row] = field(default_factory=dict)
     _named_of: object = None
+    _runs: dict[str, list[RunItem]] = field(default_factory=dict)
+    _runs_of: object = None
     _merged: list[RunItem] = field(default_factory=list)
     _merged_names: list[str] = field(default_factory=list)
     _merged_of: object = None
-    run_index: int = 0
 
     @property
-    def look(self) -> Look:
-        return Look(self.now_ms, self.glyphs, self.home, self.times)
+    def display(self) -> DisplaySettings:
+        return DisplaySettings(self.now_ms, self.glyphs, self.home, self.times)
 
     # -- jobs -------------------------------------------------------------------------------------------------
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The jobs that pass the filter, in order. A letter typed asks every job, but sorts none again."""
+        """The jobs that match the filter, in order. Another filter does not sort the jobs again."""
         order_key = (id(self.snapshot), self.sort, self.reverse)
         if self._ordered_of != order_key:
-            self._ordered, self._ordered_of = order(self.snapshot.rows, self.sort, reverse=self.reverse), order_key
+            self._ordered = order(self.snapshot.rows, self.sort, reverse=self.reverse)
+            self._ordered_of = order_key
         if self._rows_of is None or self._rows_of[0] != order_key or self._rows_of[1].text != self.filter.text:
             known = self._rows_of is not None and self._rows_of[0] == order_key
             base = self._rows if known and self._rows_of and self.filter.narrows(self._rows_of[1]) else self._ordered
             now = self.now_ms
-            self._rows = tuple(row for row in base if self.filter.takes_row(row, now))
+            self._rows = tuple(row for row in base if self.filter.matches(row, now))
             self._rows_of = (order_key, self.filter)
         return self._rows
 
     def jobs_table(self) -> JobsTable:
-        lives, sorted_by = self.snapshot.daemon_lives, _SORTED[self.sort]
-        columns = tuple(column for column in COLUMNS if column.name not in self.hidden)
-        return JobsTable(self.rows, self.look, lives, self.marked, sorted_by, dict(self.asked), columns)
+        return JobsTable(
+            self.rows,
+            self.display,
+            self.snapshot.is_daemon_alive,
+            self.marked,
+            _SORTED_COLUMNS[self.sort],
+            dict(self.pending),
+            tuple(column for column in COLUMNS if column.name not in self.hidden),
+        )
 
     def row(self, name: str | None) -> Row | None:
         return self._by_name.get(name or "")
@@ -107,7 +192,8 @@ class State:
     @property
     def _by_name(self) -> dict[str, Row]:
         if self._named_of is not self.snapshot:
-            self._named, self._named_of = {row.job.id: row for row in self.snapshot.rows}, self.snapshot
+            self._named = {row.job.id: row for row in self.snapshot.rows}
+            self._named_of = self.snapshot
         return self._named
 
     def job_of(self, name: str) -> Job | None:
@@ -118,7 +204,7 @@ class State:
 
     @property
     def runs(self) -> list[RunItem]:
-        """The runs that pass the filter. What the last few texts found is kept: letters are taken back too."""
+        """The runs that match the filter. The lists of the last few texts are kept, for letters that are deleted."""
         key = (id(self.snapshot), id(self.history), self.only_dead, self.run_job)
         if self._runs_of != key:
             self._runs, self._runs_of = {}, key
@@ -145,7 +231,7 @@ class State:
         return [item for item, name in zip(found, self._merged_names, strict=True) if name in taken]
 
     def _all_runs(self) -> list[RunItem]:
-        """Live ones and the past, put together once for each of either; the names of their jobs beside them."""
+        """Live runs and history in one list, and a list of their jobs; kept until either of the two changes."""
         key = (id(self.snapshot.live), id(self.history))
         if self._merged_of != key:
             self._merged = merged(self.snapshot.live, self.history.items, self.history.dead)
@@ -163,9 +249,9 @@ class State:
         return next((item for item in runs if item.key == self.run), None)
 
     def runs_table(self) -> RunsTable:
-        return RunsTable(self.runs, self.look, self.job_of)
+        return RunsTable(self.runs, self.display, self.job_of)
 
-    # -- looking ----------------------------------------------------------------------------------------------
+    # -- how it is shown --------------------------------------------------------------------------------------
 
     def next_times(self) -> None:
         self.times = TIMES[(TIMES.index(self.times) + 1) % len(TIMES)]
@@ -175,6 +261,3 @@ class State:
 
     def set_filter(self, text: str) -> None:
         self.filter = parse_filter(text)
-
-
-_SORTED = {"state": "", "name": "job", "next": "next", "last": "last"}

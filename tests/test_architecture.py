@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "declarative": BELOW_DAEMON | {"daemon"},
     "lint": BELOW_JOBFILE | {"jobfile"},
     "lsp": BELOW_JOBFILE | {"jobfile", "lint"},
-    "imports": BELOW_JOBFILE | {"jobfile", "lint"},
+    "imports": BELOW_VIEWS | {"jobfile", "lint"},
     "testing": BELOW_DAEMON | {"daemon"},
     "chronex": BELOW_VIEWS | {"declarative"},  # the front door: chronex/__init__.py
     "cli": BELOW_CLI | {"chronex_tui"},

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import record
-from chronex.cli.reference.tree import Command, program
+from chronex.cli.command_tree import CommandInfo, program
 from tests.test_readme import CONSOLE, ENVIRONMENT, ROOT, executed
 
 DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("specs/*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
@@ -69,7 +69,7 @@ def test_every_command_of_a_shell_block_exists_with_its_options(path: Path, line
     if words[0].startswith("-"):
         return
     command = COMMANDS[words[0]]
-    below: dict[str, Command] = {each.name: each for each in command.commands}
+    below: dict[str, CommandInfo] = {each.name: each for each in command.commands}
     if below and words[1] in below:
         command = below[words[1]]
     known = {name for option in command.options for name in option.names} | {"--help", "-h"}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import chronex
-from chronex.expr.durations import parse_duration
 from chronex.expr.meaning import Cron
+from chronex.text.durations import parse_duration
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = [parent / "shared" / "vectors" for parent in (ROOT.parent, ROOT.parent.parent)]

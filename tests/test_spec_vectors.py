@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import chronex
-from chronex.expr.durations import format_duration, parse_duration
 from chronex.expr.fields import SIX_FIELDS
 from chronex.expr.meaning import Cron
+from chronex.text.durations import format_duration, parse_duration
 from tests.timing import oracle
 
 VECTORS = Path(__file__).parent.parent / "specs" / "vectors"

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 
 def main() -> None:
     """Run a command; whatever happens, the user sees sentences and an exit code, never a traceback."""
-    from chronex.cli.app import app_for, understood
+    # Imports make thousands of objects that live as long as the process: searching them for cycles costs a twelfth of
+    # a short command. Afterwards they are left out of every search.
+    gc.disable()
+    from chronex.cli.app import app_for, normalized
     from chronex.errors import ChronexError
 
     _open_missing_streams()
-    arguments = understood(sys.argv[1:])
+    arguments = normalized(sys.argv[1:])
     try:
-        code = app_for(arguments)(arguments, prog_name="chronex", standalone_mode=False)
+        app = app_for(arguments)
+        gc.freeze()
+        gc.enable()
+        code = app(arguments, prog_name="chronex", standalone_mode=False)
         if not sys.stdout.closed:  # the language server closes it when it exits
             sys.stdout.flush()
     except ChronexError as error:
-        _say(str(error))
+        _print_error(str(error))
         code = error.exit_code
     except (BrokenPipeError, SystemExit):
-        # The reader (head, less) has gone, which the library below turns into an exit of its own; keep the
-        # interpreter from complaining while it flushes.
+        # The reader (head, less) has gone, which typer turns into an exit of its own. The interpreter flushes
+        # standard output once more when it ends, and would complain about that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
     except KeyboardInterrupt:
@@ -33,7 +40,7 @@ def main() -> None:
 
 
 def _open_missing_streams() -> None:
-    """With `>&-` the store's own files would get the numbers of the standard streams, and be printed into."""
+    """After `>&-` files of the store would get the numbers of the standard streams, and output would damage them."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -41,21 +48,22 @@ def _open_missing_streams() -> None:
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
-def _say(sentence: str) -> None:
-    from chronex.cli.terminal import err
+def _print_error(sentence: str) -> None:
+    from chronex.cli.output import err
+    from chronex.text.terminal import terminal_safe
 
-    err(f"chronex: {sentence}")
+    err("\n".join(terminal_safe(line) for line in f"chronex: {sentence}".split("\n")))
 
 
 def _report_failure(error: Exception) -> int:
-    """Bad usage, a system that refuses, or else a defect of ours: each is one sentence."""
+    """Bad usage, a refusal of the system, or a defect of Chronex: each is one sentence."""
     from chronex.cli import failures
 
     if failures.is_help(error):
         print(error, file=sys.stderr)  # noqa: T201
         return 2
     if (sentence := failures.usage_sentence(error)) is not None:
-        _say(sentence)
+        _print_error(sentence)
         return 2
     if type(error).__name__ == "Abort":
         return 130
@@ -63,9 +71,9 @@ def _report_failure(error: Exception) -> int:
         raise error
     if isinstance(error, OSError) and error.errno is not None:
         if error.filename is None:
-            # What could not be written must not be tried again by the interpreter, which would complain.
+            # The interpreter would try to write the same output again when it ends, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        _say(failures.system_sentence(error))
+        _print_error(failures.system_sentence(error))
         return 1
-    _say(f"this should not have happened ({type(error).__name__}: {error}); CHRONEX_DEBUG=1 shows where")
+    _print_error(f"this should not have happened ({type(error).__name__}: {error}); CHRONEX_DEBUG=1 shows where")
     return 1

@@ -2,49 +2,277 @@
 
 # Annotations are values here, not text: typer would evaluate each one again at every start.
 
-from collections.abc import Sequence
-from importlib import import_module
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from typer.core import TyperCommand
 
-# Each command and where it is declared, in the order of the help. A declaration is a function, or a Typer of its
-# own for a command with commands below it.
-COMMANDS: dict[str, str] = {
-    "explain": "expressions:explain",
-    "next": "expressions:next_runs",
-    "lint": "editor:lint",
-    "fmt": "expressions:fmt",
-    "lsp": "editor:lsp",
-    "init": "jobs:init",
-    "apply": "updates:apply",
-    "run": "jobs:run",
-    "tui": "dashboard:tui",
-    "list": "jobs:list_jobs",
-    "show": "jobs:show",
-    "history": "jobs:history",
-    "logs": "jobs:logs",
-    "status": "watch:status",
-    "why": "watch:why",
-    "trigger": "acts:trigger",
-    "pause": "acts:pause",
-    "resume": "acts:resume",
-    "cancel": "acts:cancel",
-    "replay": "acts:replay",
-    "dlq": "acts:dlq",
-    "state": "state:state",
-    "verify": "verify:verify",
-    "doctor": "stores:doctor",
-    "backup": "stores:backup",
-    "restore": "stores:restore",
-    "simulate": "simulation:simulate",
-    "import": "imports:import_schedules",
-    "service": "service:service",
-    "completion": "reference:completion",
-    "man": "reference:man",
-    "version": "expressions:show_version",
+# A command is declared by a function, or by a Typer of its own where it has commands below it.
+Declaration: TypeAlias = "Callable[..., int | None] | typer.Typer"
+
+
+# The functions below import the module of one command and return its declaration. Only the module of the command
+# that runs is loaded, and an editor can follow each of them.
+
+
+def _explain() -> Declaration:
+    from chronex.cli.commands.explain import explain
+
+    return explain
+
+
+def _next() -> Declaration:
+    from chronex.cli.commands.next_runs import next_runs
+
+    return next_runs
+
+
+def _lint() -> Declaration:
+    from chronex.cli.commands.lint import lint
+
+    return lint
+
+
+def _fmt() -> Declaration:
+    from chronex.cli.commands.fmt import fmt
+
+    return fmt
+
+
+def _lsp() -> Declaration:
+    from chronex.cli.commands.lsp import lsp
+
+    return lsp
+
+
+def _init() -> Declaration:
+    from chronex.cli.commands.init import init
+
+    return init
+
+
+def _apply() -> Declaration:
+    from chronex.cli.commands.apply import apply
+
+    return apply
+
+
+def _run() -> Declaration:
+    from chronex.cli.commands.run import run
+
+    return run
+
+
+def _tui() -> Declaration:
+    from chronex.cli.commands.tui import tui
+
+    return tui
+
+
+def _list() -> Declaration:
+    from chronex.cli.commands.list_jobs import list_jobs
+
+    return list_jobs
+
+
+def _show() -> Declaration:
+    from chronex.cli.commands.show import show
+
+    return show
+
+
+def _history() -> Declaration:
+    from chronex.cli.commands.history import history
+
+    return history
+
+
+def _logs() -> Declaration:
+    from chronex.cli.commands.logs import logs
+
+    return logs
+
+
+def _status() -> Declaration:
+    from chronex.cli.commands.status import status
+
+    return status
+
+
+def _why() -> Declaration:
+    from chronex.cli.commands.why import why
+
+    return why
+
+
+def _trigger() -> Declaration:
+    from chronex.cli.commands.trigger import trigger
+
+    return trigger
+
+
+def _pause() -> Declaration:
+    from chronex.cli.commands.pause import pause
+
+    return pause
+
+
+def _resume() -> Declaration:
+    from chronex.cli.commands.pause import resume
+
+    return resume
+
+
+def _cancel() -> Declaration:
+    from chronex.cli.commands.cancel import cancel
+
+    return cancel
+
+
+def _replay() -> Declaration:
+    from chronex.cli.commands.replay import replay
+
+    return replay
+
+
+def _dlq() -> Declaration:
+    from chronex.cli.commands.dlq import dlq
+
+    return dlq
+
+
+def _state() -> Declaration:
+    from chronex.cli.commands.state import state
+
+    return state
+
+
+def _verify() -> Declaration:
+    from chronex.cli.commands.verify import verify
+
+    return verify
+
+
+def _doctor() -> Declaration:
+    from chronex.cli.commands.doctor import doctor
+
+    return doctor
+
+
+def _backup() -> Declaration:
+    from chronex.cli.commands.backup import backup
+
+    return backup
+
+
+def _restore() -> Declaration:
+    from chronex.cli.commands.backup import restore
+
+    return restore
+
+
+def _simulate() -> Declaration:
+    from chronex.cli.commands.simulate import simulate
+
+    return simulate
+
+
+def _import() -> Declaration:
+    from chronex.cli.commands.import_jobs import import_jobs
+
+    return import_jobs
+
+
+def _service() -> Declaration:
+    from chronex.cli.commands.service import service
+
+    return service
+
+
+def _completion() -> Declaration:
+    from chronex.cli.commands.completion import completion
+
+    return completion
+
+
+def _man() -> Declaration:
+    from chronex.cli.commands.completion import man
+
+    return man
+
+
+def _version() -> Declaration:
+    from chronex.cli.commands.version import version
+
+    return version
+
+
+# Each command, how its declaration is loaded, and its line of the help, in the order of the help. The line stands
+# here too so that `chronex --help` loads no command; a test holds it to the declaration.
+COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
+    "explain": (_explain, "Say what an expression means, when it fires, and what clock changes do to it."),
+    "next": (_next, "Print the next instants, one ISO 8601 time a line or a list of them in JSON, for scripts."),
+    "lint": (
+        _lint,
+        "Find mistakes and surprises in job files, crontabs, workflows, CronJobs, timers and expressions.",
+    ),
+    "fmt": (_fmt, "Print expressions in canonical form."),
+    "lsp": (
+        _lsp,
+        "Serve editors over standard input and output: the findings of lint, hover, hints, completion and fixes.",
+    ),
+    "init": (_init, "Write a commented starter chronex.toml."),
+    "apply": (_apply, "Bring the jobs of the store to what the job file says."),
+    "run": (_run, "Apply the job file and run its jobs until stopped, with the dashboard."),
+    "tui": (_tui, "Look at a store live: what runs, what failed and why, what comes next."),
+    "list": (_list, "List the jobs: how each one is, when it runs next, and how its last run ended."),
+    "show": (_show, "Show one job in full: its next runs, its tasks, the policies that hold, and how it has been."),
+    "history": (_history, "Show what became of past occurrences, newest first, each with its reason."),
+    "logs": (_logs, "Show what attempts have written."),
+    "status": (
+        _status,
+        "Show on one screen whether a scheduler runs, what runs and comes next, and what needs attention.",
+    ),
+    "why": (
+        _why,
+        "Say why a job ran, ran late, failed, or did not run at a time; without TIME: the last run and the next.",
+    ),
+    "trigger": (_trigger, "Run a job now; its overlap policy is respected."),
+    "pause": (_pause, "Hold a job's schedule: what is due meanwhile is skipped, with your name."),
+    "resume": (_resume, "End a pause."),
+    "cancel": (_cancel, "Cancel an occurrence that runs or waits: TERM, then KILL after its grace period."),
+    "replay": (
+        _replay,
+        "Run what has ended once more, at its old scheduled time; by --job and range the list is shown first.",
+    ),
+    "dlq": (_dlq, "Dead letters: runs that failed for good."),
+    "state": (_state, "Small values that a task keeps between its runs."),
+    "verify": (_verify, "Check the journal against the formal model and your own properties."),
+    "doctor": (
+        _doctor,
+        "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
+        "whether the programs that jobs name are found.",
+    ),
+    "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
+    "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
+    "simulate": (
+        _simulate,
+        "Play the coming days of all jobs through the real planner: crowded hours, runs that will be "
+        "skipped or late.",
+    ),
+    "import": (
+        _import,
+        "Carry schedules over, and prove it: every instant of the next five years that differs is listed "
+        "with its reason.",
+    ),
+    "service": (_service, "Run Chronex as a service of your user: systemd on Linux, launchd on macOS."),
+    "completion": (_completion, "Print a completion script for a shell."),
+    "man": (_man, "Print the manual page, for `chronex man | man -l -`."),
+    "version": (_version, "Show the version."),
 }
+# The commands with commands below them; typer lists them after all others.
+_GROUPS = frozenset({"dlq", "state", "service"})
 # `chronex why backup -2h`: a time before now is no option, and no -h either.
 _SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
 
@@ -56,7 +284,7 @@ class PlainCommand(TyperCommand):
         return [piece[1:-1] if piece.startswith("{") else piece for piece in super().collect_usage_pieces(ctx)]
 
 
-def understood(arguments: Sequence[str]) -> list[str]:
+def normalized(arguments: Sequence[str]) -> list[str]:
     """The arguments as they are meant: `chronex why backup -2h` has no option -h, but `chronex why -h` has."""
     words = list(arguments)
     if words[:1] == ["why"]:
@@ -66,8 +294,27 @@ def understood(arguments: Sequence[str]) -> list[str]:
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The program for these arguments. Building a command costs a millisecond, so only the one asked for is built;
-    where none is recognised, all are, for help and for the error message."""
+    """The program for these arguments. Loading and building a command costs a millisecond or two, so only the one
+    that runs is built; where none is recognised, all are listed by name, for help and for the error message."""
+    app = _without_commands()
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    if name in COMMANDS:
+        _add(app, name)
+        return app
+    for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
+        app.command(listed, help=COMMANDS[listed][1])(_only_listed)
+    return app
+
+
+def whole_app() -> typer.Typer:
+    """The program with every command, for completion and the manual page."""
+    app = _without_commands()
+    for name in COMMANDS:
+        _add(app, name)
+    return app
+
+
+def _without_commands() -> typer.Typer:
     app = typer.Typer(
         name="chronex",
         help="Cron you can see, explain and trust.",
@@ -78,15 +325,15 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    asked = arguments[0] if arguments else ""
-    for name in [asked] if asked in COMMANDS else COMMANDS:
-        _add(app, name)
     return app
 
 
+def _only_listed() -> None:
+    """Stands for a command that is listed and not run."""
+
+
 def _add(app: typer.Typer, name: str) -> None:
-    topic, _, attribute = COMMANDS[name].partition(":")
-    declared = getattr(import_module(f"chronex.cli.surface.{topic}"), attribute)
+    declared = COMMANDS[name][0]()
     if isinstance(declared, typer.Typer):
         for below in declared.registered_commands:
             below.cls = PlainCommand
@@ -99,7 +346,7 @@ def root(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:
-        from chronex.cli.surface.expressions import show_version
+        from chronex.cli.commands.version import version as show_version
 
         show_version()
         raise typer.Exit

@@ -1,26 +1,44 @@
-"""An explanation drawn for the terminal."""
+"""The explanation of an expression as text for the terminal and the dashboard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
 
-from chronex.cli.arguments import local
-from chronex.cli.carets import caret_lines
-from chronex.cli.explain import HISTOGRAM_PERIODS, ChangeReport, Explanation, Run, iso_utc, offset_text
-from chronex.cli.terminal import inert, paint, wants_unicode
-from chronex.expr.durations import format_duration
+from chronex.cli.output import caret_lines, paint, wants_unicode
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS
 from chronex.expr.meaning import Cron, Every
-from chronex.timing.clock_effects import Cell, wall_clock
-from chronex.timing.zones import Zone
+from chronex.text.durations import format_duration, time_until
+from chronex.text.instants import SHORT_WEEKDAYS, local_datetime, rfc3339, utc_offset
+from chronex.text.terminal import terminal_safe
+from chronex.timing.clock_changes import Cell, wall_clock
+from chronex.timing.host_zone import ZoneChoice
+from chronex.timing.zones import Zone, load_zone
+from chronex.views.expression_facts import (
+    HISTOGRAM_PERIODS,
+    ChangeReport,
+    ExplainedRun,
+    Explanation,
+    Question,
+    explain,
+)
 
 _FIELD_WORDS = {"dayOfMonth": "day of month", "dayOfWeek": "day of week"}
 _UNICODE_CELLS = {"plain": "·", "missing": "░", "first": "┄", "second": "┅", "run": "●"}
 _ASCII_CELLS = {"plain": ".", "missing": "x", "first": "-", "second": "=", "run": "*"}
 _BARS = " ▁▂▃▄▅▆▇█"
 _ASCII_BARS = " .:-=+*#@"
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def explain_lines(text: str, dialect: str, zone_name: str, since_ms: int) -> list[str]:
+    """The same text as `chronex explain`, line by line; for a text with errors, carets under them."""
+    from chronex.timing import parse_and_validate
+
+    choice = ZoneChoice(load_zone(zone_name), "the job's")
+    expression, result = parse_and_validate(text, dialect, choice.zone.tzinfo, since_ms)
+    if expression is None:
+        return list(caret_lines(text, result.errors))
+    return list(render(explain(text, expression, result.warnings, choice, Question(since_ms, 5))))
 
 
 def render(explanation: Explanation) -> Iterator[str]:
@@ -48,7 +66,7 @@ def _assumptions(explanation: Explanation) -> Iterator[str]:
     if isinstance(body, Cron):
         specs = SIX_FIELDS if body.has_seconds else FIVE_FIELDS
         parts = zip(specs, body.written_fields, strict=True)
-        listed = " | ".join(f"{_FIELD_WORDS.get(spec.name, spec.name)} {inert(f.text)}" for spec, f in parts)
+        listed = " | ".join(f"{_FIELD_WORDS.get(spec.name, spec.name)} {terminal_safe(f.text)}" for spec, f in parts)
         yield f"fields    {listed}"
         if not body.day_of_month.is_star and not body.day_of_week.is_star:
             yield "days      day of month or day of week: a match of either fires"
@@ -81,7 +99,7 @@ def _runs(explanation: Explanation) -> Iterator[str]:
     noun = "run" if len(explanation.runs) == 1 else f"{len(explanation.runs)} runs"
     yield paint(f"next {noun} after {_stamp(since, zone)}", "bold")
     for run in explanation.runs:
-        line = f"  {_stamp(run.nominal, zone)}   {iso_utc(run.nominal)}   {_away(run.nominal - since):>12}"
+        line = f"  {_stamp(run.nominal, zone)}   {rfc3339(run.nominal)}   {time_until(run.nominal - since):>12}"
         yield line + _start_text(run, zone, explanation)
         if run.note:
             yield paint(f"      {run.note}", "yellow")
@@ -89,7 +107,7 @@ def _runs(explanation: Explanation) -> Iterator[str]:
             yield "      " + _decision_text(run, zone)
 
 
-def _start_text(run: Run, zone: Zone, explanation: Explanation) -> str:
+def _start_text(run: ExplainedRun, zone: Zone, explanation: Explanation) -> str:
     if run.earliest == run.latest:
         return "" if run.earliest == run.nominal else f"   starts {_clock(run.earliest, zone)}"
     if explanation.meaning.options.window is not None and run.earliest == run.nominal:
@@ -98,7 +116,7 @@ def _start_text(run: Run, zone: Zone, explanation: Explanation) -> str:
     return f"   starts {_clock(run.earliest, zone)} to {_clock(run.latest, zone)}"
 
 
-def _decision_text(run: Run, zone: Zone) -> str:
+def _decision_text(run: ExplainedRun, zone: Zone) -> str:
     decision = run.decision
     assert decision is not None
     window = f"window {_moment(decision.window_start, zone)} to {_moment(decision.window_end, zone)}"
@@ -113,15 +131,15 @@ def _moment(moment: datetime, zone: Zone) -> str:
 
 
 def _day_and_clock(moment: datetime) -> str:
-    return f"{_WEEKDAYS[moment.weekday()]} {moment:%H:%M:%S}"
+    return f"{SHORT_WEEKDAYS[moment.weekday()]} {moment:%H:%M:%S}"
 
 
 def _stamp(ms: int, zone: Zone) -> str:
-    moment = local(ms, zone)
+    moment = local_datetime(ms, zone.tzinfo)
     offset = moment.utcoffset()
     seconds = round(offset.total_seconds()) if offset is not None else 0
     fraction = f".{ms % 1000:03}" if ms % 1000 else ""
-    return f"{_WEEKDAYS[moment.weekday()]} {_date(moment)} {moment:%H:%M:%S}{fraction} {offset_text(seconds)}"
+    return f"{SHORT_WEEKDAYS[moment.weekday()]} {_date(moment)} {moment:%H:%M:%S}{fraction} {utc_offset(seconds)}"
 
 
 def _date(moment: datetime) -> str:
@@ -129,19 +147,8 @@ def _date(moment: datetime) -> str:
 
 
 def _clock(ms: int, zone: Zone) -> str:
-    moment = local(ms, zone)
+    moment = local_datetime(ms, zone.tzinfo)
     return f"{moment:%H:%M:%S}" + (f".{ms % 1000:03}" if ms % 1000 else "")
-
-
-def _away(ms: int) -> str:
-    """`in 3d 4h`: the two largest units that matter."""
-    units = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
-    parts: list[str] = []
-    for unit, size in units:
-        count, ms = divmod(ms, size)
-        if count or parts:
-            parts.append(f"{count}{unit}")
-    return "in " + (" ".join(parts[:2]) if parts else "<1s")
 
 
 # -- where a spread lands ------------------------------------------------------------------------------------
@@ -166,18 +173,18 @@ def _clock_changes(explanation: Explanation) -> Iterator[str]:
     yield paint(f"clock changes of {explanation.zone.name}", "bold")
     for report in explanation.changes:
         change = report.change
-        day = local(change.at * 1000 - 1000, explanation.zone)
+        day = local_datetime(change.at * 1000 - 1000, explanation.zone.tzinfo)
         before, after = wall_clock(change.at + change.before), wall_clock(change.at + change.after)
         amount = format_duration(abs(change.after - change.before) * 1000)
         move = f"{'forward' if change.is_gap else 'back'} {amount}"
-        offsets = f"{offset_text(change.before)} to {offset_text(change.after)}"
-        yield f"  {_WEEKDAYS[day.weekday()]} {_date(day)} {before} -> {after}, {move} ({offsets})"
+        offsets = f"{utc_offset(change.before)} to {utc_offset(change.after)}"
+        yield f"  {SHORT_WEEKDAYS[day.weekday()]} {_date(day)} {before} -> {after}, {move} ({offsets})"
         yield f"    {paint(report.effect.text, *(('yellow',) if report.effect.touches else ()))}"
         yield from _picture(report)
 
 
 def _picture(report: ChangeReport) -> Iterator[str]:
-    """The local day in half-hour cells, an hour a group, in the order it is lived."""
+    """The local day in half-hour cells, an hour a group, in the order of time."""
     signs = _UNICODE_CELLS if wants_unicode() else _ASCII_CELLS
     groups: list[str] = []
     labels: list[str] = []

@@ -1,4 +1,4 @@
-"""What went wrong before or below a command, in one sentence with a hint: bad usage, and what the system refused."""
+"""Failures outside of a command, in one sentence with a hint: bad usage, and what the system refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 from typing import Any
 
-from chronex.cli.terminal import inert
+from chronex.text.terminal import terminal_safe
 
 _HINTS = {
     errno.ENOSPC: "free some space, then try again",
@@ -27,18 +27,18 @@ def is_help(error: Exception) -> bool:
 
 
 def usage_sentence(error: Any) -> str | None:
-    """What is wrong with the words that were typed; None where something else is wrong.
+    """What is wrong with the command line; None for any other error.
 
-    The library that reads them has a layout of its own for this, of four lines: here it is said as everything else.
+    Typer has a layout of four lines for this; here it is one sentence, as every other error.
     """
     if not hasattr(error, "format_message"):
         return None
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "chronex"
-    return inert(f"{_complaint(error, path.split()[-1])}; see {path} --help")
+    return terminal_safe(f"{_usage_problem(error, path.split()[-1])}; see {path} --help")
 
 
-def _complaint(error: Any, command: str) -> str:
+def _usage_problem(error: Any, command: str) -> str:
     text = str(error.format_message()).rstrip(".")
     match type(error).__name__:
         case "NoSuchOption":
@@ -81,4 +81,4 @@ def system_sentence(error: OSError) -> str:
     """`/x: permission denied; check who owns it`."""
     what = (error.strerror or os.strerror(error.errno or 0)).lower()
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else "cannot write: "
-    return inert(f"{where}{what}; {_HINTS.get(error.errno or 0, 'chronex doctor looks for the cause')}")
+    return terminal_safe(f"{where}{what}; {_HINTS.get(error.errno or 0, 'chronex doctor looks for the cause')}")

@@ -1,4 +1,4 @@
-"""What the arguments of lint stand for: a file, a directory, standard input, or an expression."""
+"""The sources that the arguments of lint name: files, directories, standard input, expressions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.terminal import err, inert
+from chronex.cli.output import err
 from chronex.expr.diagnostics import ERROR
 from chronex.lint.discovery import find_files
 from chronex.lint.document import ARGUMENTS, KINDS, Document, kind_by_name, open_document
-from chronex.lint.findings import UNREADABLE, Finding
+from chronex.lint.findings import UNREADABLE, LintFinding
+from chronex.text.terminal import terminal_safe
 
 _MOST_BYTES = 8 * 1024 * 1024
 _STDIN = "<stdin>"
@@ -24,15 +25,15 @@ class Unreadable(NamedTuple):
     """A file that has no text to lint."""
 
     document: Document
-    finding: Finding
+    finding: LintFinding
 
 
-Source: TypeAlias = Document | Unreadable
+LintSource: TypeAlias = Document | Unreadable
 
 
 def read_sources(
     targets: Sequence[str], kind: str | None, stdin_filename: str | None, dialect: str
-) -> Iterator[Source]:
+) -> Iterator[LintSource]:
     """Every source in the order given. Raises UsageError for what is neither a file nor an expression."""
     bare = "posix" if dialect == "posix" else "expressions"
     if not targets:
@@ -68,24 +69,25 @@ def _refuse_missing(target: str) -> None:
     if is_expression and not target.endswith(_SUFFIXES):
         return
     hint = "an expression has five fields, in quotes" if not target.endswith(_SUFFIXES) else "is the name right?"
-    raise UsageError(f"there is no file {inert(target)[:80]!r}; {hint}")
+    raise UsageError(f"there is no file {terminal_safe(target)[:80]!r}; {hint}")
 
 
-def _given(path: Path, kind: str | None) -> Iterator[Source]:
+def _given(path: Path, kind: str | None) -> Iterator[LintSource]:
     """A file that the user names is read whatever .gitignore says of it."""
     source = _read(path, kind, look_inside=False)
     if source is None:
         return
     if isinstance(source, Document) and source.kind is None and kind_by_name(str(path)) is None:
-        err(f"chronex: {inert(str(path))} has no name that lint knows; --as {{{','.join(KINDS)}}} says what it is")
+        name = terminal_safe(str(path))
+        err(f"chronex: {name} has no name that lint knows; --as {{{','.join(KINDS)}}} says what it is")
     yield source
 
 
-def _read(path: Path, kind: str | None, *, look_inside: bool = True) -> Source | None:
+def _read(path: Path, kind: str | None, *, look_inside: bool = True) -> LintSource | None:
     name = str(path)
     known = kind_by_name(name)
     try:
-        if not path.is_file():  # a pipe or a device could keep us waiting for ever
+        if not path.is_file():  # a pipe or a device could block for ever
             return None if look_inside else _unreadable(name, "not a regular file")
         if path.stat().st_size > _MOST_BYTES:
             return None if look_inside and known in _LOOK_INSIDE else _unreadable(name, "the file is too large")
@@ -97,23 +99,23 @@ def _read(path: Path, kind: str | None, *, look_inside: bool = True) -> Source |
     return _decoded(name, data, kind)
 
 
-def _decoded(name: str, data: bytes, kind: str | None) -> Source:
+def _decoded(name: str, data: bytes, kind: str | None) -> LintSource:
     try:
         return open_document(name, data.decode("utf-8"), kind)
     except UnicodeDecodeError as error:
         if kind is None and kind_by_name(name) in (None, "yaml", "python"):
-            return open_document(name, "")  # not ours, whatever it is
+            return open_document(name, "")  # no file for the linter
         before = data[: error.start].decode("utf-8")
         document = Document(name, before + "\N{REPLACEMENT CHARACTER}", None)
         message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        return Unreadable(document, Finding(UNREADABLE, ERROR, message, len(before), len(before) + 1))
+        return Unreadable(document, LintFinding(UNREADABLE, ERROR, message, len(before), len(before) + 1))
 
 
 def _unreadable(name: str, message: str) -> Unreadable:
-    return Unreadable(Document(name, "", None), Finding(UNREADABLE, ERROR, message, 0, 0))
+    return Unreadable(Document(name, "", None), LintFinding(UNREADABLE, ERROR, message, 0, 0))
 
 
-def _standard_input(kind: str | None, name: str | None, bare: str) -> Source:
+def _standard_input(kind: str | None, name: str | None, bare: str) -> LintSource:
     data = sys.stdin.buffer.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise UsageError(f"standard input is longer than {_MOST_BYTES // 1024 // 1024} MiB")

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable
 
 from chronex.daemon.loop import Daemon
+from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.reload import Reloader, Reread
-from chronex.daemon.watched import watched
 from chronex.jobfile import SchedulerSettings
 
 _LOOK_S = 0.2
@@ -68,7 +68,7 @@ class EngineThread:
         self._began.set()
         if self._file is not None:
             Reloader(self._daemon, self._file).attach()
-        async with watched(self._daemon, self._settings):
+        async with serve_metrics(self._daemon, self._settings):
             await self._daemon.run()
 
 

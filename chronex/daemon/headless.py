@@ -17,11 +17,11 @@ from chronex.clock import wall_ms
 from chronex.daemon.engine_thread import EngineThread, run_beside
 from chronex.daemon.executor import Tell
 from chronex.daemon.loop import Daemon
+from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.node import this_node
 from chronex.daemon.notify import Notifier
 from chronex.daemon.reload import Reloader, Reread
 from chronex.daemon.retention import Upkeep, room_chore
-from chronex.daemon.watched import watched
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
@@ -30,7 +30,7 @@ from chronex.model.states import AttemptState
 from chronex.run import LogDirectory, Surroundings
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
-from chronex_store.places import DATA_FILE
+from chronex_store.directory_checks import DATA_FILE
 
 _EACH, _OURS = 4, 256
 
@@ -150,5 +150,5 @@ async def _run(
         Reloader(daemon, file).attach()
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
-    async with watched(daemon, settings):
+    async with serve_metrics(daemon, settings):
         await daemon.run(once=once)

@@ -1,41 +1,64 @@
-"""Metrics in the text format of Prometheus: what the journal tells since this daemon began, and how things stand.
+"""Metrics for Prometheus: what the journal has recorded since this daemon began, and the present state of the store.
 
-Counters and histograms follow the journal, so nothing is counted twice and nothing by two threads; gauges are read in
-the same snapshot. The set of labels is bounded: what comes after the first jobs is counted as "other".
+Counters and histograms are a tally of the journal, so nothing is counted twice and nothing by two threads; gauges are
+read in the same snapshot. prometheus-client only renders them: counters of its own would count what this process did,
+which is more than what happened when a transaction is rolled back. It is imported when metrics are switched on.
+Everything is bounded: labels, events in each snapshot, connections, the size of a request, the time of a client.
 """
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from chronex.model.records import Event, Occurrence
+from chronex.clock import Clock
+from chronex.daemon.loop import Daemon
+from chronex.daemon.periodic import Chore
+from chronex.errors import StoreError
+from chronex.jobfile import SchedulerSettings
+from chronex.model.records import Attempt, Event, Occurrence
 from chronex.storage import journal, keys
+from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 MOST_JOBS = 200
 MOST_TASKS = 1_000
-OTHER = "other"
-# One snapshot reads so many events at the utmost; a chore keeps the tally near the end of the journal.
+OTHER = "other"  # the label of every job or task beyond these
+# One snapshot reads at most so many events; a periodic task keeps the tally near the end of the journal.
 MOST_EVENTS = 2_000
+FOLLOW_EVERY_S = 5.0
+MOST_CONNECTIONS = 16
+MOST_REQUEST_BYTES = 8_192
+# A client that takes longer to send its request, or to take the answer, is disconnected.
+CLIENT_TIMEOUT_S = 5.0
 BOUNDS_S = (0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0)
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-HELP: dict[str, tuple[str, str]] = {
-    "scheduler_jobs_running_total": ("gauge", "Occurrences that run now."),
-    "scheduler_jobs_in_queue_total": ("gauge", "Occurrences that wait for their turn."),
-    "scheduler_jobs_paused_total": ("gauge", "Jobs that are paused."),
-    "scheduler_dead_letters_total": ("gauge", "Runs in the dead-letter queue."),
-    "scheduler_job_execution_duration_seconds": ("histogram", "From the start of an occurrence to its end."),
-    "scheduler_task_execution_duration_seconds": ("histogram", "From the start of an attempt to its end."),
-    "scheduler_job_start_lag_seconds": ("histogram", "From when an occurrence was due to when it started."),
-    "scheduler_task_attempts_total": ("counter", "Attempts that ended, by how they ended."),
-    "scheduler_job_occurrences_total": ("counter", "Occurrences that ended, by how they ended."),
-    "scheduler_recovery_runs_total": ("counter", "Occurrences started to make up for missed ones, by strategy."),
-    "scheduler_journal_events_total": ("counter", "Events that were written into the journal."),
+Labels = tuple[str, ...]
+T = TypeVar("T")
+
+# Help, and the names of the labels.
+HISTOGRAMS: dict[str, tuple[str, Labels]] = {
+    "scheduler_job_execution_duration_seconds": ("From the start of an occurrence to its end.", ("job",)),
+    "scheduler_task_execution_duration_seconds": ("From the start of an attempt to its end.", ("job", "task")),
+    "scheduler_job_start_lag_seconds": ("From when an occurrence was due to when it started.", ("job",)),
 }
-_ATTEMPT_STATUS = {"success": "success", "failed": "failure", "timeout": "timeout", "canceled": "canceled",
-                   "crashed": "crashed"}  # fmt: skip
+_RECOVERY_RUNS = "Occurrences started to make up for missed ones, by strategy."
+COUNTERS: dict[str, tuple[str, Labels]] = {
+    "scheduler_task_attempts_total": ("Attempts that ended, by how they ended.", ("job", "task", "status")),
+    "scheduler_job_occurrences_total": ("Occurrences that ended, by how they ended.", ("job", "status")),
+    "scheduler_recovery_runs_total": (_RECOVERY_RUNS, ("job", "strategy")),
+    "scheduler_journal_events_total": ("Events that were written into the journal.", ()),
+}
+_ATTEMPT_STATUS = ("success", "timeout", "canceled", "crashed")  # anything else is a failure
 _OCCURRENCE_STATUS = {
     "OccurrenceCompleted": "completed",
     "OccurrenceFailed": "failed",
@@ -44,158 +67,284 @@ _OCCURRENCE_STATUS = {
     "OccurrenceSkipped": "skipped",
     "OccurrenceMissed": "missed",
 }
-Labels = tuple[tuple[str, str], ...]
 
 
 class Histogram:
-    """Counts below each bound, their number and their sum."""
+    """How many values lie between each two bounds, and their sum."""
 
-    __slots__ = ("count", "counts", "total")
+    __slots__ = ("counts", "total")
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
-        self.count, self.total = 0, 0.0
+        self.total = 0.0
 
-    def observe(self, seconds: float) -> None:
+    def observe(self, ms: int) -> None:
+        seconds = max(ms, 0) / 1000  # a clock that was set back makes it negative
         self.counts[bisect_left(BOUNDS_S, seconds)] += 1
-        self.count += 1
         self.total += seconds
 
-    def lines(self, name: str, labels: Labels) -> Iterator[str]:
-        below = 0
-        for bound, count in zip((*(f"{b:g}" for b in BOUNDS_S), "+Inf"), self.counts, strict=True):
-            below += count
-            yield sample(f"{name}_bucket", (*labels, ("le", bound)), below)
-        yield sample(f"{name}_sum", labels, self.total)
-        yield sample(f"{name}_count", labels, self.count)
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative counts. OpenMetrics demands bounds that look like floats: 1.0, not 1."""
+        bounds = (*map(str, BOUNDS_S), "+Inf")
+        return [(bound, float(count)) for bound, count in zip(bounds, accumulate(self.counts), strict=True)]
 
 
-class Tally:
+class MetricsTally:
     """What has happened since `seen`, the number of the last event that was counted."""
 
     def __init__(self, seen: int = 0) -> None:
-        self.seen, self.began = seen, seen
+        self.seen = seen
+        self._began = seen
         self._jobs: set[str] = set()
         self._tasks: set[tuple[str, str]] = set()
-        self.counters: dict[str, dict[Labels, int]] = {}
-        self.histograms: dict[str, dict[Labels, Histogram]] = {}
+        self.counters: defaultdict[str, Counter[Labels]] = defaultdict(Counter)
+        self.histograms: defaultdict[str, defaultdict[Labels, Histogram]] = defaultdict(
+            lambda: defaultdict(Histogram)
+        )
 
     def advance(self, reading: Reading, most: int = MOST_EVENTS) -> bool:
         """Count the events since the last time; True when more are waiting."""
-        taken = 0
-        for number, event in journal.onward(reading.tx, self.seen, most):
+        events = list(journal.onward(reading.tx, self.seen, most))
+        for number, event in events:
             self._take(reading, event)
-            self.seen, taken = number, taken + 1
-        return taken == most
+            self.seen = number
+        self.counters["scheduler_journal_events_total"][()] = self.seen - self._began
+        return len(events) == most
 
     def _take(self, reading: Reading, event: Event) -> None:
         if event.name in _OCCURRENCE_STATUS:
-            labels = (("job", self._job(event.job)), ("status", _OCCURRENCE_STATUS[event.name]))
-            self._count("scheduler_job_occurrences_total", labels)
-            self._occurrence_took(reading, event)
+            label = self._job(event.job)
+            self.counters["scheduler_job_occurrences_total"][label, _OCCURRENCE_STATUS[event.name]] += 1
+            found = self._occurrence(reading, event)
+            self._observe_duration("scheduler_job_execution_duration_seconds", (label,), found)
         elif event.name in ("TaskRunCompleted", "TaskRunFailed"):
             self._attempt_ended(reading, event)
         elif event.name == "OccurrenceStarted":
-            self._started(reading, event)
-
-    def _occurrence_took(self, reading: Reading, event: Event) -> None:
-        found = self._occurrence(reading, event)
-        if found is not None and found.started_ms is not None and found.finished_ms is not None:
-            self._observe("scheduler_job_execution_duration_seconds", (("job", self._job(event.job)),),
-                          found.finished_ms - found.started_ms)  # fmt: skip
+            self._occurrence_started(reading, event)
 
     def _attempt_ended(self, reading: Reading, event: Event) -> None:
-        status = _ATTEMPT_STATUS.get(str(event.data.get("state", "")), "failure")
-        job, task = self._task(event.job, event.task)
-        labels = (("job", job), ("task", task))
-        self._count("scheduler_task_attempts_total", (*labels, ("status", status)))
-        if event.nominal_ms is None or event.attempt is None:
-            return
-        found = reading.attempt(event.job, event.nominal_ms, event.task, event.attempt)
-        if found is not None and found.started_ms is not None and found.finished_ms is not None:
-            took = found.finished_ms - found.started_ms
-            self._observe("scheduler_task_execution_duration_seconds", labels, took)
+        state = str(event.data.get("state", ""))
+        labels = self._task(event.job, event.task)
+        status = state if state in _ATTEMPT_STATUS else "failure"
+        self.counters["scheduler_task_attempts_total"][*labels, status] += 1
+        if event.nominal_ms is not None and event.attempt is not None:
+            found = reading.attempt(event.job, event.nominal_ms, event.task, event.attempt)
+            self._observe_duration("scheduler_task_execution_duration_seconds", labels, found)
 
-    def _started(self, reading: Reading, event: Event) -> None:
-        labels = (("job", self._job(event.job)),)
-        self._observe("scheduler_job_start_lag_seconds", labels, int(event.data.get("lag_ms", 0)))
+    def _occurrence_started(self, reading: Reading, event: Event) -> None:
+        label = self._job(event.job)
+        self.histograms["scheduler_job_start_lag_seconds"][label,].observe(int(event.data.get("lag_ms", 0)))
         found = self._occurrence(reading, event)
         if found is not None and found.recovery:
             job = reading.job(event.job)
             strategy = "unknown" if job is None else job.recovery.strategy.value
-            self._count("scheduler_recovery_runs_total", (*labels, ("strategy", strategy)))
+            self.counters["scheduler_recovery_runs_total"][label, strategy] += 1
 
     def _occurrence(self, reading: Reading, event: Event) -> Occurrence | None:
         return None if event.nominal_ms is None else reading.occurrence(event.job, event.nominal_ms)
 
-    def _count(self, name: str, labels: Labels) -> None:
-        series = self.counters.setdefault(name, {})
-        series[labels] = series.get(labels, 0) + 1
-
-    def _observe(self, name: str, labels: Labels, ms: int) -> None:
-        series = self.histograms.setdefault(name, {})
-        if labels not in series:
-            series[labels] = Histogram()
-        series[labels].observe(max(ms, 0) / 1000)
+    def _observe_duration(self, name: str, labels: Labels, found: Occurrence | Attempt | None) -> None:
+        if found is not None and found.started_ms is not None and found.finished_ms is not None:
+            self.histograms[name][labels].observe(found.finished_ms - found.started_ms)
 
     def _job(self, job: str) -> str:
-        """The job's own label, while there is room for another one."""
-        if job not in self._jobs:
-            if len(self._jobs) >= MOST_JOBS:
-                return OTHER
-            self._jobs.add(job)
-        return job
+        return job if _has_label(self._jobs, job, MOST_JOBS) else OTHER
 
     def _task(self, job: str, task: str) -> tuple[str, str]:
-        named = self._job(job)
-        if named == OTHER:
-            return OTHER, OTHER
-        if (job, task) not in self._tasks:
-            if len(self._tasks) >= MOST_TASKS:
-                return named, OTHER
-            self._tasks.add((job, task))
-        return named, task
+        label = self._job(job)
+        if label != OTHER and _has_label(self._tasks, (job, task), MOST_TASKS):
+            return label, task
+        return label, OTHER
 
 
-def gauges(reading: Reading, now_ms: int) -> dict[str, int]:
-    """How things stand, by the keys of the indexes; only the jobs themselves are read."""
-    return {
-        "scheduler_jobs_running_total": _entries(reading, keys.ACTIVE + keys.OCCURRENCE),
-        "scheduler_jobs_in_queue_total": _entries(reading, keys.QUEUED + keys.OCCURRENCE),
-        "scheduler_jobs_paused_total": sum(job.is_paused_at(now_ms) for job in reading.jobs(limit=1_000_000)),
-        "scheduler_dead_letters_total": _entries(reading, keys.DEAD_LETTER),
-    }
+def _has_label(known: set[T], name: T, most: int) -> bool:
+    """Whether this name has a label of its own: the first ones have, up to the limit."""
+    if name not in known and len(known) < most:
+        known.add(name)
+    return name in known
+
+
+class MetricsCollector:
+    """The tally and the gauges of one snapshot as a `prometheus_client.registry.Collector`."""
+
+    def __init__(self, store: Store, clock: Clock, tally: MetricsTally) -> None:
+        self._store = store
+        self._clock = clock
+        self._tally = tally
+
+    def advance(self) -> bool:
+        """Count a bounded number of new events; True when more are waiting."""
+        return self._store.view(lambda tx: self._tally.advance(Reading(tx)))
+
+    def collect(self) -> list[Metric]:
+        return self._store.view(lambda tx: list(self._families(Reading(tx))))
+
+    def _families(self, reading: Reading) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        self._tally.advance(reading)
+        for name, words, value in _gauges(reading, self._clock.wall_ms()):
+            yield GaugeMetricFamily(name, words, value)
+            yield GaugeMetricFamily(
+                f"{name}_total", words, value
+            )  # its first name; promtool wants it for counters only
+        for name, (words, label_names) in HISTOGRAMS.items():
+            histogram = HistogramMetricFamily(name, words, labels=label_names)
+            for labels, values in sorted(self._tally.histograms[name].items(), key=lambda pair: pair[0]):
+                histogram.add_metric(labels, values.buckets(), values.total)
+            yield histogram
+        for name, (words, label_names) in COUNTERS.items():
+            counter = CounterMetricFamily(name, words, labels=label_names)
+            for labels, count in sorted(self._tally.counters[name].items()):
+                counter.add_metric(labels, count)
+            yield counter
+
+
+def _gauges(reading: Reading, now_ms: int) -> Iterator[tuple[str, str, int]]:
+    """Name, help and value, counted by the keys of the indexes; only the jobs themselves are read."""
+    paused = sum(job.is_paused_at(now_ms) for job in reading.jobs(limit=1_000_000))
+    queued = _entries(reading, keys.QUEUED + keys.OCCURRENCE)
+    yield "scheduler_jobs_running", "Occurrences that run now.", _entries(reading, keys.ACTIVE + keys.OCCURRENCE)
+    yield "scheduler_jobs_in_queue", "Occurrences that wait for their turn.", queued
+    yield "scheduler_jobs_paused", "Jobs that are paused.", paused
+    yield "scheduler_dead_letters", "Runs in the dead-letter queue.", _entries(reading, keys.DEAD_LETTER)
 
 
 def _entries(reading: Reading, prefix: bytes) -> int:
     return sum(len(rows) for rows in pages(reading.tx, prefix))
 
 
-def exposition(tally: Tally, standing: dict[str, int]) -> str:
-    """The whole page, every family with its help and its type."""
-    lines: list[str] = []
-    for name, (kind, words) in HELP.items():
-        lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
-        lines += _family(name, kind, tally, standing)
-    return "\n".join(lines) + "\n"
+_EVERY_ANSWER = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("Connection", "close"))
 
 
-def _family(name: str, kind: str, tally: Tally, standing: dict[str, int]) -> Iterable[str]:
-    if name == "scheduler_journal_events_total":
-        return [sample(name, (), tally.seen - tally.began)]
-    if kind == "gauge":
-        return [sample(name, (), standing[name])]
-    if kind == "counter":
-        return [sample(name, labels, value) for labels, value in sorted(tally.counters.get(name, {}).items())]
-    series = sorted(tally.histograms.get(name, {}).items(), key=lambda pair: pair[0])
-    return [line for labels, histogram in series for line in histogram.lines(name, labels)]
+class HttpAnswer(NamedTuple):
+    """What is sent to a client, but for the headers that every answer has."""
+
+    status: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = (("Content-Type", "text/plain; charset=utf-8"),)
 
 
-def sample(name: str, labels: Labels, value: float) -> str:
-    inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-    return f"{name}{{{inside}}} {value}" if inside else f"{name} {value}"
+class MetricsServer:
+    """Serves GET /metrics and GET /healthz of one store until closed.
+
+    The store is read on one thread of the server's own, so that no tick waits for a scrape and no two scrapes meet.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        from prometheus_client import CollectorRegistry, make_wsgi_app
+
+        self._collector = MetricsCollector(store, clock, MetricsTally(store.view(journal.head)))
+        registry = CollectorRegistry()
+        registry.register(self._collector)
+        self._app = make_wsgi_app(registry)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="chronex-metrics")
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen, and return the port, which the system chooses for 0. OSError when the address is not free."""
+        self._server = await asyncio.start_server(self._accept, host, port, limit=MOST_REQUEST_BYTES, backlog=32)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Accept no new connection, cut those that are open, and leave the store, which may be closed after this."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+
+    async def follow(self) -> None:
+        """Count up to the end of the journal, a bounded number of events at a time."""
+        while await self._on_thread(self._collector.advance):
+            pass
+
+    def _on_thread(self, fn: Callable[[], T]) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._thread, fn)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._exchange(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if len(self._connections) > MOST_CONNECTIONS:
+                await _send(writer, HttpAnswer("503 Service Unavailable", b"too many connections\n"))
+            else:
+                async with asyncio.timeout(CLIENT_TIMEOUT_S):
+                    answer = await self._answer(await reader.readuntil(b"\r\n\r\n"))
+                await _send(writer, answer)
+        except (TimeoutError, OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            writer.transport.abort()  # the client is slow, has left, or sent too much; what it was sent is dropped
+        finally:
+            writer.close()
+
+    async def _answer(self, head: bytes) -> HttpAnswer:
+        request = _request(head)
+        if request is None:
+            return HttpAnswer("400 Bad Request", b"this is not HTTP\n")
+        if request["REQUEST_METHOD"] != "GET":
+            return HttpAnswer("405 Method Not Allowed", b"only GET is served here\n")
+        if request["PATH_INFO"] == "/healthz":
+            return HttpAnswer("200 OK", b"ok\n")
+        if request["PATH_INFO"] != "/metrics":
+            return HttpAnswer("404 Not Found", b"there are /metrics and /healthz\n")
+        try:
+            await self.follow()
+            return await self._on_thread(lambda: self._render(request))
+        except StoreError as error:
+            return HttpAnswer("503 Service Unavailable", f"the store cannot be read: {error}\n".encode())
+
+    def _render(self, request: dict[str, str]) -> HttpAnswer:
+        """The page in the format and encoding that the request accepts."""
+        started: list[tuple[str, list[tuple[str, str]]]] = []
+        body = b"".join(self._app(request, lambda status, headers: started.append((status, headers))))
+        [(status, headers)] = started
+        return HttpAnswer(status, body, tuple(headers))
 
 
-def _escaped(text: str) -> str:
-    """No name can leave its quotes, whatever a store holds."""
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _request(head: bytes) -> dict[str, str] | None:
+    """What the renderer asks of a WSGI environment; None when the first line is not that of an HTTP request."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+        return None
+    request = {"REQUEST_METHOD": parts[0], "PATH_INFO": parts[1].partition("?")[0]}
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.lower() in ("accept", "accept-encoding"):
+            request["HTTP_" + name.upper().replace("-", "_")] = value.strip()
+    return request
+
+
+async def _send(writer: asyncio.StreamWriter, answer: HttpAnswer) -> None:
+    writer.transport.set_write_buffer_limits(high=0)  # so that drain returns when nothing is left to send
+    length = ("Content-Length", str(len(answer.body)))
+    headers = "".join(f"{name}: {value}\r\n" for name, value in (*answer.headers, length, *_EVERY_ANSWER))
+    writer.write(f"HTTP/1.1 {answer.status}\r\n{headers}\r\n".encode() + answer.body)
+    async with asyncio.timeout(CLIENT_TIMEOUT_S):
+        await writer.drain()
+
+
+@asynccontextmanager
+async def serve_metrics(daemon: Daemon, settings: SchedulerSettings) -> AsyncIterator[None]:
+    """Serve metrics where an address is set. An address that is not free is logged and does not stop the daemon."""
+    if settings.metrics is None:
+        yield
+        return
+    server = MetricsServer(daemon.store, daemon.clock)
+    try:
+        await server.open(settings.metrics.host, settings.metrics.port)
+    except OSError as error:
+        problem = {"address": str(settings.metrics), "reason": error.strerror or str(error)}
+        daemon.journal("MetricsUnavailable", problem)
+    else:
+        daemon.chores.add(Chore("metrics", FOLLOW_EVERY_S, server.follow))
+        daemon.tell("metrics served", {"address": str(settings.metrics)})
+    try:
+        yield
+    finally:
+        await server.close()

@@ -13,7 +13,7 @@ from chronex.jobfile import SchedulerSettings
 from chronex.run import LogDirectory
 from chronex.storage.ports import Store
 from chronex.storage.records import Ledger, Reading
-from chronex_store.retention import RetentionPolicy, RetentionReport, steps
+from chronex_store.history_retention import RetentionPolicy, RetentionReport, steps
 
 FREE_SPACE_EVERY_S = 60.0
 # At 15/16 the store takes nothing but the ends of running work, so this leaves time to act twice.

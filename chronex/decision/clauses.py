@@ -30,7 +30,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of the text that knows where it stands."""
+    """A part of the text with its position, for error messages."""
 
     field: str
     text: str
@@ -47,9 +47,10 @@ class _Piece:
         lead = len(part) - len(part.lstrip())
         return _Piece(self.field, part.strip(), self.position + start + lead)
 
-    def refuse(self, message: str, suggestion: str | None = None) -> NoReturn:
+    def refuse(self, message: str, suggestion: str | None = None, *, hint: str = "") -> NoReturn:
         raise ConstraintError(
-            f"{message} (at position {self.position})",
+            message,
+            hint=hint,
             field=self.field,
             value=self.text,
             suggestion=suggestion,
@@ -96,8 +97,8 @@ def _split_clause(clause: _Piece) -> tuple[str, _Piece]:
     kinds = [*_MASK_READERS, *_DATE_READERS]
     if kind not in kinds:
         close = [_OTHER_NAMES[kind]] if kind in _OTHER_NAMES else get_close_matches(kind[:40], kinds, 1, 0.5)
-        message = f"unknown clause {shown(name.text)}; it is one of {', '.join(kinds)}"
-        name.refuse(message, close[0] if close else None)
+        hint = f"it is one of {', '.join(kinds)}"
+        name.refuse(f"unknown clause {shown(name.text)}", close[0] if close else None, hint=hint)
     if "=" not in clause.text:
         clause.refuse(f"{kind} needs values", f"{kind}={_EXAMPLES[kind]}")
     return kind, clause.cut(clause.text.find("=") + 1, len(clause.text))
@@ -119,8 +120,8 @@ def _values(kind: str, low: int, high: int, names: dict[str, int]) -> Callable[[
             piece.refuse(f"a value of {kind} is missing", f"{kind}={_EXAMPLES[kind]}")
         close = get_close_matches(piece.text[:40].upper(), names, 1, 0.5)
         allowed = f"{low} to {high}" + (f" or {', '.join(names)}" if names else "")
-        message = f"{kind} has no value {shown(piece.text)}; it takes {allowed}"
-        piece.refuse(message, close[0] if close else None)
+        message = f"{kind} has no value {shown(piece.text)}"
+        piece.refuse(message, close[0] if close else None, hint=f"it takes {allowed}")
 
     def read(entry: _Piece) -> int:
         first, *rest = entry.split("-")
@@ -152,7 +153,7 @@ def _minutes(entry: _Piece) -> int:
     start, end = (_minute_of_day(part) for part in parts)
     if end < start:
         split = f"between={_clock(start)}-23:59;between=00:00-{_clock(end)}"
-        entry.refuse(f"the range {shown(entry.text)} runs backwards; a night takes two clauses", split)
+        entry.refuse(f"the range {shown(entry.text)} runs backwards", split, hint="a night takes two clauses")
     return (1 << end + 1) - (1 << start)
 
 
@@ -160,7 +161,7 @@ def _minute_of_day(piece: _Piece) -> int:
     match = _CLOCK.fullmatch(piece.text)
     if match is None or int(match[1]) > 23 or int(match[2]) > 59:
         suggestion = "23:59" if piece.text == "24:00" else None
-        piece.refuse(f"{shown(piece.text)} is no time of day; write 00:00 to 23:59", suggestion)
+        piece.refuse(f"{shown(piece.text)} is no time of day", suggestion, hint="write 00:00 to 23:59")
     return int(match[1]) * 60 + int(match[2])
 
 
@@ -188,7 +189,7 @@ def _date_range(entry: _Piece) -> tuple[int, int]:
 
 def _ordinal(piece: _Piece) -> int:
     if not _DATE.fullmatch(piece.text):
-        piece.refuse(f"{shown(piece.text)} is no date; write YYYY-MM-DD", _EXAMPLES["date"])
+        piece.refuse(f"{shown(piece.text)} is no date", _EXAMPLES["date"], hint="write YYYY-MM-DD")
     try:
         return date.fromisoformat(piece.text).toordinal()
     except ValueError:

@@ -8,11 +8,11 @@ from datetime import date
 from typing import NamedTuple, Protocol, TypedDict
 
 from chronex.errors import NominalTimeError
+from chronex.text.instants import EPOCH_ORDINAL
 from chronex.timing.zones import Zone
 
 _DAY = 86_400
-_EPOCH_ORDINAL = 719_163  # 1970-01-01 counted from 0001-01-01 = 1
-_LAST_ORDINAL = 3_652_059  # 9999-12-31
+_LAST_ORDINAL = date.max.toordinal()
 
 
 class LocalMoment(NamedTuple):
@@ -30,7 +30,7 @@ class LocalMoment(NamedTuple):
 
 
 class Clause(Protocol):
-    """One kind of clause with everything that was said about it."""
+    """One kind of clause, with all entries of that kind."""
 
     @property
     def text(self) -> str: ...
@@ -80,7 +80,7 @@ class ClauseReport(TypedDict):
 
 
 class ConstraintMeta(TypedDict):
-    """What became of every clause; plain data that JSON can carry."""
+    """Every clause with its count; plain data that JSON can carry."""
 
     only: list[ClauseReport]
     avoid: list[ClauseReport]
@@ -118,7 +118,7 @@ def local_moment(zone: Zone, second: int) -> LocalMoment:
 
 
 def local_date(zone: Zone, second: int) -> date:
-    ordinal = (second + zone.offset_at(second)) // _DAY + _EPOCH_ORDINAL
+    ordinal = (second + zone.offset_at(second)) // _DAY + EPOCH_ORDINAL
     if not 1 <= ordinal <= _LAST_ORDINAL:
         raise NominalTimeError(f"the local time in {zone.name} leaves the years 1 to 9999")
     return date.fromordinal(ordinal)

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from typing import Protocol
 
 from chronex.decision import fixedpoint
-from chronex.decision.generator import UNIT, UNIT_BITS
 from chronex.decision.parameters import Exact, bad_parameter, read_duration, read_number, shown
+from chronex.decision.seed import UNIT, UNIT_BITS
 from chronex.errors import DistributionError, DistributionParameterError
 
 Sampler = Callable[[int], int]
@@ -149,7 +149,7 @@ def placed(early: Shape, seconds: int, *, late: bool) -> Sampler:
 
 
 def clamped(second: int, seconds: int) -> int:
-    """A transform may reach its end by a hair too far: x = 1 for one, or a rounding below 0 for another."""
+    """Keep a second in 0..seconds: x = 1 would give seconds + 1, and a rounding may go below 0."""
     return min(max(second, 0), seconds)
 
 
@@ -161,7 +161,8 @@ def make_distribution(name: object, params: object) -> Distribution:
         close = get_close_matches(name[:40].lower(), [n.lower() for n in _MAKERS], 1, 0.5)
         known = {n.lower(): n for n in _MAKERS}
         raise DistributionError(
-            f"unknown distribution {shown(name)}; it is one of {', '.join(_MAKERS)}",
+            f"unknown distribution {shown(name)}",
+            hint=f"it is one of {', '.join(_MAKERS)}",
             value=name,
             suggestion=known[close[0]] if close else None,
         )
@@ -170,7 +171,33 @@ def make_distribution(name: object, params: object) -> Distribution:
     return _MAKERS[name](_checked(name, params))
 
 
+def parse_distribution(text: str) -> tuple[str, dict[str, str]]:
+    """`skewEarly:3` or `normal:mu=mid,sigma=10m` as a name and its parameters, both checked.
+
+    One bare value stands for the first parameter of the distribution.
+    """
+    if not isinstance(text, str):
+        raise DistributionError("a distribution is text such as skewEarly:3", value=text)
+    name, colon, listed = text.partition(":")
+    name = name.strip()
+    params: dict[str, str] = {}
+    for place, entry in enumerate(listed.split(",") if colon else ()):
+        key, equals, value = (part.strip() for part in entry.partition("="))
+        if not equals and place == 0 and key and known_parameters(name):
+            key, value = known_parameters(name)[0], key
+        elif not key or not value:
+            make_distribution(name, {})  # if the name is wrong too, its error is the more helpful one
+            message = f"write {name}:name=value,name=value, not {text[:60]!r}"
+            raise DistributionParameterError(message, value=entry)
+        if key in params:
+            raise DistributionParameterError(f"{key} is given twice", value=entry)
+        params[key] = value
+    make_distribution(name, params)
+    return name, params
+
+
 def known_parameters(name: str) -> tuple[str, ...]:
+    """The parameters of a distribution, the main one first; none for an unknown name."""
     return _PARAMETERS.get(name, ())
 
 
@@ -182,7 +209,8 @@ def _checked(name: str, params: Mapping[object, object]) -> dict[str, object]:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
             close = get_close_matches(key[:40], known, 1, 0.5) if isinstance(key, str) else []
             raise DistributionParameterError(
-                f"{name} has no parameter {shown(key)}; {takes}",
+                f"{name} has no parameter {shown(key)}",
+                hint=takes,
                 value=key,
                 suggestion=close[0] if close else None,
             )

@@ -1,4 +1,4 @@
-"""The declarative scheduler: registrations in, a scheduler that keeps its promises out (specs/declarative.md).
+"""The declarative scheduler: a list of registrations becomes a running scheduler (specs/declarative.md).
 
 scheduler = chronex.Scheduler("state")
 await scheduler.initialize([("tidy", "0 3 * * *", tidy, timedelta(minutes=5))])
@@ -8,19 +8,20 @@ await scheduler.stop()
 
 from __future__ import annotations
 
-from chronex.declarative.errors import SchedulerError
+from chronex.declarative.event_feed import SchedulerEvent
 from chronex.declarative.registrations import Callback, Registration
 from chronex.declarative.scheduler import Scheduler
-from chronex.declarative.states import PollingState, SchedulerEvent, SchedulerState, TaskState, TaskStatus
+from chronex.declarative.scheduler_errors import SchedulerError
+from chronex.declarative.scheduler_states import PollingState, ScheduledTaskState, SchedulerState, TaskStatus
 
 __all__ = [
     "Callback",
     "PollingState",
     "Registration",
+    "ScheduledTaskState",
     "Scheduler",
     "SchedulerError",
     "SchedulerEvent",
     "SchedulerState",
-    "TaskState",
     "TaskStatus",
 ]

@@ -1,11 +1,11 @@
-"""Strict POSIX cron, refused in the words of the specification's nine rules."""
+"""Strict POSIX cron: the nine rules of the specification, with their messages."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from chronex.declarative.errors import FieldParseError, InvalidCronExpressionError
+from chronex.declarative.scheduler_errors import FieldParseError, InvalidCronExpressionError
 from chronex.timing import validate
 
 
@@ -47,7 +47,7 @@ def check_cron(text: str) -> None:
             _check_field(field, word)
         except FieldParseError as problem:
             raise InvalidCronExpressionError(text, field.name, str(problem)) from problem
-    # The rules above are the specification's, what runs is the timing library's: they must never disagree.
+    # The rules above are those of the specification; the timing library runs the expression. They must agree.
     assert validate(text, "posix").is_valid, text
 
 
@@ -99,6 +99,6 @@ def _refused(field: Field, text: str, reason: str) -> FieldParseError:
 
 
 def _shown(text: str) -> str:
-    """Short, and without anything that could steer a terminal."""
+    """Shortened, and without control characters, which could steer a terminal."""
     short = text if len(text) <= 40 else text[:40] + "…"
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in short)

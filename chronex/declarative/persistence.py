@@ -1,11 +1,10 @@
-"""Tasks as jobs of the store: how one is written, read back, and brought to what the registrations say."""
+"""Tasks as jobs of the store: how a task is written, read back, and changed to what its registration says."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from enum import StrEnum
 from hashlib import sha256
 from random import Random
 from typing import NamedTuple
@@ -13,7 +12,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.declarative.cron import check_cron
-from chronex.declarative.errors import (
+from chronex.declarative.registrations import TaskDefinition
+from chronex.declarative.scheduler_errors import (
     CronCalculationError,
     InvalidCronExpressionError,
     SchedulerError,
@@ -24,7 +24,6 @@ from chronex.declarative.errors import (
     TaskListMismatchError,
     TaskMissingFieldError,
 )
-from chronex.declarative.registrations import Definition
 from chronex.engine.lifecycle import Progress
 from chronex.engine.plan import next_look
 from chronex.engine.update.apply import write_steps
@@ -40,25 +39,18 @@ from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import load_zone
 
 MINUTE_MS = 60_000
-SOURCE = "declarative"  # what marks a job as a task of a scheduler of this kind
+SOURCE = "declarative"  # the source of a job that is a task of a declarative scheduler
 TASK = "main"
-_ALL_JOBS = 1_000_000
+_MAX_JOBS = 1_000_000
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 _HASHED = re.compile(r"task-[0-9a-f]{32}", re.ASCII)
 
 
-class Classification(StrEnum):
-    NEW = "new"
-    PRESERVED = "preserved"
-    OVERRIDDEN = "overridden"
-    ORPHANED = "orphaned"
-
-
-class Resolved(NamedTuple):
-    """What became of one task. `scheduler` is who had it before, where that was another one."""
+class TaskResolution(NamedTuple):
+    """What `initialize` did with one task. `scheduler` is the one that had it before, if that was another."""
 
     task: str
-    classification: Classification
+    classification: Change
     scheduler: str = ""
 
 
@@ -72,22 +64,22 @@ class PersistedTask(NamedTuple):
     since_ms: int
     job: Job
 
-    def is_identical(self, definition: Definition) -> bool:
+    def is_identical(self, definition: TaskDefinition) -> bool:
         return (self.name, self.cron, self.delay_ms) == (definition.name, definition.cron, definition.delay_ms)
 
 
 def job_id(name: str) -> str:
-    """The task's name where a job may be called that, else one made from its hash; always the same for a name."""
+    """The task's name where a job may have that id, else one made from its hash; always the same for a name."""
     if _PLAIN.fullmatch(name) and not _HASHED.fullmatch(name):
         return name
     return f"task-{sha256(name.encode()).hexdigest()[:32]}"
 
 
-# -- one record ---------------------------------------------------------------------------------------------
+# -- one task -----------------------------------------------------------------------------------------------
 
 
-def job_of(definition: Definition, scheduler: str, zone: str, now_ms: int) -> Job:
-    """The job that stands for the task. It begins with the minute that is now, so that this one still counts."""
+def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int) -> Job:
+    """The job of the task. It begins with the current minute, so that this minute still counts."""
     name = job_id(definition.name)
     return Job(
         id=name,
@@ -114,9 +106,11 @@ def job_of(definition: Definition, scheduler: str, zone: str, now_ms: int) -> Jo
 
 
 def read_task(job: Job) -> PersistedTask:
-    """The task that a job stands for, or what is wrong with its record."""
-    name, scheduler = _text(job, "name"), _text(job, "scheduler")
-    delay, since = _number(job, "retryDelayMs"), _number(job, "since_ms")
+    """The task of a job; raises a TaskTryDeserializeError that says what is wrong with its record."""
+    name = _text(job, "name")
+    scheduler = _text(job, "scheduler")
+    delay = _number(job, "retryDelayMs")
+    since = _number(job, "since_ms")
     if not name or job_id(name) != job.id:
         raise TaskInvalidValueError("name", name, f"it does not belong to the record {job.id}")
     try:
@@ -143,31 +137,33 @@ def _number(job: Job, field: str) -> int:
     return int(text)
 
 
-def persisted(reading: Reading) -> dict[str, PersistedTask]:
-    """Every task of the store by the id of its job; jobs of other kinds are none of ours."""
-    found = (job for job in reading.jobs(limit=_ALL_JOBS) if job.source == SOURCE)
+def persisted_tasks(reading: Reading) -> dict[str, PersistedTask]:
+    """Every task of the store by the id of its job; jobs from other sources are left out."""
+    found = (job for job in reading.jobs(limit=_MAX_JOBS) if job.source == SOURCE)
     return {job.id: read_task(job) for job in found}
 
 
-# -- all of them --------------------------------------------------------------------------------------------
+# -- all tasks ----------------------------------------------------------------------------------------------
 
 
-def resolve(ledger: Ledger, definitions: Iterable[Definition], scheduler: str, zone: str) -> list[Resolved]:
+def resolve_tasks(
+    ledger: Ledger, definitions: Iterable[TaskDefinition], scheduler: str, zone: str
+) -> list[TaskResolution]:
     """Make the store hold exactly these tasks; in one transaction, so all of it happens or nothing."""
     wanted = {job_id(definition.name): definition for definition in definitions}
-    present = persisted(ledger)
-    resolved = [_scheduled(ledger, one, present.get(key), scheduler, zone) for key, one in wanted.items()]
-    resolved += [_orphan(ledger, task, scheduler) for key, task in present.items() if key not in wanted]
-    actual = sorted(task.name for task in persisted(ledger).values())
+    present = persisted_tasks(ledger)
+    resolved = [_schedule(ledger, one, present.get(key), scheduler, zone) for key, one in wanted.items()]
+    resolved += [_remove(ledger, task, scheduler) for key, task in present.items() if key not in wanted]
+    actual = sorted(task.name for task in persisted_tasks(ledger).values())
     expected = sorted(definition.name for definition in wanted.values())
     if actual != expected:
         raise TaskListMismatchError(expected, actual)
     return resolved
 
 
-def _scheduled(
-    ledger: Ledger, definition: Definition, old: PersistedTask | None, scheduler: str, zone: str
-) -> Resolved:
+def _schedule(
+    ledger: Ledger, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str
+) -> TaskResolution:
     try:
         if old is not None and old.is_identical(definition):
             return _preserve(ledger, old, scheduler, zone)
@@ -178,49 +174,55 @@ def _scheduled(
         raise ScheduleTaskError(definition.name, definition.cron, problem) from problem
 
 
-def _preserve(ledger: Ledger, old: PersistedTask, scheduler: str, zone: str) -> Resolved:
-    """It goes on where it was; only who looks after it, and the host's zone, may be different."""
+def _preserve(ledger: Ledger, old: PersistedTask, scheduler: str, zone: str) -> TaskResolution:
+    """The task goes on where it was; only its scheduler and the host's zone may be different."""
     job = replace(old.job, timezone=zone, metadata={**old.job.metadata, "scheduler": scheduler})
     if job.timezone != old.job.timezone:
-        job = _looked(job, ledger.now_ms)
-        moved = Event(
+        job = _with_next_instant(job, ledger.now_ms)
+        changed = Event(
             name="JobOverridden",
             at_ms=ledger.now_ms,
             job=job.id,
             reason=Reason(ReasonCode.ZONE_CHANGED),
             data=told_of(job),
         )
-        append(ledger.tx, moved)
+        append(ledger.tx, changed)
     if job != old.job:
         ledger.put(job)
-    return Resolved(old.name, Classification.PRESERVED, old.scheduler if old.scheduler != scheduler else "")
+    return TaskResolution(old.name, Change.PRESERVED, _previous_scheduler(old, scheduler))
 
 
-def _put(ledger: Ledger, definition: Definition, old: PersistedTask | None, scheduler: str, zone: str) -> Resolved:
+def _put(
+    ledger: Ledger, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str
+) -> TaskResolution:
     job = job_of(definition, scheduler, zone, ledger.now_ms)
     if old is None and ledger.job(job.id) is not None:
         raise ValueError(f"the store has a job {job.id!r} that is no task of a declarative scheduler")
-    job = _looked(
-        replace(job, version=last_version(ledger, job.id, old.job.version if old else 0) + 1), ledger.now_ms
-    )
+    version = last_version(ledger, job.id, old.job.version if old else 0) + 1
+    job = _with_next_instant(replace(job, version=version), ledger.now_ms)
     if old is None:
         write_steps(ledger, [Step(Change.NEW, None, job)], SOURCE)
-        return Resolved(definition.name, Classification.NEW)
-    step = Step(Change.OVERRIDDEN, _without_retries(old.job), job, withdrawn=_waiting(ledger, job.id))
+        return TaskResolution(definition.name, Change.NEW)
+    step = Step(Change.OVERRIDDEN, _without_retries(old.job), job, withdrawn=_unstarted(ledger, job.id))
     _end_retries(ledger, job.id)
     write_steps(ledger, [step], SOURCE)
-    return Resolved(definition.name, Classification.OVERRIDDEN, old.scheduler if old.scheduler != scheduler else "")
+    return TaskResolution(definition.name, Change.OVERRIDDEN, _previous_scheduler(old, scheduler))
 
 
-def _orphan(ledger: Ledger, old: PersistedTask, scheduler: str) -> Resolved:
-    step = Step(Change.ORPHANED, _without_retries(old.job), None, withdrawn=_waiting(ledger, old.job.id))
+def _remove(ledger: Ledger, old: PersistedTask, scheduler: str) -> TaskResolution:
+    step = Step(Change.ORPHANED, _without_retries(old.job), None, withdrawn=_unstarted(ledger, old.job.id))
     _end_retries(ledger, old.job.id)
     write_steps(ledger, [step], SOURCE)
-    return Resolved(old.name, Classification.ORPHANED, old.scheduler if old.scheduler != scheduler else "")
+    return TaskResolution(old.name, Change.ORPHANED, _previous_scheduler(old, scheduler))
 
 
-def _looked(job: Job, now_ms: int) -> Job:
-    """With the time of its next instant; CronCalculationError where that cannot be said."""
+def _previous_scheduler(old: PersistedTask, scheduler: str) -> str:
+    """The scheduler that had the task before, if that was another one."""
+    return old.scheduler if old.scheduler != scheduler else ""
+
+
+def _with_next_instant(job: Job, now_ms: int) -> Job:
+    """The job with its next planning time; CronCalculationError when that cannot be calculated."""
     try:
         return replace(job, next_ms=next_look(job, schedule_of(job), job.cursor_ms or now_ms))
     except Exception as problem:
@@ -232,17 +234,18 @@ def _local(at_ms: int, zone: str) -> str:
 
 
 def _without_retries(job: Job) -> Job:
-    """The version that a running callback keeps: it may end, and is not tried again."""
+    """The version for a callback that still runs: it may end, and is not tried again."""
     return replace(job, retry=RetryPolicy(max=0))
 
 
-def _waiting(ledger: Ledger, job: str) -> tuple[Occurrence, ...]:
+def _unstarted(ledger: Ledger, job: str) -> tuple[Occurrence, ...]:
+    """The occurrences that wait for their start, which a change withdraws."""
     newest = ledger.occurrences(job, limit=100)
     return tuple(o for o in newest if o.state in (OccurrenceState.PENDING, OccurrenceState.QUEUED))
 
 
 def _end_retries(ledger: Ledger, job: str) -> None:
-    """A retry that is pending belongs to what the task was before."""
+    """Cancel a pending retry: it belongs to the task as it was before."""
     progress = Progress(ledger, "", Random(0), [], [])  # noqa: S311  nothing is drawn
     for occurrence in ledger.active(job):
         runs = ledger.runs(job, occurrence.nominal_ms)

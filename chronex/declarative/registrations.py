@@ -1,4 +1,4 @@
-"""What `initialize` is given, checked whole before anything is done: name, cron, callback, retry delay."""
+"""The registrations given to `initialize`, all checked before anything is done: name, cron, callback, retry delay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from chronex.declarative.cron import check_cron
-from chronex.declarative.errors import (
+from chronex.declarative.scheduler_errors import (
     CronExpressionInvalidError,
     InvalidCronExpressionError,
     InvalidRegistrationError,
@@ -21,12 +21,12 @@ from chronex.declarative.errors import (
 
 Callback = Callable[[], Awaitable[None]]
 Registration = tuple[str, str, Callback, timedelta]
-LONGEST_NAME = 1_000
-LONGEST_CRON = 1_000
+MAX_NAME = 1_000
+MAX_CRON = 1_000
 
 
-class Definition(NamedTuple):
-    """A registration that is valid. Two are identical when name, cron text and delay are."""
+class TaskDefinition(NamedTuple):
+    """A valid registration. Two are identical when name, cron text and delay are; the callback does not count."""
 
     name: str
     cron: str
@@ -34,14 +34,14 @@ class Definition(NamedTuple):
     delay_ms: int
 
 
-def checked(registrations: Any) -> tuple[Definition, ...]:
-    """The definitions, or the first thing that is wrong with the registrations."""
+def check_registrations(registrations: Any) -> tuple[TaskDefinition, ...]:
+    """The definitions; raises a RegistrationError for the first mistake in the registrations."""
     if not isinstance(registrations, list | tuple):
         raise RegistrationsNotArrayError
     for index, received in enumerate(registrations):
         _check_shape(index, received)
     definitions = tuple(_definition(received) for received in registrations)
-    _refuse_twins(definitions)
+    _refuse_duplicates(definitions)
     return definitions
 
 
@@ -49,12 +49,12 @@ def _check_shape(index: int, received: Any) -> None:
     if not isinstance(received, list | tuple) or len(received) != 4:
         raise RegistrationShapeError(index, received)
     name, cron, callback, delay = received
-    fits = isinstance(name, str) and isinstance(cron, str) and callable(callback) and isinstance(delay, timedelta)
-    if not fits:
+    are_texts = isinstance(name, str) and isinstance(cron, str)
+    if not (are_texts and callable(callback) and isinstance(delay, timedelta)):
         raise RegistrationShapeError(index, received)
 
 
-def _definition(received: Sequence[Any]) -> Definition:
+def _definition(received: Sequence[Any]) -> TaskDefinition:
     name, cron, callback, delay = received
     _check_name(name)
     _check_cron(cron)
@@ -63,14 +63,14 @@ def _definition(received: Sequence[Any]) -> Definition:
         raise NegativeRetryDelayError(delay / timedelta(milliseconds=1))
     microseconds = (delay.days * 86_400 + delay.seconds) * 1_000_000 + delay.microseconds
     # Rounded up, so that no retry comes before its delay has passed.
-    return Definition(name, cron, callback, -(-microseconds // 1000))
+    return TaskDefinition(name, cron, callback, -(-microseconds // 1000))
 
 
 def _check_name(name: str) -> None:
     if not name:
         raise InvalidRegistrationError("name", name, "must not be empty")
-    if len(name) > LONGEST_NAME:
-        raise InvalidRegistrationError("name", name[:40], f"must not be longer than {LONGEST_NAME} characters")
+    if len(name) > MAX_NAME:
+        raise InvalidRegistrationError("name", name[:40], f"must not be longer than {MAX_NAME} characters")
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -78,9 +78,9 @@ def _check_name(name: str) -> None:
 
 
 def _check_cron(cron: str) -> None:
-    if len(cron) > LONGEST_CRON:
+    if len(cron) > MAX_CRON:
         shown = cron[:40] + "…"
-        raise CronExpressionInvalidError(shown, "expression", f"must not be longer than {LONGEST_CRON} characters")
+        raise CronExpressionInvalidError(shown, "expression", f"must not be longer than {MAX_CRON} characters")
     try:
         check_cron(cron)
     except InvalidCronExpressionError as problem:
@@ -96,7 +96,7 @@ def _check_callback(callback: Any) -> None:
     except TypeError:
         raise InvalidRegistrationError("callback", callback, "must be callable without arguments") from None
     except ValueError:
-        return  # its signature is not known; calling it will tell
+        return  # its signature cannot be read; a call without arguments may still work
 
 
 def _is_async(callback: Any) -> bool:
@@ -107,7 +107,7 @@ def _is_async(callback: Any) -> bool:
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(getattr(inner, "__call__", None))  # noqa: B004
 
 
-def _refuse_twins(definitions: Sequence[Definition]) -> None:
+def _refuse_duplicates(definitions: Sequence[TaskDefinition]) -> None:
     seen: set[str] = set()
     for definition in definitions:
         if definition.name in seen:

@@ -1,4 +1,4 @@
-"""`initialize` and `stop`: a list of registrations becomes a running scheduler that keeps its promises."""
+"""The `Scheduler`: `initialize` makes a list of registrations run, `stop` ends it in good order."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ from platformdirs import user_state_path
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.declarative.announcing import Announcer, Listener
-from chronex.declarative.errors import SchedulerError, ScheduleTaskError, StopSchedulerError
-from chronex.declarative.persistence import Resolved, job_id, resolve
-from chronex.declarative.registrations import Callback, Definition, Registration, checked
-from chronex.declarative.states import PollingState, SchedulerEvent, SchedulerState, TaskStatus, moved
-from chronex.declarative.views import moment, statuses
+from chronex.declarative.event_feed import EventFeed, Listener, SchedulerEvent
+from chronex.declarative.persistence import TaskResolution, job_id, resolve_tasks
+from chronex.declarative.registrations import Callback, Registration, TaskDefinition, check_registrations
+from chronex.declarative.scheduler_errors import SchedulerError, ScheduleTaskError, StopSchedulerError
+from chronex.declarative.scheduler_states import (
+    PollingState,
+    SchedulerState,
+    TaskStatus,
+    change_state,
+    task_statuses,
+    utc_datetime,
+)
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Event
@@ -29,20 +35,20 @@ from chronex.run.callables import TaskFunction
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction
 from chronex.storage.records import Ledger, Reading
-from chronex.timing.host import host_zone
+from chronex.timing.host_zone import host_zone
 from chronex_store import LmdbStore
 
-# All that is due starts; the bound is there so that nothing is without one.
-MOST_AT_ONCE = 10_000
-_inside: ContextVar[Scheduler | None] = ContextVar("the scheduler whose callback runs", default=None)
+# Everything that is due starts; the engine wants a bound, and no program has this many tasks at once.
+MAX_CONCURRENT = 10_000
+_calling: ContextVar[Scheduler | None] = ContextVar("the scheduler whose callback runs", default=None)
 
 
 class Scheduler:
-    """Runs the registered callbacks by strict POSIX cron in the host's zone, one at a time each, and remembers them.
+    """Runs the registered callbacks by strict POSIX cron in the host's zone, and records every run in a store.
 
     `store` is a directory (LMDB; by default one of its own in the user's state directory) or any open store, which
-    the caller keeps. `on_event` is called with every SchedulerEvent, on the event loop. `clock` and `timezone` are
-    the host's; tests bring their own.
+    the caller closes. `on_event` is called with every SchedulerEvent, on the event loop. `clock` and `timezone` are
+    those of the host unless a test gives others.
     """
 
     def __init__(
@@ -53,24 +59,26 @@ class Scheduler:
         clock: Clock = SYSTEM_CLOCK,
         timezone: str | None = None,
     ) -> None:
-        self._given = Path(store) if isinstance(store, str) else store or default_store()
-        self._listener, self._clock, self._zone = on_event, clock, timezone
-        self._state, self._polling = SchedulerState.UNINITIALIZED, PollingState.INACTIVE
+        self._store_or_path = Path(store) if isinstance(store, str) else store or default_store()
+        self._listener = on_event
+        self._clock = clock
+        self._zone = timezone
+        self._state = SchedulerState.UNINITIALIZED
+        self._polling = PollingState.INACTIVE
         self._identifier = ""
-        self._turn = asyncio.Lock()  # one initialize or stop at a time, in the order of the calls
+        self._lock = asyncio.Lock()  # one initialize or stop at a time, in the order of the calls
         self._store: Store | None = None
         self._engine: EmbeddedEngine | None = None
         self._draining: set[asyncio.Task[None]] = set()
-        self._announcer: Announcer | None = None
+        self._feed: EventFeed | None = None
         self._callbacks: dict[str, Callback] = {}
         self._names: dict[str, str] = {}
-        self._functions: dict[
-            str, TaskFunction
-        ] = {}  # what the engine calls; a new callback takes the old one's place
+        # What the engine calls. It stays the same when a registration brings a new callback.
+        self._functions: dict[str, TaskFunction] = {}
         self._last_tasks: dict[str, TaskStatus] = {}
-        self._resolved: tuple[Resolved, ...] = ()
+        self._resolved: tuple[TaskResolution, ...] = ()
 
-    # -- what can be seen --------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------
 
     @property
     def state(self) -> SchedulerState:
@@ -82,75 +90,78 @@ class Scheduler:
 
     @property
     def identifier(self) -> str:
-        """Of this instance, from its first initialization on; every task's record has it."""
+        """The identifier of this instance, from its first initialization on; every task's record has it."""
         return self._identifier
 
     @property
     def tasks(self) -> dict[str, TaskStatus]:
-        """Every task with its state and timestamps, as the store has them; after a stop, as it had them last."""
+        """Every task with its state and timestamps, as the store has them; after a stop, as they were at its end."""
         if self._store is None:
             return dict(self._last_tasks)
-        return self._store.view(lambda tx: statuses(Reading(tx)))
+        return self._store.view(lambda tx: task_statuses(Reading(tx)))
 
     @property
-    def resolution(self) -> tuple[Resolved, ...]:
+    def resolution(self) -> tuple[TaskResolution, ...]:
         """How the last initialization classified each task."""
         return self._resolved
 
     # -- the two methods ---------------------------------------------------------------------------------
 
     def initialize(self, registrations: Sequence[Registration]) -> Coroutine[Any, Any, None]:
-        """Schedule exactly these tasks. What is wrong with them is raised here and now, before anything is awaited.
+        """Schedule exactly these tasks. Invalid registrations raise at the call, before anything is awaited.
 
-        Called again it applies the difference; with the same registrations it has no effect.
+        A second call applies the difference; with the same registrations it has no effect.
         """
-        return self._initialize(checked(registrations))
+        return self._initialize(check_registrations(registrations))
 
     async def stop(self) -> None:
-        """Start nothing more, wait for what runs, let go. Without an initialization there is nothing to do."""
-        if _inside.get() is self:
+        """Start nothing more, wait for running callbacks, close the store. Without an initialization, do nothing."""
+        if _calling.get() is self:
             raise StopSchedulerError(RuntimeError("a callback of the scheduler would wait for itself"))
-        async with self._turn:
+        async with self._lock:
             if self._state is SchedulerState.RUNNING:
                 await self._stop()
 
     # -- initialize --------------------------------------------------------------------------------------
 
-    async def _initialize(self, definitions: tuple[Definition, ...]) -> None:
-        async with self._turn:
+    async def _initialize(self, definitions: tuple[TaskDefinition, ...]) -> None:
+        async with self._lock:
             again = self._state is SchedulerState.RUNNING
-            self._state = moved(self._state, SchedulerState.REINITIALIZING if again else SchedulerState.INITIALIZING)
+            begun = SchedulerState.REINITIALIZING if again else SchedulerState.INITIALIZING
+            self._state = change_state(self._state, begun)
             try:
                 if not again:
-                    await self._drained()
+                    await self._wait_until_drained()
                 self._open()
-                self._tell("SchedulerReinitializationStarted" if again else "SchedulerInitializationStarted")
+                self._journal("SchedulerReinitializationStarted" if again else "SchedulerInitializationStarted")
                 self._schedule(definitions)
                 await self._poll(wanted=bool(definitions))
-                self._tell("SchedulerInitializationCompleted", tasks=len(definitions))
+                self._journal("SchedulerInitializationCompleted", tasks=len(definitions))
             except BaseException as problem:
                 await self._fail(problem)
                 if isinstance(problem, SchedulerError) or not isinstance(problem, Exception):
                     raise
-                raise _explained(problem, definitions) from problem
-            self._state = moved(self._state, SchedulerState.RUNNING)
+                raise _wrapped(problem, definitions) from problem
+            self._state = change_state(self._state, SchedulerState.RUNNING)
 
     def _open(self) -> None:
         self._identifier = self._identifier or f"scheduler-{uuid4().hex}"
         self._zone = self._zone or host_zone().zone.name
         if self._store is None:
-            self._store = LmdbStore.open(self._given) if isinstance(self._given, Path) else self._given
-        if self._announcer is None and self._listener is not None:
-            self._announcer = Announcer(self._store, self._identifier, self._names, self._listener)
+            given = self._store_or_path
+            self._store = LmdbStore.open(given) if isinstance(given, Path) else given
+        if self._feed is None and self._listener is not None:
+            self._feed = EventFeed(self._store, self._identifier, self._names, self._listener)
 
-    def _schedule(self, definitions: tuple[Definition, ...]) -> None:
-        """The store first, all of it or nothing; then the functions that it now refers to."""
+    def _schedule(self, definitions: tuple[TaskDefinition, ...]) -> None:
+        """Write all tasks to the store in one transaction, then set the functions that they call."""
         assert self._store is not None
         assert self._zone is not None
-        zone, now_ms = self._zone, self._clock.wall_ms()
+        zone = self._zone
+        now_ms = self._clock.wall_ms()
 
-        def write(tx: Transaction) -> list[Resolved]:
-            return resolve(Ledger(tx, now_ms), definitions, self._identifier, zone)
+        def write(tx: Transaction) -> list[TaskResolution]:
+            return resolve_tasks(Ledger(tx, now_ms), definitions, self._identifier, zone)
 
         self._resolved = tuple(self._store.update(write))
         self._callbacks = {job_id(one.name): one.callback for one in definitions}
@@ -161,30 +172,30 @@ class Scheduler:
                 self._engine.add_call(job, function)
 
     async def _fail(self, problem: BaseException) -> None:
-        """Back to the beginning. What runs is seen to its end, but not waited for: a callback may have called us."""
+        """Go back to Uninitialized. Running callbacks end in the background: one of them may be the caller."""
         engine, self._engine = self._engine, None
         if engine is not None:
-            self._polling = moved(self._polling, PollingState.INACTIVE)
-            self._tell_if_possible("PollingStopped")
-        self._tell_if_possible("SchedulerInitializationFailed", error=type(problem).__name__)
-        self._state = moved(self._state, SchedulerState.UNINITIALIZED)
+            self._polling = change_state(self._polling, PollingState.INACTIVE)
+            self._journal_if_possible("PollingStopped")
+        self._journal_if_possible("SchedulerInitializationFailed", error=type(problem).__name__)
+        self._state = change_state(self._state, SchedulerState.UNINITIALIZED)
         if engine is None and not self._draining:
             await self._close()
         else:
-            self._later(self._drain_and_close(engine))
+            self._run_in_background(self._drain_and_close(engine))
 
     # -- polling -----------------------------------------------------------------------------------------
 
     async def _poll(self, *, wanted: bool) -> None:
-        """Poll while there is something to poll for."""
+        """Poll while a task is scheduled, and only then."""
         if wanted and self._engine is None:
-            await self._drained()
+            await self._wait_until_drained()
             await self._start_polling()
         elif not wanted and self._engine is not None:
-            self._later(self._engine.stop(drain=True))
+            self._run_in_background(self._engine.stop(drain=True))
             self._engine = None
-            self._polling = moved(self._polling, PollingState.INACTIVE)
-            self._tell("PollingStopped")
+            self._polling = change_state(self._polling, PollingState.INACTIVE)
+            self._journal("PollingStopped")
 
     async def _start_polling(self) -> None:
         assert self._store is not None
@@ -192,15 +203,15 @@ class Scheduler:
             self._store,
             calls=self._functions,
             can_import=False,
-            settings=SchedulerSettings(max_concurrent_jobs=MOST_AT_ONCE),
+            settings=SchedulerSettings(max_concurrent_jobs=MAX_CONCURRENT),
             clock=self._clock,
         )
         await engine.start()
         self._engine = engine
-        self._polling = moved(self._polling, PollingState.ACTIVE)
-        self._tell("PollingStarted")
+        self._polling = change_state(self._polling, PollingState.ACTIVE)
+        self._journal("PollingStarted")
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, name="chronex draining")
         self._draining.add(task)
         task.add_done_callback(self._draining.discard)
@@ -213,7 +224,7 @@ class Scheduler:
             await asyncio.wait(others)
         await self._close()
 
-    async def _drained(self) -> None:
+    async def _wait_until_drained(self) -> None:
         while self._draining:
             await asyncio.wait(set(self._draining))
 
@@ -222,79 +233,81 @@ class Scheduler:
         callback = self._callbacks.get(job)
         if callback is None:
             raise LookupError(f"the task {self._names.get(job, job)!r} is registered no longer")
-        token = _inside.set(self)
+        token = _calling.set(self)
         try:
             await callback()
         finally:
-            _inside.reset(token)
+            _calling.reset(token)
 
     # -- stop --------------------------------------------------------------------------------------------
 
     async def _stop(self) -> None:
-        self._state = moved(self._state, SchedulerState.STOPPING)
+        self._state = change_state(self._state, SchedulerState.STOPPING)
         try:
             try:
-                self._tell("SchedulerStopRequested")
+                self._journal("SchedulerStopRequested")
             finally:
                 await self._stop_polling()
-            self._tell("SchedulerStopped")
+            self._journal("SchedulerStopped")
         except Exception as problem:
             raise StopSchedulerError(problem) from problem
         finally:
-            self._state = moved(self._state, SchedulerState.STOPPED)
+            self._state = change_state(self._state, SchedulerState.STOPPED)
             await self._close()
 
     async def _stop_polling(self) -> None:
         engine, self._engine = self._engine, None
         if engine is None:
-            await self._drained()
+            await self._wait_until_drained()
             return
-        self._polling = moved(self._polling, PollingState.STOPPING)
+        self._polling = change_state(self._polling, PollingState.STOPPING)
         try:
             try:
-                self._tell("PollingStopRequested")
+                self._journal("PollingStopRequested")
             finally:
                 await engine.stop(drain=True)
-                await self._drained()
+                await self._wait_until_drained()
         finally:
-            self._polling = moved(self._polling, PollingState.INACTIVE)
-        self._tell("PollingStopped")
+            self._polling = change_state(self._polling, PollingState.INACTIVE)
+        self._journal("PollingStopped")
 
     async def _close(self) -> None:
-        announcer, store = self._announcer, self._store
-        self._announcer = self._store = None
-        if announcer is not None:
-            await announcer.close()
+        feed = self._feed
+        store = self._store
+        self._feed = None
+        self._store = None
+        if feed is not None:
+            await feed.close()
         if store is not None:
-            with suppress(ChronexError):  # a store that fails, or a record that cannot be read, has been told of
-                self._last_tasks = store.view(lambda tx: statuses(Reading(tx)))
-            if isinstance(self._given, Path):
+            with suppress(ChronexError):  # the error of a failing store was raised before
+                self._last_tasks = store.view(lambda tx: task_statuses(Reading(tx)))
+            if isinstance(self._store_or_path, Path):
                 store.close()
 
     # -- the journal -------------------------------------------------------------------------------------
 
-    def _tell(self, name: str, **data: Any) -> None:
+    def _journal(self, name: str, **data: Any) -> None:
         assert self._store is not None
         named = {"node": self._identifier, "scheduler": self._identifier, **data}
         event = Event(name=name, at_ms=self._clock.wall_ms(), actor="declarative", data=named)
         self._store.update(lambda tx: journal.append(tx, event))
 
-    def _tell_if_possible(self, name: str, **data: Any) -> None:
-        """A failure is told to the listener at least, where the store itself is what failed."""
+    def _journal_if_possible(self, name: str, **data: Any) -> None:
+        """Journal a failure; when the store itself failed, the listener gets the event directly."""
         try:
-            self._tell(name, **data)
+            self._journal(name, **data)
         except Exception:
-            at = moment(self._clock.wall_ms())
+            at = utc_datetime(self._clock.wall_ms())
             if self._listener is not None and at is not None:
                 self._listener(SchedulerEvent(name, at, "", data))
 
 
 def default_store() -> Path:
-    """A store of its own: `chronex run` could not call what only this program has."""
+    """A store apart from that of `chronex run`, which could not call a function of this program."""
     return user_state_path("chronex", appauthor=False) / "declarative"
 
 
-def _explained(problem: Exception, definitions: tuple[Definition, ...]) -> ScheduleTaskError:
-    """What came unexpected, with the first of the tasks that it kept from being scheduled."""
+def _wrapped(problem: Exception, definitions: tuple[TaskDefinition, ...]) -> ScheduleTaskError:
+    """An unexpected error, with the first of the tasks that it kept from being scheduled."""
     first = definitions[0] if definitions else None
     return ScheduleTaskError(first.name if first else "", first.cron if first else "", problem)

@@ -12,7 +12,15 @@ from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.place import Chance
 from chronex.engine.plan import next_look
 from chronex.engine.reports import report_of
-from chronex.model.policies import Cadence, CrashPolicy, FailureStrategy, OverlapPolicy, RetryPolicy, TaskMode
+from chronex.model.policies import (
+    Cadence,
+    CrashPolicy,
+    FailureStrategy,
+    OverlapPolicy,
+    RetryPolicy,
+    TaskMode,
+    retry_pause,
+)
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, of_task
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
@@ -431,30 +439,18 @@ def is_done_already(run: Run) -> bool:
 
 
 _JITTER_STEPS = 1_000_000
-# Ten years: no pause is longer, however often the backoff multiplied it.
-_LONGEST_MS = 10 * 366 * 86_400_000
 
 
 def retry_at(policy: RetryPolicy, attempts: int, now_ms: int, chance: Chance) -> int | None:
     """The time of the next attempt after `attempts` failed ones; None when the policy has no more."""
     if policy.max is not None and attempts > policy.max:
         return None
-    pause = _pause(policy, attempts)
+    pause = retry_pause(policy, attempts)
     if policy.jitter:
         # Up to `jitter` of the pause, either way, so that peers which failed together do not return together.
         share = policy.jitter * (2 * chance.randrange(_JITTER_STEPS + 1) / _JITTER_STEPS - 1)
         pause = max(0, round(pause * (1 + share)))
     return now_ms + pause
-
-
-def _pause(policy: RetryPolicy, attempts: int) -> int:
-    longest = _LONGEST_MS if policy.max_interval_ms is None else policy.max_interval_ms
-    pause = float(policy.interval_ms)
-    for _ in range(attempts - 1):
-        pause *= policy.backoff
-        if pause >= longest:
-            return longest
-    return min(round(pause), longest)
 
 
 def may_repeat(job: Job, attempt: Attempt) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from chronex.expr.durations import format_duration
 from chronex.expr.fields import Anchor, DayRule, FieldSet
+from chronex.expr.iso8601 import Moment, Period
 from chronex.expr.meaning import Cron, Every, Meaning, Once, Repeating
-from chronex.expr.moments import Moment, Period
-from chronex.expr.options import Options
+from chronex.expr.option_block import Options
+from chronex.text.durations import format_duration
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July",
@@ -20,6 +20,7 @@ _MOST_CLOCK_TIMES = 6
 
 
 def describe(meaning: Meaning) -> str:
+    """`At 09:00, Monday through Friday (Europe/Berlin), with up to 30s jitter`."""
     match meaning.body:
         case Cron() as cron:
             text = _time_text(cron) + _day_text(cron)
@@ -43,10 +44,12 @@ def _join(items: Sequence[str], last: str = "and") -> str:
 
 
 def values_of(mask: int) -> list[int]:
+    """The values whose bits are set, rising."""
     return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
 def _runs(values: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of each run of neighbouring values."""
     runs: list[tuple[int, int]] = []
     for value in values:
         if runs and runs[-1][1] == value - 1:
@@ -145,7 +148,7 @@ def _hours(hours: list[int]) -> str:
 
 
 def _during(hours: list[int]) -> str:
-    """`, from 09:00 through 17:59`; a stretch over midnight is one stretch."""
+    """`, from 09:00 through 17:59`; a run of hours over midnight is one run."""
     if len(hours) == 24:
         return ""
     runs = _runs(hours)
@@ -197,7 +200,7 @@ def _weekday_text(field: FieldSet) -> str:
 
 
 def _weekday_run(days: list[int]) -> tuple[int, int] | None:
-    """First and last day when the days are one stretch of the week, over Sunday if need be."""
+    """First and last day when the days follow each other, over the end of the week too."""
     starts = [day for day in days if (day - 1) % 7 not in days]
     if len(starts) != 1:
         return None

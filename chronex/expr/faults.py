@@ -5,30 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chronex.expr.diagnostics import Report
+from chronex.expr.diagnostics import ParseReport, Rule
 from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, ELEMENT, FieldSpec, value_of
-from chronex.expr.suggest import nearest
+from chronex.expr.syntax_rules import E004, E006, E007, FIELD_RULES
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
-_LONGEST_QUOTE = 40
 _NUMBER = re.compile(r"-?[0-9]+")
 _DAY_RULE_IN_LIST = re.compile(r"L.*|[0-9]+W|.+L|.+#.*|W", re.IGNORECASE)
 _POSIX_FIELD = re.compile(r"\*|[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
 
 
-def quote(text: str) -> str:
-    """A value as shown in a message: short, and inert in a terminal."""
-    shown = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
-    return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown) + "'"
-
-
-def report_field(spec: FieldSpec, text: str, start: int, report: Report) -> None:
+def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
     """Report every fault of the field; at least one, since the reader refused it."""
     before = len(report.found)
     for element, at in _elements(text, start):
         if not _report_whole_field_rule(spec, text, element, at, report):
             _report_element(spec, element, at, report)
     if len(report.found) == before:
-        report.error(spec.code, spec.name, f"{quote(text)} is not understood", text, start)
+        report.add(FIELD_RULES[spec.code], spec.name, text, start, "not understood", value=quoted(text))
 
 
 def _elements(text: str, start: int) -> Iterator[tuple[str, int]]:
@@ -38,17 +33,16 @@ def _elements(text: str, start: int) -> Iterator[tuple[str, int]]:
         at += len(element) + 1
 
 
-def _report_element(spec: FieldSpec, element: str, at: int, report: Report) -> None:
+def _report_element(spec: FieldSpec, element: str, at: int, report: ParseReport) -> None:
     if element == "":
-        message = "an element of the list is missing; remove the extra comma"
-        report.error(spec.code, spec.name, message, element, at)
+        report.add(FIELD_RULES[spec.code], spec.name, element, at, "empty element")
         return
     body, slash, step = element.partition("/")
     if slash:
         _report_step(spec, step, at + len(body) + 1, report)
     if body in ("*", ""):
         if not body:
-            report.error(spec.code, spec.name, "a value is missing before '/'; use */n", element, at)
+            report.add(FIELD_RULES[spec.code], spec.name, element, at, "no value before step")
         return
     first, last, last_at = _split_range(body)
     _report_value(spec, first, at, report)
@@ -64,29 +58,41 @@ def _split_range(body: str) -> tuple[str, str | None, int]:
     return body[:dash], body[dash + 1 :], dash + 1
 
 
-def _report_step(spec: FieldSpec, step: str, at: int, report: Report) -> None:
+def _report_step(spec: FieldSpec, step: str, at: int, report: ParseReport) -> None:
     if step.isascii() and step.isdigit() and step.strip("0"):
         return
     if step.isascii() and step.lstrip("-").isdigit():
-        report.error("E007", spec.name, f"step must be positive, got {quote(step)[1:-1]}", step, at)
+        report.add(E007, spec.name, step, at, "not positive", value=_bare(step))
     else:
-        what = quote(step) if step else "nothing"
-        report.error("E007", spec.name, f"step must be a positive number, got {what}", step, at)
+        report.add(E007, spec.name, step, at, "not a number", value=quoted(step) if step else "nothing")
 
 
-def _report_value(spec: FieldSpec, word: str, at: int, report: Report) -> None:
+def _report_value(spec: FieldSpec, word: str, at: int, report: ParseReport) -> None:
     if word.isascii() and value_of(spec, word.upper()) is not None:
         return
+    rule = FIELD_RULES[spec.code]
     if word == "":
-        report.error(spec.code, spec.name, "a range needs a value on both sides of '-'", word, at)
+        report.add(rule, spec.name, word, at, "open range")
     elif _NUMBER.fullmatch(word):
-        shown = quote(word)[1:-1]
-        message = f"value {shown} out of range [{spec.low}, {spec.high}]"
-        report.error(spec.code, spec.name, message, word, at)
+        _report_range(rule, spec, word, at, spec.high, report)
     elif spec.words and report.may_guess and (meant := _meant_name(spec, word)):
-        report.error(spec.code, spec.name, f"unknown name {quote(word)}; did you mean {meant}?", word, at, fix=meant)
+        report.add(rule, spec.name, word, at, "unknown name", fix=meant, value=quoted(word), meant=meant)
+    elif word == "?":
+        report.add(rule, spec.name, word, at, "question mark", fix="*")
+    elif word in ("H", "h"):
+        report.add(rule, spec.name, word, at, "Jenkins hash", fix="0")
     else:
-        report.error(spec.code, spec.name, _not_a_value(spec, word), word, at, fix=_foreign_fix(word))
+        case = "not a value" if word.isascii() else "foreign digits"
+        report.add(rule, spec.name, word, at, case, value=quoted(word), expected=_expected(spec))
+
+
+def _report_range(rule: Rule, spec: FieldSpec, word: str, at: int, high: int, report: ParseReport) -> None:
+    report.add(rule, spec.name, word, at, "out of range", value=_bare(word), low=spec.low, high=high)
+
+
+def _bare(number: str) -> str:
+    """A number as shown in a message: short, without quotes."""
+    return quoted(number)[1:-1]
 
 
 def _meant_name(spec: FieldSpec, word: str) -> str | None:
@@ -96,95 +102,78 @@ def _meant_name(spec: FieldSpec, word: str) -> str | None:
     return nearest(word, spec.words)
 
 
-def _not_a_value(spec: FieldSpec, word: str) -> str:
+def _expected(spec: FieldSpec) -> str:
     expected = f"a number from {spec.low} to {spec.high}"
-    if spec.words:
-        expected += f" or a name such as {spec.words[0]}"
-    if word == "?":
-        return "'?' is for the day fields of Quartz; use *"
-    if word in ("H", "h"):
-        return "'H' is Jenkins' hash; use a fixed value and {stagger:…}"
-    if not word.isascii():
-        return f"{quote(word)} is not a value: only the digits 0-9 count; expected {expected}"
-    return f"{quote(word)} is not a value; expected {expected}"
+    return f"{expected} or a name such as {spec.words[0]}" if spec.words else expected
 
 
-def _foreign_fix(word: str) -> str | None:
-    return {"?": "*", "H": "0", "h": "0"}.get(word)
-
-
-def _report_whole_field_rule(spec: FieldSpec, text: str, element: str, at: int, report: Report) -> bool:
+def _report_whole_field_rule(spec: FieldSpec, text: str, element: str, at: int, report: ParseReport) -> bool:
     """L, W and # name one day a month: they stand alone, with their own ranges."""
     if spec not in (DAY_OF_MONTH, DAY_OF_WEEK) or not _DAY_RULE_IN_LIST.fullmatch(element):
         return False
     if spec is DAY_OF_WEEK and element.upper() in spec.words:
         return False
     if element != text:
-        message = f"{quote(element)} must be the whole field: L, W and # cannot be part of a list"
-        report.error(spec.code, spec.name, message, element, at)
+        report.add(FIELD_RULES[spec.code], spec.name, element, at, "part of a list", value=quoted(element))
     elif spec is DAY_OF_MONTH:
-        _report_day_of_month_rule(spec, element, at, report)
+        _report_day_of_month_rule(element, at, report)
     else:
         _report_day_of_week_rule(spec, element, at, report)
     return True
 
 
-def _report_day_of_month_rule(spec: FieldSpec, element: str, at: int, report: Report) -> None:
+def _report_day_of_month_rule(element: str, at: int, report: ParseReport) -> None:
     upper = element.upper()
     if upper.startswith("L-") and upper[2:].rstrip("W").isdigit():
-        message = f"{quote(element)}: the days before the last one go from 1 to 30"
+        case = "days before the last"
     elif upper.endswith("W") and upper[:-1].isdigit():
-        message = f"value {quote(upper[:-1])[1:-1]} out of range [1, 31] in {quote(element)}"
+        case = "day before W"
     elif upper.endswith("W") and ELEMENT.fullmatch(upper[:-1]):
-        message = f"{quote(element)}: W takes one day such as 15W, not a range or a step"
+        case = "range before W"
     else:
-        message = f"{quote(element)} is not understood; the forms are L, LW, L-3 and 15W"
-    report.error(spec.code, spec.name, message, element, at)
+        case = "day forms"
+    report.add(E004, DAY_OF_MONTH.name, element, at, case, value=quoted(element), day=_bare(upper[:-1]))
 
 
-def _report_day_of_week_rule(spec: FieldSpec, element: str, at: int, report: Report) -> None:
+def _report_day_of_week_rule(spec: FieldSpec, element: str, at: int, report: ParseReport) -> None:
     day, hash_sign, nth = element.partition("#")
     known = value_of(spec, day.upper()) is not None if day.isascii() else False
-    fix = None
+    value = quoted(element)
     if hash_sign and known and nth.upper() == "L":
-        message, fix = (
-            f"{quote(element)}: the last one of a month is written {day.upper()}L",
-            f"{day.upper()}L",
-        )
+        meant = f"{day.upper()}L"
+        report.add(E006, spec.name, element, at, "last by number", fix=meant, value=value, meant=meant)
     elif hash_sign and known:
-        message = f"{quote(element)}: the number after # goes from 1 to 5"
+        report.add(E006, spec.name, element, at, "number after #", value=value)
     elif element.upper() == "L":
-        message, fix = "'L' needs a weekday here, such as FRIL for the last Friday", None
+        report.add(E006, spec.name, element, at, "L alone", value="'L'")
     else:
-        message = f"{quote(element)} is not understood; the forms are FRIL and MON#2"
-    report.error(spec.code, spec.name, message, element, at, fix=fix)
+        report.add(E006, spec.name, element, at, "weekday forms", value=value)
 
 
-def report_posix_field(spec: FieldSpec, text: str, start: int, report: Report) -> None:
+def report_posix_field(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
     """The strict profile: numbers, ranges that run forwards, and lists of them."""
     if not _POSIX_FIELD.fullmatch(text):
-        message = f"{quote(text)} is not POSIX: only *, numbers, ranges and lists are allowed"
-        report.error("E007" if "/" in text else spec.code, spec.name, message + _posix_reason(text), text, start)
+        _report_not_posix(spec, text, start, report)
         return
     if text == "*":
         return
+    rule = FIELD_RULES[spec.code]
     for element, at in _elements(text, start):
         first, _, last = element.partition("-")
         for word, word_at in ((first, at), (last, at + len(first) + 1)):
             number = value_of(spec, word) if word else spec.low
             if number is None or number > spec.wrap_high:
-                message = f"value {quote(word)[1:-1]} out of range [{spec.low}, {spec.wrap_high}]"
-                report.error(spec.code, spec.name, message, word, word_at)
+                _report_range(rule, spec, word, word_at, spec.wrap_high, report)
                 break
         else:
             if last and (value_of(spec, first) or 0) > (value_of(spec, last) or 0):
-                message = f"range {quote(element)} runs backwards; POSIX ranges do not wrap"
-                report.error(spec.code, spec.name, message, element, at)
+                report.add(rule, spec.name, element, at, "backwards in POSIX", value=quoted(element))
 
 
-def _posix_reason(text: str) -> str:
+def _report_not_posix(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
+    rule, case = FIELD_RULES[spec.code], "not POSIX"
     if "/" in text:
-        return " (steps are not)"
-    if any(c.isalpha() for c in text):
-        return " (names and L, W are not)"
-    return ""
+        rule, case = E007, "steps in POSIX"
+    elif any(c.isalpha() for c in text):
+        case = "letters in POSIX"
+    report.add(rule, spec.name, text, start, case, value=quoted(text))

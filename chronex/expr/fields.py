@@ -21,6 +21,8 @@ class Anchor(Enum):
 
 
 class DayRule(NamedTuple):
+    """`L`, `L-3`, `LW`, `15W`, `FRIL` or `MON#2`."""
+
     anchor: Anchor
     number: int
     weekday: int = -1
@@ -51,7 +53,11 @@ class FieldSpec:
         *,
         wrap_high: int | None = None,
     ) -> None:
-        self.name, self.code, self.low, self.high, self.words = name, code, low, high, words
+        self.name = name
+        self.code = code
+        self.low = low
+        self.high = high
+        self.words = words
         self.wrap_high = high if wrap_high is None else wrap_high
         self.singles = {str(v): v for v in range(low, high + 1)}
         self.singles |= {f"{v:02}": v for v in range(low, min(high, 9) + 1)}

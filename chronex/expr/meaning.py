@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, TypeAlias
 
-from chronex.expr.durations import format_duration
 from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, FieldSet
-from chronex.expr.moments import Moment, Period, moment_from_instant
-from chronex.expr.options import NO_OPTIONS, Options
+from chronex.expr.iso8601 import Moment, Period, moment_from_instant
+from chronex.expr.option_block import NO_OPTIONS, Options
+from chronex.text.durations import format_duration
 
 ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -22,6 +22,8 @@ ALIASES = {
 
 
 class Cron(NamedTuple):
+    """Six fields; five in the text imply second 0."""
+
     second: FieldSet
     minute: FieldSet
     hour: FieldSet
@@ -73,17 +75,17 @@ def _day_key(day: FieldSet, weekday: FieldSet) -> tuple[Any, ...]:
     return ("every",) if any_day or any_weekday else ("either", day_part, weekday_part)
 
 
-_LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
-_LONE_SEVEN = re.compile(r"(?<![^,])7(?=$|,|L|#)")
+_LEADING_ZEROS = r"(?<![0-9])0+(?=[0-9])"
+_LONE_SEVEN = r"(?<![^,])7(?=$|,|L|#)"
 
 
 def _canonical_field(text: str) -> str:
-    return "*" if text == "?" else _LEADING_ZEROS.sub("", text.upper())
+    return "*" if text == "?" else re.sub(_LEADING_ZEROS, "", text.upper())
 
 
 def _canonical_weekday(text: str) -> str:
     """Sunday as 0; inside a range or a step 7 stays, because `5-7` and `5-0` read differently."""
-    return _LONE_SEVEN.sub("0", _canonical_field(text))
+    return re.sub(_LONE_SEVEN, "0", _canonical_field(text))
 
 
 class Every(NamedTuple):

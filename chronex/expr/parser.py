@@ -6,12 +6,16 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from chronex.expr.diagnostics import Report
-from chronex.expr.faults import quote, report_field, report_posix_field
+from chronex.expr.diagnostics import ParseReport, Rule
+from chronex.expr.faults import report_field, report_posix_field
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
-from chronex.expr.meaning import ALIASES, Body, Cron, Meaning
-from chronex.expr.options import NO_OPTIONS, Options, Span, parse_options
-from chronex.expr.words import read_repeating, read_word
+from chronex.expr.iso8601 import parse_moment, parse_period
+from chronex.expr.meaning import ALIASES, Body, Cron, Every, Meaning, Once, Repeating
+from chronex.expr.option_block import NO_OPTIONS, Fragment, Options, parse_options
+from chronex.expr.syntax_rules import E010, E011, E012, E013, E014, E017, E021
+from chronex.text.durations import parse_duration, suggest_duration
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 MAX_TEXT = 4096
 DIALECTS = ("chronex", "posix")
@@ -19,6 +23,9 @@ _WORD = re.compile(r"[^ ]+")
 _OPENERS = {"{": "}", "<": ">"}
 _FOREIGN_ZONE = re.compile(r"(?:CRON_TZ|cron_tz|tz|Tz|TIMEZONE|timezone)=")
 _WEEKDAY_STAR = FIVE_FIELDS[4].star
+_KNOWN_WORDS = (*ALIASES, "@every", "@once")
+_REPEATING = r"[Rr]([0-9]*)/([^/]*)/([^/]*)"
+_MOST_REPETITIONS_DIGITS = 12
 
 
 class Parsed(NamedTuple):
@@ -26,10 +33,10 @@ class Parsed(NamedTuple):
 
     text: str
     meaning: Meaning | None
-    report: Report
-    zone: Span | None
-    body: Span
-    block: Span | None
+    report: ParseReport
+    zone: Fragment | None
+    body: Fragment
+    block: Fragment | None
 
 
 def parse_text(text: str, dialect: str = "chronex") -> Parsed:
@@ -38,9 +45,9 @@ def parse_text(text: str, dialect: str = "chronex") -> Parsed:
         raise TypeError(f"an expression is a str, not {type(text).__name__}")
     if dialect not in DIALECTS:
         raise ValueError(f"unknown dialect {dialect!r}; the dialects are {' and '.join(DIALECTS)}")
-    report = Report()
+    report = ParseReport()
     if not _is_readable(text, report):
-        return Parsed(text, None, report, None, Span(text, 0), None)
+        return Parsed(text, None, report, None, Fragment(text, 0), None)
     plain = text.replace("\t", " ")
     if dialect == "posix":
         return _parse_posix(text, plain, report)
@@ -52,111 +59,108 @@ def parse_text(text: str, dialect: str = "chronex") -> Parsed:
     return Parsed(text, meaning, report, zone, body, block)
 
 
-def _meaning(body: Body | None, zone: Span | None, options: Options, report: Report) -> Meaning | None:
+def _meaning(body: Body | None, zone: Fragment | None, options: Options, report: ParseReport) -> Meaning | None:
     if body is None or report.errors:
         return None
     return Meaning(body, zone.text if zone else None, options)
 
 
-def _is_readable(text: str, report: Report) -> bool:
+# -- the parts of a text --------------------------------------------------------------------------------------
+
+
+def _is_readable(text: str, report: ParseReport) -> bool:
+    """Is it short enough, and are its characters printable? Otherwise each bad character is reported."""
     if len(text) > MAX_TEXT:
-        message = f"the expression has {len(text)} characters; at most {MAX_TEXT} are read"
-        report.error("E010", "expression", message, "", 0)
+        report.add(E010, "expression", "", 0, "too long", length=len(text), limit=MAX_TEXT)
         return False
     if text.replace("\t", " ").isprintable():
         return True
-    messages = {char: _not_allowed(char) for char in set(text) if char != "\t" and not char.isprintable()}
     for at, char in enumerate(text):
-        if char in messages:
-            report.error("E010", "expression", messages[char], char, at, fix=" " if char.isspace() else "")
+        if char != "\t" and not char.isprintable():
+            name = unicodedata.name(char, "control character").lower()
+            fix = " " if char.isspace() else ""
+            report.add(E010, "expression", char, at, "character", fix=fix, number=ord(char), name=name)
     return False
 
 
-def _not_allowed(char: str) -> str:
-    name = unicodedata.name(char, "control character").lower()
-    return f"character U+{ord(char):04X} ({name}) is not allowed; use a plain space between fields"
-
-
-def _split_zone(text: str, report: Report) -> tuple[Span | None, Span]:
+def _split_zone(text: str, report: ParseReport) -> tuple[Fragment | None, Fragment]:
     """`TZ=…` at the start, and what follows it."""
     start = len(text) - len(text.lstrip(" "))
     if not text.startswith("TZ=", start):
         if (foreign := _FOREIGN_ZONE.match(text, start)) is None:
-            return None, Span(text, 0)
-        message = f"a zone is written TZ=Area/City, not {quote(foreign[0])}"
-        report.error("E010", "expression", message, foreign[0], start, fix="TZ=")
+            return None, Fragment(text, 0)
+        report.add(E010, "expression", foreign[0], start, "foreign zone key", fix="TZ=", value=quoted(foreign[0]))
         end = text.find(" ", start)
-        return None, Span(text[end:], end) if end >= 0 else Span("", len(text))
+        return None, Fragment(text[end:], end) if end >= 0 else Fragment("", len(text))
     name_start = start + 3
     name_end = text.find(" ", name_start)
     if name_end < 0:
         name_end = len(text)
-    zone = Span(text[name_start:name_end], name_start)
+    zone = Fragment(text[name_start:name_end], name_start)
     if not zone.text:
-        message = "the zone after TZ= is missing; write TZ=Europe/Berlin with no space in it"
-        report.error("E011", "timezone", message, text[start:name_end], start)
-        return None, Span(text[name_end:], name_end)
-    return zone, Span(text[name_end:], name_end)
+        report.add(E011, "timezone", text[start:name_end], start, "missing")
+        return None, Fragment(text[name_end:], name_end)
+    return zone, Fragment(text[name_end:], name_end)
 
 
-def _split_block(rest: Span, report: Report) -> tuple[Span, Span | None]:
+def _split_block(rest: Fragment, report: ParseReport) -> tuple[Fragment, Fragment | None]:
     """The schedule body, and what stands between the option brackets."""
     text = rest.text
     opener = min((at for at in (text.find("{"), text.find("<")) if at >= 0), default=-1)
     if opener < 0:
         for bracket in "}>":
             if (at := text.find(bracket)) >= 0:
-                message = f"{quote(bracket)} has no opening bracket; options are written {{key:value}}"
-                report.error("E010", "expression", message, bracket, rest.start + at)
-                return Span(text[:at], rest.start), None
+                at_bracket = rest.start + at
+                report.add(E010, "expression", bracket, at_bracket, "no opening bracket", value=quoted(bracket))
+                return Fragment(text[:at], rest.start), None
         return rest, None
-    body = Span(text[:opener], rest.start)
+    body = Fragment(text[:opener], rest.start)
     return body, _block_content(text, opener, rest.start, report)
 
 
-def _block_content(text: str, opener: int, offset: int, report: Report) -> Span | None:
+def _block_content(text: str, opener: int, offset: int, report: ParseReport) -> Fragment | None:
     wanted = _OPENERS[text[opener]]
     stray = re.compile(r"[{}<>]").search(text, opener + 1)
     if stray is None:
-        message = f"the options block is not closed; {quote(wanted)} is missing"
-        report.error("E010", "expression", message, text[opener:].rstrip(" "), offset + opener)
-        return Span(text[opener + 1 :], offset + opener + 1) if text[opener + 1 :].strip(" ") else None
+        block = text[opener:].rstrip(" ")
+        report.add(E010, "expression", block, offset + opener, "not closed", wanted=quoted(wanted))
+        return Fragment(text[opener + 1 :], offset + opener + 1) if text[opener + 1 :].strip(" ") else None
     end = stray.start()
     if stray[0] != wanted:
-        message = f"{quote(text[opener])} is closed by {quote(wanted)}, not {quote(stray[0])}"
         fix = wanted if stray[0] in "}>" else None
-        report.error("E010", "expression", message, stray[0], offset + end, fix=fix)
+        brackets = {"opener": quoted(text[opener]), "wanted": quoted(wanted), "value": quoted(stray[0])}
+        report.add(E010, "expression", stray[0], offset + end, "other bracket", fix=fix, **brackets)
     tail = text[end + 1 :]
     if tail.strip(" "):
         lead = len(tail) - len(tail.lstrip(" "))
-        message = "nothing may follow the options block"
-        report.error("E010", "expression", message, tail.strip(" "), offset + end + 1 + lead)
-    content = Span(text[opener + 1 : end], offset + opener + 1)
+        report.add(E010, "expression", tail.strip(" "), offset + end + 1 + lead, "after the options")
+    content = Fragment(text[opener + 1 : end], offset + opener + 1)
     if not content.text.strip(" "):
-        message = "the options block is empty; remove it"
-        report.error("E010", "expression", message, text[opener : end + 1], offset + opener, fix="")
+        report.add(E010, "expression", text[opener : end + 1], offset + opener, "empty options", fix="")
         return None
     return content
 
 
-def _read_body(body: Span, report: Report) -> Body | None:
+# -- the schedule body ----------------------------------------------------------------------------------------
+
+
+def _read_body(body: Fragment, report: ParseReport) -> Body | None:
     trimmed = body.text.strip(" ")
     start = body.start + len(body.text) - len(body.text.lstrip(" "))
     if not trimmed:
-        message = "the schedule is missing; write five fields such as 0 9 * * MON-FRI, or @daily"
-        report.error("E010", "expression", message, trimmed, start)
+        report.add(E010, "expression", trimmed, start, "no schedule")
         return None
     if trimmed[0] == "@":
         alias = trimmed.lower()
         if alias in ALIASES:
             return _ALIAS_BODIES[alias]
-        return read_word(Span(trimmed, start), report)
+        return _read_word(Fragment(trimmed, start), report)
     if trimmed[0] in "Rr" and "/" in trimmed:
-        return read_repeating(Span(trimmed, start), report)
+        return _read_repeating(Fragment(trimmed, start), report)
     return _read_cron(body, report)
 
 
-def _read_cron(body: Span, report: Report) -> Cron | None:
+def _read_cron(body: Fragment, report: ParseReport) -> Cron | None:
     words = body.text.split()
     specs: tuple[FieldSpec, ...]
     if len(words) == 5:
@@ -180,41 +184,27 @@ def _cron(found: list[FieldSet], *, has_seconds: bool, alias: str | None = None)
     return Cron(second, minute, hour, day, month, weekday, has_seconds, alias)
 
 
-def _report_fields(body: Span, specs: tuple[FieldSpec, ...], report: Report) -> None:
+def _report_fields(body: Fragment, specs: tuple[FieldSpec, ...], report: ParseReport) -> None:
     for spec, match in zip(specs, _WORD.finditer(body.text), strict=True):
         if read_field(spec, match[0]) is None:
             report_field(spec, match[0], body.start + match.start(), report)
 
 
-def _report_field_count(body: Span, words: list[str], report: Report) -> None:
+def _report_field_count(body: Fragment, words: list[str], report: ParseReport) -> None:
     count = len(words)
-    hint, fix = "", None
+    case, fix = "field count", None
     if count == 7:
-        hint = "; a seventh field for years is not supported, use {from:…, until:…}"
+        case = "seven fields"
     elif count > 7:
-        hint = "; a command does not belong to the expression"
+        case = "with a command"
     elif count == 1 and words[0].lower() in {alias[1:] for alias in ALIASES}:
-        fix = f"@{words[0].lower()}"
-        hint = f"; did you mean {fix}?"
+        case, fix = "nickname without @", f"@{words[0].lower()}"
     trimmed = body.text.strip(" ")
     start = body.start + len(body.text) - len(body.text.lstrip(" "))
-    report.error("E010", "expression", f"expected 5 or 6 fields, got {count}{hint}", trimmed, start, fix=fix)
+    report.add(E010, "expression", trimmed, start, case, fix=fix, count=count, meant=fix)
 
 
-def _parse_posix(text: str, plain: str, report: Report) -> Parsed:
-    body = Span(plain, 0)
-    words = plain.split()
-    found = [ZERO_SECONDS]
-    if len(words) != 5:
-        message = f"expected 5 fields in the posix dialect, got {len(words)}"
-        report.error("E010", "expression", message, plain.strip(" "), len(plain) - len(plain.lstrip(" ")))
-        return Parsed(text, None, report, None, body, None)
-    for spec, match in zip(FIVE_FIELDS, _WORD.finditer(plain), strict=True):
-        report_posix_field(spec, match[0], match.start(), report)
-        read = read_field(spec, match[0])
-        found.append(read or _WEEKDAY_STAR)
-    meaning = None if report.errors else Meaning(_cron(found, has_seconds=False), dialect="posix")
-    return Parsed(text, meaning, report, None, body, None)
+# -- aliases --------------------------------------------------------------------------------------------------
 
 
 def _alias_body(alias: str) -> Cron:
@@ -223,3 +213,120 @@ def _alias_body(alias: str) -> Cron:
 
 
 _ALIAS_BODIES = {alias: _alias_body(alias) for alias in ALIASES}
+
+
+# -- @every, @once and repeating intervals --------------------------------------------------------------------
+
+
+def _read_word(body: Fragment, report: ParseReport) -> Every | Once | None:
+    """`@every …` or `@once …`; anything else that starts with @ is reported."""
+    word, _, rest = body.text.partition(" ")
+    value = Fragment(rest.strip(" "), body.start + len(body.text) - len(rest.lstrip(" ")))
+    match word.lower():
+        case "@every":
+            return _read_every(value, report)
+        case "@once":
+            return _read_once(value, report)
+        case lowered if lowered in ALIASES:
+            report.add(E010, "expression", value.text, value.start, "after a nickname", nickname=lowered)
+        case "@reboot":
+            report.add(E010, "expression", word, body.start, "@reboot")
+        case _:
+            meant = nearest(word, _KNOWN_WORDS)
+            case = "misspelt nickname" if meant else "unknown nickname"
+            names = {"value": quoted(word), "meant": meant, "known": ", ".join(_KNOWN_WORDS)}
+            report.add(E010, "expression", word, body.start, case, fix=meant, **names)
+    return None
+
+
+def _read_every(value: Fragment, report: ParseReport) -> Every | None:
+    if not value.text:
+        report.add(E013, "every", value.text, value.start, "missing")
+        return None
+    low_text, dash, high_text = value.text.partition("-")
+    low = _read_positive(Fragment(low_text, value.start), report)
+    if not dash:
+        return None if low is None else Every(low)
+    high = _read_positive(Fragment(high_text, value.start + len(low_text) + 1), report)
+    if low is None or high is None:
+        return None
+    if low >= high:
+        report.add(E014, "every", value.text, value.start)
+        return None
+    return Every(low, high)
+
+
+def _read_positive(span: Fragment, report: ParseReport) -> int | None:
+    ms = parse_duration(span.text)
+    if ms is None:
+        _report_duration(E013, "every", span, report)
+    elif ms == 0:
+        report.add(E013, "every", span.text, span.start, "zero")
+        return None
+    return ms
+
+
+def _report_duration(rule: Rule, where: str, span: Fragment, report: ParseReport) -> None:
+    meant = suggest_duration(span.text)
+    case = "misspelt duration" if meant else "not a duration"
+    report.add(rule, where, span.text, span.start, case, fix=meant, value=quoted(span.text), meant=meant)
+
+
+def _read_once(value: Fragment, report: ParseReport) -> Once | None:
+    if value.text.startswith("+"):
+        span = Fragment(value.text[1:], value.start + 1)
+        ms = parse_duration(span.text)
+        if ms is None:
+            _report_duration(E017, "once", span, report)
+        elif ms == 0:
+            report.add(E017, "once", span.text, span.start, "zero")
+        else:
+            return Once(None, ms)
+        return None
+    moment = parse_moment(value.text)
+    if moment is None or moment.is_date:
+        fix = f"{value.text}T00:00:00" if moment else None
+        report.add(E012, "once", value.text, value.start, "once", fix=fix, value=quoted(value.text))
+        return None
+    return Once(moment)
+
+
+def _read_repeating(body: Fragment, report: ParseReport) -> Repeating | None:
+    """`R5/2026-01-01T00:00:00Z/P1M`."""
+    match = re.fullmatch(_REPEATING, body.text)
+    if match is None:
+        report.add(E010, "expression", body.text, body.start, "repeating interval")
+        return None
+    count_text, start_text, period_text = match.groups()
+    start, period = parse_moment(start_text), parse_period(period_text)
+    if start is None:
+        start_at = body.start + match.start(2)
+        report.add(E012, "repeating", start_text, start_at, "repeating", value=quoted(start_text))
+    if period is None:
+        period_at = body.start + match.start(3)
+        report.add(E013, "repeating", period_text, period_at, "period", value=quoted(period_text))
+    if len(count_text) > _MOST_REPETITIONS_DIGITS:
+        report.add(E021, "repeating", count_text, body.start + 1, "too many", value=quoted(count_text))
+    elif start is not None and period is not None:
+        whole = start._replace(is_date=False)
+        return Repeating(int(count_text) if count_text else None, whole, period)
+    return None
+
+
+# -- the posix dialect ----------------------------------------------------------------------------------------
+
+
+def _parse_posix(text: str, plain: str, report: ParseReport) -> Parsed:
+    body = Fragment(plain, 0)
+    words = plain.split()
+    found = [ZERO_SECONDS]
+    if len(words) != 5:
+        start = len(plain) - len(plain.lstrip(" "))
+        report.add(E010, "expression", plain.strip(" "), start, "field count in POSIX", count=len(words))
+        return Parsed(text, None, report, None, body, None)
+    for spec, match in zip(FIVE_FIELDS, _WORD.finditer(plain), strict=True):
+        report_posix_field(spec, match[0], match.start(), report)
+        read = read_field(spec, match[0])
+        found.append(read or _WEEKDAY_STAR)
+    meaning = None if report.errors else Meaning(_cron(found, has_seconds=False), dialect="posix")
+    return Parsed(text, meaning, report, None, body, None)

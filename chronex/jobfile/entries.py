@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
-from chronex.jobfile.positions import LineIndex, Node, Span
+from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
 from chronex.jobfile.problems import Problem
+from chronex.model.policies import DstSetting, RetryPolicy
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 
 MAX_PROBLEMS = 1_000
 
@@ -23,28 +24,65 @@ class TooManyProblemsError(Exception):
     """No one reads further than this."""
 
 
+class NamedZone(NamedTuple):
+    """A zone that the file names, and where."""
+
+    name: str
+    span: TextSpan
+
+
+class WrittenSchedule(NamedTuple):
+    """A job's schedule as it stands in the file, with what the cascade defaults → job gives it.
+
+    `zone_source` says where the zone comes from: "job", "scheduler" or "host". `dst` is None where the file does
+    not choose a policy for clock changes.
+    """
+
+    job: str
+    text: str
+    node: TextNode
+    dialect: str
+    zone: str
+    zone_source: str
+    dst: DstSetting | None
+    retry: RetryPolicy
+    has_spread: bool
+
+
 @dataclass(slots=True)
 class Sheet:
-    """One reading of one file: its lines, the host's zone, and what was found so far."""
+    """One reading of one file: its text, the host's zone, and what was found so far."""
 
     path: str
-    lines: LineIndex
+    text: str
     host_zone: str
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    schedules: list[WrittenSchedule] = field(default_factory=list)
+    zones: list[NamedZone] = field(default_factory=list)
+    _lines: LineIndex | None = None
 
-    def report(self, span: Span, message: str, hint: str, code: str) -> None:
-        self.problems.append(self._problem(span, message, hint, code))
+    @property
+    def lines(self) -> LineIndex:
+        if self._lines is None:
+            self._lines = LineIndex(self.text)
+        return self._lines
+
+    def report(self, span: TextSpan, message: str, hint: str, code: str, fix: str | None = None) -> None:
+        self.problems.append(self._problem(span, message, hint, code)._replace(fix=fix))
         if len(self.problems) >= MAX_PROBLEMS:
             raise TooManyProblemsError
 
-    def warn(self, span: Span, message: str, hint: str, code: str) -> None:
+    def warn(self, span: TextSpan, message: str, hint: str, code: str) -> None:
         if len(self.warnings) < MAX_PROBLEMS:
             self.warnings.append(self._problem(span, message, hint, code))
 
-    def _problem(self, span: Span, message: str, hint: str, code: str) -> Problem:
+    def _problem(self, span: TextSpan, message: str, hint: str, code: str) -> Problem:
         line, column = self.lines.line_and_column(span.start)
-        end = max(min(span.end, self.lines.end_of_line(line)), span.start + 1)
+        end = min(span.end, self.lines.end_of_line(line))
+        if self.text[end - 1 : end] == "\r":
+            end -= 1
+        end = max(end, span.start + 1)
         return Problem(self.path, line, column, column + end - span.start, message, hint, code)
 
 
@@ -53,14 +91,14 @@ class Entry:
     """A value with its name and place. `label` is the name as messages show it."""
 
     value: object
-    node: Node
+    node: TextNode
     label: str
     sheet: Sheet
 
     def child(self, key: str | int) -> Entry:
         container: Any = self.value
         label = str(key) if isinstance(key, str) else f"{self.label}[{key}]"
-        return Entry(container[key], self.node.children.get(key, self.node), quote(label)[1:-1], self.sheet)
+        return Entry(container[key], self.node.children.get(key, self.node), quoted(label)[1:-1], self.sheet)
 
     def children(self) -> Iterator[Entry]:
         """The elements of a list; refuses anything else."""
@@ -68,38 +106,44 @@ class Entry:
             yield self.child(index)
 
     @property
-    def key_span(self) -> Span:
+    def key_span(self) -> TextSpan:
         return self.node.key or self.node.value
 
-    def span_inside(self, start: int, end: int) -> Span:
+    def span_inside(self, start: int, end: int) -> TextSpan:
         """A part of a string, or the whole of it when escapes hide where the part stands."""
         if self.node.content is None:
             return self.node.value
-        return Span(self.node.content + start, self.node.content + end)
+        return TextSpan(self.node.content + start, self.node.content + end)
 
-    def report(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
-        self.sheet.report(span or self.node.value, message, hint, code)
+    def report(
+        self, message: str, hint: str, code: str, span: TextSpan | None = None, *, fix: str | None = None
+    ) -> None:
+        self.sheet.report(span or self.node.value, message, hint, code, fix)
 
-    def refuse(self, message: str, hint: str, code: str, span: Span | None = None) -> NoReturn:
-        self.report(message, hint, code, span)
+    def refuse(
+        self, message: str, hint: str, code: str, span: TextSpan | None = None, *, fix: str | None = None
+    ) -> NoReturn:
+        self.report(message, hint, code, span, fix=fix)
         raise RefusedError
 
-    def warn(self, message: str, hint: str, code: str, span: Span | None = None) -> None:
+    def warn(self, message: str, hint: str, code: str, span: TextSpan | None = None) -> None:
         self.sheet.warn(span or self.node.value, message, hint, code)
 
+    def assignment(self, value: str) -> str:
+        """`key = value` as an example of what to write; an element of a list has no key."""
+        return value if self.label.endswith("]") else f"{self.label} = {value}"
+
     def refuse_type(self, expected: str, example: str) -> NoReturn:
-        if self.label.endswith("]"):
-            example = example.removeprefix(f"{self.label} = ")  # an element of a list has no key to write
         self.refuse(f"{self.label} takes {expected}, not {type_name(self.value)}", f"write {example}", "J011")
 
     def expect_table(self, example: str = "") -> dict[str, object]:
         if not isinstance(self.value, dict):
-            self.refuse_type("a table", example or f"{self.label} = {{ … }}")
+            self.refuse_type("a table", example or self.assignment("{ … }"))
         return self.value
 
     def expect_list(self, example: str = "") -> list[object]:
         if not isinstance(self.value, list):
-            self.refuse_type("a list", example or f"{self.label} = [ … ]")
+            self.refuse_type("a list", example or self.assignment("[ … ]"))
         return self.value
 
 
@@ -177,8 +221,9 @@ def _report_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None
     meant = nearest(name, keys) or _OTHER_NAMES.get(name.lower().replace("-", "_"))
     if name == "timeout":
         meant = next((key for key in ("task_timeout", "timeout") if key in keys), None)
-    hint = f"did you mean {meant}?" if meant in keys else f"the keys here are {', '.join(sorted(keys))}"
-    entry.report(f"unknown key {quote(name)}", hint, "J010", entry.key_span)
+    fix = meant if meant in keys else None
+    hint = f"did you mean {fix}?" if fix else f"the keys here are {', '.join(sorted(keys))}"
+    entry.report(f"unknown key {quoted(name)}", hint, "J010", entry.key_span, fix=fix)
 
 
 def type_name(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Where every key and value of a TOML or JSON text stands, since tomllib and json tell no positions.
+"""Where every key and value of a TOML or JSON text stands, since tomllib and json give no positions.
 
 The scanner checks nothing that the real parsers check. It reads any text without raising, stops where it
 understands no more (the real parser then says what is wrong), and gives the parts of a valid text exactly.
@@ -31,7 +31,7 @@ _STRING = re.compile(
 _PLAIN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[^\s,\]}#]*|[^\s,\]}#\"'\[{=]+")
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """Offsets in the text; `end` is one past the last character."""
 
     start: int
@@ -39,25 +39,25 @@ class Span(NamedTuple):
 
 
 @dataclass(slots=True)
-class Node:
+class TextNode:
     """One value: where its key and itself stand. `content` is where a string that has no escapes begins."""
 
-    value: Span
-    key: Span | None = None
+    value: TextSpan
+    key: TextSpan | None = None
     content: int | None = None
-    children: dict[str | int, Node] = field(default_factory=dict)
+    children: dict[str | int, TextNode] = field(default_factory=dict)
     is_table_array: bool = False
 
 
 # Most values are plain, and half a million dictionaries take longer than the rest of the reading.
-_NO_CHILDREN: dict[str | int, Node] = {}
+_NO_CHILDREN: dict[str | int, TextNode] = {}
 
 
 class Scan(NamedTuple):
     """The tree of a text; the first key that is given twice; the place where it is nested too deeply."""
 
-    root: Node
-    twice: tuple[str, Span] | None
+    root: TextNode
+    twice: tuple[str, TextSpan] | None
     too_deep: int | None
 
 
@@ -107,10 +107,12 @@ class _TooDeepError(Exception):
 
 class _Scanner:
     def __init__(self, text: str, assign: str, unescape: Callable[[str], str]) -> None:
-        self.text, self.assign, self.unescape = text, assign, unescape
+        self.text = text
+        self.assign = assign
+        self.unescape = unescape
         self.at = 0
-        self.root = Node(Span(0, len(text)))
-        self.twice: tuple[str, Span] | None = None
+        self.root = TextNode(TextSpan(0, len(text)))
+        self.twice: tuple[str, TextSpan] | None = None
 
     def run(self, read: Callable[[], None]) -> Scan:
         too_deep = None
@@ -141,7 +143,7 @@ class _Scanner:
                 self._stop()
             self._skip(_WIDE_GAP)
 
-    def _header(self) -> Node:
+    def _header(self) -> TextNode:
         start = self.at
         brackets = "]]" if self.text.startswith("[[", self.at) else "]"
         self.at += len(brackets)
@@ -150,7 +152,7 @@ class _Scanner:
         if not self.text.startswith(brackets, self.at):
             self._stop()
         self.at += len(brackets)
-        header = Span(start, self.at)
+        header = TextSpan(start, self.at)
         *outer, (name, span) = keys
         table = self._descend(self.root, outer)
         if brackets == "]":
@@ -159,19 +161,19 @@ class _Scanner:
             if known is None:
                 table.value = header
             return table
-        tables = self._nested(table, name, Node(header, span, is_table_array=True))
-        element = tables.children[len(tables.children)] = Node(header, span)
+        tables = self._nested(table, name, TextNode(header, span, is_table_array=True))
+        element = tables.children[len(tables.children)] = TextNode(header, span)
         return element
 
-    def _descend(self, table: Node, keys: list[tuple[str, Span]]) -> Node:
+    def _descend(self, table: TextNode, keys: list[tuple[str, TextSpan]]) -> TextNode:
         """The table under these keys; in an array of tables, its last one."""
         for name, span in keys:
-            table = self._nested(table, name, Node(span, span))
+            table = self._nested(table, name, TextNode(span, span))
             if table.is_table_array and table.children:
                 table = table.children[len(table.children) - 1]
         return table
 
-    def _nested(self, table: Node, name: str, new: Node) -> Node:
+    def _nested(self, table: TextNode, name: str, new: TextNode) -> TextNode:
         found = table.children.setdefault(name, new)
         if found.children is _NO_CHILDREN:
             self._stop()  # a table inside a number or a text
@@ -179,7 +181,7 @@ class _Scanner:
 
     # -- keys and values ----------------------------------------------------------------------------------
 
-    def _assignment(self, table: Node, depth: int) -> None:
+    def _assignment(self, table: TextNode, depth: int) -> None:
         *outer, (name, span) = self._dotted_key()
         if not self._sees(self.assign):
             self._stop()
@@ -192,7 +194,7 @@ class _Scanner:
             self.twice = (name, span)
         table.children[name] = node
 
-    def _dotted_key(self) -> list[tuple[str, Span]]:
+    def _dotted_key(self) -> list[tuple[str, TextSpan]]:
         keys = [self._simple_key()]
         self._skip(_GAP if self.assign == "=" else _WIDE_GAP)
         while self.assign == "=" and self._sees("."):
@@ -204,16 +206,16 @@ class _Scanner:
             self._skip(_GAP)
         return keys
 
-    def _simple_key(self) -> tuple[str, Span]:
+    def _simple_key(self) -> tuple[str, TextSpan]:
         start = self.at
         if bare := _BARE_KEY.match(self.text, start):
             self.at = bare.end()
-            return bare[0], Span(start, self.at)
+            return bare[0], TextSpan(start, self.at)
         quoted = _STRING.match(self.text, start)
         if quoted is None or quoted[0].startswith(('"""', "'''")):
             self._stop()
         self.at = quoted.end()
-        return self._key_text(quoted[0]), Span(start, self.at)
+        return self._key_text(quoted[0]), TextSpan(start, self.at)
 
     def _key_text(self, raw: str) -> str:
         if raw[0] == "'" or "\\" not in raw:
@@ -223,7 +225,7 @@ class _Scanner:
         except ValueError:
             self._stop()
 
-    def _value(self, depth: int) -> Node:
+    def _value(self, depth: int) -> TextNode:
         if depth > MAX_DEPTH:
             raise _TooDeepError
         if self._sees("["):
@@ -236,36 +238,36 @@ class _Scanner:
         if plain is None:
             self._stop()
         self.at = plain.end()
-        return Node(Span(*plain.span()), children=_NO_CHILDREN)
+        return TextNode(TextSpan(*plain.span()), children=_NO_CHILDREN)
 
-    def _string(self, raw: str) -> Node:
+    def _string(self, raw: str) -> TextNode:
         start, self.at = self.at, self.at + len(raw)
         quotes = 3 if raw.startswith(('"""', "'''")) else 1
         content = start + quotes
         if quotes == 3 and raw.startswith("\n", 3):
             content += 1  # a newline right after the opening quotes is not part of the value
         has_escapes = raw[0] == '"' and "\\" in raw
-        return Node(Span(start, self.at), content=None if has_escapes else content, children=_NO_CHILDREN)
+        return TextNode(TextSpan(start, self.at), content=None if has_escapes else content, children=_NO_CHILDREN)
 
-    def _array(self, depth: int) -> Node:
-        start, children = self.at, dict[str | int, Node]()
+    def _array(self, depth: int) -> TextNode:
+        start, children = self.at, dict[str | int, TextNode]()
         self.at += 1
         self._skip(_WIDE_GAP)
         while not self._sees("]"):
             children[len(children)] = self._value(depth + 1)
             self._comma_or("]")
         self.at += 1
-        return Node(Span(start, self.at), children=children)
+        return TextNode(TextSpan(start, self.at), children=children)
 
-    def _inline_table(self, depth: int) -> Node:
-        start, table = self.at, Node(Span(0, 0))
+    def _inline_table(self, depth: int) -> TextNode:
+        start, table = self.at, TextNode(TextSpan(0, 0))
         self.at += 1
         self._skip(_WIDE_GAP)
         while not self._sees("}"):
             self._assignment(table, depth)
             self._comma_or("}")
         self.at += 1
-        table.value = Span(start, self.at)
+        table.value = TextSpan(start, self.at)
         return table
 
     def _comma_or(self, closing: str) -> None:

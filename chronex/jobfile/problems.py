@@ -6,29 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from chronex.errors import ChronexError
-
-TITLES = {
-    "J001": "the file cannot be read as text",
-    "J002": "not valid TOML or JSON",
-    "J003": "nested too deeply",
-    "J010": "unknown key",
-    "J011": "wrong type",
-    "J012": "a key is missing",
-    "J013": "not one of the possible values",
-    "J014": "number out of range",
-    "J015": "not a duration, or too long",
-    "J016": "unknown time zone",
-    "J017": "not a name",
-    "J018": "given twice",
-    "J019": "not a command",
-    "J020": "not for the environment of a task",
-    "J021": "the spread is not valid",
-    "J022": "not an address",
-    "J023": "too large for the store",
-    "J024": "keys that do not go together",
-    "J025": "not a rule",
-    "J101": "a setting that another one overrides",
-}
+from chronex.expr.diagnostics import with_hint
 
 
 class Problem(NamedTuple):
@@ -41,13 +19,19 @@ class Problem(NamedTuple):
     message: str
     hint: str
     code: str
+    fix: str | None = None  # what to write in place of the marked text, where that is known
+
+    @property
+    def text(self) -> str:
+        """The message and its hint as one line."""
+        return with_hint(self.message, self.hint)
 
     def __str__(self) -> str:
-        advice = f"; {self.hint}" if self.hint else ""
-        return f"{inert(self.path)}:{self.line}:{self.column}: {self.message}{advice}"
+        return f"{inert(self.path)}:{self.line}:{self.column}: {self.text}"
 
     def to_dict(self) -> dict[str, Any]:
-        return self._asdict()
+        names = ("path", "line", "column", "end_column", "message", "hint", "code")
+        return {name: getattr(self, name) for name in names}
 
 
 class JobFileError(ChronexError, ValueError):

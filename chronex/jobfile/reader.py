@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from chronex.errors import UnknownZoneError
-from chronex.expr.faults import quote
-from chronex.jobfile.document import open_json, open_toml
-from chronex.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
-from chronex.jobfile.jobs import JOB, Defaults, build_job, check_case, read_defaults, read_jobs
-from chronex.jobfile.keymap import read_keymap
-from chronex.jobfile.positions import Span
+from chronex.jobfile.entries import (
+    Entry,
+    NamedZone,
+    Reader,
+    RefusedError,
+    Sheet,
+    TooManyProblemsError,
+    WrittenSchedule,
+    read_table,
+)
+from chronex.jobfile.job_tables import (
+    DEFAULTS,
+    JOB,
+    TASK,
+    Defaults,
+    FileZone,
+    build_job,
+    check_case,
+    note_schedule,
+    read_defaults,
+    read_jobs,
+)
+from chronex.jobfile.keymap import KEYS, TUI, read_keymap
+from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
+from chronex.jobfile.policy_tables import DST, RECOVERY, RETRY
+from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.problems import JobFileError, Problem
-from chronex.jobfile.properties import Property, read_properties
-from chronex.jobfile.settings import SchedulerSettings, scheduler
+from chronex.jobfile.properties import PROPERTY, Property, read_properties
+from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings, scheduler
+from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
 from chronex.model.records import Job
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
 
 Value = TypeVar("Value")
@@ -38,28 +60,68 @@ class JobFile:
         return next((job for job in self.jobs if job.id == job_id), None)
 
 
+class Inspection(NamedTuple):
+    """All that there is to say about a job file, valid or not: its problems, and the schedules and zones in it."""
+
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    schedules: tuple[WrittenSchedule, ...]
+    zones: tuple[NamedZone, ...]
+
+
 def read_job_file(text: str | bytes, path: str, host_zone: str) -> JobFile:
     """The settings and jobs of a chronex.toml. Raises JobFileError with every problem, and nothing else."""
-    return _read(open_toml(text, path, host_zone), _toml_file)
+    return _checked(open_toml(text, path, host_zone), _toml_file)
 
 
 def read_triggers(text: str | bytes, path: str, host_zone: str) -> JobFile:
     """The jobs of a TriggerDefinition in JSON, or of a list of them. Raises JobFileError and nothing else."""
-    return _read(open_json(text, path, host_zone), _json_file)
+    return _checked(open_json(text, path, host_zone), _json_file)
+
+
+def inspect_job_file(text: str, path: str, host_zone: str) -> Inspection:
+    """What read_job_file finds, without raising; of a text that is not TOML, as much as can be made out."""
+    try:
+        root = open_toml(text, path, host_zone)
+    except JobFileError as error:
+        return _inspected(salvage_toml(text, path, host_zone), _toml_file, error.problems)
+    return _inspected(root, _toml_file)
+
+
+def inspect_triggers(text: str, path: str, host_zone: str) -> Inspection:
+    """The same for trigger definitions."""
+    try:
+        root = open_json(text, path, host_zone)
+    except JobFileError as error:
+        return _inspected(salvage_json(text, path, host_zone), _json_file, error.problems)
+    return _inspected(root, _json_file)
 
 
 Content = tuple[SchedulerSettings, tuple[Job, ...], tuple[Property, ...]]
 
 
-def _read(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
-    sheet = root.sheet
+def _read(root: Entry, read: Callable[[Entry], Content]) -> Content:
     try:
-        settings, jobs, properties = read(root)
+        return read(root)
     except (RefusedError, TooManyProblemsError):
-        settings, jobs, properties = SchedulerSettings(), (), ()
+        return SchedulerSettings(), (), ()
+
+
+def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
+    sheet = root.sheet
+    settings, jobs, properties = _read(root, read)
     if sheet.problems:
         raise JobFileError(_in_order(sheet.problems))
     return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)))
+
+
+def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:
+    """With a fatal problem the rest of the text is guesswork: only its schedules and zones count."""
+    sheet = root.sheet
+    _read(root, read)
+    problems = fatal or tuple(_in_order(sheet.problems))
+    warnings = () if problems else tuple(_in_order(sheet.warnings))
+    return Inspection(problems, warnings, tuple(sheet.schedules), tuple(sheet.zones))
 
 
 def _in_order(problems: list[Problem]) -> list[Problem]:
@@ -69,11 +131,17 @@ def _in_order(problems: list[Problem]) -> list[Problem]:
 # -- chronex.toml -----------------------------------------------------------------------------------------
 
 
-def _kept(entry: Entry) -> Entry:
+def _unread(entry: Entry) -> Entry:
     return entry
 
 
-TOP_LEVEL: dict[str, Reader] = {"scheduler": _kept, "defaults": _kept, "jobs": _kept, "verify": _kept, "tui": _kept}
+TOP_LEVEL: dict[str, Reader] = {
+    "scheduler": _unread,
+    "defaults": _unread,
+    "jobs": _unread,
+    "verify": _unread,
+    "tui": _unread,
+}
 
 
 def _toml_file(root: Entry) -> Content:
@@ -81,7 +149,7 @@ def _toml_file(root: Entry) -> Content:
     settings = SchedulerSettings(timezone=root.sheet.host_zone)
     if "scheduler" in tables:
         settings = _unless_refused(scheduler, tables["scheduler"], settings)
-    zone = _known_zone(root.sheet, settings.timezone)
+    zone = FileZone(_known_zone(root.sheet, settings.timezone), _zone_source(tables.get("scheduler"), settings))
     defaults = Defaults()
     if "defaults" in tables:
         defaults = _unless_refused(read_defaults, tables["defaults"], defaults)
@@ -113,13 +181,20 @@ def _unless_refused(read: Callable[[Entry], Value], entry: Entry, otherwise: Val
         return otherwise
 
 
+def _zone_source(scheduler_table: Entry | None, settings: SchedulerSettings) -> str:
+    """Is the zone that schedules are read in the one which [scheduler] names, or the host's?"""
+    written = scheduler_table.value if scheduler_table is not None else None
+    is_written = isinstance(written, dict) and written.get("timezone") == settings.timezone
+    return "scheduler" if is_written else "host"
+
+
 def _known_zone(sheet: Sheet, zone: str) -> str:
     """The zone for schedules that name none; only the host's has not been checked yet."""
     try:
         load_zone(zone)
     except UnknownZoneError:
-        message = f"the host's time zone {quote(zone)} is unknown"
-        sheet.report(Span(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
+        message = f"the host's time zone {quoted(zone)} is unknown"
+        sheet.report(TextSpan(0, 1), message, 'write timezone = "Europe/Berlin" under [scheduler]', "J016")
         return "UTC"
     return zone
 
@@ -128,13 +203,13 @@ def _known_zone(sheet: Sheet, zone: str) -> str:
 
 TRIGGER: dict[str, Reader] = {
     "id": name,
-    "expression": _kept,
+    "expression": _unread,
     **{key: reader for key, reader in JOB.items() if key != "schedule"},
 }
 
 
 def _json_file(root: Entry) -> Content:
-    zone = _known_zone(root.sheet, root.sheet.host_zone)
+    zone = FileZone(_known_zone(root.sheet, root.sheet.host_zone), "host")
     if not isinstance(root.value, dict | list):
         root.refuse_type("a trigger definition or a list of them", '{ "id": "…", "expression": "…" }')
     jobs: list[Job] = []
@@ -147,13 +222,23 @@ def _json_file(root: Entry) -> Content:
     return SchedulerSettings(timezone=root.sheet.host_zone), tuple(jobs), ()
 
 
-def _trigger(entry: Entry, known: dict[str, str], zone: str) -> Job:
+def _trigger(entry: Entry, known: dict[str, str], zone: FileZone) -> Job:
     own: dict[str, Any] = read_table(entry, TRIGGER, '{ "id": "…", "expression": "…" }')
     for key in ("id", "expression"):
         if key not in entry.expect_table():
             entry.report(f"a trigger definition has no {key}", f'write "{key}": "…"', "J012")
     if "id" not in own or "expression" not in own:
+        if "expression" in own and isinstance(identity := entry.expect_table().get("id"), str):
+            note_schedule(identity, entry, own["expression"], own, Defaults(), zone)
         raise RefusedError
     check_case(entry.child("id"), own["id"], known, "trigger")
     own["schedule"] = own.pop("expression")
     return build_job(own.pop("id"), entry, own, Defaults(), zone, needs_tasks=False)
+
+
+# By the name under which the table is written; "top" is the file itself, "job" a table under [jobs].
+TABLES: Mapping[str, Mapping[str, Reader]] = {
+    "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
+    "recovery": RECOVERY, "dst": DST, "spread": SPREAD, "history": HISTORY, "logs": LOGS, "property": PROPERTY,
+    "tui": TUI, "keys": KEYS,
+}  # fmt: skip

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from chronex.expr.durations import UNITS
-from chronex.expr.faults import quote
 from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.values import duration, positive_duration, size, text, whole_number, yes_or_no, zone
+from chronex.text.durations import UNITS
+from chronex.text.terminal import quoted
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
 
@@ -58,7 +58,7 @@ def _address(entry: Entry) -> Address:
     match = _ADDRESS.fullmatch(value)
     if match is None or not 0 < int(match[2]) < 65_536:
         hint = f'write {entry.label} = "127.0.0.1:9464"'
-        entry.refuse(f"{quote(value)} is not an address and port", hint, "J022")
+        entry.refuse(f"{quoted(value)} is not an address and port", hint, "J022")
     return Address(match[1].strip("[]"), int(match[2]))
 
 
@@ -67,7 +67,7 @@ def _refuse_public(entry: Entry, given: dict[str, Any]) -> None:
     address = given.get("metrics")
     if address is not None and not is_loopback(address.host) and not given.get("metrics_public"):
         hint = 'write metrics = "127.0.0.1:9464", or add metrics_public = true'
-        entry.child("metrics").report(f"{quote(address.host)} can be reached by other machines", hint, "J024")
+        entry.child("metrics").report(f"{quoted(address.host)} can be reached by other machines", hint, "J024")
 
 
 def is_loopback(host: str) -> bool:
@@ -80,12 +80,12 @@ def is_loopback(host: str) -> bool:
 
 
 def _history(entry: Entry) -> HistorySettings:
-    given = read_table(entry, HISTORY, f'{entry.label} = {{ max_age = "90d" }}')
+    given = read_table(entry, HISTORY, entry.assignment('{ max_age = "90d" }'))
     return HistorySettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
 
 
 def _logs(entry: Entry) -> LogSettings:
-    given = read_table(entry, LOGS, f'{entry.label} = {{ max_age = "30d" }}')
+    given = read_table(entry, LOGS, entry.assignment('{ max_age = "30d" }'))
     return LogSettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
 
 

@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import TypeVar
 
 from chronex.errors import UnknownZoneError
-from chronex.expr.durations import UNITS, format_duration, parse_duration, suggest_duration
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
-from chronex.jobfile.entries import Entry, read_each, read_table
+from chronex.jobfile.entries import Entry, NamedZone, read_each, read_table
 from chronex.model.ids import KEY_FIELDS, MAX_KEY_BYTES, MAX_NAME, unknown_key_fields
+from chronex.text.durations import UNITS, format_duration, parse_duration, suggest_duration
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
 
 LOCAL = "local"
@@ -31,7 +31,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 def text(entry: Entry) -> str:
     if not isinstance(entry.value, str):
-        entry.refuse_type("text", f'{entry.label} = "{_digits(entry.value) or "…"}"')
+        entry.refuse_type("text", entry.assignment(f'"{_digits(entry.value) or "…"}"'))
     if "\0" in entry.value:
         at = entry.value.index("\0")
         entry.refuse(f"{entry.label} has a NUL character", "remove it", "J019", entry.span_inside(at, at + 1))
@@ -53,10 +53,17 @@ def key_template(entry: Entry) -> str:
         meant = nearest(unknown[0], KEY_FIELDS)
         known = ", ".join(f"{{{field}}}" for field in KEY_FIELDS)
         hint = f"did you mean {{{meant}}}?" if meant else f"there are {known}"
-        entry.refuse(f"{entry.label} has no place for {quote('{' + unknown[0] + '}')}", hint, "J013")
+        fix = _quoted(value.replace(f"{{{unknown[0]}}}", f"{{{meant}}}")) if meant else None
+        entry.refuse(f"{entry.label} has no place for {quoted('{' + unknown[0] + '}')}", hint, "J013", fix=fix)
     if len(value.encode()) > MAX_KEY_BYTES:
         entry.refuse(f"{entry.label} has {len(value.encode())} bytes; at most {MAX_KEY_BYTES}", "shorten it", "J014")
     return value
+
+
+def _quoted(value: str | None) -> str | None:
+    """Text as it stands in TOML and JSON alike; None where that takes escapes, or there is none."""
+    is_plain = value is not None and value.isprintable() and not set(value) & set('"\\')
+    return f'"{value}"' if is_plain else None
 
 
 def _digits(value: object) -> str:
@@ -68,7 +75,7 @@ def _digits(value: object) -> str:
 
 def yes_or_no(entry: Entry) -> bool:
     if not isinstance(entry.value, bool):
-        entry.refuse_type("true or false", f"{entry.label} = true")
+        entry.refuse_type("true or false", entry.assignment("true"))
     return entry.value
 
 
@@ -85,11 +92,11 @@ def one_of(*names: str) -> Callable[[Entry], str]:
     def read(entry: Entry) -> str:
         value = entry.value
         if not isinstance(value, str):
-            entry.refuse_type(f"one of {', '.join(names)}", f'{entry.label} = "{names[0]}"')
+            entry.refuse_type(f"one of {', '.join(names)}", entry.assignment(f'"{names[0]}"'))
         if value not in names:
             meant = nearest(value.replace("-", "_"), names) or nearest(value, names)
             hint = f"did you mean {meant}?" if meant else f"it is one of {', '.join(names)}"
-            entry.refuse(f"{entry.label} cannot be {quote(value)}", hint, "J013")
+            entry.refuse(f"{entry.label} cannot be {quoted(value)}", hint, "J013", fix=_quoted(meant))
         return value
 
     return read
@@ -99,7 +106,7 @@ def whole_number(low: int, high: int) -> Callable[[Entry], int]:
     def read(entry: Entry) -> int:
         value = entry.value
         if not isinstance(value, int) or isinstance(value, bool):
-            entry.refuse_type("a whole number", f"{entry.label} = {max(low, 1)}")
+            entry.refuse_type("a whole number", entry.assignment(f"{max(low, 1)}"))
         if not low <= value <= high:
             _refuse_range(entry, value, f"{low} to {high}")
         return value
@@ -111,7 +118,7 @@ def number(low: float, high: float) -> Callable[[Entry], float]:
     def read(entry: Entry) -> float:
         value = entry.value
         if not isinstance(value, int | float) or isinstance(value, bool):
-            entry.refuse_type("a number", f"{entry.label} = {high if high == 1 else 2.0}")
+            entry.refuse_type("a number", entry.assignment(f"{high if high == 1 else 2.0}"))
         if (isinstance(value, float) and math.isnan(value)) or not low <= value <= high:
             _refuse_range(entry, value, f"{low:g} to {high:g}")
         return float(value)
@@ -130,15 +137,15 @@ def duration(entry: Entry) -> int:
     value = entry.value
     if not isinstance(value, str):
         seconds = suggest_duration(_digits(value)) or "30s"
-        entry.refuse_type("a duration in text", f'{entry.label} = "{seconds}"')
+        entry.refuse_type("a duration in text", entry.assignment(f'"{seconds}"'))
     found = parse_duration(value)
     if found is None and not _DURATION_SHAPE.fullmatch(value):
         meant = suggest_duration(value)
         hint = f"did you mean {meant}?" if meant else "write a number and ms, s, m, h or d, such as 90s or 1h30m"
-        entry.refuse(f"{entry.label}: {quote(value)} is not a duration", hint, "J015")
+        entry.refuse(f"{entry.label}: {quoted(value)} is not a duration", hint, "J015", fix=_quoted(meant))
     if found is None or found > MAX_WAIT_MS:
         hint = f"the longest is {format_duration(MAX_WAIT_MS)}"
-        entry.refuse(f"{entry.label}: {quote(value)} is too long", hint, "J015")
+        entry.refuse(f"{entry.label}: {quoted(value)} is too long", hint, "J015")
     return found
 
 
@@ -160,12 +167,12 @@ def size(entry: Entry) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value) if value >= 0 and value.bit_length() <= 64 else "-"
     if not isinstance(value, str):
-        entry.refuse_type("a size", f'{entry.label} = "10MiB"')
+        entry.refuse_type("a size", entry.assignment('"10MiB"'))
     match = _SIZE.fullmatch(value)
     found = int(match[1]) * _SIZE_UNITS[match[2] or ""] if match else 0
     if not 1024 <= found <= 2**50:
         hint = "write bytes, or for example 512KiB or 10MiB; at least 1KiB"
-        entry.refuse(f"{entry.label} cannot be {quote(str(entry.value)[:100])}", hint, "J014")
+        entry.refuse(f"{entry.label} cannot be {quoted(str(entry.value)[:100])}", hint, "J014")
     return found
 
 
@@ -183,45 +190,45 @@ def check_name(entry: Entry, value: str, what: str, *, at_key: bool = False) -> 
     if not _NAME.fullmatch(value):
         better = re.sub(r"[^a-zA-Z0-9_-]+", "-", value).strip("-")
         hint = f"use letters, digits, _ and - only, such as {better or 'nightly-backup'}"
-        entry.refuse(f"{quote(value)} is not a name", hint, "J017", span)
+        entry.refuse(f"{quoted(value)} is not a name", hint, "J017", span)
 
 
 def zone(entry: Entry) -> str:
     """An IANA name; `local` is the host's zone, by its name."""
     value = text(entry)
+    entry.sheet.zones.append(NamedZone(value, entry.node.value))
     wanted = entry.sheet.host_zone if value == LOCAL else value
     try:
         load_zone(wanted)
     except UnknownZoneError:
         if value == LOCAL:
-            message, hint = f"the host's time zone {quote(wanted)} is unknown", "name one such as Europe/Berlin"
-        else:
-            meant = nearest(value, (LOCAL, *zone_names()))
-            message = f"unknown time zone {quote(value)}"
-            hint = f"did you mean {meant}?" if meant else "use an IANA name such as Europe/Berlin, UTC, or local"
-        entry.refuse(message, hint, "J016")
+            message = f"the host's time zone {quoted(wanted)} is unknown"
+            entry.refuse(message, "name one such as Europe/Berlin", "J016")
+        meant = nearest(value, (LOCAL, *zone_names()))
+        hint = f"did you mean {meant}?" if meant else "use an IANA name such as Europe/Berlin, UTC, or local"
+        entry.refuse(f"unknown time zone {quoted(value)}", hint, "J016", fix=_quoted(meant))
     return wanted
 
 
 def texts(entry: Entry) -> tuple[str, ...]:
     """A list of texts that are not empty, none twice."""
-    entry.expect_list(f'{entry.label} = ["…"]')
+    entry.expect_list(entry.assignment('["…"]'))
     found: list[str] = read_each(entry, filled_text)
-    refuse_twins(entry, found)
+    refuse_duplicates(entry, found)
     return tuple(found)
 
 
-def refuse_twins(entry: Entry, found: list[str]) -> None:
+def refuse_duplicates(entry: Entry, found: list[str]) -> None:
     seen = set[str]()
     for index, value in enumerate(found):
         if value in seen:
-            entry.child(index).refuse(f"{quote(value)} is given twice", "remove one of them", "J018")
+            entry.child(index).refuse(f"{quoted(value)} is given twice", "remove one of them", "J018")
         seen.add(value)
 
 
 def text_table(entry: Entry) -> dict[str, str]:
     """Free keys with texts as values."""
-    table = entry.expect_table(f'{entry.label} = {{ key = "text" }}')
+    table = entry.expect_table(entry.assignment('{ key = "text" }'))
     for key in table:
         child = entry.child(key)
         if not key.strip() or "\0" in key:
@@ -233,6 +240,6 @@ def text_table(entry: Entry) -> dict[str, str]:
 
 def codes(entry: Entry) -> tuple[int, ...]:
     """Exit codes."""
-    entry.expect_list(f"{entry.label} = [0, 75]")
+    entry.expect_list(entry.assignment("[0, 75]"))
     found: list[int] = read_each(entry, whole_number(0, 255))
     return tuple(dict.fromkeys(found))

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from chronex.errors import UnknownZoneError
-from chronex.expr.diagnostics import ERROR, Diagnostic
-from chronex.expr.faults import quote
-from chronex.expr.suggest import nearest
+from chronex.expr.diagnostics import Diagnostic, diagnostic
+from chronex.lint.rules.systemd_rules import W161
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
 
-NOT_UNDERSTOOD = "W161"
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LONG_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEKDAY_NUMBERS = {name: number for number, name in enumerate(_LONG_WEEKDAYS)} | {
@@ -68,10 +68,8 @@ class CalendarEvent(NamedTuple):
 
 
 class _RefusedError(Exception):
-    def __init__(self, message: str, value: str, start: int, fix: str | None = None) -> None:
-        self.diagnostic = Diagnostic(
-            NOT_UNDERSTOOD, "OnCalendar", message, value, start, start + len(value), fix, ERROR
-        )
+    def __init__(self, case: str, text: str, start: int, /, *, fix: str | None = None, **arguments: object) -> None:
+        self.diagnostic = diagnostic(W161, "OnCalendar", text, start, case, fix=fix, **arguments)
 
 
 def parse_calendar(text: str) -> tuple[CalendarEvent | None, list[Diagnostic]]:
@@ -85,10 +83,10 @@ def parse_calendar(text: str) -> tuple[CalendarEvent | None, list[Diagnostic]]:
 def _parse(text: str) -> CalendarEvent:
     if not text.isascii() or not text.replace("\t", " ").isprintable():
         bad = next(c for c in text if not c.isascii() or not (c.isprintable() or c == "\t"))
-        raise _RefusedError("only ASCII letters, digits and signs are read here", bad, text.index(bad))
+        raise _RefusedError("not ASCII", bad, text.index(bad))
     words = [(match[0], match.start()) for match in _TOKEN.finditer(text)]
     if not words:
-        raise _RefusedError("the calendar event is empty; write one such as daily or Mon..Fri 09:00", "", 0)
+        raise _RefusedError("empty", "", 0)
     event = CalendarEvent()
     if len(words) > 1 and _is_zone_like(words[-1][0]):
         event = event._replace(zone=_zone(*words.pop()))
@@ -105,9 +103,7 @@ def _parse(text: str) -> CalendarEvent:
             event = part(event, *words.pop(0))
     if words:
         word, start = words[0]
-        raise _RefusedError(
-            f"{quote(word)} is not expected here; the order is weekdays, date, time, zone", word, start
-        )
+        raise _RefusedError("order", word, start, value=quoted(word))
     return event
 
 
@@ -122,14 +118,14 @@ def _zone(word: str, start: int) -> str:
         return load_zone(word).name
     except UnknownZoneError:
         meant = nearest(word, zone_names())
-        hint = f"; did you mean {meant}?" if meant else "; use an IANA name such as Europe/Berlin"
-        raise _RefusedError(f"unknown time zone {quote(word)}{hint}", word, start, meant) from None
+        case = "misspelt zone" if meant else "unknown zone"
+        raise _RefusedError(case, word, start, fix=meant, value=quoted(word), meant=meant) from None
 
 
 def _epoch(word: str, start: int) -> CalendarEvent:
     digits = word[1:]
     if not digits.isdigit() or len(digits) > _MOST_EPOCH_DIGITS:
-        raise _RefusedError("@ is followed by seconds since 1970", word, start)
+        raise _RefusedError("epoch", word, start)
     return CalendarEvent(at=int(digits))
 
 
@@ -149,8 +145,8 @@ def _weekday_range(element: str, at: int) -> int:
         return 1 << low
     high = _weekday(last, at + len(first) + len(dots))
     if low > high:
-        message = f"{quote(element)} runs over the end of the week, which systemd refuses"
-        raise _RefusedError(f"{message}; write {WEEKDAYS[low]}..Sun,Mon..{WEEKDAYS[high]}", element, at)
+        days = {"first": WEEKDAYS[low], "last": WEEKDAYS[high]}
+        raise _RefusedError("end of the week", element, at, value=quoted(element), **days)
     return sum(1 << day for day in range(low, high + 1))
 
 
@@ -159,8 +155,8 @@ def _weekday(word: str, at: int) -> int:
     if number is None:
         known = (*(name.capitalize() for name in _LONG_WEEKDAYS), *WEEKDAYS, *NICKNAMES)
         meant = nearest(word, known)
-        hint = f"; did you mean {meant}?" if meant else "; a calendar event starts with weekdays, a date or a time"
-        raise _RefusedError(f"{quote(word)} is not a weekday{hint}", word, at, meant)
+        case = "misspelt weekday" if meant else "not a weekday"
+        raise _RefusedError(case, word, at, fix=meant, value=quoted(word), meant=meant)
     return number
 
 
@@ -171,7 +167,7 @@ def _date(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         parts.append((part, at))
         at += len(part) + 1
     if len(parts) not in (2, 3) or word.count("~") > 1 or (from_end and word.rfind("~") < word.rfind("-")):
-        raise _RefusedError(f"{quote(word)} is not a date; write *-*-* as year-month-day", word, start)
+        raise _RefusedError("not a date", word, start, value=quoted(word))
     years = _values(*parts[0], 0, _LAST_YEAR, "year") if len(parts) == 3 else None
     months = _values(*parts[-2], 1, 12, "month")
     days = _values(*parts[-1], 1, 28 if from_end else 31, "day")
@@ -193,7 +189,7 @@ def _time(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         parts.append((part, at))
         at += len(part) + 1
     if len(parts) not in (2, 3):
-        raise _RefusedError(f"{quote(word)} is not a time; write hour:minute or hour:minute:second", word, start)
+        raise _RefusedError("not a time", word, start, value=quoted(word))
     hours = _values(*parts[0], 0, 23, "hour")
     minutes = _values(*parts[1], 0, 59, "minute")
     micros: Values = (Chain(0, None, 0),)
@@ -234,26 +230,25 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
     if slash:
         step = number(step_text) or 0
         if not step:
-            message = f"a repetition is a positive number, not {quote(step_text)}"
-            raise _RefusedError(message, step_text, at + len(body) + 1)
+            raise _RefusedError("repetition", step_text, at + len(body) + 1, value=quoted(step_text))
     if first == "*":
         fix = f"{low}/{step_text}" if slash and not dots else None
-        hint = f"; write {fix}" if fix else ""
-        raise _RefusedError(f"{quote(element)}: * stands alone, without a range or a step{hint}", element, at, fix)
+        case = "star with a step" if fix else "star in a range"
+        raise _RefusedError(case, element, at, fix=fix, value=quoted(element), meant=fix)
     start = _within(first, at, low, high, name, number)
     if not dots:
         return Chain(start, None, step)
     stop = _within(last, at + len(first) + 2, low, high, name, number)
     if stop < start:
-        raise _RefusedError(f"the range {quote(body)} runs backwards, which systemd refuses", body, at)
+        raise _RefusedError("backwards", body, at, value=quoted(body))
     return Chain(start, stop, step or number("1") or 1)
 
 
 def _within(text: str, at: int, low: int, high: int, name: str, number: Callable[[str], int | None]) -> int:
     value = number(text)
     if value is None:
-        raise _RefusedError(f"{quote(text)} is not a {name}", text, at)
+        raise _RefusedError("not a number", text, at, value=quoted(text), part=name)
     if not low <= value <= high:
         top = 59 if name == "second" else high
-        raise _RefusedError(f"{name} {text} is out of range [{low}, {top}]", text, at)
+        raise _RefusedError("out of range", text, at, value=text, part=name, low=low, high=top)
     return value

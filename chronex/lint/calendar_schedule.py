@@ -7,9 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.expr.diagnostics import WARNING, Diagnostic
+from chronex.expr.advice_rules import W101, W111, W112
+from chronex.expr.diagnostics import Diagnostic, Rule, diagnostic
 from chronex.lint.calendar_event import WEEKDAYS, CalendarEvent, Chain, Values, parse_calendar
-from chronex.timing.clock_effects import wall_clock, wall_date
+from chronex.timing.clock_changes import wall_clock, wall_date
 from chronex.timing.zones import ClockChange, Zone, load_zone
 
 _DAY = 86_400
@@ -29,8 +30,7 @@ def judge_calendar(text: str, zone: Zone, reference_ms: int) -> tuple[Diagnostic
         return tuple(faults)
     schedule = CalendarSchedule(event, load_zone(event.zone) if event.zone else zone)
     if not schedule.upcoming(reference_ms, 1):
-        message = "never elapses: no date from now on matches"
-        return (Diagnostic("W101", "OnCalendar", message, text, 0, len(text), None, WARNING),)
+        return (diagnostic(W101, "OnCalendar", text, 0, "calendar event"),)
     return tuple(schedule.clock_findings(text, reference_ms))
 
 
@@ -114,13 +114,15 @@ class CalendarSchedule(NamedTuple):
     def clock_findings(self, text: str, reference_ms: int) -> Iterator[Diagnostic]:
         if self.event.at is not None or self.event.hours is None:
             return
-        start, seen = reference_ms // 1000, set[str]()
+        start = reference_ms // 1000
+        seen = set[Rule]()
         for change in self.zone.changes(start, start + _YEAR_SECONDS):
-            code, told = "W111" if change.is_gap else "W112", self._effect(change)
-            if told and code not in seen:
-                seen.add(code)
-                message = f"on {wall_date(change.at + change.before)} in {self.zone.name} {told}"
-                yield Diagnostic(code, "OnCalendar", message, text, 0, len(text), None, WARNING)
+            rule = W111 if change.is_gap else W112
+            effect = self._effect(change)
+            if effect and rule not in seen:
+                seen.add(rule)
+                names = {"date": wall_date(change.at + change.before), "zone": self.zone.name, "effect": effect}
+                yield diagnostic(rule, "OnCalendar", text, 0, **names)
 
     def clock_note(self, after_ms: int) -> str:
         change = self.zone.next_change(after_ms // 1000)

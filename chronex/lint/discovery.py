@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,20 +13,29 @@ from chronex.lint.document import kind_by_name
 
 _NEVER_ENTERED = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
 _MOST_RULES = 10_000
+# pathspec reads a bracket expression up to its first "]", which cuts these classes in half.
+_POSIX_CLASSES = {
+    "[:alnum:]": "0-9A-Za-z",
+    "[:alpha:]": "A-Za-z",
+    "[:digit:]": "0-9",
+    "[:lower:]": "a-z",
+    "[:upper:]": "A-Z",
+    "[:xdigit:]": "0-9A-Fa-f",
+}
 
 
-class Rule(NamedTuple):
-    """One line of a .gitignore: matched against the path below the directory that holds it."""
+class _IgnoreRule(NamedTuple):
+    """One line of a .gitignore. The pattern is matched against the path below the directory that holds the file."""
 
     pattern: re.Pattern[str]
-    is_negative: bool
+    ignores: bool
     folders_only: bool
 
 
 class _Level(NamedTuple):
-    """The rules of one directory, and its path below the top of the repository."""
+    """The rules of one directory, last line first, and its path below the top of the repository."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[_IgnoreRule, ...]
     prefix: str
 
 
@@ -41,7 +51,7 @@ def _walk(folder: Path, below: str, levels: list[_Level]) -> Iterator[Path]:
     stack: list[tuple[Path, str, Sequence[_Level]]] = [(folder, below, levels)]
     while stack:
         here, path, outer = stack.pop()
-        rules = read_rules(here / ".gitignore")
+        rules = _read_rules(here / ".gitignore")
         known = [*outer, _Level(rules, path)] if rules else outer
         files, folders = _entries(here)
         for name in files:
@@ -73,59 +83,67 @@ def _levels_above(top: Path, below: str) -> Iterator[_Level]:
     """The .gitignore files from the top of the repository down to the directory above the start."""
     parts = below.split("/")[:-1]
     for depth in range(len(parts)):
-        rules = read_rules(top.joinpath(*parts[:depth]) / ".gitignore")
+        rules = _read_rules(top.joinpath(*parts[:depth]) / ".gitignore")
         if rules:
             yield _Level(rules, "".join(f"{part}/" for part in parts[:depth]))
 
 
 def _is_ignored(path: str, levels: Sequence[_Level], *, is_folder: bool) -> bool:
-    """The last rule that matches decides, and deeper files come later."""
-    ignored = False
-    for level in levels:
-        relative = path[len(level.prefix) :] if path.startswith(level.prefix) else path
+    """The last line that matches decides, and the lines of a deeper .gitignore come later."""
+    for level in reversed(levels):
+        relative = path.removeprefix(level.prefix)
         for rule in level.rules:
-            if (is_folder or not rule.folders_only) and rule.pattern.fullmatch(relative):
-                ignored = not rule.is_negative
-    return ignored
+            if (is_folder or not rule.folders_only) and _names(rule.pattern, relative):
+                return rule.ignores
+    return False
 
 
-def read_rules(path: Path) -> tuple[Rule, ...]:
+def _names(pattern: re.Pattern[str], path: str) -> bool:
+    """Does the pattern name this entry itself?
+
+    A pattern of pathspec also matches all that lies below a directory it names, and marks that with its only group.
+    git looks at a directory first and does not enter one that is ignored, so such a match says nothing about `path`.
+    """
+    match = pattern.search(path)
+    return match is not None and match.lastindex is None
+
+
+def _read_rules(path: Path) -> tuple[_IgnoreRule, ...]:
+    """The rules of one file, last line first. As for git, a line ends at a line feed, with or without a return."""
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = path.read_bytes().decode("utf-8-sig", "replace").split("\n")
     except OSError:
         return ()
-    return tuple(rule for line in lines[:_MOST_RULES] if (rule := _rule(line)) is not None)
+    rules = [rule for line in lines[:_MOST_RULES] if (rule := _rule(line.removesuffix("\r"))) is not None]
+    return tuple(reversed(rules))
 
 
-def _rule(line: str) -> Rule | None:
-    text = line.rstrip(" ") if not line.endswith("\\ ") else line
-    if not text or text.startswith("#"):
-        return None
-    is_negative = text.startswith("!")
-    text = text.removeprefix("!").removeprefix("\\") if is_negative or text.startswith(("\\#", "\\!")) else text
-    folders_only = text.endswith("/")
-    text = text.rstrip("/")
-    is_anchored = "/" in text
-    expression = _translated(text.removeprefix("/"))
+def _rule(line: str) -> _IgnoreRule | None:
+    """None for a comment, an empty line, and what git or pathspec cannot read.
+
+    The pattern is translated without the slash at its end: with it, `doc/**/` would match `doc` itself, and `*/` only
+    the directories at the top. The rules of a file are not one GitIgnoreSpec because that answers only for files:
+    after `log/` it lets `!log/x` bring x back, which git does not.
+    """
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    text = _without_trailing_blanks(line)
+    glob = text.removesuffix("/")
+    for name, ranges in _POSIX_CLASSES.items():
+        glob = glob.replace(name, ranges)
     try:
-        pattern = re.compile(expression if is_anchored else f"(?:.*/)?{expression}")
-    except re.error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # "[[a]" is no set in a set here
+            pattern = GitIgnoreSpecPattern(glob)
+    except (ValueError, re.error):
         return None
-    return Rule(pattern, is_negative, folders_only)
+    if pattern.regex is None or pattern.include is None:
+        return None
+    return _IgnoreRule(pattern.regex, pattern.include, folders_only=text.endswith("/"))
 
 
-_PIECES = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|\[!?\]?[^\]]*\]|\\.|.", re.DOTALL)
-
-
-def _translated(glob: str) -> str:
-    return "".join(_piece(match[0]) for match in _PIECES.finditer(glob))
-
-
-def _piece(text: str) -> str:
-    fixed = {"**/": "(?:.*/)?", "/**": "/.*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    if text in fixed:
-        return fixed[text]
-    if text[0] == "[" and text[-1] == "]" and len(text) > 2:
-        inner = text[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-        return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
-    return re.escape(text[1:] if text[0] == "\\" and len(text) > 1 else text)
+def _without_trailing_blanks(line: str) -> str:
+    """As git trims: blanks at the end go, but for one that a backslash keeps."""
+    text = line.rstrip(" ")
+    backslashes = len(text) - len(text.rstrip("\\"))
+    return text + " " if backslashes % 2 and text != line else text

@@ -26,7 +26,7 @@ _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$[{(]|@[A-Z_]+@")
 
 @dataclass(frozen=True)
 class Document:
-    """`text` has no byte order mark; `kind` is None when nothing here is ours to read."""
+    """`text` has no byte order mark; `kind` is None for a file that holds no schedules."""
 
     path: str
     text: str
@@ -72,18 +72,17 @@ def kind_of(path: str, text: str, language: str = "") -> str | None:
 
 
 def kind_by_name(path: str, language: str = "") -> str | None:
-    """The kind that a name tells; `yaml` and `python` still need a look inside."""
+    """The kind by the name alone; of `yaml` and `python` the content decides."""
     parts = PurePath(path.replace("\\", "/")).parts
-    name, folders = (parts[-1], parts[:-1]) if parts else ("", ())
+    name = parts[-1] if parts else ""
+    folders = parts[:-1]
     if name == "chronex.toml" or name.endswith(".chronex.toml"):
         return "chronex"
-    if folders and folders[-1] == "cron.d":
+    if folders[-1:] == ("cron.d",):
         return "cron.d" if _READ_BY_CRON.fullmatch(name) else None
     if name == "crontab" and folders[-1:] == ("etc",):
         return "cron.d"
-    if _CRON_NAME.fullmatch(name) or language == "crontab" or folders[-3:-1] == ("spool", "cron"):
-        return "crontab"
-    if _CRON_EDITED.fullmatch(name) and folders[-1:] == ("tmp",):
+    if language == "crontab" or _is_crontab(name, folders):
         return "crontab"
     if name.endswith(".timer") or (name.endswith(".conf") and folders and folders[-1].endswith(".timer.d")):
         return "systemd"
@@ -92,3 +91,9 @@ def kind_by_name(path: str, language: str = "") -> str | None:
     if name.endswith(".json"):
         return "trigger" if _TRIGGER_NAME.fullmatch(name) else None
     return "python" if name.endswith(".py") else None
+
+
+def _is_crontab(name: str, folders: tuple[str, ...]) -> bool:
+    if _CRON_NAME.fullmatch(name) or folders[-3:-1] == ("spool", "cron"):
+        return True
+    return _CRON_EDITED.fullmatch(name) is not None and folders[-1:] == ("tmp",)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from chronex.expr.diagnostics import ERROR, WARNING
-from chronex.lint.hosts import Host
-from chronex.timing.timeline import DstPolicy
+from chronex.expr.diagnostics import ERROR, INFO, WARNING, Diagnostic, Rule, with_hint
+from chronex.lint.hosts import ScheduleHost
+from chronex.timing.dst import DstPolicy
 
-INFO = "info"
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first
 UNREADABLE = "W140"
 
@@ -27,7 +26,7 @@ class Fix(NamedTuple):
 
     title: str
     edits: tuple[Edit, ...]
-    is_safe: bool = True
+    is_safe: bool = False
 
 
 class ZoneNote(NamedTuple):
@@ -37,21 +36,28 @@ class ZoneNote(NamedTuple):
     why: str
 
 
-class Place(NamedTuple):
-    """An expression and where it stands. `start` and `end` enclose its quotes too; `content` is where its first
-    character stands, None when escapes or folded lines keep offsets from being told."""
+class Assumptions(NamedTuple):
+    """What a file does not contain: the zone of its machine, and the date."""
+
+    zone: ZoneNote
+    reference_ms: int
+
+
+class ScheduleSite(NamedTuple):
+    """An expression and where it stands. `start` and `end` enclose its quotes too; `content` is the offset of its
+    first character, None when escapes or folded lines hide the offsets of its parts."""
 
     text: str
     start: int
     end: int
     content: int | None
-    host: Host
+    host: ScheduleHost
     zone: ZoneNote
     name: str = ""
     policy: DstPolicy | None = None
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """A part of the expression in the file; the whole of it where parts cannot be told."""
+        """A part of the expression in the file; the whole of it where the offsets of parts are not known."""
         if self.content is None:
             return self.start, self.end
         return self.content + start, self.content + end
@@ -60,7 +66,7 @@ class Place(NamedTuple):
         return None if self.content is None else Edit(self.content + start, self.content + end, text)
 
 
-class Finding(NamedTuple):
+class LintFinding(NamedTuple):
     """One finding. Offsets count from the start of the file; a message says what will happen."""
 
     code: str
@@ -69,20 +75,54 @@ class Finding(NamedTuple):
     start: int
     end: int
     fix: Fix | None = None
-    place: Place | None = None
+    site: ScheduleSite | None = None
 
 
-class Found(NamedTuple):
-    """What a finder saw in a file: the expressions, and what is wrong around them."""
+class FinderResult(NamedTuple):
+    """What a finder read in a file: the expressions, and what is wrong around them."""
 
-    places: list[Place]
-    findings: list[Finding]
+    sites: list[ScheduleSite]
+    findings: list[LintFinding]
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
+def finding(
+    rule: Rule,
+    start: int,
+    end: int,
+    case: str = "",
+    /,
+    *,
+    fix: Fix | None = None,
+    site: ScheduleSite | None = None,
+    severity: str | None = None,
+    **arguments: object,
+) -> LintFinding:
+    """A finding of the rule between two offsets; `arguments` fill the message of the case."""
+    message = rule.messages[case]
+    text = with_hint(message.problem.format(**arguments), message.hint.format(**arguments))
+    safe_or_not = None if fix is None else fix._replace(is_safe=rule.is_fix_safe)
+    return LintFinding(rule.code, severity or rule.severity, text, start, end, safe_or_not, site)
+
+
+def finding_at(site: ScheduleSite, d: Diagnostic) -> LintFinding:
+    """What is wrong with an expression, at its place in the file."""
+    start, end = site.span(d.start, d.end)
+    fix = None
+    if d.fix is not None and (edit := site.edit(d.start, d.end, d.fix)) is not None:
+        title = f"write {d.fix}" if d.fix.strip() else "remove it"
+        fix = Fix(title, (edit,), d.rule.is_fix_safe)
+    return LintFinding(d.code, d.severity, str(d), start, max(end, start), fix, site)
+
+
+def in_order(findings: Iterable[LintFinding]) -> list[LintFinding]:
     """In the order of the file, none twice."""
     return sorted(dict.fromkeys(findings), key=lambda f: (f.start, f.end, f.code, f.message))
 
 
 def is_at_least(severity: str, threshold: str) -> bool:
     return SEVERITIES.index(severity) <= SEVERITIES.index(threshold)
+
+
+def assumptions(zone: str, why: str, reference_ms: int) -> Assumptions:
+    """What the linter takes for granted: the zone of schedules that name none, why that one, and the present time."""
+    return Assumptions(ZoneNote(zone, why), reference_ms)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document
-from chronex.lint.findings import Edit, Finding, Fix
+from chronex.lint.findings import Assumptions, Edit, Fix, LintFinding
 from chronex.lint.linter import lint_document
 
 _MOST_ROUNDS = 8
@@ -20,7 +19,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def fixed(
-    document: Document, assume: Assumptions, is_wanted: Callable[[Finding], bool] = lambda finding: True
+    document: Document, assume: Assumptions, is_wanted: Callable[[LintFinding], bool] = lambda finding: True
 ) -> Document:
     """With every safe fix applied, again and again until nothing changes.
 
@@ -39,12 +38,12 @@ def fixed(
     return document
 
 
-def _errors(findings: Iterable[Finding]) -> int:
+def _errors(findings: Iterable[LintFinding]) -> int:
     return sum(1 for finding in findings if finding.severity == "error")
 
 
-def _together(findings: Iterable[Finding]) -> list[Edit]:
-    """The edits of all safe fixes that leave each other alone; what is left out has its turn in the next round."""
+def _together(findings: Iterable[LintFinding]) -> list[Edit]:
+    """The edits of all safe fixes that leave each other alone; the others are tried in the next round."""
     chosen: list[Edit] = []
     for finding in findings:
         if finding.fix is not None and finding.fix.is_safe and not _touches(finding.fix, chosen):

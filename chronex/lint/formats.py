@@ -8,21 +8,23 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from chronex.lint.catalogue import text_of_rule, title_of
+from chronex.expr.diagnostics import INFO
 from chronex.lint.document import Document
-from chronex.lint.findings import INFO, Edit, Finding
-from chronex.lint.schedules import iso, schedule_of
+from chronex.lint.findings import Edit, LintFinding
+from chronex.lint.host_schedules import iso, schedule_of
+from chronex.lint.rules import explanation_of, title_of
 from chronex.version import __version__
 
 _NEXT_RUNS = 3
-Item = tuple[Document, Finding]
+Item = tuple[Document, LintFinding]
 
 
-class Output:
-    """What a writer is given: each finding with its file, and the instant from which next runs are told."""
+class LintOutput:
+    """What a writer is given: each finding with its file, and the instant from which next runs are counted."""
 
     def __init__(self, items: Sequence[Item], reference_ms: int) -> None:
-        self.items, self.reference_ms = items, reference_ms
+        self.items = items
+        self.reference_ms = reference_ms
 
 
 def region(document: Document, start: int, end: int) -> dict[str, int]:
@@ -31,12 +33,12 @@ def region(document: Document, start: int, end: int) -> dict[str, int]:
     return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
 
 
-def as_json(output: Output) -> Iterator[str]:
+def as_json(output: LintOutput) -> Iterator[str]:
     yield json.dumps([_row(d, f, output.reference_ms) for d, f in output.items], indent=2, ensure_ascii=False)
 
 
-def _row(document: Document, finding: Finding, reference_ms: int) -> dict[str, Any]:
-    place, fix = finding.place, finding.fix
+def _row(document: Document, finding: LintFinding, reference_ms: int) -> dict[str, Any]:
+    site, fix = finding.site, finding.fix
     row: dict[str, Any] = {
         "file": document.path,
         **region(document, finding.start, finding.end),
@@ -44,13 +46,13 @@ def _row(document: Document, finding: Finding, reference_ms: int) -> dict[str, A
         "severity": finding.severity,
         "message": finding.message,
         "page": f"docs/rules/{finding.code}.md",
-        "expression": None if place is None else place.text,
-        "dialect": None if place is None else place.host.key,
-        "zone": None if place is None else place.zone.name,
+        "expression": None if site is None else site.text,
+        "dialect": None if site is None else site.host.key,
+        "zone": None if site is None else site.zone.name,
         "next": [],
         "fix": None,
     }
-    if place is not None and (schedule := schedule_of(place, reference_ms)) is not None:
+    if site is not None and (schedule := schedule_of(site, reference_ms)) is not None:
         row["next"] = [iso(ms, schedule.zone) for ms in schedule.upcoming(reference_ms, _NEXT_RUNS)]
     if fix is not None:
         edits = [{**region(document, e.start, e.end), "text": e.text} for e in fix.edits]
@@ -58,22 +60,22 @@ def _row(document: Document, finding: Finding, reference_ms: int) -> dict[str, A
     return row
 
 
-def as_gcc(output: Output) -> Iterator[str]:
+def as_gcc(output: LintOutput) -> Iterator[str]:
     for document, finding in output.items:
         line, column = document.position(finding.start)
         severity = "note" if finding.severity == INFO else finding.severity
         yield f"{document.path}:{line}:{column}: {severity}: {_one_line(finding.message)} [{finding.code}]"
 
 
-def as_github(output: Output) -> Iterator[str]:
+def as_github(output: LintOutput) -> Iterator[str]:
     for document, finding in output.items:
-        place = region(document, finding.start, max(finding.end, finding.start + 1))
+        spot = region(document, finding.start, max(finding.end, finding.start + 1))
         properties = {
             "file": document.path,
-            "line": place["line"],
-            "endLine": place["end_line"],
-            "col": place["column"],
-            "endColumn": place["end_column"],
+            "line": spot["line"],
+            "endLine": spot["end_line"],
+            "col": spot["column"],
+            "endColumn": spot["end_column"],
             "title": finding.code,
         }
         listed = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
@@ -93,7 +95,7 @@ def _one_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def as_sarif(output: Output) -> Iterator[str]:
+def as_sarif(output: LintOutput) -> Iterator[str]:
     rules = sorted({finding.code for _, finding in output.items})
     run = {
         "tool": {
@@ -104,7 +106,7 @@ def as_sarif(output: Output) -> Iterator[str]:
                     {
                         "id": code,
                         "shortDescription": {"text": title_of(code)},
-                        "help": {"text": text_of_rule(code) or code},
+                        "help": {"text": explanation_of(code) or code},
                     }
                     for code in rules
                 ],
@@ -117,7 +119,7 @@ def as_sarif(output: Output) -> Iterator[str]:
     yield json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
 
 
-def _sarif_result(document: Document, finding: Finding, rules: list[str]) -> dict[str, Any]:
+def _sarif_result(document: Document, finding: LintFinding, rules: list[str]) -> dict[str, Any]:
     artifact = {"uri": _uri(document.path)}
     location = {"artifactLocation": artifact, "region": _sarif_region(document, finding.start, finding.end)}
     result: dict[str, Any] = {
@@ -150,7 +152,7 @@ def _uri(path: str) -> str:
     return PurePath(plain).as_uri() if PurePath(plain).is_absolute() else quote(plain, errors="surrogatepass")
 
 
-WRITERS: dict[str, Callable[[Output], Iterator[str]]] = {
+WRITERS: dict[str, Callable[[LintOutput], Iterator[str]]] = {
     "json": as_json,
     "gcc": as_gcc,
     "github": as_github,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronex.expr.meaning import ALIASES, Cron, Meaning
-from chronex.timing.timeline import DstPolicy
+from chronex.timing.dst import DstPolicy
 
 
-class Host(NamedTuple):
+class ScheduleHost(NamedTuple):
     """`is_plain`: five fields of `*`, numbers, names, lists, ranges and steps, and nothing else of our language."""
 
     key: str
@@ -24,24 +24,22 @@ class Host(NamedTuple):
     takes_seven: bool = True
     takes_wrapped_ranges: bool = False
     policy: DstPolicy | None = None
-    tells_overlap: bool = True  # False where the host does not say what an hour that comes twice does
     dialect: str = "chronex"
 
 
 _NICKNAMES = frozenset(ALIASES)
 
-CHRONEX = Host("chronex", "Chronex", "it is read by Chronex", is_plain=False)
+CHRONEX = ScheduleHost("chronex", "Chronex", "it is read by Chronex", is_plain=False)
 POSIX = CHRONEX._replace(title="Chronex (posix)", why='it says dialect = "posix"', dialect="posix")
-CRONTAB = Host("crontab", "cron", "a crontab is read by cron", nicknames=_NICKNAMES | {"@reboot"})
-GITHUB = Host(
+CRONTAB = ScheduleHost("crontab", "cron", "a crontab is read by cron", nicknames=_NICKNAMES | {"@reboot"})
+GITHUB = ScheduleHost(
     "github",
     "GitHub Actions",
     "a workflow is read by GitHub Actions",
     takes_seven=False,
     policy=DstPolicy(gap="end", overlap="first"),
-    tells_overlap=False,
 )
-KUBERNETES = Host(
+KUBERNETES = ScheduleHost(
     "kubernetes",
     "Kubernetes",
     "a CronJob is read by the Kubernetes controller",
@@ -50,7 +48,7 @@ KUBERNETES = Host(
     takes_seven=False,
     policy=DstPolicy(gap="skip", overlap="both"),
 )
-SYSTEMD = Host(
+SYSTEMD = ScheduleHost(
     "systemd",
     "systemd",
     "OnCalendar= is read by systemd",
@@ -58,7 +56,7 @@ SYSTEMD = Host(
 )
 
 
-def policy_for(host: Host, meaning: Meaning) -> DstPolicy | None:
+def policy_for(host: ScheduleHost, meaning: Meaning) -> DstPolicy | None:
     """What the host does with a wall time that is missing or comes twice; None: Chronex's own rule."""
     if host is not CRONTAB or not isinstance(meaning.body, Cron):
         return host.policy
@@ -67,7 +65,7 @@ def policy_for(host: Host, meaning: Meaning) -> DstPolicy | None:
     return DstPolicy("skip", "both") if follows_clock else DstPolicy("end", "first")
 
 
-def as_read_by(host: Host, meaning: Meaning) -> Meaning:
+def as_read_by(host: ScheduleHost, meaning: Meaning) -> Meaning:
     """The meaning the host gives to fields that Chronex reads otherwise."""
     body = meaning.body
     if host is not CRONTAB or not isinstance(body, Cron):
@@ -76,7 +74,7 @@ def as_read_by(host: Host, meaning: Meaning) -> Meaning:
     return meaning._replace(body=body._replace(minute=minute, hour=hour))
 
 
-def needs_both_days(host: Host, meaning: Meaning) -> bool:
+def needs_both_days(host: ScheduleHost, meaning: Meaning) -> bool:
     """In cron a day field that begins with * joins the other by AND, `*/2` and `*/100,1-7` too."""
     body = meaning.body
     if host is not CRONTAB or not isinstance(body, Cron):

@@ -1,16 +1,18 @@
-"""`# chronex: ignore[W111]`: what a file's author does not want to hear, and ignores that ignore nothing."""
+"""`# chronex: ignore[W111]`: findings that a file's author accepts, and ignores that ignore nothing."""
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterable, Iterator
+import tokenize
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from chronex.expr.diagnostics import WARNING
-from chronex.expr.faults import quote
-from chronex.lint.comments import comment_test
+from chronex.jobfile.positions import LineIndex, TextNode, scan_toml
 from chronex.lint.document import Document
-from chronex.lint.findings import INFO, Edit, Finding, Fix
+from chronex.lint.findings import Edit, LintFinding
+from chronex.lint.rules.file_rules import ignore_without_code, unused_ignore
 
 _IGNORE = re.compile(r"[#;][ \t]*chronex:[ \t]*ignore(-file)?(?:\[([^\]\n]*)\])?")
 _FILE_LINES = 10
@@ -18,7 +20,7 @@ _COMMENT_MARKS = {"systemd": ("#", ";")}
 
 
 class Ignore(NamedTuple):
-    """`line` is the line that it speaks for; None for the whole file."""
+    """`line` is the line that it covers; None for the whole file."""
 
     codes: tuple[str, ...]
     line: int | None
@@ -26,18 +28,18 @@ class Ignore(NamedTuple):
     end: int
     removal: Edit
 
-    def covers(self, finding: Finding, line: int) -> bool:
+    def covers(self, finding: LintFinding, line: int) -> bool:
         if self.line is not None and self.line != line:
             return False
         return not self.codes or any(finding.code.startswith(code) for code in self.codes)
 
 
-def without_ignored(document: Document, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that nobody asked to ignore, and what is wrong with the asking."""
+def without_ignored(document: Document, findings: Iterable[LintFinding]) -> list[LintFinding]:
+    """The findings that no comment ignores, and what is wrong with the comments."""
     if "chronex:" not in document.text or "ignore" not in document.text:
         return list(findings)
     ignores = list(_ignores(document))
-    kept: list[Finding] = []
+    kept: list[LintFinding] = []
     used: set[Ignore] = set()
     for finding in findings:
         line, _ = document.position(finding.start)
@@ -49,16 +51,12 @@ def without_ignored(document: Document, findings: Iterable[Finding]) -> list[Fin
     return kept
 
 
-def _about(ignores: list[Ignore], used: set[Ignore]) -> Iterator[Finding]:
+def _about(ignores: list[Ignore], used: set[Ignore]) -> Iterator[LintFinding]:
     for ignore in ignores:
         if ignore not in used:
-            what = f"[{quote(', '.join(ignore.codes))[1:-1]}]" if ignore.codes else ""
-            message = f"nothing is found here that ignore{what} could silence: remove it"
-            fix = Fix("remove the comment", (ignore.removal,))
-            yield Finding("W142", WARNING, message, ignore.start, ignore.end, fix)
+            yield unused_ignore(ignore.codes, ignore.start, ignore.end, ignore.removal)
         elif not ignore.codes:
-            message = "an ignore without a code silences whatever comes later too; name it: ignore[W111]"
-            yield Finding("W141", INFO, message, ignore.start, ignore.end)
+            yield ignore_without_code(ignore.start, ignore.end)
 
 
 def _ignores(document: Document) -> Iterator[Ignore]:
@@ -90,10 +88,75 @@ def _next_line(document: Document, line: int) -> int:
 
 def _removal(document: Document, line: int, match: re.Match[str], before: str) -> Edit:
     """The comment alone; with its line when nothing else stands there, else with the blanks before it."""
-    start_of_line, end_of_line = document.lines.start_of_line(line), document.lines.end_of_line(line)
+    start_of_line = document.lines.start_of_line(line)
+    end_of_line = document.lines.end_of_line(line)
     rest = document.text[match.end() : end_of_line]
     if rest.strip():  # a longer comment that goes on
         return Edit(match.start(), match.end() + len(rest) - len(rest.lstrip()), "# ")
     if before.strip():
         return Edit(start_of_line + len(before.rstrip()), end_of_line - len(rest) + len(rest.rstrip("\r")), "")
     return Edit(start_of_line, min(end_of_line + 1, len(document.text)), "")
+
+
+# -- comments ---------------------------------------------------------------------------------------------
+
+Spans = list[tuple[int, int]]
+
+
+def comment_test(document: Document) -> Callable[[int], bool]:
+    """Does a comment begin at this offset? In a crontab and a unit file only at the start of a line."""
+    match document.kind:
+        case "trigger" | "posix" | None:
+            return lambda offset: False
+        case "crontab" | "cron.d" | "systemd" | "expressions":
+            return lambda offset: not document.text[document.text.rfind("\n", 0, offset) + 1 : offset].strip()
+        case "python":
+            return set(_python_comments(document.text)).__contains__
+        case "chronex":
+            return _outside(list(_toml_strings(document.text)))
+        case _:
+            return _outside(list(_yaml_scalars(document.text)))
+
+
+def _outside(spans: Spans) -> Callable[[int], bool]:
+    spans.sort()
+    starts = [start for start, _ in spans]
+
+    def test(offset: int) -> bool:
+        at = bisect_right(starts, offset) - 1
+        return at < 0 or offset >= spans[at][1]
+
+    return test
+
+
+def _python_comments(text: str) -> Iterator[int]:
+    lines = LineIndex(text)
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text, newline="\n").readline):
+            if token.type == tokenize.COMMENT:
+                yield lines.start_of_line(token.start[0]) + token.start[1]
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return  # half typed: the comments up to here
+
+
+def _toml_strings(text: str) -> Iterator[tuple[int, int]]:
+    waiting: list[TextNode] = [scan_toml(text.replace("\r\n", " \n")).root]
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.children.values())
+        if text[node.value.start : node.value.start + 1] in ("'", '"'):
+            yield node.value
+
+
+def _yaml_scalars(text: str) -> Iterator[tuple[int, int]]:
+    from chronex.lint.yaml_nodes import YamlMapping, YamlScalar, YamlSequence, read_yaml
+
+    waiting, _ = read_yaml(text)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, YamlScalar):
+            yield node.start, node.end
+        elif isinstance(node, YamlMapping):
+            waiting.extend(part for pair in node.pairs for part in pair)
+        elif isinstance(node, YamlSequence):
+            waiting.extend(node.items)

@@ -29,7 +29,7 @@ _OTHER_LINE_ENDS = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Scalar(NamedTuple):
+class YamlScalar(NamedTuple):
     """`content` is where the value begins when each of its characters stands for itself."""
 
     value: str
@@ -38,39 +38,39 @@ class Scalar(NamedTuple):
     content: int | None
 
 
-class Mapping(NamedTuple):
+class YamlMapping(NamedTuple):
     """`pairs` in the order of the file. `column` is where its keys begin, None in flow style."""
 
-    pairs: list[tuple[Node, Node]]
+    pairs: list[tuple[YamlNode, YamlNode]]
     start: int
     column: int | None
 
-    def get(self, key: str) -> Node | None:
-        return next((value for name, value in self.pairs if isinstance(name, Scalar) and name.value == key), None)
+    def get(self, key: str) -> YamlNode | None:
+        return next((value for name, value in self.pairs if isinstance(name, YamlScalar) and name.value == key), None)
 
-    def text(self, key: str) -> Scalar | None:
+    def text(self, key: str) -> YamlScalar | None:
         found = self.get(key)
-        return found if isinstance(found, Scalar) else None
+        return found if isinstance(found, YamlScalar) else None
 
-    def mapping(self, key: str) -> Mapping | None:
+    def mapping(self, key: str) -> YamlMapping | None:
         found = self.get(key)
-        return found if isinstance(found, Mapping) else None
+        return found if isinstance(found, YamlMapping) else None
 
-    def sequence(self, key: str) -> list[Node]:
+    def sequence(self, key: str) -> list[YamlNode]:
         found = self.get(key)
-        return found.items if isinstance(found, Sequence) else []
+        return found.items if isinstance(found, YamlSequence) else []
 
 
-class Sequence(NamedTuple):
-    items: list[Node]
+class YamlSequence(NamedTuple):
+    items: list[YamlNode]
     start: int
 
 
-class Alias(NamedTuple):
+class YamlAlias(NamedTuple):
     start: int
 
 
-Node: TypeAlias = Scalar | Mapping | Sequence | Alias
+YamlNode: TypeAlias = YamlScalar | YamlMapping | YamlSequence | YamlAlias
 
 
 class YamlProblem(NamedTuple):
@@ -78,11 +78,11 @@ class YamlProblem(NamedTuple):
     offset: int
 
 
-def read_yaml(text: str) -> tuple[list[Node], YamlProblem | None]:
+def read_yaml(text: str) -> tuple[list[YamlNode], YamlProblem | None]:
     """The documents up to the first fault, and the fault."""
     text = _OTHER_LINE_ENDS.sub(" ", text)
     lines = LineIndex(text)
-    documents: list[Node] = []
+    documents: list[YamlNode] = []
     try:
         documents.extend(_documents(text, lines))
     except yaml.MarkedYAMLError as error:
@@ -94,10 +94,10 @@ def read_yaml(text: str) -> tuple[list[Node], YamlProblem | None]:
     return documents, None
 
 
-def _documents(text: str, lines: LineIndex) -> Iterator[Node]:
-    open_nodes: list[Mapping | Sequence] = []
-    keys: list[Node | None] = []  # for each open mapping the key that waits for its value
-    root: Node | None = None
+def _documents(text: str, lines: LineIndex) -> Iterator[YamlNode]:
+    open_nodes: list[YamlMapping | YamlSequence] = []
+    keys: list[YamlNode | None] = []  # for each open mapping the key that waits for its value
+    root: YamlNode | None = None
     for event in yaml.parse(text, Loader=_LOADER):
         node = _node(event, lines, text)
         if node is not None:
@@ -105,7 +105,7 @@ def _documents(text: str, lines: LineIndex) -> Iterator[Node]:
                 root = node
             else:
                 _attach(open_nodes[-1], keys, node)
-        if isinstance(node, Mapping | Sequence):
+        if isinstance(node, YamlMapping | YamlSequence):
             open_nodes.append(node)
             keys.append(None)
             if len(open_nodes) > _MAX_DEPTH:
@@ -118,8 +118,8 @@ def _documents(text: str, lines: LineIndex) -> Iterator[Node]:
             root = None
 
 
-def _attach(parent: Mapping | Sequence, keys: list[Node | None], node: Node) -> None:
-    if isinstance(parent, Sequence):
+def _attach(parent: YamlMapping | YamlSequence, keys: list[YamlNode | None], node: YamlNode) -> None:
+    if isinstance(parent, YamlSequence):
         parent.items.append(node)
     elif keys[-1] is None:
         keys[-1] = node
@@ -128,30 +128,30 @@ def _attach(parent: Mapping | Sequence, keys: list[Node | None], node: Node) -> 
         keys[-1] = None
 
 
-def _node(event: Any, lines: LineIndex, text: str) -> Node | None:
+def _node(event: Any, lines: LineIndex, text: str) -> YamlNode | None:
     mark: Any = event.start_mark
     if isinstance(event, ScalarEvent):
         return _scalar(event, lines, text)
     if isinstance(event, MappingStartEvent):
-        return Mapping([], _offset(mark, lines, text), None if event.flow_style else int(mark.column))
+        return YamlMapping([], _offset(mark, lines, text), None if event.flow_style else int(mark.column))
     if isinstance(event, SequenceStartEvent):
-        return Sequence([], _offset(event.start_mark, lines, text))
+        return YamlSequence([], _offset(event.start_mark, lines, text))
     if isinstance(event, AliasEvent):
-        return Alias(_offset(event.start_mark, lines, text))
+        return YamlAlias(_offset(event.start_mark, lines, text))
     return None
 
 
-def _scalar(event: Any, lines: LineIndex, text: str) -> Scalar:
+def _scalar(event: Any, lines: LineIndex, text: str) -> YamlScalar:
     start, end = _offset(event.start_mark, lines, text), _offset(event.end_mark, lines, text)
     value: str = event.value
     if event.tag or event.anchor:
-        return Scalar(value, start, end, _after_properties(text, start, end, value))
+        return YamlScalar(value, start, end, _after_properties(text, start, end, value))
     content = start + 1 if event.style in ("'", '"') else start
-    return Scalar(value, start, end, content if text.startswith(value, content) else None)
+    return YamlScalar(value, start, end, content if text.startswith(value, content) else None)
 
 
 def _after_properties(text: str, start: int, end: int, value: str) -> int | None:
-    """Where the value stands behind an anchor or a tag; None when it cannot be told."""
+    """Where the value stands behind an anchor or a tag; None when that is not known."""
     at = text.rfind(value, start, end)
     return at if value and at >= 0 else None
 

@@ -4,18 +4,18 @@ cursor on its line. The rest of the file may be half typed."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from chronex.expr.fields import MONTHS, WEEKDAYS
 from chronex.expr.meaning import ALIASES
-from chronex.expr.options import OPTION_NAMES
+from chronex.expr.option_block import OPTION_NAMES
 from chronex.lint.calendar_event import NICKNAMES
 from chronex.lint.document import Document
 from chronex.timing.zones import zone_names
 
 KEYWORD, VALUE, PROPERTY = "keyword", "value", "property"
-Keys = Mapping[str, Sequence[str]]  # by table: top, scheduler, job, tasks, retry, …
 
 _ZONE_KEY = re.compile(
     r"""(?:(?:timezone|timeZone)["']?[ \t]*[:=][ \t]*["']?|(?:CRON_TZ|TZ)[ \t]*=[ \t]*["']?)([A-Za-z0-9_+/-]*)$"""
@@ -30,7 +30,7 @@ _EXPRESSION_STARTS = {
     "cron.d": re.compile(r"^[ \t]*([^#=]*)$"),
     "systemd": re.compile(r"^[ \t]*OnCalendar[ \t]*=[ \t]*(.*)$"),
 }
-_LONGEST_LEFT = 2_000  # nobody types further to the right, and some patterns look back from every character
+_LONGEST_LEFT = 2_000  # enough for any line typed by hand; some patterns look back from every character
 _OPTIONS = re.compile(r"[{<](?:[^{}<>]*,)?[ \t]*([a-z]*)$")
 _HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*([^\]\n]+?)[ \t]*\]", re.MULTILINE)
 _INLINE = re.compile(r"\b([a-z_]+)[ \t]*=[ \t]*\{(?:[^{}\"']|\"[^\"]*\"|'[^']*')*?([A-Za-z_]*)$")
@@ -57,7 +57,15 @@ class Completion(NamedTuple):
     end: int
 
 
-def completions_at(document: Document, offset: int, keys: Keys) -> list[Completion]:
+@lru_cache(maxsize=1)
+def job_file_keys() -> dict[str, tuple[str, ...]]:
+    """The keys of each table of a job file, by the name under which the table is written."""
+    from chronex.jobfile.reader import TABLES
+
+    return {name: tuple(keys) for name, keys in TABLES.items()}
+
+
+def completions_at(document: Document, offset: int) -> list[Completion]:
     line_start = document.text.rfind("\n", 0, offset) + 1
     left = document.text[max(line_start, offset - _LONGEST_LEFT) : offset]
     if document.kind is None:
@@ -69,10 +77,10 @@ def completions_at(document: Document, offset: int, keys: Keys) -> list[Completi
     if inside is not None:
         return list(_in_expression(inside[1], offset, document.kind))
     if document.kind == "chronex" and (table := _INLINE.search(left)) is not None:
-        names = keys.get(table[1], ())
+        names = job_file_keys().get(table[1], ())
         return _items(((name, "", PROPERTY) for name in names), offset - len(table[2]), offset)
     if document.kind == "chronex" and (key := _KEY_START.match(left)) is not None:
-        names = keys.get(_table_at(document.text, line_start), ())
+        names = job_file_keys().get(_table_at(document.text, line_start), ())
         return _items(((name, "", PROPERTY) for name in names), offset - len(key[1]), offset)
     return []
 

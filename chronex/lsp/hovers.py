@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chronex.expr.durations import format_duration
-from chronex.lint.catalogue import text_of_rule, title_of
-from chronex.lint.findings import Finding, Place
+from chronex.lint.findings import LintFinding, ScheduleSite
+from chronex.lint.host_schedules import HostSchedule, local_time, schedule_of
 from chronex.lint.linter import Analysis
-from chronex.lint.schedules import Schedule, local_time, schedule_of
+from chronex.lint.rules import explanation_of, title_of
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 
 _HOVER_RUNS = 5
@@ -29,35 +29,35 @@ class Hint(NamedTuple):
 
 
 def hover_at(analysis: Analysis, offset: int, now_ms: int, local: Zone) -> Hover | None:
-    """What there is to know about the expression, or the finding, at this place."""
-    place = place_at(analysis, offset)
+    """What there is to know about the expression, or the finding, at this offset."""
+    site = site_at(analysis, offset)
     findings = [f for f in analysis.findings if f.start <= offset <= f.end]
-    if place is None and not findings:
+    if site is None and not findings:
         return None
-    parts = list(_place_parts(place, now_ms, local)) if place is not None else []
+    parts = list(_site_parts(site, now_ms, local)) if site is not None else []
     parts.extend(_rule_part(finding) for finding in findings)
-    start, end = (place.start, place.end) if place is not None else (findings[0].start, findings[0].end)
+    start, end = (site.start, site.end) if site is not None else (findings[0].start, findings[0].end)
     return Hover("\n\n".join(parts), start, end)
 
 
-def place_at(analysis: Analysis, offset: int) -> Place | None:
-    return next((place for place in analysis.places if place.start <= offset <= place.end), None)
+def site_at(analysis: Analysis, offset: int) -> ScheduleSite | None:
+    return next((site for site in analysis.sites if site.start <= offset <= site.end), None)
 
 
-def _place_parts(place: Place, now_ms: int, local: Zone) -> Iterator[str]:
-    schedule = schedule_of(place, now_ms)
+def _site_parts(site: ScheduleSite, now_ms: int, local: Zone) -> Iterator[str]:
+    schedule = schedule_of(site, now_ms)
     if schedule is None:
-        yield f"`{inert_code(place.text)}` has no next run."
+        yield f"`{inert_code(site.text)}` has no next run."
     else:
         yield f"**{schedule.words()}**"
         yield from _runs(schedule, now_ms, local)
         yield schedule.clock_note(now_ms)
-    zone = schedule.zone.name if schedule is not None else place.zone.name
-    why = place.zone.why if zone == place.zone.name else "written in the expression"
-    yield f"Zone {zone}: {why}. Language: {place.host.title}, because {place.host.why}."
+    zone = schedule.zone.name if schedule is not None else site.zone.name
+    why = site.zone.why if zone == site.zone.name else "written in the expression"
+    yield f"Zone {zone}: {why}. Language: {site.host.title}, because {site.host.why}."
 
 
-def _runs(schedule: Schedule, now_ms: int, local: Zone) -> Iterator[str]:
+def _runs(schedule: HostSchedule, now_ms: int, local: Zone) -> Iterator[str]:
     instants = schedule.upcoming(now_ms, _HOVER_RUNS)
     if not instants:
         yield "It will not run again."
@@ -71,8 +71,8 @@ def _runs(schedule: Schedule, now_ms: int, local: Zone) -> Iterator[str]:
     yield "\n".join(lines)
 
 
-def _rule_part(finding: Finding) -> str:
-    return f"`{finding.code}` {title_of(finding.code)}: {text_of_rule(finding.code)}"
+def _rule_part(finding: LintFinding) -> str:
+    return f"`{finding.code}` {title_of(finding.code)}: {explanation_of(finding.code)}"
 
 
 def inert_code(text: str) -> str:
@@ -96,14 +96,14 @@ def distance(ms: int) -> str:
 
 def hints(analysis: Analysis, start: int, end: int, now_ms: int) -> Iterator[Hint]:
     """The next run behind each expression of this part of the file."""
-    for place in analysis.places:
-        if place.end < start or place.start > end:
+    for site in analysis.sites:
+        if site.end < start or site.start > end:
             continue
-        schedule = schedule_of(place, now_ms)
+        schedule = schedule_of(site, now_ms)
         instants = schedule.upcoming(now_ms, 1) if schedule is not None else []
         if schedule is None or not instants:
             continue
         moment = local_time(instants[0], schedule.zone)
         day = f"{moment:%a}" if instants[0] - now_ms < 6 * _DAY_MS else f"{moment:%a %d %b %Y}"
         label = f"{day} {moment:%H:%M} {moment.tzname()} (in {distance(instants[0] - now_ms)})"
-        yield Hint(place.end, label, schedule.words())
+        yield Hint(site.end, label, schedule.words())

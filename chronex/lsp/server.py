@@ -1,4 +1,4 @@
-"""The protocol: requests of an editor to questions on an analysis, and the answers back. The only user of pygls."""
+"""The protocol: requests of an editor, answered from the analysis of its document. The only user of pygls."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
-from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import open_document
-from chronex.lint.findings import Edit, Finding, ZoneNote
+from chronex.lint.findings import Assumptions, Edit, LintFinding, ZoneNote
+from chronex.lint.host_schedules import zone_or_utc
 from chronex.lint.linter import Analysis, lint_document
-from chronex.lint.schedules import zone_or_utc
-from chronex.lsp.actions import Action, actions_between
-from chronex.lsp.completions import Keys, completions_at
+from chronex.lsp.code_actions import EditorAction, actions_between
+from chronex.lsp.completions import completions_at
+from chronex.lsp.editor_positions import UTF16, Positions
 from chronex.lsp.hovers import hints, hover_at
-from chronex.lsp.positions import UTF16, Positions
 from chronex.version import __version__
 
 _DEBOUNCE_SECONDS = 0.15
@@ -37,12 +36,11 @@ _COMPLETION_KINDS = {
 }
 
 
-class Surroundings(NamedTuple):
-    """What the server is told from outside: the clock, the zone, the job file's rules and keys."""
+class ServerInputs(NamedTuple):
+    """What the program gives to the server: the clock, and the zone of the machine."""
 
     now_ms: Callable[[], int]
     assume: Assumptions
-    keys: Keys
 
 
 class Read(NamedTuple):
@@ -68,9 +66,9 @@ class Read(NamedTuple):
 class ChronexServer(LanguageServer):
     """Whole texts are sent on each change: schedules live in small files, and no position can drift."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, inputs: ServerInputs) -> None:
         super().__init__("chronex", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
-        self.around = around
+        self.inputs = inputs
         self.zone: str | None = None
         self.shows_hints = True
         self.waiting: dict[str, asyncio.TimerHandle] = {}
@@ -81,10 +79,10 @@ class ChronexServer(LanguageServer):
 
     def now(self) -> int:
         """The minute that it is: findings do not depend on more, and stay the same within it."""
-        return self.around.now_ms() // _MINUTE_MS * _MINUTE_MS
+        return self.inputs.now_ms() // _MINUTE_MS * _MINUTE_MS
 
     def assume(self) -> Assumptions:
-        assume = self.around.assume._replace(reference_ms=self.now())
+        assume = self.inputs.assume._replace(reference_ms=self.now())
         return (
             assume if self.zone is None else assume._replace(zone=ZoneNote(self.zone, "from the editor's settings"))
         )
@@ -111,7 +109,7 @@ class ChronexServer(LanguageServer):
     # -- diagnostics --------------------------------------------------------------------------------------
 
     @property
-    def is_asked(self) -> bool:
+    def pulls_diagnostics(self) -> bool:
         """A client that asks for diagnostics is not sent them too, or it would show them twice."""
         documents = self.client_capabilities.text_document
         return documents is not None and documents.diagnostic is not None
@@ -122,7 +120,7 @@ class ChronexServer(LanguageServer):
 
     def publish(self, uri: str) -> None:
         self.waiting.pop(uri, None)
-        if self.is_asked or uri not in self.workspace.text_documents:
+        if self.pulls_diagnostics or uri not in self.workspace.text_documents:
             return
         version = self.workspace.get_text_document(uri).version
         found = lsp.PublishDiagnosticsParams(uri, self.diagnostics(uri), version)
@@ -133,7 +131,7 @@ class ChronexServer(LanguageServer):
             handle.cancel()
         self.waiting[uri] = asyncio.get_running_loop().call_later(_DEBOUNCE_SECONDS, self.publish, uri)
 
-    def settle(self, given: Any) -> None:
+    def read_settings(self, given: Any) -> None:
         """Settings: { timezone, inlayHints }, alone or under "chronex"."""
         settings = _as_dict(given)
         settings = _as_dict(settings.get("chronex", settings))
@@ -144,12 +142,12 @@ class ChronexServer(LanguageServer):
             self.shows_hints = shows
 
     async def refresh_hints(self) -> None:
-        """Once a minute, as long as the client has answered the last time; its answer itself says nothing."""
-        asked: Future[None] | None = None
+        """Once a minute, and not before the client has answered the last request; the answer has no content."""
+        request: Future[None] | None = None
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
-            if self.workspace.text_documents and self.shows_hints and (asked is None or asked.done()):
-                asked = self.workspace_inlay_hint_refresh(None)
+            if self.workspace.text_documents and self.shows_hints and (request is None or request.done()):
+                request = self.workspace_inlay_hint_refresh(None)
 
 
 def _as_dict(given: Any) -> dict[str, Any]:
@@ -158,7 +156,7 @@ def _as_dict(given: Any) -> dict[str, Any]:
     return dict(getattr(given, "_asdict", dict)()) if given is not None else {}
 
 
-def _diagnostic(read: Read, finding: Finding) -> lsp.Diagnostic:
+def _diagnostic(read: Read, finding: LintFinding) -> lsp.Diagnostic:
     tags = [lsp.DiagnosticTag.Unnecessary] if finding.code == "W142" else None
     return lsp.Diagnostic(
         read.range(finding.start, finding.end),
@@ -170,7 +168,7 @@ def _diagnostic(read: Read, finding: Finding) -> lsp.Diagnostic:
     )
 
 
-def _code_action(uri: str, read: Read, action: Action) -> lsp.CodeAction:
+def _code_action(uri: str, read: Read, action: EditorAction) -> lsp.CodeAction:
     edits = [read.edit(edit) for edit in action.edits]
     return lsp.CodeAction(
         action.title,
@@ -181,10 +179,10 @@ def _code_action(uri: str, read: Read, action: Action) -> lsp.CodeAction:
     )
 
 
-def build(around: Surroundings) -> ChronexServer:
-    server = ChronexServer(around)
+def build(inputs: ServerInputs) -> ChronexServer:
+    server = ChronexServer(inputs)
     _add_lifecycle(server)
-    _add_questions(server)
+    _add_queries(server)
     _add_edits(server)
     return server
 
@@ -192,7 +190,7 @@ def build(around: Surroundings) -> ChronexServer:
 def _add_lifecycle(server: ChronexServer) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(params: lsp.InitializeParams) -> None:
-        server.settle(params.initialization_options)
+        server.read_settings(params.initialization_options)
 
     @server.feature(lsp.INITIALIZED)
     def initialized(params: lsp.InitializedParams) -> None:
@@ -203,9 +201,9 @@ def _add_lifecycle(server: ChronexServer) -> None:
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def configured(params: lsp.DidChangeConfigurationParams) -> None:
-        server.settle(params.settings)
+        server.read_settings(params.settings)
         workspace = server.client_capabilities.workspace
-        if server.is_asked and workspace and workspace.diagnostics and workspace.diagnostics.refresh_support:
+        if server.pulls_diagnostics and workspace and workspace.diagnostics and workspace.diagnostics.refresh_support:
             server.workspace_diagnostic_refresh(None)  # the answers that it has are no longer true
         for uri in list(server.workspace.text_documents):
             server.publish_soon(uri)
@@ -226,11 +224,11 @@ def _add_lifecycle(server: ChronexServer) -> None:
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
         server.forget(uri)
-        if not server.is_asked:
+        if not server.pulls_diagnostics:
             server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
 
-def _add_questions(server: ChronexServer) -> None:
+def _add_queries(server: ChronexServer) -> None:
     @server.feature(
         lsp.TEXT_DOCUMENT_DIAGNOSTIC,
         lsp.DiagnosticOptions(identifier="chronex", inter_file_dependencies=False, workspace_diagnostics=False),
@@ -266,13 +264,13 @@ def _add_questions(server: ChronexServer) -> None:
         read = server.read(params.text_document.uri)
         return [
             lsp.DocumentSymbol(
-                place.name.strip() or place.host.title,
+                site.name.strip() or site.host.title,
                 lsp.SymbolKind.Event,
-                read.range(place.start, place.end),
-                read.range(place.start, place.end),
-                detail=place.text,
+                read.range(site.start, site.end),
+                read.range(site.start, site.end),
+                detail=site.text,
             )
-            for place in read.analysis.places
+            for site in read.analysis.sites
         ]  # fmt: skip
 
 
@@ -299,7 +297,7 @@ def _add_edits(server: ChronexServer) -> None:
     def completion(params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
         read = server.read(params.text_document.uri)
         offset = read.offset(params.position)
-        found = completions_at(read.analysis.document, offset, server.around.keys)
+        found = completions_at(read.analysis.document, offset)
         return [
             lsp.CompletionItem(
                 item.label,

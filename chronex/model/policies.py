@@ -74,6 +74,21 @@ class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     jitter: float = 0.0
 
 
+# Ten years: no pause is longer, however often the backoff multiplied it.
+_LONGEST_PAUSE_MS = 10 * 366 * 86_400_000
+
+
+def retry_pause(policy: RetryPolicy, attempts: int) -> int:
+    """The pause after `attempts` failed ones, in milliseconds, before any jitter."""
+    longest = _LONGEST_PAUSE_MS if policy.max_interval_ms is None else policy.max_interval_ms
+    pause = float(policy.interval_ms)
+    for _ in range(attempts - 1 if policy.backoff > 1 else 0):
+        pause *= policy.backoff
+        if pause >= longest:
+            return longest
+    return min(round(pause), longest)
+
+
 class RecoveryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     """`max_count` and `max_age_ms` bound the strategy `bounded`; at least one is then set."""
 
@@ -103,6 +118,8 @@ class NotifyPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     on_recovery: bool = True
 
 
-class DstPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
+class DstSetting(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The clock-change policy that a job names; chronex.timing.dst.DstPolicy is what its words mean to the search."""
+
     gap: str = "end"
     overlap: str = "by-kind"

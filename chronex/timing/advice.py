@@ -7,16 +7,34 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice, pairwise
 
+from chronex.expr.advice_rules import (
+    E022,
+    E025,
+    W101,
+    W102,
+    W103,
+    W104,
+    W105,
+    W106,
+    W107,
+    W108,
+    W109,
+    W111,
+    W112,
+    W121,
+    W122,
+    W124,
+)
 from chronex.expr.describe import values_of
-from chronex.expr.diagnostics import WARNING, Diagnostic
-from chronex.expr.durations import format_duration
+from chronex.expr.diagnostics import Diagnostic, Rule, diagnostic
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, Anchor, FieldSpec
 from chronex.expr.meaning import Cron, Every, Meaning, Once
-from chronex.expr.options import Span
+from chronex.expr.option_block import Fragment
 from chronex.expr.parser import Parsed
-from chronex.timing.clock_effects import effect_of, wall_date
+from chronex.text.durations import format_duration
+from chronex.timing.clock_changes import effect_of, wall_date
+from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import Zone, load_zone
 
 _WORD = re.compile(r"[^ \t]+")
@@ -46,7 +64,9 @@ class _Adviser:
     def __init__(
         self, parsed: Parsed, meaning: Meaning, caller_zone: Zone, reference_ms: int | None, policy: DstPolicy | None
     ) -> None:
-        self.parsed, self.meaning, self.reference = parsed, meaning, reference_ms
+        self.parsed = parsed
+        self.meaning = meaning
+        self.reference = reference_ms
         self.zone = load_zone(meaning.zone) if meaning.zone else caller_zone
         if meaning.is_relative:
             self.meaning = meaning.resolved(reference_ms or 0)
@@ -73,42 +93,40 @@ class _Adviser:
     # -- where things stand in the text ------------------------------------------------------------------
 
     @cached_property
-    def _fields(self) -> dict[str, Span]:
+    def _fields(self) -> dict[str, Fragment]:
         """The written fields by name; all of them stand for the alias when it is one."""
         words = list(_WORD.finditer(self.parsed.body.text))
         start = self.parsed.body.start
         specs: tuple[FieldSpec, ...] = SIX_FIELDS if len(words) == 6 else FIVE_FIELDS
         if len(words) not in (5, 6):
-            return {spec.name: Span(words[0][0], start + words[0].start()) for spec in specs}
-        return {spec.name: Span(word[0], start + word.start()) for spec, word in zip(specs, words, strict=True)}
+            return {spec.name: Fragment(words[0][0], start + words[0].start()) for spec in specs}
+        return {spec.name: Fragment(word[0], start + word.start()) for spec, word in zip(specs, words, strict=True)}
 
-    def _span(self, first: str, last: str) -> tuple[str, int, int]:
+    def _at_field(
+        self, rule: Rule, field: str, case: str = "", /, *, fix: str | None = None, **arguments: object
+    ) -> Diagnostic:
+        text, start = self._fields[field]
+        return diagnostic(rule, field, text, start, case, fix=fix, **arguments)
+
+    def _at_fields(self, rule: Rule, first: str, last: str, case: str = "", /, **arguments: object) -> Diagnostic:
+        """From the field `first` to the field `last`."""
         start = self._fields[first].start
         end = self._fields[last].start + len(self._fields[last].text)
-        return self.parsed.text[start:end], start, end
+        return diagnostic(rule, first, self.parsed.text[start:end], start, case, fix=None, **arguments)
 
-    def _warn(self, code: str, field: str, message: str, fix: str | None = None) -> Diagnostic:
-        text, start = self._fields[field]
-        return Diagnostic(code, field, message, text, start, start + len(text), fix, WARNING)
-
-    def _warn_over(self, code: str, first: str, last: str, message: str) -> Diagnostic:
-        text, start, end = self._span(first, last)
-        return Diagnostic(code, first, message, text, start, end, None, WARNING)
-
-    def _warn_option(self, code: str, name: str, message: str) -> Diagnostic:
+    def _at_option(self, rule: Rule, name: str, case: str = "", /, **arguments: object) -> Diagnostic:
         block = self.parsed.block or self.parsed.body
         found = re.search(rf"{name}[ \t]*:[ \t]*[^,]*[^,\s]", block.text, re.IGNORECASE)
         start = block.start + (found.start() if found else 0)
         text = found[0] if found else block.text
-        return Diagnostic(code, f"options.{name}", message, text, start, start + len(text), None, WARNING)
+        return diagnostic(rule, f"options.{name}", text, start, case, fix=None, **arguments)
 
     # -- meaning -----------------------------------------------------------------------------------------
 
     def _never(self, cron: Cron) -> Diagnostic:
         months = [_MONTH_NAMES[m] for m in values_of(cron.month.values)]
-        which = months[0] if len(months) == 1 else "the selected months"
-        message = f"never fires: no day of {which} matches"
-        return self._warn_over("W101", "dayOfMonth", "dayOfWeek", message)
+        named = months[0] if len(months) == 1 else "the selected months"
+        return self._at_fields(W101, "dayOfMonth", "dayOfWeek", "cron", months=named)
 
     def _either_day(self, cron: Cron) -> Iterator[Diagnostic]:
         dom, dow = cron.day_of_month, cron.day_of_week
@@ -116,12 +134,9 @@ class _Adviser:
             return
         stepped = next((name for name, f in (("dayOfMonth", dom), ("dayOfWeek", dow)) if f.text[0] == "*"), None)
         if stepped:
-            text = self._fields[stepped].text
-            message = f"{text} counts as a restriction, so either day field may match; other crons require both here"
-            yield self._warn("W106", stepped, message)
+            yield self._at_field(W106, stepped, value=self._fields[stepped].text)
         else:
-            message = "fires when the day of month OR the day of week matches, not only when both do"
-            yield self._warn_over("W102", "dayOfMonth", "dayOfWeek", message)
+            yield self._at_fields(W102, "dayOfMonth", "dayOfWeek")
 
     def _steps(self) -> Iterator[Diagnostic]:
         for name, span in self._fields.items():
@@ -130,24 +145,22 @@ class _Adviser:
                 continue
             first, last, step = match[1], match[2], int(match[3][:9])
             if first == "*" and step == 1:
-                yield self._warn("W107", name, "*/1 is the same as *", fix="*")
-            elif first == "*" and (message := _uneven(name, step)):
-                yield self._warn("W103", name, message)
-            elif last is None and step >= _SIZES.get(name, 31):
-                yield self._warn("W103", name, f"step {step} is longer than the field: only {first} matches")
+                yield self._at_field(W107, name, fix="*")
+            elif first == "*" and (case := _uneven(name, step)):
+                rest = _SIZES.get(name, 31) % step
+                yield self._at_field(W103, name, case, step=step, unit=_UNITS.get(name), rest=rest)
+            elif first != "*" and last is None and step >= _SIZES.get(name, 31):
+                yield self._at_field(W103, name, "longer from a value", step=step, first=first)
 
     def _question_marks(self, cron: Cron) -> Iterator[Diagnostic]:
         for name, field in (("dayOfMonth", cron.day_of_month), ("dayOfWeek", cron.day_of_week)):
             if field.text == "?":
-                yield self._warn("W108", name, "'?' is Quartz's way to leave a day field open; read as *", fix="*")
+                yield self._at_field(W108, name, fix="*")
 
     def _every_minute_of_an_hour(self, cron: Cron) -> Iterator[Diagnostic]:
         if not cron.minute.is_star or cron.hour.is_interval or (cron.has_seconds and cron.second.is_interval):
             return
-        hours = values_of(cron.hour.values)
-        first = f"{hours[0]:02}:00 to {hours[0]:02}:59"
-        message = f"fires every minute from {first}, 60 times; for once write 0"
-        yield self._warn("W104", "minute", message, fix="0")
+        yield self._at_field(W104, "minute", fix="0", hour=values_of(cron.hour.values)[0])
 
     def _missing_days(self, cron: Cron) -> Iterator[Diagnostic]:
         rule, days = cron.day_of_month.rule, values_of(cron.day_of_month.values)
@@ -155,23 +168,24 @@ class _Adviser:
         if not cron.day_of_week.is_star:
             weekday_rule = cron.day_of_week.rule
             if cron.day_of_month.is_star and weekday_rule and weekday_rule.number == 5:
-                yield self._warn("W105", "dayOfWeek", "not every month has a fifth one: those months are skipped")
+                yield self._at_field(W105, "dayOfWeek", "fifth weekday")
             return
         if rule is not None:
             days = [rule.number] if rule.anchor is Anchor.NEAREST_WEEKDAY else []
         elif cron.day_of_month.is_interval:
             return
         if days == [29] and months == [2]:
-            yield self._warn_over("W105", "dayOfMonth", "month", "29 February exists in leap years only")
+            yield self._at_fields(W105, "dayOfMonth", "month", "leap day")
             return
         day = max(days, default=0)
         lacking = [m for m in months if day > (28 if m == 2 else _LONGEST[m])]
         if lacking:
-            names = ", ".join(_MONTH_NAMES[m] for m in lacking)
+            skipped = ", ".join(_MONTH_NAMES[m] for m in lacking)
+            if lacking == [2] and day == 29:
+                skipped += " in most years"
             fix = "L" if cron.day_of_month.text == "31" else None
-            hint = "; L is the last day of each month" if fix else ""
-            skipped = f"{names} {'in most years ' if lacking == [2] and day == 29 else ''}"
-            yield self._warn("W105", "dayOfMonth", f"there is no day {day} in {skipped.strip()}: skipped{hint}", fix)
+            case = "last day meant" if fix else "no such day"
+            yield self._at_field(W105, "dayOfMonth", case, fix=fix, day=day, months=skipped)
 
     # -- clock -------------------------------------------------------------------------------------------
 
@@ -180,15 +194,15 @@ class _Adviser:
         if self.reference is None or cron.hour.is_star:
             return
         start = self.reference // 1000
-        seen: set[str] = set()
+        seen: set[Rule] = set()
         for change in self.zone.changes(start, start + _YEAR_SECONDS):
-            code = "W111" if change.is_gap else "W112"
+            rule = W111 if change.is_gap else W112
             effect = effect_of(self.timing, change)
-            if not effect.touches or code in seen:
+            if not effect.touches or rule in seen:
                 continue
-            seen.add(code)
-            message = f"on {wall_date(change.at + change.before)} in {self.zone.name} {effect.text}"
-            yield self._warn_over(code, "minute", "hour", message)
+            seen.add(rule)
+            date = wall_date(change.at + change.before)
+            yield self._at_fields(rule, "minute", "hour", date=date, zone=self.zone.name, effect=effect.text)
 
     # -- bounds and options ------------------------------------------------------------------------------
 
@@ -198,20 +212,16 @@ class _Adviser:
         if isinstance(body, Once):
             at = self.timing.nearest(self.timing.low, 1)
             if at is None:
-                yield self._warn_option("W109", "until", "no occurrence: the moment lies outside from/until")
+                yield self._at_option(W109, "until", "moment outside")
             elif self.reference is not None and at < self.reference and body.relative is None:
-                span = Span(self.parsed.body.text.strip(), self.parsed.body.start)
-                end = span.start + len(span.text)
-                yield Diagnostic(
-                    "W109", "once", "the moment has passed: it never fires", span.text, span.start, end, None, WARNING
-                )
+                text, start = self.parsed.body
+                yield diagnostic(W109, "once", text.strip(), start, "moment passed")
             return
         if options.until is None:
             return
         start = max(self.timing.low, self.reference or self.timing.low)
         if self.timing.nearest(start, 1, anchor) is None and not self._never_at_all():
-            when = "is left" if self.reference is not None else "lies between from and until"
-            yield self._warn_option("W109", "until", f"no occurrence {when}")
+            yield self._at_option(W109, "until", "none left" if self.reference is not None else "none between")
 
     def _never_at_all(self) -> bool:
         pattern = self.timing.pattern
@@ -222,20 +232,15 @@ class _Adviser:
         jitter, stagger, window = options.jitter or 0, options.stagger or 0, options.window
         is_every = isinstance(self.meaning.body, Every)
         if shortest and jitter * 2 > shortest:
-            text = f"{format_duration(jitter)} exceeds 50% of "
-            what = "schedule interval" if is_every else f"the shortest distance of {format_duration(shortest)}"
-            yield self._warn_option("E022" if is_every else "W122", "jitter", text + what)
+            rule = E022 if is_every else W122
+            shown = {"jitter": format_duration(jitter), "shortest": format_duration(shortest)}
+            yield self._at_option(rule, "jitter", **shown)
         if is_every and shortest and stagger > shortest:
-            yield self._warn_option("E025", "stagger", f"{format_duration(stagger)} exceeds schedule interval")
+            yield self._at_option(E025, "stagger", stagger=format_duration(stagger))
         if window is not None and stagger + jitter > window:
-            total = format_duration(stagger + jitter)
-            message = f"stagger and jitter of up to {total} exceed the window: such runs are skipped"
-            yield self._warn_option("W121", "window", message)
+            yield self._at_option(W121, "window", total=format_duration(stagger + jitter))
         if window is not None and shortest and window > shortest:
-            message = (
-                f"longer than the shortest distance of {format_duration(shortest)}: a late run meets the next one"
-            )
-            yield self._warn_option("W124", "window", message)
+            yield self._at_option(W124, "window", shortest=format_duration(shortest))
 
     @cached_property
     def _shortest_distance(self) -> int | None:
@@ -256,13 +261,10 @@ def _may_never_fire(cron: Cron) -> bool:
 
 
 def _uneven(name: str, step: int) -> str | None:
-    """What a step that does not divide its field does at the field's end."""
+    """What a step that does not divide its field does at the field's end: the case of W103; None for no harm."""
     if name == "dayOfMonth":
-        return f"*/{step} starts again on day 1 of each month: the last distance is shorter" if step < 31 else None
+        return "uneven days" if step < 31 else "longer than the field"
     size = _SIZES[name]
     if step >= size:
-        return f"step {step} is longer than the field: only its first value matches"
-    rest = size % step
-    if rest == 0:
-        return None
-    return f"*/{step} starts again with each {_UNITS[name]}: the last distance is {rest}, not {step}"
+        return "longer than the field"
+    return "uneven" if size % step else None

@@ -1,4 +1,7 @@
-"""Which days match: a year is one of 14 shapes, and a shape's matching days are one integer of 366 bits."""
+"""The calendar: which days match a cron expression, and how dates step by months and days.
+
+A year has one of 14 shapes, and a shape's matching days are one integer of 366 bits.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,28 @@ from datetime import date
 from functools import lru_cache
 
 from chronex.expr.fields import Anchor, DayRule, FieldSet
+from chronex.expr.iso8601 import Period
 from chronex.expr.meaning import Cron
+from chronex.text.durations import DAY_MS
+from chronex.text.instants import EPOCH_ORDINAL
 
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-FIRST_DAY = date.min.toordinal() - _EPOCH_ORDINAL
-LAST_DAY = date.max.toordinal() - _EPOCH_ORDINAL
+FIRST_DAY = date.min.toordinal() - EPOCH_ORDINAL
+LAST_DAY = date.max.toordinal() - EPOCH_ORDINAL
 _MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 # Days are looked up in blocks of 512, one integer each, so that the next matching day is a shift away.
-BLOCK_BITS = 9
-BLOCK_DAYS = 1 << BLOCK_BITS
+DAY_BLOCK_BITS = 9
+BLOCK_DAYS = 1 << DAY_BLOCK_BITS
 # Every shape of year recurs within 40 years, so a pattern that matches nothing for longer matches nothing.
-LONGEST_WAIT_BLOCKS = 40 * 366 // BLOCK_DAYS + 2
+LONGEST_SEARCH_BLOCKS = 40 * 366 // BLOCK_DAYS + 2
 
-LONG_WAIT = 255  # in a table of waits: so many days or more
-_COUNTDOWN = bytes([LONG_WAIT] * (BLOCK_DAYS - LONG_WAIT) + list(range(LONG_WAIT, -1, -1)))
+MANY_DAYS = 255  # in a table of days to the next match: so many days or more
+_COUNTDOWN = bytes([MANY_DAYS] * (BLOCK_DAYS - MANY_DAYS) + list(range(MANY_DAYS, -1, -1)))
+
+# The Gregorian calendar repeats after 400 years.
+_CYCLE_DAYS = 146_097
+_CYCLE_MONTHS = 4800
+
+# -- matching days --------------------------------------------------------------------------------------------
 
 
 def first_day_of(year: int) -> int:
@@ -30,7 +41,7 @@ def first_day_of(year: int) -> int:
 
 def year_of(day: int) -> int:
     """The year of a day; the nearest one that exists for a day beyond the calendar."""
-    return date.fromordinal(min(max(day, FIRST_DAY), LAST_DAY) + _EPOCH_ORDINAL).year
+    return date.fromordinal(min(max(day, FIRST_DAY), LAST_DAY) + EPOCH_ORDINAL).year
 
 
 def shape_of(year: int) -> tuple[int, bool]:
@@ -40,7 +51,7 @@ def shape_of(year: int) -> tuple[int, bool]:
 
 def block_bits(cron: Cron, block: int) -> int:
     """Bit i is set when day `block * 512 + i` matches."""
-    start = block << BLOCK_BITS
+    start = block << DAY_BLOCK_BITS
     bits = 0
     for year in range(year_of(start), year_of(start + BLOCK_DAYS - 1) + 1):
         weekday, leap = shape_of(year)
@@ -52,14 +63,15 @@ def block_bits(cron: Cron, block: int) -> int:
 
 @lru_cache(maxsize=4096)
 def bit_numbers(mask: int) -> tuple[int, ...]:
+    """The numbers of the bits that are set, lowest first."""
     return tuple(at for at, digit in enumerate(reversed(bin(mask))) if digit == "1")
 
 
 @lru_cache(maxsize=4096)
-def waits_in_block(bits: int) -> bytes:
-    """For each day of a block, how many days later a marked one comes; LONG_WAIT when that is not soon."""
+def days_to_next_in_block(bits: int) -> bytes:
+    """For each day of a block, how many days later a marked one comes; MANY_DAYS when that is not soon."""
     *gaps, rest = f"{bits:0{BLOCK_DAYS}b}"[::-1].split("1")
-    return b"".join([_COUNTDOWN[-1 - len(gap) :] for gap in gaps]) + bytes([LONG_WAIT]) * len(rest)
+    return b"".join([_COUNTDOWN[-1 - len(gap) :] for gap in gaps]) + bytes([MANY_DAYS]) * len(rest)
 
 
 @lru_cache(maxsize=4096)
@@ -92,6 +104,7 @@ def _day_bits(dom: FieldSet, length: int, first_weekday: int) -> int:
 
 
 def _ruled_day(rule: DayRule, length: int, first_weekday: int) -> int | None:
+    """The day that L, LW, L-3 or 15W names in a month of this length; None when the month has none."""
     day = rule.number if rule.anchor is Anchor.NEAREST_WEEKDAY else length - rule.number
     if not 1 <= day <= length:
         return None  # 31W in April, L-30 in a month of 30 days: skipped, as a plain 31 is
@@ -124,3 +137,37 @@ def _weekday_bits(dow: FieldSet, length: int, first_weekday: int) -> int:
 
 def _repeat_week(week: int) -> int:
     return week | week << 7 | week << 14 | week << 21 | week << 28
+
+
+# -- steps ----------------------------------------------------------------------------------------------------
+
+
+def calendar_step(wall_ms: int, period: Period, count: int) -> int | None:
+    """The wall time `count` periods later (date parts only); None beyond the calendar.
+
+    Months are counted from the start and not from the last step: 31 January by months is 28 February, 31 March.
+    """
+    day, time_of_day = divmod(wall_ms, DAY_MS)
+    if period.months:
+        moved = _add_months(day, period.months * count)
+        if moved is None:
+            return None
+        day = moved
+    day += period.days * count
+    return day * DAY_MS + time_of_day if day <= LAST_DAY else None
+
+
+def _add_months(day: int, months: int) -> int | None:
+    """The same day of a later month, or that month's last day."""
+    if months == 0:
+        return day
+    if day < FIRST_DAY:  # west of UTC the year 1 begins on the day before the calendar: count from 400 years later
+        day, months = day + _CYCLE_DAYS, months - _CYCLE_MONTHS
+    start = date.fromordinal(day + EPOCH_ORDINAL)
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    if year > 9999:
+        return None
+    following = date(year + month // 11, (month + 1) % 12 + 1, 1) if (year, month) < (9999, 11) else None
+    last = (following.toordinal() if following else date.max.toordinal() + 1) - 1
+    first = date(year, month + 1, 1).toordinal()
+    return min(first + start.day - 1, last) - EPOCH_ORDINAL

@@ -1,21 +1,19 @@
-"""The public value: an expression that knows its instants."""
+"""The public value: an expression and its instants, as datetimes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from itertools import islice
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
-from chronex.expr.describe import describe
 from chronex.expr.meaning import Every, Meaning
-from chronex.expr.options import Options
-from chronex.timing.occurrences import FIRST_MS, LAST_MS, Occurrences
+from chronex.expr.option_block import Options
+from chronex.text.instants import epoch_ms, epoch_parts
+from chronex.timing.occurrences import FIRST_MS, LAST_MS, Occurrences, cron_datetimes
 from chronex.timing.search import CronSearch
-from chronex.timing.stream import stream
 from chronex.timing.zones import Zone, zone_of
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _from_timestamp = datetime.fromtimestamp
 ZoneLike: TypeAlias = str | tzinfo | None
 Draw: TypeAlias = Callable[[int, int], int]
@@ -51,7 +49,7 @@ class Expression:
         return hash(self._meaning_key())
 
     def __reduce__(self) -> tuple[type[Expression], tuple[Meaning, tzinfo]]:
-        """Copies and pickles carry the meaning; what was looked up on the way is looked up again."""
+        """Copies and pickles carry the meaning; the searches of each zone are made again."""
         return Expression, (self.meaning, self._default.tzinfo)
 
     def _meaning_key(self) -> tuple[object, ...]:
@@ -79,6 +77,8 @@ class Expression:
 
     def describe(self) -> str:
         """What it means, in English."""
+        from chronex.expr.describe import describe
+
         return describe(self.meaning)
 
     # -- instants -----------------------------------------------------------------------------------------
@@ -99,16 +99,16 @@ class Expression:
         cron = timing.cron
         if cron is not None:
             try:
-                found = cron.next_local(after, inclusive) if after.tzinfo is cron.home else None
+                found = cron.next_local(after, inclusive) if after.tzinfo is cron.local_tzinfo else None
             except AttributeError:
-                _refuse(after)
+                found = None  # `after` is no datetime: epoch_parts refuses it
             return found or _next_of_cron(cron, after, inclusive)
-        second, micro = _epoch(after)
+        second, micro = epoch_parts(after)
         exact = micro % 1000 == 0 and inclusive
         bound = second * 1000 + micro // 1000 + (0 if exact else 1)
         if isinstance(self.meaning.body, Every):
             reference = second * 1000 + micro // 1000
-            return _to_datetime(_next_every(timing, bound, reference, _epoch_ms(anchor), draw), timing.zone)
+            return _to_datetime(_next_every(timing, bound, reference, _optional_epoch_ms(anchor), draw), timing.zone)
         return _to_datetime(timing.nearest(bound, 1), timing.zone)
 
     def previous(
@@ -116,11 +116,11 @@ class Expression:
     ) -> datetime | None:
         """The last occurrence before `before`: the exact inverse of `next` over the same instants."""
         timing = self.occurrences(tz)
-        second, micro = _epoch(before)
+        second, micro = epoch_parts(before)
         bound = second * 1000 + micro // 1000 - (0 if inclusive or micro % 1000 else 1)
         if isinstance(self.meaning.body, Every):
             reference = second * 1000 + -(-micro // 1000)
-            return _to_datetime(_previous_every(timing, bound, reference, _epoch_ms(anchor)), timing.zone)
+            return _to_datetime(_previous_every(timing, bound, reference, _optional_epoch_ms(anchor)), timing.zone)
         return _to_datetime(timing.nearest(bound, -1), timing.zone)
 
     def upcoming(
@@ -129,21 +129,21 @@ class Expression:
     ) -> Iterator[datetime]:  # fmt: skip
         """Occurrences after `after`, lazily; at most `limit`, at most the expression's own `max`, up to `until`."""
         timing = self.occurrences(tz)
-        second, micro = _epoch(after)
+        second, micro = epoch_parts(after)
         start = second * 1000 + micro // 1000 + (0 if inclusive and micro % 1000 == 0 else 1)
-        last = _epoch_ms(until)
-        anchor_ms = _epoch_ms(anchor)
+        last = _optional_epoch_ms(until)
+        anchor_ms = _optional_epoch_ms(anchor)
         if anchor_ms is None:
             anchor_ms = second * 1000 + micro // 1000
         count = min((n for n in (limit, self.options.max) if n is not None), default=None)
         last = LAST_MS if last is None else last
         if timing.cron is not None:
-            return islice(stream(timing.cron, -(-start // 1000), last // 1000), count)
+            return islice(cron_datetimes(timing.cron, -(-start // 1000), last // 1000), count)
         return islice(_datetimes(timing, start, last, anchor_ms), count)
 
     def matches(self, instant: datetime, tz: ZoneLike = None) -> bool:
         """Does the calendar pattern fire in this second? `@every` and `@once` are not patterns: always False."""
-        second, _ = _epoch(instant)
+        second, _ = epoch_parts(instant)
         if self.kind in ("interval", "once"):
             return False
         return self.occurrences(tz).nearest(second * 1000, 1) == second * 1000
@@ -158,7 +158,7 @@ class Expression:
 
 
 def _next_of_cron(cron: CronSearch, after: datetime, inclusive: bool) -> datetime | None:
-    second, micro = _epoch(after)
+    second, micro = epoch_parts(after)
     instant = cron.first_from(second if inclusive and not micro else second + 1)
     return None if instant is None else _from_timestamp(instant, cron.zone.tzinfo)
 
@@ -193,29 +193,7 @@ def _datetimes(timing: Occurrences, start: int, last: int, anchor: int) -> Itera
         yield moment
 
 
-def _epoch(moment: datetime) -> tuple[int, int]:
-    """Whole seconds since 1970 in UTC, and the microseconds beyond."""
-    try:
-        delta = moment - _EPOCH
-    except TypeError:
-        _refuse(moment)
-    return delta.days * 86_400 + delta.seconds, delta.microseconds
-
-
-def _refuse(moment: object) -> NoReturn:
-    if isinstance(moment, datetime):
-        hint = "give it a zone, such as datetime.now(UTC) or moment.replace(tzinfo=ZoneInfo('Europe/Berlin'))"
-        raise TypeError(f"the instant {moment.isoformat()} has no time zone; {hint}") from None
-    raise TypeError(f"an instant is an aware datetime, not {type(moment).__name__}") from None
-
-
-def epoch_ms(moment: datetime) -> int:
-    """Whole milliseconds since 1970 of an aware datetime."""
-    second, micro = _epoch(moment)
-    return second * 1000 + micro // 1000
-
-
-def _epoch_ms(moment: datetime | None) -> int | None:
+def _optional_epoch_ms(moment: datetime | None) -> int | None:
     return None if moment is None else epoch_ms(moment)
 
 

@@ -14,13 +14,13 @@ from typing import Protocol, TypeVar
 
 from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.meaning import Every, Meaning
-from chronex.expr.options import Options
+from chronex.expr.option_block import Options
 from chronex.model.ids import check_name
 from chronex.model.policies import Cadence
 from chronex.model.records import Job
 from chronex.timing import read
+from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.timeline import DstPolicy
 from chronex.timing.zones import load_zone
 
 T = TypeVar("T")

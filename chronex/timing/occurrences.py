@@ -1,21 +1,37 @@
-"""The instants of every kind of schedule, in one zone, as integer milliseconds in both directions."""
+"""The instants of every kind of schedule, in one zone.
+
+`Occurrences` gives them as integer milliseconds in both directions. `cron_datetimes` gives those of a cron
+expression as datetimes in bulk. `stagger_offset` is the part of a start that depends on the job's id alone.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, datetime
+from itertools import chain, groupby, product, starmap
 from typing import Protocol
 
+from chronex.expr.iso8601 import Moment
 from chronex.expr.meaning import Cron, Every, Meaning, Once, Repeating
-from chronex.expr.moments import Moment
+from chronex.text.durations import DAY_MS
+from chronex.text.instants import EPOCH_ORDINAL
+from chronex.timing.calendar import DAY_BLOCK_BITS, calendar_step
+from chronex.timing.dst import DEFAULT_POLICY, POSIX_POLICY, DstPolicy, last_instant_of_day, wall_to_instant
 from chronex.timing.search import CronSearch
-from chronex.timing.steps import calendar_step
-from chronex.timing.timeline import DEFAULT_POLICY, POSIX_POLICY, DstPolicy
-from chronex.timing.walls import last_instant_of_day, wall_to_instant
 from chronex.timing.zones import FIRST_SECOND, LAST_SECOND, Zone
 
 FIRST_MS = FIRST_SECOND * 1000
 LAST_MS = LAST_SECOND * 1000 + 999
+
+_DAY = 86_400
+_FNV_OFFSET = 0x811C_9DC5
+_FNV_PRIME = 0x0100_0193
+_date_of = date.fromordinal
+_combine = datetime.combine
+_from_timestamp = datetime.fromtimestamp
+
+# -- one search for each kind of schedule ---------------------------------------------------------------------
 
 
 class Search(Protocol):
@@ -25,7 +41,7 @@ class Search(Protocol):
 
 
 class _CronMilliseconds:
-    """A cron search in both directions; the one into the past is made when it is first asked for."""
+    """A cron search in both directions; the one into the past is made when it is first needed."""
 
     __slots__ = ("_make", "_past", "seconds")
 
@@ -45,6 +61,8 @@ class _CronMilliseconds:
 
 
 class _OneInstant:
+    """The instant of `@once`."""
+
     __slots__ = ("at",)
 
     def __init__(self, at: int) -> None:
@@ -55,12 +73,13 @@ class _OneInstant:
 
 
 class FixedRate:
-    """start + k·period for k = 1, 2, …: elapsed time, untouched by clock changes."""
+    """start + k·period for k = 1, 2, …: elapsed time, on which clock changes have no effect."""
 
     __slots__ = ("period", "start")
 
     def __init__(self, start: int, period: int) -> None:
-        self.start, self.period = start, period
+        self.start = start
+        self.period = period
 
     def nearest(self, bound: int, step: int) -> int | None:
         ahead = bound - self.start
@@ -69,12 +88,13 @@ class FixedRate:
 
 
 class _CalendarSteps:
-    """An ISO 8601 repeating interval: the k-th instant never falls, so a bound is found by bisection on k."""
+    """An ISO 8601 repeating interval: instants never go back as k grows, so a bound is found by bisection on k."""
 
     __slots__ = ("_body", "_counts", "_start_wall", "_zone")
 
     def __init__(self, body: Repeating, zone: Zone) -> None:
-        self._body, self._zone = body, zone
+        self._body = body
+        self._zone = zone
         start = resolve(body.start, zone)
         self._start_wall = start + zone.offset_at(start // 1000) * 1000
         longest = (LAST_MS - self._start_wall) // max(_shortest_ms(body), 1) + 1
@@ -96,7 +116,7 @@ class _CalendarSteps:
 
 def _shortest_ms(body: Repeating) -> int:
     period = body.period
-    return (period.months * 28 + period.days) * 86_400_000 + period.elapsed_ms
+    return (period.months * 28 + period.days) * DAY_MS + period.elapsed_ms
 
 
 def resolve(moment: Moment, zone: Zone) -> int:
@@ -105,19 +125,28 @@ def resolve(moment: Moment, zone: Zone) -> int:
     return wall_to_instant(moment.wall_ms, zone) if instant is None else instant
 
 
+def resolve_until(until: Moment, zone: Zone) -> int:
+    """The last instant that `until` includes: of a date, the end of its local day."""
+    return last_instant_of_day(until.wall_ms, zone) if until.is_date else resolve(until, zone)
+
+
+# -- every kind -----------------------------------------------------------------------------------------------
+
+
 class Occurrences:
     """An expression's instants in a zone, between its `from` and `until`."""
 
     __slots__ = ("_search", "cron", "high", "low", "meaning", "policy", "zone")
 
     def __init__(self, meaning: Meaning, zone: Zone, policy: DstPolicy | None = None) -> None:
-        self.meaning, self.zone = meaning, zone
+        self.meaning = meaning
+        self.zone = zone
         self.policy = policy or (POSIX_POLICY if meaning.dialect == "posix" else DEFAULT_POLICY)
         options = meaning.options
         self.low = FIRST_MS if options.from_ is None else resolve(options.from_, zone)
         self.high = LAST_MS if options.until is None else resolve_until(options.until, zone)
         self._search = self._fixed_search()
-        # The search in seconds, where nothing narrows it: the short way of the hot path.
+        # The search in seconds, if `from` and `until` do not narrow it; Expression.next takes this short way.
         is_open = options.from_ is None and options.until is None
         self.cron = self._search.seconds if is_open and isinstance(self._search, _CronMilliseconds) else None
 
@@ -129,7 +158,7 @@ class Occurrences:
 
     @property
     def pattern(self) -> CronSearch | None:
-        """The cron search whatever `from` and `until` say; None for the other kinds."""
+        """The cron search without the bounds of `from` and `until`; None for the other kinds."""
         return self._search.seconds if isinstance(self._search, _CronMilliseconds) else None
 
     def between(self, start: int, end: int, anchor: int | None = None) -> Iterator[int]:
@@ -165,5 +194,92 @@ class Occurrences:
                 return None
 
 
-def resolve_until(until: Moment, zone: Zone) -> int:
-    return last_instant_of_day(until.wall_ms, zone) if until.is_date else resolve(until, zone)
+# -- a cron expression as datetimes ---------------------------------------------------------------------------
+
+
+def cron_datetimes(search: CronSearch, start: int, end: int) -> Iterator[datetime]:
+    """Every match in [start, end] (UTC seconds), in order, as a datetime in the zone.
+
+    On plain days a match is a date combined with a clock reading; around clock changes it is found by instant.
+    """
+    if not search.clocks:
+        return _by_instant(search, start, end)
+    return chain.from_iterable(_pieces(search, start, end))
+
+
+def _pieces(search: CronSearch, start: int, end: int) -> Iterator[Iterable[datetime]]:
+    zone = search.zone
+    day = (start + zone.offset_at(start)) // _DAY
+    # No zone is a day from UTC, so every day before this one has ended at `end`.
+    last = _plain_day_before(end // _DAY - 1, zone)
+    if day >= last:
+        yield _by_instant(search, start, end)
+        return
+    if zone.is_transition_day(day):
+        following = _plain_day_after(day, zone)
+        yield _by_instant(search, start, min(_midnight(following, zone) - 1, end))
+    else:
+        following = day + 1
+        second = start + zone.offset_at(start) - day * _DAY
+        for days in search.days(day, day):
+            yield _on_days(search, days, search.clock_index(second))
+    yield from _whole_days(search, following, last)
+    yield _by_instant(search, _midnight(max(following, last), zone), end)
+
+
+def _whole_days(search: CronSearch, first: int, end: int) -> Iterator[Iterable[datetime]]:
+    """The matches of the days in [first, end). Transition days that follow each other are searched as one."""
+    zone, done_before = search.zone, first
+    for days in search.days(first, end - 1):
+        for block in range(days[0] >> DAY_BLOCK_BITS, (days[-1] >> DAY_BLOCK_BITS) + 1):
+            zone.transition_bits(block)  # adds the days of this block to zone.transition_days
+        if zone.transition_days.isdisjoint(days):
+            yield _on_days(search, days)
+            continue
+        for is_transition, group in groupby(days, zone.transition_days.__contains__):
+            if not is_transition:
+                yield _on_days(search, list(group))
+                continue
+            for day in group:
+                if day >= done_before:
+                    begin, done_before = _plain_day_before(day, zone) + 1, _plain_day_after(day, zone)
+                    yield _by_instant(search, _midnight(begin, zone), _midnight(done_before, zone) - 1)
+
+
+def _on_days(search: CronSearch, days: Sequence[int], first_clock: int = 0) -> Iterator[datetime]:
+    dates = [_date_of(day + EPOCH_ORDINAL) for day in days]
+    return starmap(_combine, product(dates, search.clocks[first_clock:]))
+
+
+def _by_instant(search: CronSearch, start: int, end: int) -> Iterator[datetime]:
+    tz = search.zone.tzinfo
+    for instant in search.between(start, end):
+        yield _from_timestamp(instant, tz)
+
+
+def _midnight(day: int, zone: Zone) -> int:
+    """The instant at which a day begins: the first that shows its midnight, or the end of the gap around it."""
+    return wall_to_instant(day * _DAY * 1000, zone) // 1000
+
+
+def _plain_day_after(day: int, zone: Zone) -> int:
+    while zone.is_transition_day(day):
+        day += 1
+    return day
+
+
+def _plain_day_before(day: int, zone: Zone) -> int:
+    while zone.is_transition_day(day):
+        day -= 1
+    return day
+
+
+# -- the job's own offset -------------------------------------------------------------------------------------
+
+
+def stagger_offset(identity: str, stagger_ms: int) -> int:
+    """Milliseconds in [0, stagger): FNV-1a 32 of the id's UTF-8 bytes, so that an id keeps its offset for ever."""
+    value = _FNV_OFFSET
+    for byte in identity.encode():
+        value = (value ^ byte) * _FNV_PRIME & 0xFFFF_FFFF
+    return value % stagger_ms

@@ -2,7 +2,11 @@
 
 There is one direction only. The past is searched in mirrored time, where t becomes -1 - t: the last instant
 before a bound is the first one after it in the mirror. Days, times of day and the zone's spans are mirrored as
-data, so that no rule (a gap's end, the first pass of an overlap) is ever written twice.
+data, so that no rule (a gap's end, the first pass of an overlap) is written twice.
+
+Two ways lead to a match. `first_from` walks over the zone's spans (dst.py) and finds every match. `next_local` puts
+a date and a clock reading together; it is several times faster and valid on plain days only, that is, on days that
+no clock change touches (Zone.transition_bits).
 """
 
 from __future__ import annotations
@@ -16,35 +20,36 @@ from itertools import chain, islice, product, starmap, takewhile
 from operator import add
 
 from chronex.expr.meaning import Cron
+from chronex.text.instants import EPOCH_ORDINAL
 from chronex.timing.calendar import (
-    BLOCK_BITS,
     BLOCK_DAYS,
-    LONG_WAIT,
-    LONGEST_WAIT_BLOCKS,
+    DAY_BLOCK_BITS,
+    LONGEST_SEARCH_BLOCKS,
+    MANY_DAYS,
     bit_numbers,
     block_bits,
-    waits_in_block,
+    days_to_next_in_block,
 )
-from chronex.timing.timeline import DstPolicy, Span, Timeline, fires_twice, timeline_of
-from chronex.timing.zones import ERA_BITS, FIRST_SECOND, LAST_SECOND, Zone
+from chronex.timing.dst import DstPolicy, Timeline, WallSpan, fires_twice, timeline_of
+from chronex.timing.zones import FIRST_SECOND, LAST_SECOND, ZONE_BLOCK_BITS, Zone
 
 _DAY = 86_400
 _IN_BLOCK = BLOCK_DAYS - 1
 _MOST_CLOCKS = 1440
-_HANDFUL = 64  # days made ready at once
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_NOWHERE = object()
+_MOST_DAYS_AT_ONCE = 64
+_NO_ZONE = object()  # is no datetime's tzinfo
 _date_of = date.fromordinal
 _combine = datetime.combine
 
 
 class _MatchingDays(dict[int, int]):
-    """Block number to bits, worked out when first asked for."""
+    """The matching days of each block as bits, computed when first needed."""
 
     __slots__ = ("_cron", "_mirrored")
 
     def __init__(self, cron: Cron, *, mirrored: bool) -> None:
-        self._cron, self._mirrored = cron, mirrored
+        self._cron = cron
+        self._mirrored = mirrored
 
     def __missing__(self, block: int) -> int:
         bits = block_bits(self._cron, -1 - block if self._mirrored else block)
@@ -54,29 +59,32 @@ class _MatchingDays(dict[int, int]):
         return bits
 
 
-class _Waits(dict[int, bytes]):
-    """Block number to the days from each of its days to the next stop: what a single `next` asks for.
+class _DaysToNext(dict[int, bytes]):
+    """For each day of a block the number of days to the next candidate: what a single `next` looks up.
 
-    A stop is a matching day and, where a second pass fires too, any restless day: a match beyond may wait
-    behind it. To know a block's waits is to know its restless days.
+    A candidate is a matching day. Where a second pass fires too, any transition day is one as well, because its
+    second pass may hold a match that comes before the next matching day. Computing an entry adds the transition
+    days of its block to `Zone.transition_days`.
     """
 
     __slots__ = ("_fires_twice", "_matching", "_zone")
 
     def __init__(self, matching: _MatchingDays, zone: Zone, *, fires_twice: bool) -> None:
-        self._matching, self._zone, self._fires_twice = matching, zone, fires_twice
+        self._matching = matching
+        self._zone = zone
+        self._fires_twice = fires_twice
 
     def __missing__(self, block: int) -> bytes:
-        restless = self._zone.restless_bits(block)
-        stops = self._matching[block] | restless if self._fires_twice else self._matching[block]
-        waits = self[block] = waits_in_block(stops)
-        return waits
+        transitions = self._zone.transition_bits(block)
+        candidates = self._matching[block] | transitions if self._fires_twice else self._matching[block]
+        days = self[block] = days_to_next_in_block(candidates)
+        return days
 
-    def far_stop(self, day: int) -> int | None:
-        """The first stop from a day on that has long to wait; None where only the walk can tell."""
+    def far_match_day(self, day: int) -> int | None:
+        """The first matching day from `day` on, MANY_DAYS or more away; None where only the walk finds it."""
         found = None if self._fires_twice else _first_marked(self._matching, day)
         if found is not None:
-            self[found >> BLOCK_BITS]  # looked up, so that its restless days are known
+            self[found >> DAY_BLOCK_BITS]  # computes the entry, so that the transition days of that block are known
         return found
 
 
@@ -84,27 +92,30 @@ class CronSearch:
     """A cron expression in a zone under a DST policy, in one direction of time."""
 
     __slots__ = (
-        "_count", "_cron", "_epoch", "_first", "_last", "_mirrored", "_policy", "_restless", "_stretch",
-        "_times", "_waits", "clocks", "home", "matching_days", "zone",
+        "_count", "_cron", "_days_to_next", "_epoch", "_first", "_last", "_last_interval", "_mirrored", "_policy",
+        "_times", "_transition_days", "clocks", "local_tzinfo", "matching_days", "zone",
     )  # fmt: skip
 
     def __init__(self, cron: Cron, zone: Zone, policy: DstPolicy, *, mirrored: bool = False) -> None:
-        self.zone, self._epoch = zone, zone.epoch
-        self._cron, self._policy, self._mirrored = cron, policy, mirrored
+        self.zone = zone
+        self._epoch = zone.epoch
+        self._cron = cron
+        self._policy = policy
+        self._mirrored = mirrored
         self._times = _times_of_day(cron.hour.values, cron.minute.values, cron.second.values, mirrored)
         self._count = len(self._times)
-        self._first, self._last = FIRST_SECOND, LAST_SECOND
-        if mirrored:
-            self._first, self._last = -1 - LAST_SECOND, -1 - FIRST_SECOND
-        # The stretch between two clock changes that answered last: instants low..high, and its offset.
-        self._stretch: tuple[int, int, int] = (1, 0, 0)
+        self._first = -1 - LAST_SECOND if mirrored else FIRST_SECOND
+        self._last = -1 - FIRST_SECOND if mirrored else LAST_SECOND
+        # The interval between two clock changes that held the last match: instants low..high, and its offset.
+        self._last_interval: tuple[int, int, int] = (1, 0, 0)
         self.matching_days = _MatchingDays(cron, mirrored=mirrored)
-        # The times of day as clock readings; none where days and readings may not be combined.
+        # The times of day as clock readings; none where dates and readings may not be combined.
         self.clocks = () if mirrored or not zone.keeps_fold else _clocks(self._times, zone.tzinfo)
-        self.home: object = zone.tzinfo if self.clocks else _NOWHERE
+        # `next_local` takes datetimes with this tzinfo only.
+        self.local_tzinfo: object = zone.tzinfo if self.clocks else _NO_ZONE
         twice = fires_twice(policy, is_interval=cron.is_interval)
-        self._waits = _Waits(self.matching_days, zone, fires_twice=twice)
-        self._restless = zone.restless
+        self._days_to_next = _DaysToNext(self.matching_days, zone, fires_twice=twice)
+        self._transition_days = zone.transition_days
 
     @property
     def is_interval(self) -> bool:
@@ -112,7 +123,7 @@ class CronSearch:
 
     def first_from(self, bound: int) -> int | None:
         """The first matching instant at or after `bound`."""
-        low, high, shift = self._stretch
+        low, high, shift = self._last_interval
         if low <= bound <= high:
             wall = self._wall_from(bound + shift)
             if wall is not None and wall - shift <= high:
@@ -120,10 +131,11 @@ class CronSearch:
         return self._walk(bound)
 
     def next_local(self, after: datetime, inclusive: bool) -> datetime | None:
-        """The next match after a datetime whose tzinfo is `home`, where both lie on calm days; else None.
+        """The next match after a datetime whose tzinfo is `local_tzinfo`, if both lie on plain days; else None.
 
-        Within one zone Python subtracts wall clocks, and on calm days that is all a match needs: no offset is
-        looked up, which is what makes a single `next` cheap. None means: ask first_from.
+        Within one zone Python subtracts wall clocks, and on plain days a match needs nothing else: no offset is
+        looked up, which makes a single `next` cheap. None does not mean that there is no match, but that
+        `first_from` must search for it.
         """
         wall = after - self._epoch
         start = day = wall.days
@@ -134,19 +146,19 @@ class CronSearch:
         if at == self._count:
             day += 1
             at = 0
-        wait = self._waits[day >> BLOCK_BITS][day & _IN_BLOCK]
-        if start in self._restless:
+        days_to_next = self._days_to_next[day >> DAY_BLOCK_BITS][day & _IN_BLOCK]
+        if start in self._transition_days:
             return None
-        if wait:
-            found = day + wait if wait < LONG_WAIT else self._waits.far_stop(day)
+        if days_to_next:
+            found = day + days_to_next if days_to_next < MANY_DAYS else self._days_to_next.far_match_day(day)
             if found is None:
                 return None
             day, at = found, 0
         elif day == start:
             return _combine(after, self.clocks[at])
-        if day in self._restless:
+        if day in self._transition_days:
             return None
-        return _combine(_date_of(day + _EPOCH_ORDINAL), self.clocks[at])
+        return _combine(_date_of(day + EPOCH_ORDINAL), self.clocks[at])
 
     def _wall_from(self, wall: int) -> int | None:
         """The first matching wall second at or after `wall`."""
@@ -164,13 +176,13 @@ class CronSearch:
         found = next(self.matching_spans(bound), None)
         return None if found is None else self._instant(*found)
 
-    def matching_spans(self, bound: int) -> Iterator[tuple[Span, int]]:
-        """From span to span, over clock changes and eras: each that holds a match, with its first matching wall."""
+    def matching_spans(self, bound: int) -> Iterator[tuple[WallSpan, int]]:
+        """Each span from `bound` on that holds a match, with its first matching wall second."""
         searched_from, wall = 0, -1  # no match lies in [searched_from, wall)
         bound = max(bound, self._first)
         while bound <= self._last:
-            era = bound >> ERA_BITS
-            line = self._timeline(era)
+            block = bound >> ZONE_BLOCK_BITS
+            line = self._timeline(block)
             index = max(bisect_right(line.firsts, bound) - 1, 0)
             while index < len(line.spans):
                 span = line.spans[index]
@@ -187,19 +199,19 @@ class CronSearch:
                     yield span, wall
                 else:
                     index = _next_index(line, index, start, wall)
-            bound = (era + 1) << ERA_BITS
+            bound = (block + 1) << ZONE_BLOCK_BITS
 
-    def _instant(self, span: Span, wall: int) -> int | None:
+    def _instant(self, span: WallSpan, wall: int) -> int | None:
         found = span.collapse
         if found is None:
             found = wall - span.shift
             low, high = span.low - span.shift, span.high - span.shift
-            self._stretch = (max(low, self._first), min(high, self._last), span.shift)
+            self._last_interval = (max(low, self._first), min(high, self._last), span.shift)
         return found if found <= self._last else None
 
-    def _timeline(self, era: int) -> Timeline:
+    def _timeline(self, block: int) -> Timeline:
         is_interval = self._cron.is_interval
-        return timeline_of(self.zone, self._policy, is_interval=is_interval, mirrored=self._mirrored, era=era)
+        return timeline_of(self.zone, self._policy, is_interval=is_interval, mirrored=self._mirrored, block=block)
 
     def clock_index(self, second: int) -> int:
         """How many times of day lie before this second of the day."""
@@ -237,20 +249,20 @@ class CronSearch:
             yield run if (days[-1] + 1) * _DAY <= high else takewhile(is_in, run)
 
     def days(self, first: int, last: int, size: int = 1) -> Iterator[Sequence[int]]:
-        """The matching local days from first to last, `size` at a time, then more."""
+        """The matching local days from first to last, in lists of `size`, then of twice as many each time."""
         days = self._days(first, last)
         while some := list(islice(days, size)):
             yield some
-            size = min(size * 2, _HANDFUL)
+            size = min(size * 2, _MOST_DAYS_AT_ONCE)
 
     def _days(self, first: int, last: int) -> Iterator[int]:
-        first_block, last_block = first >> BLOCK_BITS, last >> BLOCK_BITS
-        give_up = first_block + LONGEST_WAIT_BLOCKS
+        first_block, last_block = first >> DAY_BLOCK_BITS, last >> DAY_BLOCK_BITS
+        give_up = first_block + LONGEST_SEARCH_BLOCKS
         for block in range(first_block, last_block + 1):
-            base = block << BLOCK_BITS
+            base = block << DAY_BLOCK_BITS
             days = bit_numbers(self.matching_days[block])
             if days:
-                give_up = block + LONGEST_WAIT_BLOCKS
+                give_up = block + LONGEST_SEARCH_BLOCKS
             elif block > give_up:
                 return
             if block in (first_block, last_block):
@@ -260,21 +272,21 @@ class CronSearch:
 
 
 def _first_marked(blocks: dict[int, int], day: int) -> int | None:
-    """The first day at or after `day` whose bit is set; None when no day ever will be."""
-    block = day >> BLOCK_BITS
+    """The first day at or after `day` whose bit is set; None when there is none."""
+    block = day >> DAY_BLOCK_BITS
     ahead = blocks[block] >> (day & _IN_BLOCK)
     if ahead:
         return day + (ahead & -ahead).bit_length() - 1
-    for later in range(block + 1, block + LONGEST_WAIT_BLOCKS + 1):
+    for later in range(block + 1, block + LONGEST_SEARCH_BLOCKS + 1):
         if ahead := blocks[later]:
-            return (later << BLOCK_BITS) + (ahead & -ahead).bit_length() - 1
+            return (later << DAY_BLOCK_BITS) + (ahead & -ahead).bit_length() - 1
     return None
 
 
 def _next_index(line: Timeline, following: int, start: int, wall: int) -> int:
     """The next span that can hold a match, knowing that none lies in [start, wall).
 
-    A second pass begins at a wall second that was passed before: it is looked at on its own. All other spans
+    A second pass begins at a wall second that was searched before, so it is searched on its own. All other spans
     up to the match are skipped at once, so that a rare date costs no walk over the years.
     """
     if following < len(line.spans) and line.lows[following] < start:
@@ -283,7 +295,7 @@ def _next_index(line: Timeline, following: int, start: int, wall: int) -> int:
 
 
 def _clocks(times: Sequence[int], tz: tzinfo) -> tuple[time, ...]:
-    """The times of day as clock readings in the zone; empty when there are more than are worth keeping."""
+    """The times of day as clock readings in the zone; empty when there are too many to keep."""
     if len(times) > _MOST_CLOCKS:
         return ()
     return _few_clocks(tuple(times), tz)

@@ -1,7 +1,7 @@
 """Read compiled zone data (RFC 8536) into integers.
 
-The standard zoneinfo module answers "what is the offset at this instant?", one datetime at a time. The
-search needs the transitions themselves, so it reads the same files.
+The standard zoneinfo module answers "what is the offset at this instant?", one datetime at a time. The search
+needs the transitions themselves, so this module reads the same files.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from chronex.text.instants import EPOCH_ORDINAL
+
 _DAY = 86_400
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 class RuleDay(NamedTuple):
@@ -26,7 +27,7 @@ class RuleDay(NamedTuple):
 
     def local_second(self, year: int) -> int:
         """Seconds from 1970-01-01 00:00 on the wall to this moment of `year`."""
-        return (self._ordinal(year) - _EPOCH_ORDINAL) * _DAY + self.second
+        return (self._ordinal(year) - EPOCH_ORDINAL) * _DAY + self.second
 
     def _ordinal(self, year: int) -> int:
         first = date(year, 1, 1).toordinal()
@@ -75,7 +76,7 @@ class ZoneData(NamedTuple):
         if self.rule is None:
             return before, [change for change in listed if change[0] < end]
         last_listed = self.at[-1] if self.at else -(1 << 60)
-        # One year of run-up tells which half of the rule `start` itself falls in.
+        # The rule is evaluated from the year before, to know which of its two offsets holds at `start`.
         earliest = max(_year_of(start) - 1, _year_of(last_listed) if self.at else 1)
         for at, offset in self.rule.changes(earliest, _year_of(end) + 1):
             if at <= last_listed:
@@ -88,7 +89,7 @@ class ZoneData(NamedTuple):
 
 
 def _year_of(second: int) -> int:
-    ordinal = second // _DAY + _EPOCH_ORDINAL
+    ordinal = second // _DAY + EPOCH_ORDINAL
     return date.fromordinal(min(max(ordinal, 1), date.max.toordinal())).year
 
 
@@ -123,7 +124,7 @@ def _without_idle_changes(at: tuple[int, ...], offsets: tuple[int, ...], rule: Y
     """Drop transitions that change only the abbreviation: they move no clock."""
     kept = [i for i in range(len(at)) if offsets[i] != offsets[i + 1]]
     if rule is not None and rule.start is not None and at and (not kept or kept[-1] != len(at) - 1):
-        kept.append(len(at) - 1)  # the rule takes over after the last one listed, idle or not
+        kept.append(len(at) - 1)  # the rule holds after the last one listed, whether or not that one moves the clock
     return ZoneData(tuple(at[i] for i in kept), (offsets[0], *(offsets[i + 1] for i in kept)), rule)
 
 

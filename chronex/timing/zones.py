@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from chronex.errors import UnknownZoneError
-from chronex.timing.calendar import BLOCK_BITS, BLOCK_DAYS, FIRST_DAY, LAST_DAY
+from chronex.text.instants import EPOCH
+from chronex.timing.calendar import BLOCK_DAYS, DAY_BLOCK_BITS, FIRST_DAY, LAST_DAY
 from chronex.timing.tzif import ZoneData, read_tzif
 
-# Zone data is cut into eras of 2**31 seconds (68 years), so that any instant finds its era by a shift and
+# Zone data is kept in blocks of 2**31 seconds (68 years), so that any instant finds its block by a shift and
 # no list of transitions ever grows to the year 9999.
-ERA_BITS = 31
+ZONE_BLOCK_BITS = 31
 FIRST_SECOND = -62_135_596_800  # 0001-01-01T00:00:00Z
 LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 _DAY = 86_400
 
-# Each part starts with a letter, and no name has more than three: anything else is not worth a look at the disk.
+# Each part starts with a letter, and no name has more than three: no file is looked for under any other name.
 _ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z][A-Za-z0-9_+-]*){0,3}")
 _LONGEST_NAME = 100
 
@@ -39,6 +40,8 @@ class ClockChange(NamedTuple):
 
 
 class _ChangeSource(Protocol):
+    """Where the changes of a zone come from: its file, one fixed offset, or a tzinfo that is asked."""
+
     def changes(self, start: int, end: int) -> tuple[int, list[tuple[int, int]]]: ...
 
 
@@ -46,14 +49,14 @@ class Zone:
     """A zone by name. Equal names are the same object for as long as the process lives."""
 
     __slots__ = (
-        "_eras",
-        "_restless_bits",
+        "_blocks",
         "_source",
+        "_transition_bits",
         "epoch",
         "keeps_fold",
         "name",
-        "restless",
         "timelines",
+        "transition_days",
         "tzinfo",
     )
 
@@ -61,12 +64,13 @@ class Zone:
         self.name = name
         self.tzinfo = tz
         self.epoch = datetime(1970, 1, 1, tzinfo=tz)  # midnight on this zone's wall, not an instant
-        # False for a tzinfo of unknown make, whose wall clock may not be combined freely with a date (pytz).
+        # False for a tzinfo of an unknown library, whose wall clock may not be combined freely with a date (pytz).
         self.keeps_fold = keeps_fold
         self._source = source
-        self._restless_bits: dict[int, int] = {}
-        self.restless: set[int] = set()  # those of every block that was asked for, and of the day before it
-        self._eras: dict[int, tuple[list[int], list[int]]] = {}
+        self._blocks: dict[int, tuple[list[int], list[int]]] = {}
+        self._transition_bits: dict[int, int] = {}
+        # The transition days of every block of days that was computed, and of the day before the block.
+        self.transition_days: set[int] = set()
         self.timelines: dict[object, object] = {}
 
     def __repr__(self) -> str:
@@ -74,7 +78,7 @@ class Zone:
 
     def offset_at(self, second: int) -> int:
         """Seconds east of UTC at this UTC second."""
-        starts, offsets = self._era(second >> ERA_BITS)
+        starts, offsets = self._block(second >> ZONE_BLOCK_BITS)
         return offsets[bisect_right(starts, second) - 1]
 
     def changes(self, start: int, end: int) -> list[ClockChange]:
@@ -88,37 +92,39 @@ class Zone:
         return found
 
     def next_change(self, after: int, *, within_years: int = 3) -> ClockChange | None:
-        """The first clock change later than `after`; None when the zone's clock is left alone."""
+        """The first clock change later than `after`; None when there is none in so many years."""
         found = self.changes(after + 1, after + within_years * 366 * _DAY)
         return found[0] if found else None
 
-    def restless_bits(self, block: int) -> int:
-        """The local days of a block (calendar.py) that a clock change touches, and those at the calendar's ends.
+    def transition_bits(self, block: int) -> int:
+        """The transition days of a block of days (calendar.py): bit i is set when day `block * 512 + i` is one.
 
-        On all other days the wall is simple: each of its seconds exists once, and in order.
+        A transition day is a local day that a clock change touches, or one of the two days at either end of the
+        calendar. On all others, the plain days, each second of the wall exists once, and in order.
         """
-        bits = self._restless_bits.get(block)
+        bits = self._transition_bits.get(block)
         if bits is None:
-            first = block << BLOCK_BITS
+            first = block << DAY_BLOCK_BITS
             days = {FIRST_DAY, FIRST_DAY + 1, LAST_DAY - 1, LAST_DAY}
             for change in self.changes((first - 2) * _DAY, (first + BLOCK_DAYS + 2) * _DAY):
                 walls = sorted((change.at + change.before, change.at + change.after))
                 days.update(range((walls[0] - 1) // _DAY, walls[1] // _DAY + 1))
-            self.restless.update(day for day in days if first - 1 <= day < first + BLOCK_DAYS)
-            days = {day for day in days if day >> BLOCK_BITS == block}
-            bits = self._restless_bits[block] = sum(1 << day - first for day in days)
+            self.transition_days.update(day for day in days if first - 1 <= day < first + BLOCK_DAYS)
+            days = {day for day in days if day >> DAY_BLOCK_BITS == block}
+            bits = self._transition_bits[block] = sum(1 << day - first for day in days)
         return bits
 
-    def is_restless(self, day: int) -> bool:
-        return bool(self.restless_bits(day >> BLOCK_BITS) >> (day & BLOCK_DAYS - 1) & 1)
+    def is_transition_day(self, day: int) -> bool:
+        return bool(self.transition_bits(day >> DAY_BLOCK_BITS) >> (day & BLOCK_DAYS - 1) & 1)
 
-    def _era(self, era: int) -> tuple[list[int], list[int]]:
-        if era not in self._eras:
-            start, end = era << ERA_BITS, (era + 1) << ERA_BITS
+    def _block(self, block: int) -> tuple[list[int], list[int]]:
+        """The instants of a block from which each offset holds, and the offsets."""
+        if block not in self._blocks:
+            start, end = block << ZONE_BLOCK_BITS, (block + 1) << ZONE_BLOCK_BITS
             before, _ = self._source.changes(start, start)
             found = self.changes(start, end)
-            self._eras[era] = ([start, *(c.at for c in found)], [before, *(c.after for c in found)])
-        return self._eras[era]
+            self._blocks[block] = ([start, *(c.at for c in found)], [before, *(c.after for c in found)])
+        return self._blocks[block]
 
 
 class _FixedSource(NamedTuple):
@@ -129,7 +135,7 @@ class _FixedSource(NamedTuple):
 
 
 class _ProbedSource(NamedTuple):
-    """A tzinfo of unknown make: ask it once a day and bisect where its answer changed."""
+    """A tzinfo of an unknown library: it is asked once a day, and a change of its answer is bisected."""
 
     tz: tzinfo
 
@@ -158,8 +164,7 @@ class _ProbedSource(NamedTuple):
 
     def _offset(self, second: int) -> int:
         clamped = min(max(second, FIRST_SECOND + _DAY), LAST_SECOND - _DAY)
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=clamped)
-        offset = moment.astimezone(self.tz).utcoffset()
+        offset = (EPOCH + timedelta(seconds=clamped)).astimezone(self.tz).utcoffset()
         return round(offset.total_seconds()) if offset is not None else 0
 
 
@@ -218,7 +223,7 @@ def _zone_file(name: str) -> bytes:
 
 
 def zone_version() -> tuple[str, str]:
-    """The version of the zone data, and whose it is: the first directory of the system that has some, else ours."""
+    """The version of the zone data, and its origin: the first system directory that has some, else tzdata."""
     for directory in map(Path, zoneinfo.TZPATH):
         if (directory / "UTC").is_file():
             return _version_in(directory), f"the system's, in {directory}"
@@ -228,7 +233,7 @@ def zone_version() -> tuple[str, str]:
 
 
 def _version_in(directory: Path) -> str:
-    """Distributions write it into one of two files, or nowhere."""
+    """Distributions write the version into one of two files, or into none."""
     for name in ("tzdata.zi", "+VERSION"):
         try:
             with (directory / name).open(encoding="ascii", errors="replace") as file:
@@ -252,9 +257,9 @@ def zone_names() -> tuple[str, ...]:
 
 
 __all__ = [
-    "ERA_BITS",
     "FIRST_SECOND",
     "LAST_SECOND",
+    "ZONE_BLOCK_BITS",
     "ClockChange",
     "Zone",
     "ZoneData",

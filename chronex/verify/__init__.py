@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from chronex.verify.trace import Coverage, Report, Verifier, follow, verify_events, verify_store
-from chronex.verify.verdicts import TITLES, Finding, PropertyResult, Verdict
+from chronex.verify.results import TITLES, PropertyFinding, PropertyResult, PropertyVerdict
+from chronex.verify.verifier import Coverage, VerificationReport, Verifier, follow, verify_events, verify_store
 
 __all__ = [
     "TITLES",
     "Coverage",
-    "Finding",
+    "PropertyFinding",
     "PropertyResult",
-    "Report",
-    "Verdict",
+    "PropertyVerdict",
+    "VerificationReport",
     "Verifier",
     "follow",
     "verify_events",

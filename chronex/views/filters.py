@@ -13,9 +13,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from chronex.expr.durations import parse_duration
-from chronex.expr.suggest import nearest
 from chronex.model.records import Call, Work
+from chronex.text.durations import parse_duration
+from chronex.text.suggestions import nearest
 from chronex.views.jobs import Row, Situation
 
 _COMPARED = re.compile(r"(next|last)([<>])(.*)")
@@ -25,28 +25,44 @@ _KEYS = ("state", "tag", "tz", "cmd")
 Test = Callable[[Row, int], bool]
 
 
+class FilterWord(NamedTuple):
+    """One word of a filter, taken apart. `test` is None where the word could not be understood."""
+
+    text: str
+    key: str  # state, tag, tz or cmd; empty for a word without a colon
+    value: str
+    is_negated: bool
+    test: Test | None
+
+
 class Filter(NamedTuple):
     """`problems` are sentences on words that could not be understood."""
 
     text: str
     tests: tuple[Test, ...]
     problems: tuple[str, ...]
+    words: tuple[FilterWord, ...] = ()
 
     def matches(self, row: Row, now_ms: int) -> bool:
         return all(test(row, now_ms) for test in self.tests)
 
 
 def parse_filter(text: str) -> Filter:
-    tests: list[Test] = []
+    words: list[FilterWord] = []
     problems: list[str] = []
     for word in text.split():
         bare = word[1:] if word.startswith("-") and len(word) > 1 else word
+        is_negated = bare is not word
+        keyed = _KEYED.fullmatch(bare)
+        key, value = keyed.groups() if keyed is not None else ("", bare)
         found = _test(bare)
         if isinstance(found, str):
             problems.append(found)
+            words.append(FilterWord(word, key, value, is_negated, None))
         else:
-            tests.append(_negated(found) if bare is not word else found)
-    return Filter(text, tuple(tests), tuple(problems))
+            words.append(FilterWord(word, key, value, is_negated, _negated(found) if is_negated else found))
+    tests = tuple(word.test for word in words if word.test is not None)
+    return Filter(text, tests, tuple(problems), tuple(words))
 
 
 def _test(word: str) -> Test | str:

@@ -1,4 +1,4 @@
-"""The board: two lines that say how things stand, one of five views, and two lines that say what can be done."""
+"""The board: two lines of status at the top, one of five views, and two lines of commands and keys below."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input
 
-from chronex_tui.actions import footer_keys, key_text
-from chronex_tui.model.cells import Line, shown, spread
-from chronex_tui.model.status import counts_line, frozen_for, key_line, top_line
+from chronex.text.terminal import cell_safe
+from chronex_tui.model.available_actions import footer_keys, key_text
+from chronex_tui.model.board_lines import counts_line, frozen_for, key_line, top_line
+from chronex_tui.model.layout import Line, spread
 from chronex_tui.state import State
-from chronex_tui.themes import Book
-from chronex_tui.views.base import View
-from chronex_tui.views.jobs import JobsView
+from chronex_tui.theme import Palette
+from chronex_tui.views.jobs_view import JobsView
+from chronex_tui.views.view import View
 from chronex_tui.widgets.panel import Bar
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _SIZES = ("-tiny", "-small", "-medium", "-large")
 
 
 def size_class(width: int, height: int) -> str:
-    """How much of the board fits; the goldens are taken at 80x24, 120x40 and 200x60."""
+    """How much of the board fits; 80x24, 120x40 and 200x60 are small, medium and large."""
     if width < 60 or height < 16:
         return "-tiny"
     if width < 110 or height < 32:
@@ -36,53 +37,53 @@ def size_class(width: int, height: int) -> str:
     return "-medium" if width < 170 or height < 50 else "-large"
 
 
-def _view_class(name: str) -> Callable[[State, Book], View]:
+def _view_class(name: str) -> Callable[[State, Palette], View]:
     """Views are loaded when they are first opened: most people open one or two."""
     if name == "runs":
-        from chronex_tui.views.runs import RunsView
+        from chronex_tui.views.runs_view import RunsView
 
         return RunsView
     if name == "timeline":
-        from chronex_tui.views.timeline import TimelineView
+        from chronex_tui.views.timeline_view import TimelineView
 
         return TimelineView
     if name == "clock":
-        from chronex_tui.views.clock import ClockView
+        from chronex_tui.views.clock_view import ClockView
 
         return ClockView
     if name == "density":
-        from chronex_tui.views.density import DensityView
+        from chronex_tui.views.heatmap_view import HeatmapView
 
-        return DensityView
+        return HeatmapView
     return JobsView
 
 
 class Board(Screen[None]):
-    """The one screen under all others."""
+    """The screen below all others."""
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", show=False)]
 
-    def __init__(self, state: State, book: Book) -> None:
+    def __init__(self, state: State, palette: Palette) -> None:
         super().__init__()
-        self.state, self.book = state, book
+        self.state, self.palette = state, palette
         self.views: dict[str, View] = {}
 
     @property
-    def desk(self) -> ChronexApp:
+    def dashboard(self) -> ChronexApp:
         return cast("ChronexApp", self.app)
 
     def compose(self) -> ComposeResult:
-        yield Bar(self._top, self.book, id="top")
-        yield Bar(self._notice, self.book, id="notice")
+        yield Bar(self._top, self.palette, id="top")
+        yield Bar(self._notice, self.palette, id="notice")
         yield Container(id="body")
         yield Input(id="filter", placeholder="name, tag:etl, state:failed, -word", select_on_focus=False)
-        yield Bar(self._command, self.book, id="command")
-        yield Bar(self._keys, self.book, id="keys")
+        yield Bar(self._command, self.palette, id="command")
+        yield Bar(self._keys, self.palette, id="keys")
 
     async def on_mount(self) -> None:
         self._measure(self.app.size.width, self.app.size.height)
-        await self.desk.begin()
+        await self.dashboard.begin()
 
     def on_resize(self, event: Resize) -> None:
         self._measure(event.size.width, event.size.height)
@@ -97,12 +98,12 @@ class Board(Screen[None]):
 
     async def open_view(self, name: str) -> None:
         if name not in self.views:
-            view = self.views[name] = _view_class(name)(self.state, self.book)
+            view = self.views[name] = _view_class(name)(self.state, self.palette)
             await self.query_one("#body", Container).mount(view)
         for other, view in self.views.items():
             view.set_class(other == name, "-shown")
         self.state.screen = name
-        self.view.take_selection()
+        self.view.restore_selection()
         self.view.update_all()
         self.view.main.focus()
         self.refresh_bars()
@@ -122,13 +123,13 @@ class Board(Screen[None]):
         self.query_one("#top", Bar).redraw()
 
     def refresh_bars(self) -> None:
-        stopped = bool(self.state.snapshot.rows) and not self.state.snapshot.daemon_lives
-        self.query_one("#notice").set_class(stopped and not self.state.snapshot.trouble, "-shown")
+        stopped = bool(self.state.snapshot.rows) and not self.state.snapshot.is_daemon_alive
+        self.query_one("#notice").set_class(stopped and not self.state.snapshot.problem, "-shown")
         for bar in self.query(Bar):
             bar.redraw()
 
     def refresh_keys(self) -> None:
-        """Another selection: only what can be done to it is told anew."""
+        """The selection has changed, and with it what can be done."""
         for name in ("#command", "#keys"):
             self.query_one(name, Bar).redraw()
 
@@ -136,10 +137,11 @@ class Board(Screen[None]):
 
     def _top(self, width: int, height: int) -> Sequence[Line]:
         state = self.state
-        frozen = "" if state.frozen_ms is None else frozen_for(state.frozen_ms, self.desk.clock.wall_ms())
-        top = top_line(state.snapshot, state.look, state.screen, width, is_read_only=state.is_read_only)
-        found, problem = state.filter.text, state.filter.trouble
-        counts = counts_line(state.snapshot, state.look, width, found, len(state.rows), frozen, problem)
+        frozen = "" if state.frozen_ms is None else frozen_for(state.frozen_ms, self.dashboard.clock.wall_ms())
+        top = top_line(state.snapshot, state.display, state.screen, width, is_read_only=state.is_read_only)
+        counts = counts_line(
+            state.snapshot, state.display, width, state.filter.text, len(state.rows), frozen, state.filter.problem
+        )
         return (top, counts)
 
     def _notice(self, width: int, height: int) -> Sequence[Line]:
@@ -147,16 +149,18 @@ class Board(Screen[None]):
         return (spread(((text, "bar"),), (("chronex run --headless ", "bar"),), width),)
 
     def _command(self, width: int, height: int) -> Sequence[Line]:
-        command = self.desk.current_command()
+        command = self.dashboard.current_command()
         if not command:
             return ((),)
-        return (spread(((" $ ", "dim"), (shown(command), "")), ((f"{self._key_of('copy')} copies ", "dim"),), width),)
+        return (
+            spread(((" $ ", "dim"), (cell_safe(command), "")), ((f"{self._key_of('copy')} copies ", "dim"),), width),
+        )
 
     def _key_of(self, action_id: str) -> str:
-        return next(key_text(action) for action in self.desk.actions if action.id == action_id)
+        return next(key_text(action) for action in self.dashboard.actions if action.id == action_id)
 
     def _keys(self, width: int, height: int) -> Sequence[Line]:
-        return (key_line(footer_keys(self.desk.context()), width),)
+        return (key_line(footer_keys(self.dashboard.context()), width),)
 
     # -- the filter -------------------------------------------------------------------------------------------
 
@@ -181,18 +185,18 @@ class Board(Screen[None]):
         self.view.main.focus()
 
     def action_back(self) -> None:
-        """Esc: what is open is closed, a filter is dropped, a narrower list is widened. It never quits."""
+        """Esc closes what is open, clears a filter, or shows a longer list again. It never quits."""
         state = self.state
         if self.query_one("#filter", Input).has_class("-shown") or state.filter.text:
             self._close_filter()
             state.set_filter("")
-        elif self.desk.is_zoomed:
-            self.desk.do("zoom")
+        elif self.dashboard.is_zoomed:
+            self.dashboard.do("zoom")
         elif state.only_dead or state.run_job:
             state.only_dead, state.run_job = False, ""
         elif state.marked:
             state.marked = frozenset()
         elif state.screen != "jobs":
-            self.desk.do("screen-jobs")
+            self.dashboard.do("screen-jobs")
             return
         self.update_all()

@@ -1,4 +1,4 @@
-"""A frame with lines in it, drawn by a function that knows nothing of widgets."""
+"""A frame with lines in it, drawn by a function of a pure model."""
 
 from __future__ import annotations
 
@@ -10,48 +10,56 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from chronex_tui.model.cells import Line, fit_line
-from chronex_tui.themes import Book
+from chronex_tui.model.layout import Line, fit_line
+from chronex_tui.theme import Palette
 
 _ARROWS = str.maketrans({"←": "<", "→": ">", "↑": "^", "↓": "v", "…": "~"})
 Draw = Callable[[int, int], Sequence[Line]]
 
 
-def strip_of(line: Line, cells: int, book: Book, ground: Style, over: str = "") -> Strip:
-    """A line of exactly so many cells. Text from data becomes segments as it is: nothing is read as markup."""
-    if book.is_ascii:
+def strip_of(line: Line, cells: int, palette: Palette, background: Style, over: str = "") -> Strip:
+    """A line of exactly so many cells. Text from data becomes segments as it is, so none of it is read as markup."""
+    if palette.is_ascii:
         line = tuple((_in_ascii(text), style) for text, style in line)
-    fitted = fit_line(line, cells, book.ellipsis)
-    return Strip([Segment(text, book.on(ground, style, over)) for text, style in fitted if text], cells)
+    fitted = fit_line(line, cells, palette.ellipsis)
+    return Strip([Segment(text, palette.style_on(background, style, over)) for text, style in fitted if text], cells)
 
 
 def _in_ascii(text: str) -> str:
     return text if text.isascii() else text.translate(_ARROWS).encode("ascii", "replace").decode()
 
 
-class Grounded(ScrollView):
-    """A widget that draws its own lines on the ground its style sheet gives it."""
+class LineWidget(ScrollView):
+    """A widget that draws its own lines on the background that the style sheet gives it."""
 
-    _ground: Style | None = None
+    _background_style: Style | None = None
 
     @property
-    def ground(self) -> Style:
-        """Asked for every line, so it is kept until the style sheet says otherwise."""
-        if self._ground is None:
-            self._ground = Style(bgcolor=self.rich_style.bgcolor)
-        return self._ground
+    def background_style(self) -> Style:
+        """Kept until the style sheet changes, because every line needs it."""
+        if self._background_style is None:
+            self._background_style = Style(bgcolor=self.rich_style.bgcolor)
+        return self._background_style
 
     def notify_style_update(self) -> None:
-        self._ground = None
+        self._background_style = None
         super().notify_style_update()
 
 
-class Panel(Grounded, can_focus=True):
-    """Scrolls over what `draw(width, height)` returned; asks again when told to, or when its size changed."""
+class Panel(LineWidget, can_focus=True):
+    """Scrolls over what `draw(width, height)` returned; draws again when `redraw` is called or its size changes."""
 
-    def __init__(self, draw: Draw, book: Book, *, id: str | None = None, classes: str = "", title: str = "") -> None:  # noqa: A002
+    def __init__(
+        self,
+        draw: Draw,
+        palette: Palette,
+        *,
+        id: str | None = None,  # noqa: A002
+        classes: str = "",
+        title: str = "",
+    ) -> None:
         super().__init__(id=id, classes=classes)
-        self._draw, self.book = draw, book
+        self._draw, self.palette = draw, palette
         self._lines: Sequence[Line] | None = None
         if title:
             self.border_title = title
@@ -81,8 +89,8 @@ class Panel(Grounded, can_focus=True):
         index = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if index >= len(lines):
-            return Strip.blank(width, self.ground)
-        return strip_of(lines[index], width, self.book, self.ground)
+            return Strip.blank(width, self.background_style)
+        return strip_of(lines[index], width, self.palette, self.background_style)
 
 
 class Bar(Panel, can_focus=False):

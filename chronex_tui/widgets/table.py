@@ -1,4 +1,4 @@
-"""A table of any length: only the lines in sight are formatted, and the cursor stays with what it was put on."""
+"""A table of any length: only visible lines are formatted, and the cursor stays on its row when the order changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from chronex_tui.model.cells import Line
-from chronex_tui.themes import Book
-from chronex_tui.widgets.panel import Grounded, strip_of
+from chronex_tui.model.layout import Line
+from chronex_tui.theme import Palette
+from chronex_tui.widgets.panel import LineWidget, strip_of
 
 
 class TableModel(Protocol):
@@ -30,7 +30,7 @@ class TableModel(Protocol):
     def line(self, index: int, cells: int, ellipsis: str) -> Line: ...
 
 
-class Table(Grounded, can_focus=True):
+class Table(LineWidget, can_focus=True):
     """A heading that stays, and rows below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,23 +42,23 @@ class Table(Grounded, can_focus=True):
         Binding("end,G", "jump(-1)", show=False),
     ]
 
-    class Moved(Message):
+    class CursorMoved(Message):
         """The cursor is on another row."""
 
         def __init__(self, table: Table, identity: Hashable | None) -> None:
             super().__init__()
             self.table, self.identity = table, identity
 
-    class Opened(Message):
+    class RowOpened(Message):
         """The row under the cursor was clicked again."""
 
         def __init__(self, table: Table) -> None:
             super().__init__()
             self.table = table
 
-    def __init__(self, book: Book, *, id: str | None = None, classes: str = "", title: str = "") -> None:  # noqa: A002
+    def __init__(self, palette: Palette, *, id: str | None = None, classes: str = "", title: str = "") -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
-        self.book = book
+        self.palette = palette
         self.model: TableModel | None = None
         self.cursor: Hashable | None = None
         self.index = 0
@@ -69,29 +69,23 @@ class Table(Grounded, can_focus=True):
     # -- what it shows --------------------------------------------------------------------------------------
 
     def show(self, model: TableModel) -> None:
-        """Another state of the same list: the cursor stays with its row, wherever that is now."""
+        """Show another state of the same list; the cursor stays with its row, wherever that is now."""
         self.model = model
         moved = False
-        if len(model):  # an empty list, such as a filter half typed, does not forget where the cursor was
+        if len(model):  # while a filter is typed the list may be empty; the cursor is kept
             self.index = self._find(self.cursor)
             found = model.identity(self.index)
             moved, self.cursor = found != self.cursor, found
         size = Size(self.scrollable_content_region.width, len(model) + 1)
         if self.virtual_size != size:
             self.virtual_size = size
-        self._see_cursor()
+        self._scroll_to_cursor()
         self.refresh()
         if moved:
-            self.post_message(self.Moved(self, self.cursor))
-
-    def put(self, identity: Hashable) -> None:
-        """Set the cursor on a row by what it is."""
-        self.cursor = identity
-        if self.model is not None:
-            self.show(self.model)
+            self.post_message(self.CursorMoved(self, self.cursor))
 
     def _find(self, identity: Hashable | None) -> int:
-        """Near where it was, else anywhere; where it has gone, the same place in the list."""
+        """The index of a row: searched near the old one first. The old index where the row is gone."""
         model = self.model
         if model is None or not len(model):
             return 0
@@ -113,9 +107,9 @@ class Table(Grounded, can_focus=True):
             return
         self.index = max(0, min(index, len(self.model) - 1))
         self.cursor = self.model.identity(self.index)
-        self._see_cursor()
+        self._scroll_to_cursor()
         self.refresh()
-        self.post_message(self.Moved(self, self.cursor))
+        self.post_message(self.CursorMoved(self, self.cursor))
 
     def action_move(self, by: int) -> None:
         self.move_to(self.index + by)
@@ -131,11 +125,11 @@ class Table(Grounded, can_focus=True):
         if event.y <= self.gutter.top or self.model is None or row >= len(self.model):
             return
         if row == self.index and event.chain > 1:
-            self.post_message(self.Opened(self))
+            self.post_message(self.RowOpened(self))
         self.move_to(row)
 
-    def _see_cursor(self) -> None:
-        """Scroll as little as shows the row under the cursor."""
+    def _scroll_to_cursor(self) -> None:
+        """Scroll as little as possible to show the row under the cursor."""
         height = self.scrollable_content_region.height - 1
         if height <= 0:
             return
@@ -147,7 +141,7 @@ class Table(Grounded, can_focus=True):
     def on_resize(self) -> None:
         if self.model is not None:
             self.virtual_size = Size(self.scrollable_content_region.width, len(self.model) + 1)
-            self._see_cursor()
+            self._scroll_to_cursor()
 
     # -- drawing ------------------------------------------------------------------------------------------------
 
@@ -156,12 +150,14 @@ class Table(Grounded, can_focus=True):
         model = self.model
         index = y - 1 + self.scroll_offset.y
         if model is None or index >= len(model):
-            return Strip.blank(width, self.ground)
+            return Strip.blank(width, self.background_style)
         if y == 0:
-            return strip_of(((" ", ""), *model.head(width - 2, self.sort_mark)), width, self.book, self.ground)
-        line = model.line(index, width - 2, self.book.ellipsis)
+            return strip_of(
+                ((" ", ""), *model.head(width - 2, self.sort_mark)), width, self.palette, self.background_style
+            )
+        line = model.line(index, width - 2, self.palette.ellipsis)
         over = "" if index != self.index else "select" if self.has_focus else "select-idle"
-        return strip_of(((" ", ""), *line), width, self.book, self.ground, over)
+        return strip_of(((" ", ""), *line), width, self.palette, self.background_style, over)
 
     def watch_has_focus(self, value: bool) -> None:
         super().watch_has_focus(value)

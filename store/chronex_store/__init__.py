@@ -1,8 +1,9 @@
-"""Chronex's store: LMDB behind the port of `chronex.storage.ports`, and a memory store beside it."""
+"""Chronex's store: the port of `chronex.storage.ports` on LMDB, and in memory for tests."""
 
 from __future__ import annotations
 
-from chronex_store.lmdb_store import LmdbStore, Space
-from chronex_store.memory import MemoryStore
+from chronex_store.free_space import Space
+from chronex_store.lmdb_store import LmdbStore
+from chronex_store.memory_store import MemoryStore
 
 __all__ = ["LmdbStore", "MemoryStore", "Space"]

@@ -1,4 +1,7 @@
-"""One file that holds the whole store, written while others go on, restored with the store to oneself."""
+"""`chronex backup` and `chronex restore`: one file that holds the whole store.
+
+A backup is written beside a running daemon; a restore needs the store to itself.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,23 @@ from typing import Any
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import BackupError, StoreError
-from chronex_store.checks import check_structure
-from chronex_store.copying import BackupReport, sync_directory, write_backup
 from chronex_store.daemon_lock import acquire_daemon_lock
-from chronex_store.doctor import examine
-from chronex_store.environment import Environment, open_unheld, refuse_second_open
+from chronex_store.directory_checks import DATA_FILE, LOCK_FILE, directory_lock, open_private, prepare_directory
+from chronex_store.doctor import check_pages, examine
+from chronex_store.lmdb_environment import LmdbEnvironment, open_locked, refuse_second_open
 from chronex_store.lmdb_store import LmdbStore
-from chronex_store.places import DATA_FILE, LOCK_FILE, directory_held, open_private, prepare_directory
+from chronex_store.store_snapshot import BackupReport, sync_directory, write_snapshot
 
 
 def backup(path: Path, file: Path) -> BackupReport:
     """Write the store in `path` to `file`; safe beside a running daemon."""
     with LmdbStore.open(path, create=False) as store:
-        return write_backup(store.environment(), file.absolute())
+        return write_snapshot(store.environment(), file.absolute())
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
-    """What stands now, and where the state before it went."""
+    """What was restored, and the file that keeps the state before it (`replaced`)."""
 
     store: str
     file: str
@@ -42,42 +44,42 @@ class RestoreReport:
 
 
 def restore(file: Path, path: Path, clock: Clock = SYSTEM_CLOCK) -> RestoreReport:
-    """Put the backup `file` in the place of the store in `path`, once it is found sound.
+    """Replace the store in `path` by the backup `file`, once the backup is found sound.
 
-    Never over a live daemon (StoreInUseError). What was there before stays beside it as a backup. Others who
-    have the store open are told to open it again by their next wait or update.
+    Raises StoreInUseError beside a running daemon. The state before is kept as a backup in the same directory. In a
+    process that has the store open, the next wait or update raises StoreReplacedError.
     """
     is_new = not path.exists()
     real = prepare_directory(path, create=True)
     try:
         refuse_second_open(real)
         with acquire_daemon_lock(real):
-            waiting_room = Path(tempfile.mkdtemp(prefix="restore-", dir=real))
+            staging = Path(tempfile.mkdtemp(prefix="restore-", dir=real))
             try:
-                records = _bring_in(file, waiting_room)
-                kept = _swap(real, waiting_room / DATA_FILE, clock.wall_ms())
+                records = _copy_and_examine(file, staging)
+                kept = _swap(real, staging / DATA_FILE, clock.wall_ms())
             finally:
-                shutil.rmtree(waiting_room, ignore_errors=True)
+                shutil.rmtree(staging, ignore_errors=True)
     except BackupError:
-        if is_new:  # a place that was made for nothing would be taken for a store
+        if is_new:  # an empty directory would be taken for a store
             shutil.rmtree(real, ignore_errors=True)
         raise
     return RestoreReport(str(real), str(file), records, kept)
 
 
-def _bring_in(file: Path, room: Path) -> int:
-    """A private, synced and examined copy; BackupError when it is not a sound store."""
+def _copy_and_examine(file: Path, staging: Path) -> int:
+    """Make a private, synced copy and return how many records it has; BackupError when it is not a sound store."""
     if file.is_fifo():
-        raise BackupError(f"{file} is a pipe; name the file of the backup")  # nobody may ever write to it
+        raise BackupError(f"{file} is a pipe; name the file of the backup")  # reading could wait for ever
     try:
-        with file.open("rb") as source, open(open_private(room / DATA_FILE, os.O_WRONLY), "wb") as copy:
+        with file.open("rb") as source, open(open_private(staging / DATA_FILE, os.O_WRONLY), "wb") as copy:
             shutil.copyfileobj(source, copy, 1 << 20)
             copy.flush()
             os.fsync(copy.fileno())
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise BackupError(f"the backup {file} cannot be read: {why}; name a file that backup wrote") from error
-    report = examine(room)
+    report = examine(staging)
     if report.worst is not None:
         raise BackupError(f"{file} is not a sound backup ({report.worst.message}); nothing was changed")
     return int(sum(report.figures["records"].values()))
@@ -86,8 +88,8 @@ def _bring_in(file: Path, room: Path) -> int:
 def _swap(real: Path, new: Path, now_ms: int) -> str | None:
     data = real / DATA_FILE
     kept = real / f"before-restore-{now_ms}.backup" if data.exists() else None
-    with directory_held(real, exclusive=True), _old_writers_held(real, kept):
-        # The lock file goes first: whoever has the old store open sees by it that the store was replaced.
+    with directory_lock(real, exclusive=True), _old_store_locked(real, kept):
+        # The lock file goes first: a process that has the old store open sees by it that the store was replaced.
         (real / LOCK_FILE).unlink(missing_ok=True)
         os.replace(new, data)
         sync_directory(real)
@@ -95,8 +97,8 @@ def _swap(real: Path, new: Path, now_ms: int) -> str | None:
 
 
 @contextmanager
-def _old_writers_held(real: Path, kept: Path | None) -> Iterator[None]:
-    """Keep the old state, and its writer's lock, so that no commit goes to the old file during the swap."""
+def _old_store_locked(real: Path, kept: Path | None) -> Iterator[None]:
+    """Keep the old state as `kept`, and hold its writer lock, so that no commit goes to the old file meanwhile."""
     if kept is None:
         yield
         return
@@ -106,18 +108,18 @@ def _old_writers_held(real: Path, kept: Path | None) -> Iterator[None]:
         yield
         return
     try:
-        write_backup(old, kept)
+        write_snapshot(old, kept)
         with old.lmdb.begin(write=True):
             yield
     finally:
         old.close()
 
 
-def _open_if_sound(real: Path) -> Environment | None:
-    """The old store, unless opening it could crash: pages are read as bytes first."""
-    problems: list[str] = []
-    check_structure(real / DATA_FILE, lambda severity, *_: problems.append(severity))
+def _open_if_sound(real: Path) -> LmdbEnvironment | None:
+    """The old store, or None when it is damaged: its pages are checked first, because opening it could crash."""
+    severities: list[str] = []
+    check_pages(real / DATA_FILE, lambda severity, *_: severities.append(severity))
     try:
-        return None if "error" in problems else open_unheld(real)
+        return None if "error" in severities else open_locked(real)
     except StoreError:
         return None

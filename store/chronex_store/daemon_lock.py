@@ -12,25 +12,25 @@ from types import TracebackType
 import msgspec
 
 from chronex.errors import StoreInUseError, StoreNamespaceError
-from chronex_store.places import DAEMON_LOCK_FILE, check_file, open_private
+from chronex_store.directory_checks import DAEMON_LOCK_FILE, check_file, open_private
 
 
-class Holder(msgspec.Struct, frozen=True):
-    """Who holds the lock, for messages and for telling containers apart."""
+class LockHolder(msgspec.Struct, frozen=True):
+    """The process that holds the lock. Boot and namespace tell containers apart; the lock file has it as JSON."""
 
     pid: int
     boot_id: str
     namespace: int
 
 
-def this_process() -> Holder:
-    return Holder(os.getpid(), _boot_id(), _pid_namespace())
+def this_process() -> LockHolder:
+    return LockHolder(os.getpid(), _boot_id(), _pid_namespace())
 
 
 class DaemonLock:
     """Held until `release` or the end of the process; children do not inherit it.
 
-    `was_abandoned`: the holder before did not release it, so the machine or the daemon died.
+    `was_abandoned` says that the holder before did not release it: the machine or the daemon died.
     """
 
     def __init__(self, descriptor: int, was_abandoned: bool) -> None:
@@ -75,30 +75,31 @@ def acquire_daemon_lock(directory: Path) -> DaemonLock:
     return DaemonLock(descriptor, was_abandoned)
 
 
-def lock_holder(directory: Path) -> Holder | None:
-    """Who says that he holds the lock. After a kill the text stays, so `is_daemon_alive` asks the kernel."""
+def lock_holder(directory: Path) -> LockHolder | None:
+    """The holder that the lock file names. The text stays after a kill, so `is_daemon_alive` asks the kernel."""
     try:
-        return msgspec.json.decode((directory / DAEMON_LOCK_FILE).read_bytes(), type=Holder)
+        return msgspec.json.decode((directory / DAEMON_LOCK_FILE).read_bytes(), type=LockHolder)
     except (OSError, msgspec.MsgspecError):
         return None
 
 
 def is_daemon_alive(directory: Path) -> bool:
-    with _probe(directory) as held:
-        return held
+    with _probe(directory) as is_held:
+        return is_held
 
 
 def refuse_other_namespace(directory: Path) -> None:
-    """LMDB tells live readers from dead ones by pid, which means nothing in another container."""
+    """Refuse a store whose daemon runs in another container: LMDB tells live readers from dead ones by pid."""
     holder = lock_holder(directory)
     here = this_process()
-    same = holder is None or (holder.boot_id, holder.namespace) == (here.boot_id, here.namespace)
-    if not same and is_daemon_alive(directory):
+    is_same = holder is None or (holder.boot_id, holder.namespace) == (here.boot_id, here.namespace)
+    if not is_same and is_daemon_alive(directory):
         raise StoreNamespaceError
 
 
 @contextlib.contextmanager
 def _probe(directory: Path) -> Iterator[bool]:
+    """Whether another process holds the lock; the caller holds a shared one meanwhile if it is free."""
     try:
         descriptor = os.open(directory / DAEMON_LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

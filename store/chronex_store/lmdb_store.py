@@ -1,11 +1,10 @@
-"""The store on LMDB: what `update` acknowledged is on disk, whatever dies next."""
+"""The store on LMDB: what `update` acknowledged survives the end of the process, of the machine and of the power."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -23,10 +22,16 @@ from chronex.errors import (
 )
 from chronex.failpoints import fail_point
 from chronex.storage.ports import T, UpdateFn, ViewFn
-from chronex_store import environment
-from chronex_store.ballast import Ballast
-from chronex_store.batch import (
+from chronex_store import lmdb_environment
+from chronex_store.commit_watch import CommitWatch
+from chronex_store.directory_checks import DATA_FILE
+from chronex_store.free_space import ReserveFile, Space, is_disk_full, is_map_low, measure_space
+from chronex_store.group_commit import (
     BatchBrokenError,
+    GroupCommit,
+    Take,
+    Update,
+    fail_all,
     fail_written,
     finish,
     has_terminal,
@@ -34,53 +39,33 @@ from chronex_store.batch import (
     release_job_control,
     run_batch,
 )
-from chronex_store.environment import Environment, is_disk_full, open_environment
-from chronex_store.faults import translate
-from chronex_store.group import GroupCommit, Take, Update, fail_all
-from chronex_store.limits import NestingGuard
+from chronex_store.lmdb_environment import LmdbEnvironment, open_environment
+from chronex_store.lmdb_errors import translate
 from chronex_store.migration import migrate_if_older
-from chronex_store.places import DATA_FILE
-from chronex_store.transaction import LmdbReading
-from chronex_store.waiting import Waiting
+from chronex_store.transaction import LmdbReading, NestingGuard
 
-HOUSEKEEPING_MS = 60_000
-# What ordinary updates leave untouched, so that the end of running work can be recorded in a full store.
-RESERVE_SHARE = 16
-RESERVE_LEAST = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """How full the map is. Pages that are free inside the file count as free. `disk_bytes` are left on the disk."""
-
-    map_bytes: int
-    used_bytes: int
-    file_bytes: int
-    disk_bytes: int
-
-    @property
-    def ratio(self) -> float:
-        return self.used_bytes / self.map_bytes
+MAINTENANCE_MS = 60_000
 
 
 class LmdbStore:
     """A store in a directory; see `chronex.storage.ports.Store` for the contract."""
 
-    def __init__(self, env: Environment, clock: Clock) -> None:
-        self._env: Environment | None = env
-        self._lost: Environment | None = None
+    def __init__(self, env: LmdbEnvironment, clock: Clock) -> None:
+        self._env: LmdbEnvironment | None = env
+        self._lost_env: LmdbEnvironment | None = None  # the one that a failed commit made unusable
         self._path = env.path
         self._clock = clock
         self._pid = os.getpid()
-        self._gate = threading.Condition(threading.Lock())
-        self._views = 0
-        self._shut = False
-        self._kept_ms = clock.monotonic_ms()
+        # A view or a commit holds the environment; closing and reopening wait until there is no holder.
+        self._env_lock = threading.Condition(threading.Lock())
+        self._env_holders = 0
+        self._env_closing = False
+        self._maintained_ms = clock.monotonic_ms()
         self._nesting = NestingGuard()
         self._has_terminal = has_terminal()
-        self._ballast = Ballast(env.path)
+        self._reserve = ReserveFile(env.path)
         self._group = GroupCommit(self._commit)
-        self._waiting = Waiting(env.path / DATA_FILE, self._counter, clock)
+        self._commits = CommitWatch(env.path / DATA_FILE, self._commit_number, clock)
 
     @classmethod
     def open(
@@ -96,15 +81,15 @@ class LmdbStore:
         """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError.
 
         `verify` reads every page first (about 3 s for a million records) and raises StoreDamagedError; a
-        daemon does so when its predecessor did not end in good order.
+        daemon asks for it when its predecessor did not end in good order.
         """
         now = clock.wall_ms()
         env = open_environment(
             Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now, verify=verify
         )
         store = cls(migrate_if_older(env, now), clock)
-        if create:  # looking leaves no file behind
-            store._ballast.lay()
+        if create:  # opening a store to read it must leave no file behind
+            store._reserve.create()
         return store
 
     def __enter__(self) -> LmdbStore:
@@ -121,7 +106,7 @@ class LmdbStore:
 
     def view(self, fn: ViewFn[T]) -> T:
         self._nesting.refuse_nesting()
-        env = self._enter()
+        env = self._hold_env()
         self._nesting.inside = True
         try:
             with self._begin_read(env) as txn:
@@ -132,7 +117,7 @@ class LmdbStore:
                     tx.end()
         finally:
             self._nesting.inside = False
-            self._leave()
+            self._release_env()
 
     def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
         self._nesting.refuse_nesting()
@@ -146,26 +131,23 @@ class LmdbStore:
         return await future
 
     def wait(self, since: int, timeout: float) -> int:
-        return self._waiting.wait(since, timeout)
+        return self._commits.wait(since, timeout)
 
     async def wait_async(self, since: int, timeout: float) -> int:
-        return await self._waiting.wait_async(since, timeout)
+        return await self._commits.wait_async(since, timeout)
 
     def now(self) -> int:
         return self._clock.wall_ms()
 
     def space(self) -> Space:
-        env = self._enter()
+        env = self._hold_env()
         try:
-            info, stat = env.lmdb.info(), env.lmdb.stat()
-            used = _pages(stat) * stat["psize"]
-            disk, file_bytes = os.statvfs(env.path), (info["last_pgno"] + 1) * stat["psize"]
-            return Space(info["map_size"], used, file_bytes, disk.f_bavail * disk.f_frsize)
+            return measure_space(env)
         finally:
-            self._leave()
+            self._release_env()
 
-    def environment(self) -> Environment:
-        """For doctor and backup, inside the same process only."""
+    def environment(self) -> LmdbEnvironment:
+        """The open environment, for doctor and backup inside the same process."""
         self._refuse_fork()
         if self._env is None:
             raise StoreClosedError
@@ -176,46 +158,50 @@ class LmdbStore:
             return
         self._nesting.refuse_nesting()
         self._group.close()
-        self._waiting.close()
-        with self._gate:
-            self._shut = True
-            self._gate.wait_for(lambda: self._views == 0)
-            env, self._env, self._lost = self._env, None, None
-            self._shut = False
-            self._gate.notify_all()
+        self._commits.close()
+        with self._env_lock:
+            self._env_closing = True
+            self._env_lock.wait_for(lambda: self._env_holders == 0)
+            env = self._env
+            self._env = None
+            self._lost_env = None
+            self._env_closing = False
+            self._env_lock.notify_all()
         if env is not None:
             env.close()
+
+    # -- holding the environment ----------------------------------------------------------------------------------
 
     def _refuse_fork(self) -> None:
         if self._pid != os.getpid():
             raise StoreForkedError
 
-    def _enter(self) -> Environment:
-        """Hold the environment open; paired with `_leave`."""
+    def _hold_env(self) -> LmdbEnvironment:
+        """Hold the environment open; paired with `_release_env`."""
         self._refuse_fork()
-        with self._gate:
-            while self._shut:
-                self._gate.wait()
+        with self._env_lock:
+            while self._env_closing:
+                self._env_lock.wait()
             env = self._env or self._recover()
-            self._views += 1
-        self._keep_house(env)
+            self._env_holders += 1
+        self._maintain(env)
         return env
 
-    def _leave(self) -> None:
-        with self._gate:
-            self._views -= 1
-            if self._shut and self._views == 0:
-                self._gate.notify_all()
+    def _release_env(self) -> None:
+        with self._env_lock:
+            self._env_holders -= 1
+            if self._env_closing and self._env_holders == 0:
+                self._env_lock.notify_all()
 
-    def _keep_house(self, env: Environment) -> None:
-        # Readers that were killed keep their slot, and the pages they saw, until somebody looks.
+    def _maintain(self, env: LmdbEnvironment) -> None:
+        """Once a minute: clear the slots of killed readers, which keep old pages, and create the reserve file."""
         now = self._clock.monotonic_ms()
-        if now - self._kept_ms > HOUSEKEEPING_MS:
-            self._kept_ms = now
+        if now - self._maintained_ms > MAINTENANCE_MS:
+            self._maintained_ms = now
             env.lmdb.reader_check()
-            self._ballast.lay()
+            self._reserve.create()
 
-    def _begin_read(self, env: Environment) -> Any:
+    def _begin_read(self, env: LmdbEnvironment) -> Any:
         try:
             return env.lmdb.begin()
         except lmdb.ReadersFullError:
@@ -227,13 +213,13 @@ class LmdbStore:
         except lmdb.Error as error:
             raise translate(error, "begin") from error
 
-    def _counter(self) -> tuple[int, bool]:
-        """LMDB numbers its commits: the number that a view would see now, and whether it is the newest.
+    def _commit_number(self) -> tuple[int, bool]:
+        """The number of the commit that a view would see now, and whether it is the newest. LMDB numbers its commits.
 
-        A commit writes its page first, which wakes those who wait, and shows itself to readers a moment
-        later; in between the newest number is not yet a view's.
+        A commit writes its meta page first, which wakes the sleepers, and becomes visible to readers a moment
+        later. In between the newest number is not yet the one that a view sees.
         """
-        env = self._enter()
+        env = self._hold_env()
         try:
             if env.is_replaced():
                 raise StoreReplacedError
@@ -242,10 +228,12 @@ class LmdbStore:
                 visible: int = txn.id()
             return visible, visible >= newest
         finally:
-            self._leave()
+            self._release_env()
+
+    # -- one commit, called by the leader of the group ------------------------------------------------------------
 
     def _commit(self, take: Take) -> None:
-        """Lead one commit: begin first, so that whoever queues up meanwhile comes along."""
+        """Commit one batch. It is taken after the transaction has begun, so that updates queued meanwhile join it."""
         held = self._has_terminal and hold_job_control()
         self._nesting.inside = True
         try:
@@ -260,6 +248,7 @@ class LmdbStore:
                 release_job_control()
 
     def _commit_one_by_one(self, batch: list[Update], error: StoreError) -> None:
+        """After `error` broke the batch: commit each update alone, so that only those that cannot succeed fail."""
         if len(batch) == 1:
             fail_all(batch, error)
         for update in batch:
@@ -275,12 +264,13 @@ class LmdbStore:
             fail_all([update], error)
 
     def _commit_once(self, take: Take) -> None:
+        """Run the batch on one LMDB transaction and commit it; nothing is committed when no update wrote."""
         env, txn = self._begin_write()
         try:
             try:
                 fail_point("update begun")
                 batch = take()
-                wrote = run_batch(txn, batch, _is_low(env, txn))
+                wrote = run_batch(txn, batch, is_map_low(env, txn))
                 fail_point("update written")
             except BaseException:
                 txn.abort()
@@ -293,7 +283,7 @@ class LmdbStore:
             failure = _try_commit(txn, batch)
             fail_point("update committed")
         finally:
-            self._leave()
+            self._release_env()
         if failure is None:
             finish(batch)
         elif isinstance(failure, lmdb.MapFullError):
@@ -301,41 +291,43 @@ class LmdbStore:
         else:
             error = self._explain_failure(env, failure, number)
             if isinstance(error, StoreFullError):
-                self._save_essential(batch)
+                self._commit_essential(batch)
             fail_written(batch, error)
 
-    def _save_essential(self, batch: list[Update]) -> None:
-        """The disk is full: give up the room set aside, for those who record the end of running work."""
+    def _commit_essential(self, batch: list[Update]) -> None:
+        """The disk is full: release the reserve file for the updates that record the end of running work."""
         essential = [update for update in batch if update.essential and update.error is None]
-        if essential and self._ballast.drop():
+        if essential and self._reserve.release():
             for update in essential:
                 self._commit_alone(update)
 
-    def _begin_write(self) -> tuple[Environment, Any]:
-        """Hold the environment and its writer's lock; one that LMDB gave up is opened again once."""
+    def _begin_write(self) -> tuple[LmdbEnvironment, Any]:
+        """Hold the environment and its writer lock. An environment that LMDB cannot use any more is reopened once."""
         for is_last in (False, True):
-            env = self._enter()
+            env = self._hold_env()
             try:
                 return env, _begin_on_same_file(env)
             except (lmdb.PanicError, lmdb.MapResizedError) as error:
-                self._leave()
+                self._release_env()
                 if is_last:
                     raise translate(error, "begin") from error
                 self._reopen(env)
             except BaseException:
-                self._leave()
+                self._release_env()
                 raise
         raise AssertionError
 
-    def _explain_failure(self, env: Environment, failure: lmdb.Error, number: int) -> StoreError:
-        """Begin again from what is on disk; a full disk is certain only if the commit is not found there."""
-        full = is_disk_full(failure, self._path)
+    # -- after a failed commit ------------------------------------------------------------------------------------
+
+    def _explain_failure(self, env: LmdbEnvironment, failure: lmdb.Error, number: int) -> StoreError:
+        """The error for a failed commit. A full disk is certain only when the reopened store lacks the commit."""
+        is_full = is_disk_full(failure, self._path)
         try:
             self._reopen(env)
-            landed = self._counter()[0] >= number
+            is_committed = self._commit_number()[0] >= number
         except StoreError:
-            landed = True
-        if full and not landed:
+            is_committed = True
+        if is_full and not is_committed:
             return StoreFullError("the disk is full and nothing was written; free some space")
         error = StoreOutcomeUnknownError(
             f"a commit failed half way ({failure}), so its outcome is unknown; re-read before trying again"
@@ -343,35 +335,38 @@ class LmdbStore:
         error.__cause__ = failure
         return error
 
-    def _reopen(self, old: Environment) -> None:
-        with self._gate:
-            self._shut = True
-            self._gate.wait_for(lambda: self._views == 0)
+    def _reopen(self, old: LmdbEnvironment) -> None:
+        """Wait until no thread holds the environment, then open it again, unless another thread has."""
+        with self._env_lock:
+            self._env_closing = True
+            self._env_lock.wait_for(lambda: self._env_holders == 0)
             try:
                 if self._env is old:
-                    self._env, self._lost = None, old
+                    self._env = None
+                    self._lost_env = old
                     self._recover()
             finally:
-                self._shut = False
-                self._gate.notify_all()
+                self._env_closing = False
+                self._env_lock.notify_all()
 
-    def _recover(self) -> Environment:
-        """With the gate held: the environment that a failed commit cost us, or StoreClosedError."""
-        if self._lost is None:
+    def _recover(self) -> LmdbEnvironment:
+        """With the lock held: open the environment again that a failed commit lost; StoreClosedError without one."""
+        if self._lost_env is None:
             raise StoreClosedError
-        self._env = environment.reopen(self._lost)
-        self._lost = None
+        self._env = lmdb_environment.reopen(self._lost_env)
+        self._lost_env = None
         return self._env
 
 
-def _begin_on_same_file(env: Environment) -> Any:
+def _begin_on_same_file(env: LmdbEnvironment) -> Any:
+    """A write transaction; StoreReplacedError when a restore has replaced the file meanwhile."""
     try:
         txn = env.lmdb.begin(write=True)
     except (lmdb.PanicError, lmdb.MapResizedError):
         raise
     except lmdb.Error as error:
         raise translate(error, "begin") from error
-    # Asked with the writer's lock held, because a restore holds it too while it changes the file.
+    # Asked with the writer lock held, because a restore holds it too while it replaces the file.
     if env.is_replaced():
         txn.abort()
         raise StoreReplacedError
@@ -379,6 +374,7 @@ def _begin_on_same_file(env: Environment) -> Any:
 
 
 def _try_commit(txn: Any, batch: list[Update]) -> lmdb.Error | None:
+    """Commit; returns the error of LMDB, if any."""
     try:
         txn.commit()
     except lmdb.Error as error:
@@ -388,13 +384,3 @@ def _try_commit(txn: Any, batch: list[Update]) -> lmdb.Error | None:
         fail_written(batch, StoreOutcomeUnknownError())
         raise
     return None
-
-
-def _pages(stat: dict[str, int]) -> int:
-    return stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
-
-
-def _is_low(env: Environment, txn: Any) -> bool:
-    stat: dict[str, int] = txn.stat()
-    total = env.meta.map_size // stat["psize"]
-    return _pages(stat) > total - max(total // RESERVE_SHARE, RESERVE_LEAST)

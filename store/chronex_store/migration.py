@@ -1,4 +1,4 @@
-"""From one format to the next: a backup, then everything in one transaction."""
+"""Bring a store of an older format to the current one: a snapshot first, then every step in one transaction."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from chronex.storage.codec import encode
 from chronex.storage.migrate_reasons import reasons_to_codes
 from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import pages
-from chronex_store import environment
-from chronex_store.copying import write_backup
+from chronex_store import lmdb_environment
 from chronex_store.daemon_lock import acquire_daemon_lock
-from chronex_store.environment import Environment
-from chronex_store.faults import translate
+from chronex_store.lmdb_environment import LmdbEnvironment
+from chronex_store.lmdb_errors import translate
+from chronex_store.store_snapshot import write_snapshot
 from chronex_store.transaction import LmdbTransaction
 
-Step = Callable[[Transaction], None]
+MigrationStep = Callable[[Transaction], None]
 # What one record of the old format becomes: the same row where nothing changes, other rows, or none.
 Conversion = Callable[[bytes, bytes], list[Row]]
 
@@ -48,30 +48,29 @@ def convert_records(tx: Transaction, conversions: tuple[Conversion, ...]) -> Non
                 tx.delete(key)
 
 
-# From the format that is the key to the next one.
-STEPS: dict[int, Step] = {1: lambda tx: convert_records(tx, TO_FORMAT_2)}
+# The step at key N brings a store from format N to N + 1.
+STEPS: dict[int, MigrationStep] = {1: lambda tx: convert_records(tx, TO_FORMAT_2)}
 
 
-def migrate_if_older(env: Environment, now_ms: int) -> Environment:
+def migrate_if_older(env: LmdbEnvironment, now_ms: int) -> LmdbEnvironment:
     """The environment in the current format; the old state stays in `before-format-N-….backup` beside it."""
-    if env.meta.format == environment.FORMAT:
+    if env.meta.format == lmdb_environment.FORMAT:
         return env
     try:
         with acquire_daemon_lock(env.path):
-            old = env.meta.format
-            write_backup(env, env.path / f"before-format-{old + 1}-{now_ms}.backup")
+            write_snapshot(env, env.path / f"before-format-{env.meta.format + 1}-{now_ms}.backup")
             return _migrate(env)
     except BaseException:
         env.close()
         raise
 
 
-def _migrate(env: Environment) -> Environment:
-    formats = tuple(range(env.meta.format, environment.FORMAT))
+def _migrate(env: LmdbEnvironment) -> LmdbEnvironment:
+    formats = tuple(range(env.meta.format, lmdb_environment.FORMAT))
     missing = [number for number in formats if number not in STEPS]
     if missing:
         raise StoreError(f"no way leads from format {missing[0]} to the next; use an older Chronex first")
-    meta = replace(env.meta, format=environment.FORMAT, migrated_from=(*env.meta.migrated_from, *formats))
+    meta = replace(env.meta, format=lmdb_environment.FORMAT, migrated_from=(*env.meta.migrated_from, *formats))
     try:
         with env.lmdb.begin(write=True) as txn:
             tx = LmdbTransaction(txn)

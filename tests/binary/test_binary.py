@@ -6,8 +6,10 @@ import json
 import os
 import pty
 import select
+import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +77,28 @@ def test_apply_run_and_doctor_with_a_real_job(place: Path) -> None:
     assert any(row["state"] == "completed" for row in history)
     doctor = chronex("doctor", "--store", str(place / "store"), cwd=place)
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+
+
+def test_metrics_and_ignored_files_have_the_libraries_they_need(place: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    (place / "chronex.toml").write_text(f'[scheduler]\nmetrics = "127.0.0.1:{port}"\n{JOBS}')
+    (place / ".gitignore").write_text("ignored/\n")
+    (place / "ignored").mkdir()
+    (place / "ignored" / "crontab").write_text("no schedule\n")
+    assert chronex("lint", str(place)).returncode == 0
+    daemon = subprocess.Popen(
+        [os.path.abspath(BINARY), "run", "--headless", "--for", "30s"],
+        cwd=place, env={**BARE, "CHRONEX_STORE": str(place / "store")}, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert daemon.stderr is not None
+    try:
+        assert b"metrics served" in read_until(daemon.stderr.fileno(), b"metrics served", 30)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            assert b"\nscheduler_jobs_running " in answer.read()
+    finally:
+        daemon.terminate()
+        daemon.communicate()
 
 
 def test_a_job_finds_nothing_of_the_bundle_in_its_environment(place: Path) -> None:

@@ -5,10 +5,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from tests.cli.fork import Parent
+from tests.cli.small_store import Place
 
 
 @dataclass(frozen=True)
@@ -54,3 +56,8 @@ def chronex() -> Iterator[Chronex]:
 def is_heard_at_the_start(environment: dict[str, str]) -> bool:
     """Some variables speak to the interpreter, before any program begins."""
     return any(name.startswith(("PYTHON", "LC_", "LANG")) for name in environment)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "store")

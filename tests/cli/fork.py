@@ -21,6 +21,16 @@ from typing import IO, Any
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
+# What the commands use; a command imports most of it only when it runs.
+PRELOADED = (
+    "chronex.cli",
+    "chronex.engine",
+    "chronex.imports",
+    "chronex.lint",
+    "chronex.verify",
+    "chronex.views",
+    "chronex_store",
+)
 
 
 class Parent:
@@ -61,10 +71,9 @@ def _whole(file: IO[bytes]) -> bytes:
 
 def serve(line: socket.socket) -> None:
     """Until the other side closes; a child leaves this loop for the command it was asked for."""
-    import chronex.cli
-
-    for module in pkgutil.walk_packages(chronex.cli.__path__, "chronex.cli."):
-        import_module(module.name)
+    for package in PRELOADED:
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+            import_module(module.name)
     gc.freeze()
     while True:
         text, streams, _, _ = socket.recv_fds(line, 1 << 20, 3)

@@ -16,14 +16,14 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.cli import main
-from chronex.cli.status import run_status
+from chronex.cli.commands.status import run_status
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
 from chronex.model.records import Job, StoreMeta, Task
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
 from chronex.storage.ports import Transaction
-from chronex_store import LmdbStore, places
+from chronex_store import LmdbStore, directory_checks
 from tests.cli.conftest import Chronex, program
 
 Capture = pytest.CaptureFixture[str]
@@ -166,7 +166,7 @@ def test_a_store_that_cannot_be_used(
     monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,
 ) -> None:
-    monkeypatch.setattr(places, "_LOCK_TRIES", 2)
+    monkeypatch.setattr(directory_checks, "_LOCK_TRIES", 2)
     with trouble(store) as says:
         assert says in refusal(typed, store, monkeypatch, capsys)
 

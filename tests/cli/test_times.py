@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from chronex.cli import acts, dead_letters, history, listing, show, status, times, versions, why
+from chronex.cli import times
+from chronex.cli.commands import dlq, history, list_jobs, pause, show, status, why
 from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
@@ -60,13 +61,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 COMMANDS: dict[str, Callable[[str, str], int]] = {
-    "history": lambda store, form: history.run_history("far", 20, [], None, store, form),
+    "history": lambda store, form: history.history("far", store=store, form=form),
     "show": lambda store, form: show.run_show("far", store, form),
-    "show --versions": lambda store, form: versions.run_versions("far", store, form),
+    "show --versions": lambda store, form: show.run_versions("far", store, form),
     "why": lambda store, form: why.run_why("far", None, store, form),
-    "dlq list": lambda store, form: dead_letters.run_list(None, store, form),
-    "pause": lambda store, form: acts.run_pause("far", "2h", store, form),
-    "list": lambda store, form: listing.run_list(store, form, ""),
+    "dlq list": lambda store, form: dlq.run_list(None, store, form),
+    "pause": lambda store, form: pause.run_pause("far", "2h", store, form),
+    "list": lambda store, form: list_jobs.run_list(store, form, ""),
     "status": lambda store, form: status.run_status(store, form, watch=False, check=False),
 }
 OVERVIEWS = ("list", "status")

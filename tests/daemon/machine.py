@@ -7,13 +7,46 @@ import os
 import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from chronex.failpoints import VARIABLE
+from tests.kit.waits import DEADLINE_S, until
 
 EVERY_SECOND = 'schedule = "* * * * * *"\n'
+
+
+class LoggedDaemon(subprocess.Popen[str]):
+    """A daemon whose log is read piece by piece: what follows the line that was waited for is still to be found."""
+
+    unread = ""
+
+    def until_logged(self, text: str, times: int = 1) -> None:
+        """Read on until the log says `text`, so many times; a log that ends before that fails at once."""
+        until(
+            lambda: self.unread.count(text) >= times or self._read_on(text),
+            lambda: f"{text!r} in the log of the daemon, but it was: {self.unread}",
+        )
+        for _ in range(times):
+            self.unread = self.unread.partition(text)[2]
+
+    def _read_on(self, text: str) -> bool:
+        assert self.stderr is not None
+        ready, _, _ = select.select([self.stderr], [], [], 0.5)
+        if ready:
+            chunk = os.read(self.stderr.fileno(), 65536)
+            assert chunk, f"the daemon has ended without {text!r} in its log, which was: {self.unread}"
+            self.unread += chunk.decode()
+        return False
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended."""
+        return self.wait(DEADLINE_S)
+
+    def stopped(self) -> int:
+        """Its exit code after SIGTERM."""
+        self.terminate()
+        return self.ended()
 
 
 class Machine:
@@ -21,7 +54,7 @@ class Machine:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.daemons: list[subprocess.Popen[str]] = []
+        self.daemons: list[LoggedDaemon] = []
         self.env = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
@@ -35,12 +68,12 @@ class Machine:
     def chronex(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "chronex", *arguments],
-            cwd=self.directory, env=self.env | environment, capture_output=True, text=True, timeout=60, check=False,
+            cwd=self.directory, env=self.env | environment, capture_output=True, text=True, timeout=2 * DEADLINE_S, check=False,
         )  # fmt: skip
 
-    def start(self, *arguments: str, quiet: bool = False, fail_at: str = "") -> subprocess.Popen[str]:
+    def start(self, *arguments: str, quiet: bool = False, fail_at: str = "") -> LoggedDaemon:
         """With `quiet` its log goes nowhere, else into a pipe that the test may read."""
-        daemon = subprocess.Popen(
+        daemon = LoggedDaemon(
             [sys.executable, "-m", "chronex", "run", "--headless", *arguments],
             cwd=self.directory, env={**self.env, **({VARIABLE: fail_at} if fail_at else {})}, text=True,
             stderr=subprocess.DEVNULL if quiet else subprocess.PIPE,
@@ -53,21 +86,3 @@ class Machine:
         assert done.returncode == 0, done.stderr
         rows: list[dict[str, Any]] = json.loads(done.stdout)
         return rows
-
-
-def until_told(daemon: subprocess.Popen[str], text: str, times: int = 1) -> None:
-    """Read the daemon's log until it tells `text`."""
-    assert daemon.stderr is not None
-    end, told = time.monotonic() + 15.0, ""
-    while told.count(text) < times:
-        ready, _, _ = select.select([daemon.stderr], [], [], max(end - time.monotonic(), 0))
-        chunk = os.read(daemon.stderr.fileno(), 65536) if ready else b""
-        assert chunk, f"the daemon never told {text!r}, but: {told}"
-        told += chunk.decode()
-
-
-def until(condition: Any, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.daemon.machine import Machine, until, until_told
+from tests.daemon.machine import Machine
+from tests.kit.waits import until
 
 JOBS = """
 [jobs.quick]
@@ -39,7 +40,7 @@ def ask(machine: Machine, *arguments: str) -> tuple[int, Any]:
 
 
 def test_trigger_wait_gives_the_outcome_as_its_exit_code(machine: Machine) -> None:
-    until_told(machine.start(), "SchedulerStarted")
+    machine.start().until_logged("SchedulerStarted")
     code, answer = ask(machine, "trigger", "quick", "--param", "DAY=monday", "--wait")
     assert (code, answer["state"], answer["daemon"]) == (0, "completed", True)
     code, answer = ask(machine, "trigger", "quick", "--wait")
@@ -50,10 +51,10 @@ def test_trigger_wait_gives_the_outcome_as_its_exit_code(machine: Machine) -> No
 
 def test_a_cancel_reaches_a_running_command_at_once_and_it_is_not_tried_again(machine: Machine) -> None:
     daemon = machine.start()
-    until_told(daemon, "SchedulerStarted")
+    daemon.until_logged("SchedulerStarted")
     code, answer = ask(machine, "trigger", "slow")
     assert (code, answer["state"]) == (0, "running")
-    until_told(daemon, "attempt started")
+    daemon.until_logged("attempt started")
     code, answer = ask(machine, "cancel", answer["id"], "--reason", "enough", "--wait")
     assert answer["state"] == "canceled"
     assert answer["reason"].endswith("(cli): enough")
@@ -62,13 +63,16 @@ def test_a_cancel_reaches_a_running_command_at_once_and_it_is_not_tried_again(ma
 
 def test_a_cancel_while_the_daemon_is_dead_is_done_by_the_next_one(machine: Machine) -> None:
     first = machine.start()
-    until_told(first, "SchedulerStarted")
+    first.until_logged("SchedulerStarted")
     _, answer = ask(machine, "trigger", "slow")
-    until_told(first, "attempt started")
+    first.until_logged("attempt started")
     first.kill()
     first.wait()
     code, asked = ask(machine, "cancel", answer["id"])
     assert (code, asked["stopping"]) == (0, True)
     heir = machine.start()
-    until_told(heir, "attempt ended")  # its child lived on, was adopted, and got its TERM
-    until(lambda: {row["id"]: row["state"] for row in machine.history()}.get(answer["id"]) == "canceled")
+    heir.until_logged("attempt ended")  # its child lived on, was adopted, and got its TERM
+    until(
+        lambda: {row["id"]: row["state"] for row in machine.history()}.get(answer["id"]) == "canceled",
+        "the canceled run in the history",
+    )

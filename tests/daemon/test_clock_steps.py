@@ -22,6 +22,7 @@ from chronex.storage.journal import append
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore, MemoryStore
 from tests.daemon.test_wakeups import Hands
+from tests.kit.waits import until_async
 from tests.verify.assertion import assert_verified
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -234,7 +235,5 @@ async def test_a_daemon_notices_when_it_starts(tmp_path: Path) -> None:
 
     for _ in range(2):
         async with EmbeddedEngine(store, calls={"f": lambda _: None}, tell=tell) as engine:
-            seen = engine.store.wait(-1, 0)
-            while engine.row("job").job.counters.completed == 0:
-                await engine.store.wait_async(seen, 0.2)
+            await until_async(lambda: engine.row("job").job.counters.completed, "the end of a run")
     assert [data["jobs"] for data in told] == [1], "once, not at every start"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
@@ -19,11 +18,11 @@ from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.records import Call, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
-from chronex.storage.ports import T, UpdateFn
+from chronex.storage.ports import Store, T, UpdateFn
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import forget_schedule
-from chronex.views.jobs import Row
 from chronex_store import LmdbStore, MemoryStore
+from tests.kit.waits import DEADLINE_S, until_async
 from tests.verify.assertion import assert_verified
 
 SOON = "@every 100ms {max:1}"
@@ -33,33 +32,33 @@ def job(target: str, schedule: str = SOON, **more: object) -> Job:
     return Job(id="job", schedule=schedule, tasks=(Task(name="main", run=Call(target)),), **more)  # type: ignore[arg-type]
 
 
-async def until(engine: EmbeddedEngine, holds: Callable[[Row], bool]) -> None:
-    """Wait until it holds for the job; the store says when something has changed."""
-    for _ in range(200):
-        seen = engine.store.wait(-1, 0)
-        if holds(engine.row("job")):
-            return
-        await engine.store.wait_async(seen, 0.5)
-    raise AssertionError("it never held")
+async def completed(engine: EmbeddedEngine, count: int) -> None:
+    """So many runs of the job have succeeded."""
+    await until_async(lambda: engine.row("job").job.counters.completed == count, f"{count} completed runs")
+
+
+def begun(store: Store, job: str = "job") -> list[Occurrence]:
+    """In order. `max` counts runs: what a busy machine skips while its only run lasts is an occurrence more."""
+    found = store.view(lambda tx: Reading(tx).occurrences(job, limit=10_000))
+    return sorted((one for one in found if one.state is not OccurrenceState.SKIPPED), key=lambda one: one.nominal_ms)
 
 
 async def ended(engine: EmbeddedEngine, count: int = 1, job: str = "job") -> list[Occurrence]:
-    """The first `count` occurrences once they have ended; the store says when something has changed."""
-    for _ in range(200):
-        seen = engine.store.wait(-1, 0)
-        found = engine.store.view(lambda tx: Reading(tx).occurrences(job))
-        over = [occurrence for occurrence in found if occurrence.finished_ms is not None]
-        if len(over) >= count:
-            return sorted(over, key=lambda o: o.nominal_ms)[:count]
-        await engine.store.wait_async(seen, 0.5)
-    raise AssertionError("it did not end")
+    """The first `count` occurrences once they have ended."""
+
+    def over() -> list[Occurrence]:
+        return [one for one in begun(engine.store, job) if one.finished_ms is not None]
+
+    await until_async(lambda: len(over()) >= count, f"the end of {count} occurrences of {job}")
+    return over()[:count]
 
 
 async def test_a_function_runs_with_its_whole_context() -> None:
     seen: list[TaskContext] = []
     async with EmbeddedEngine(MemoryStore(), calls={"note": seen.append}) as engine:
-        engine.apply([job("note", "@every 100ms {max:2}", metadata={"team": "data"})])
-        await until(engine, lambda row: row.job.counters.completed == 2)
+        overlap = OverlapPolicy.QUEUE  # where the first takes longer than 100 ms the second must not be skipped
+        engine.apply([job("note", "@every 100ms {max:2}", metadata={"team": "data"}, overlap=overlap)])
+        await completed(engine, 2)
     first, second = seen
     assert (first.job, first.task, first.attempt, first.last_run) == ("job", "main", 1, None)
     assert (first.metadata, first.parameters) == ({"team": "data"}, {})
@@ -145,24 +144,24 @@ async def test_stopping_asks_what_runs_to_end_and_records_it(tmp_path: Path) -> 
 
     engine = EmbeddedEngine(tmp_path / "store", calls={"patient": patient})
     await engine.start([job("patient")])
-    await asyncio.wait_for(began.wait(), 30)
+    await asyncio.wait_for(began.wait(), DEADLINE_S)
     for _ in range(2):  # the second time there is nothing left to do
         await engine.stop()
     assert reasons == ["the scheduler was stopped"]
     with LmdbStore.open(tmp_path / "store") as store:
-        (occurrence,) = store.view(lambda tx: Reading(tx).occurrences("job"))
+        (occurrence,) = begun(store)
         assert store.view(lambda tx: [node.stopped_ms is None for node in Reading(tx).nodes()]) == [False]
     assert occurrence.finished_ms is not None
 
 
 class Soon:
-    """Two instants: just after the test began, and a little later."""
+    """Two instants: just after it was first asked, which is when the job is applied, and a little later."""
 
     def __init__(self) -> None:
-        now = wall_ms()
-        self.instants = [now + 300, now + 301]
+        self.instants: list[int] = []
 
     def next(self, after_ms: int) -> int | None:
+        self.instants = self.instants or [after_ms + 300, after_ms + 301]
         return next((at for at in self.instants if at > after_ms), None)
 
     def previous(self, before_ms: int) -> int | None:
@@ -182,7 +181,7 @@ async def test_a_schedule_of_the_users_own_decides_when() -> None:
         async with EmbeddedEngine(MemoryStore(), calls={"note": print}, schedules={"never": Never()}) as engine:
             soon = Soon()
             engine.add_schedule("soon", soon)
-            engine.apply([job("note", "soon", dialect="custom")])
+            engine.apply([job("note", "soon", dialect="custom", overlap=OverlapPolicy.ALLOW)])
             found = await ended(engine, 2)
     finally:
         forget_schedule("soon")
@@ -193,10 +192,8 @@ async def test_a_schedule_of_the_users_own_decides_when() -> None:
 async def test_a_command_finds_the_store_it_belongs_to(tmp_path: Path) -> None:
     async with EmbeddedEngine(tmp_path / "store") as engine:
         engine.apply([Job(id="job", schedule=SOON, tasks=(Task(name="main", run='echo "$CHRONEX_STORE"'),))])
-        await ended(engine)
-        (attempt,) = engine.store.view(
-            lambda tx: Reading(tx).attempts("job", Reading(tx).occurrences("job")[0].nominal_ms)
-        )
+        (occurrence,) = await ended(engine)
+        (attempt,) = engine.store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms))
     assert (tmp_path / "store" / "logs" / attempt.log_path).read_text() == f"{(tmp_path / 'store').resolve()}\n"
 
 
@@ -219,7 +216,7 @@ async def test_what_a_job_is_doing_is_asked_of_the_store() -> None:
     async with EmbeddedEngine(MemoryStore(), calls={"patient": patient}) as engine:
         engine.apply([job("patient", "@every 100ms")])
         before = engine.row("job")
-        await asyncio.wait_for(began.wait(), 30)
+        await asyncio.wait_for(began.wait(), DEADLINE_S)
         during = engine.row("job")
         go.set()
         await ended(engine)
@@ -241,7 +238,7 @@ async def test_two_engines_on_one_store_share_the_work_and_each_occurrence_runs_
     for engine in engines:
         await engine.start()
     engines[0].apply([job("note", "@every 50ms {max:6}", overlap=OverlapPolicy.QUEUE)])
-    await until(engines[0], lambda row: row.job.counters.completed == 6)
+    await completed(engines[0], 6)
     for engine in engines:
         await engine.stop()
     assert len(ran) == len(set(ran)) == 6
@@ -279,7 +276,7 @@ async def test_a_task_that_was_claimed_while_the_engine_stopped_is_not_left_clai
     tasks = tuple(Task(name=name, run=Call("note")) for name in ("one", "two"))
     await engine.start([Job(id="job", schedule=SOON, tasks=tasks)])
     await engine.wait()
-    (occurrence,) = store.view(lambda tx: Reading(tx).occurrences("job"))
+    (occurrence,) = begun(store)
     attempts = store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms))
     assert ran == ["one"]
     assert [attempt.state for attempt in attempts] == ["success", "canceled"]

@@ -7,26 +7,31 @@ from typing import Any
 
 import pytest
 
+from chronex.clock import SystemClock
 from chronex.daemon import executor, loop
 from chronex.daemon.embedded import EmbeddedEngine
+from chronex.daemon.wakeups import LONGEST_BETWEEN_LOOKS_MS
 from chronex.errors import StoreFullError
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import ReasonCode
-from chronex.model.records import Call, Job, Occurrence, Task
+from chronex.model.records import Call, Job, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
 from chronex.storage.ports import T, UpdateFn
-from chronex.storage.records import Reading
 from chronex_store import MemoryStore
+from tests.daemon.test_embedded import begun
+from tests.kit.waits import until_async
 
 
 class Cramped(MemoryStore):
     """Has no room while the test says so."""
 
     is_full = False
+    refused = 0
 
     def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
         if self.is_full:
+            self.refused += 1
             raise StoreFullError
         return super().update(fn, essential=essential)
 
@@ -44,16 +49,25 @@ def job(schedule: str, **more: Any) -> Job:
     return Job(id="job", schedule=schedule, tasks=(Task(name="main", run=Call("work")),), **more)
 
 
-def occurrences(store: MemoryStore) -> list[Occurrence]:
-    return store.view(lambda tx: Reading(tx).occurrences("job", limit=10_000))
+async def refused(store: Cramped, times: int) -> None:
+    """The store was asked so many times more, and had no room."""
+    before = store.refused
+    await until_async(lambda: store.refused >= before + times, f"{times} updates that find no room")
 
 
-async def until(condition: Any) -> None:
-    for _ in range(2_000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it never held")
+class MovedClock(SystemClock):
+    """The clock of this machine, ahead by as much as the test says."""
+
+    ahead_ms = 0
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self.ahead_ms
+
+    def monotonic_ms(self) -> int:
+        return super().monotonic_ms() + self.ahead_ms
+
+    def boottime_ms(self) -> int:
+        return super().boottime_ms() + self.ahead_ms
 
 
 async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once() -> None:
@@ -62,14 +76,14 @@ async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once() -> N
     async with EmbeddedEngine(
         store, calls={"work": lambda _: None}, tell=lambda what, _: told.append(what)
     ) as engine:
-        await until(lambda: "SchedulerStarted" in told)
+        await until_async(lambda: "SchedulerStarted" in told, "the start of the engine")
         engine.apply([job("@every 50ms {max:1}")])
         store.is_full = True
-        await until(lambda: "StoreRoomLow" in told)
-        await asyncio.sleep(0.1)
-        assert occurrences(store) == []
+        await until_async(lambda: "StoreRoomLow" in told, "the news that the store is full")
+        await refused(store, 5)
+        assert begun(store) == []
         store.is_full = False
-        await until(lambda: OccurrenceState.COMPLETED in [o.state for o in occurrences(store)])
+        await until_async(lambda: OccurrenceState.COMPLETED in [o.state for o in begun(store)], "a completed run")
     assert (told.count("StoreRoomLow"), told.count("StoreRoomBack")) == (1, 1)
 
 
@@ -83,26 +97,32 @@ async def test_an_end_that_finds_no_room_is_recorded_when_there_is_some() -> Non
 
     async with EmbeddedEngine(store, calls={"work": work}) as engine:
         engine.apply([job("@every 50ms {max:1}")])
-        await until(lambda: ends)
-        await asyncio.sleep(0.1)
-        assert [o.state for o in occurrences(store)] == [OccurrenceState.RUNNING]
+        await until_async(lambda: ends, "the end of the work")
+        await refused(store, 5)
+        assert [o.state for o in begun(store)] == [OccurrenceState.RUNNING]
         store.is_full = False
-        await until(lambda: [o.state for o in occurrences(store)] == [OccurrenceState.COMPLETED])
+        await until_async(lambda: [o.state for o in begun(store)] == [OccurrenceState.COMPLETED], "its record")
     assert ends == [1]
 
 
-async def test_a_store_that_was_full_for_long_counts_as_downtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "LONGEST_BETWEEN_LOOKS_MS", 50)
-    store = Cramped()
-    async with EmbeddedEngine(store, calls={"work": lambda _: None}) as engine:
-        engine.apply([job("@every 20ms", overlap=OverlapPolicy.ALLOW)])
-        await until(lambda: occurrences(store))
+async def test_a_store_that_was_full_for_long_counts_as_downtime() -> None:
+    """Two minutes, in steps that are shorter than what would count as a stall."""
+    store, clock = Cramped(), MovedClock()
+    told: list[str] = []
+    async with EmbeddedEngine(
+        store, calls={"work": lambda _: None}, clock=clock, tell=lambda what, _: told.append(what)
+    ) as engine:
+        engine.apply([job("@every 1s", overlap=OverlapPolicy.ALLOW)])
+        await until_async(lambda: begun(store), "the first occurrence")
         store.is_full = True
-        await asyncio.sleep(0.5)
+        await until_async(lambda: "StoreRoomLow" in told, "the news that the store is full")
+        for _ in range(2):
+            clock.ahead_ms += LONGEST_BETWEEN_LOOKS_MS * 2 // 3
+            await refused(store, 5)  # some of them may be a heartbeat or an end, but not all
         store.is_full = False
-        await until(lambda: any(o.recovery for o in occurrences(store)))
-    missed = [o for o in occurrences(store) if o.recovery]
-    assert len(missed) > 5
+        await until_async(lambda: any(o.recovery for o in begun(store)), "what is caught up")
+    missed = [o for o in begun(store) if o.recovery]
+    assert len(missed) > 100
     assert [o.reason.code for o in missed if o.state is OccurrenceState.MISSED] == [ReasonCode.SUPERSEDED] * (
         len(missed) - 1
     )
@@ -118,9 +138,9 @@ async def test_whoever_is_to_leave_does_not_wait_for_room_for_ever() -> None:
     engine = EmbeddedEngine(store, calls={"work": work}, tell=lambda what, _: told.append(what))
     await engine.start()
     engine.apply([job("@every 50ms {max:1}")])
-    await until(lambda: store.is_full)
+    await until_async(lambda: store.is_full, "the work")
     stopping = asyncio.ensure_future(engine.stop())
-    await until(lambda: "the end could not be recorded" in told)
+    await until_async(lambda: "the end could not be recorded" in told, "the engine giving up")
     store.is_full = False
     await stopping
-    assert [o.state for o in occurrences(store)] == [OccurrenceState.RUNNING]
+    assert [o.state for o in begun(store)] == [OccurrenceState.RUNNING]

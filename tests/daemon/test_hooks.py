@@ -16,6 +16,7 @@ from chronex.run import Calls, LogDirectory, Surroundings
 from chronex.run.hooks import run_hook
 from chronex.storage import journal
 from tests.daemon.test_embedded import SOON, ended
+from tests.kit.waits import DEADLINE_S, until_async
 
 REPORT = Report(
     hook="on_complete", job="backup", occurrence="occ_1", nominal="2027-01-01T03:00:00.000Z",
@@ -60,7 +61,9 @@ async def test_what_goes_wrong_is_a_sentence(surroundings: Surroundings, work: W
         await asyncio.sleep(60)
 
     functions: dict[str, Any] = {"fails": lambda _report: 1 / 0, "hangs": hangs, "fine": lambda report: report["job"]}
-    found = await run_hook(work, REPORT, surroundings, Calls(functions), timeout_s=0.3 if "still" in problem else 20)
+    found = await run_hook(
+        work, REPORT, surroundings, Calls(functions), timeout_s=0.3 if "still" in problem else DEADLINE_S
+    )
     assert found.startswith(problem) if problem else found == ""
 
 
@@ -80,12 +83,10 @@ async def test_hooks_surround_the_tasks_and_their_failure_is_recorded_and_change
         engine.apply([Job(id="job", schedule=SOON, tasks=tasks, on_start=Call("begin"), on_complete=Call("finish"))])
         (occurrence,) = await ended(engine)
         assert occurrence.state is OccurrenceState.COMPLETED
-        for _ in range(100):
-            seen = engine.store.wait(-1, 0)
-            events = [event for _, event in engine.store.view(journal.tail) if event.name == "HookFailed"]
-            if events:
-                break
-            await engine.store.wait_async(seen, 0.2)
+        events = await until_async(
+            lambda: [event for _, event in engine.store.view(journal.tail) if event.name == "HookFailed"],
+            "the failure of the hook in the journal",
+        )
     assert order == ["on_start running", "task", "on_complete completed"]
     assert [(event.job, str(event.reason), event.data["hook"]) for event in events] == [
         ("job", "OSError: the mail server is down", "on_complete")

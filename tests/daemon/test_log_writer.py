@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-import signal
 from collections.abc import Iterator
 from typing import NamedTuple, TextIO
 
@@ -13,8 +12,9 @@ import pytest
 
 from chronex.daemon import log_writer as outlet_module
 from chronex.daemon.log_writer import MOST_BYTES, Outlet
-from tests.daemon.machine import EVERY_SECOND, Machine, until
+from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.daemon.test_signals import started
+from tests.kit.waits import until
 
 SMALLEST_PIPE = 4096
 
@@ -108,6 +108,6 @@ def test_a_daemon_whose_log_nobody_reads_goes_on(machine: Machine) -> None:
     daemon = machine.start()
     assert daemon.stderr is not None
     fcntl.fcntl(daemon.stderr, fcntl.F_SETPIPE_SZ, SMALLEST_PIPE)
-    until(lambda: started(machine) >= 120, 30)  # some 240 lines of 150 bytes, and the pipe takes 4096
-    daemon.send_signal(signal.SIGTERM)
-    assert daemon.wait(timeout=20) == 0
+    # Some 240 lines of 150 bytes, and the pipe takes 4096.
+    until(lambda: started(machine) >= 120, "120 starts although nobody reads the log")
+    assert daemon.stopped() == 0

@@ -1,26 +1,49 @@
-"""Metrics as a scraper sees them: judged by the parser of Prometheus' own client, and by a socket."""
+"""Metrics as a scraper sees them: parsed by Prometheus' own client, asked for through a socket and of a daemon."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import gzip
+import json
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from chronex.clock import SYSTEM_CLOCK
-from chronex.daemon import metrics_server
-from chronex.daemon.metrics import HELP, MOST_JOBS, Tally, exposition, gauges, sample
-from chronex.daemon.metrics_server import Metrics, MetricsServer
+from chronex.daemon import metrics
+from chronex.daemon.metrics import (
+    BOUNDS_S,
+    MOST_JOBS,
+    MOST_TASKS,
+    HttpAnswer,
+    MetricsCollector,
+    MetricsServer,
+    MetricsTally,
+)
+from chronex.errors import StoreError
 from chronex.jobfile import JobFileError, read_job_file
 from chronex.model.records import Event, Job, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.records import Reading
 from chronex_store import MemoryStore
+from tests.daemon.machine import Machine
 from tests.engine.simulation import DAY, HOUR, START, Simulation
+from tests.kit.waits import DEADLINE_S
+from tests.tui.world import FixedClock
 
+ROOT = Path(__file__).parent.parent.parent
 TASK = (Task(name="main", run=("true",)),)
 
 
@@ -32,14 +55,17 @@ def scraped(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-def page_of(world: Simulation) -> str:
-    def read(reading: Reading) -> str:
-        tally = Tally()
-        while tally.advance(reading):
-            pass
-        return exposition(tally, gauges(reading, world.now))
+def registry_of(world: Simulation) -> CollectorRegistry:
+    collector = MetricsCollector(world.store, FixedClock(world.now), MetricsTally())
+    while collector.advance():
+        pass
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return registry
 
-    return world.store.view(lambda tx: read(Reading(tx)))
+
+def page_of(world: Simulation) -> str:
+    return generate_latest(registry_of(world)).decode()
 
 
 def test_what_is_counted_is_what_happened() -> None:
@@ -72,11 +98,55 @@ def test_what_is_counted_is_what_happened() -> None:
         )
 
 
+FAMILIES = {
+    "scheduler_jobs_running": "gauge",
+    "scheduler_jobs_running_total": "gauge",
+    "scheduler_jobs_in_queue": "gauge",
+    "scheduler_jobs_in_queue_total": "gauge",
+    "scheduler_jobs_paused": "gauge",
+    "scheduler_jobs_paused_total": "gauge",
+    "scheduler_dead_letters": "gauge",
+    "scheduler_dead_letters_total": "gauge",
+    "scheduler_job_execution_duration_seconds": "histogram",
+    "scheduler_task_execution_duration_seconds": "histogram",
+    "scheduler_job_start_lag_seconds": "histogram",
+    "scheduler_task_attempts_total": "counter",
+    "scheduler_job_occurrences_total": "counter",
+    "scheduler_recovery_runs_total": "counter",
+    "scheduler_journal_events_total": "counter",
+}
+
+
 def test_the_page_has_every_family_with_help_and_type() -> None:
-    families = {f.name: f for f in text_string_to_metric_families(page_of(Simulation(1, [])))}
-    for name, (kind, words) in HELP.items():
-        family = families[name.removesuffix("_total") if kind == "counter" else name]
-        assert (family.type, family.documentation) == (kind, words)
+    lines = page_of(Simulation(1, [])).splitlines()
+    assert [line.split()[2:] for line in lines if line.startswith("# TYPE")] == [[*row] for row in FAMILIES.items()]
+    helped = [line.split(maxsplit=3)[2:] for line in lines if line.startswith("# HELP")]
+    assert [name for name, words in helped if words.endswith(".")] == list(FAMILIES)
+    documented = (ROOT / "docs" / "operating.md").read_text()
+    assert not [name for name in FAMILIES if f"`{name}`" not in documented]
+
+
+def test_both_formats_say_the_same() -> None:
+    world = Simulation(3, [Job(id="a", schedule="*/10 * * * *", tasks=TASK)])
+    world.run_until(START + DAY // 8)
+    registry = registry_of(world)
+    text = generate_openmetrics(registry).decode()
+    families = list(parse_openmetrics(text))
+    assert scraped(page_of(world)) == {
+        (found.name, tuple(sorted(found.labels.items()))): found.value
+        for family in families
+        for found in family.samples
+    }
+    bounds = [
+        s.labels["le"] for f in families for s in f.samples if s.name == "scheduler_job_start_lag_seconds_bucket"
+    ]
+    assert bounds == [*map(str, BOUNDS_S), "+Inf"]
+
+
+def test_a_gauge_has_the_same_value_under_both_names() -> None:
+    world = Simulation(1, [Job(id="a", schedule="@daily", tasks=TASK, paused=True)])
+    found = scraped(page_of(world))
+    assert found["scheduler_jobs_paused", ()] == found["scheduler_jobs_paused_total", ()] == 1
 
 
 def test_jobs_beyond_the_limit_are_counted_as_other() -> None:
@@ -86,21 +156,35 @@ def test_jobs_beyond_the_limit_are_counted_as_other() -> None:
         Event(name="TaskRunFailed", at_ms=1, job="job-9999", task=f"t{n}", nominal_ms=1, attempt=1) for n in range(9)
     ]
     store.update(lambda tx: append(tx, *many))
-    tally = Tally()
+    tally = MetricsTally()
     store.view(lambda tx: tally.advance(Reading(tx)))
     series = tally.counters["scheduler_job_occurrences_total"]
     assert len(series) == MOST_JOBS + 1
-    assert series[("job", "other"), ("status", "completed")] == 50
-    assert tally.counters["scheduler_task_attempts_total"] == {
-        (("job", "other"), ("task", "other"), ("status", "failure")): 9
-    }
+    assert series["other", "completed"] == 50
+    assert tally.counters["scheduler_task_attempts_total"] == {("other", "other", "failure"): 9}
+
+
+def test_tasks_beyond_the_limit_are_counted_as_other() -> None:
+    store = MemoryStore()
+    many = [
+        Event(name="TaskRunFailed", at_ms=1, job="a", task=f"t{n}", nominal_ms=1, attempt=1)
+        for n in range(MOST_TASKS + 9)
+    ]
+    store.update(lambda tx: append(tx, *many))
+    tally = MetricsTally()
+    store.view(lambda tx: tally.advance(Reading(tx)))
+    assert tally.counters["scheduler_task_attempts_total"]["a", "other", "failure"] == 9
 
 
 @pytest.mark.parametrize("hostile", ['a"} 1\nevil_metric 1', "\\", 'x"y', "a\nb", "\\n"])
 def test_no_label_leaves_its_quotes(hostile: str) -> None:
-    [family] = text_string_to_metric_families(sample("m", (("job", hostile),), 1) + "\n")
-    [found] = family.samples
-    assert found.labels == {"job": hostile}
+    store = MemoryStore()
+    store.update(lambda tx: append(tx, Event(name="OccurrenceMissed", at_ms=1, job=hostile)))
+    registry = CollectorRegistry()
+    registry.register(MetricsCollector(store, SYSTEM_CLOCK, MetricsTally()))
+    found = scraped(generate_latest(registry).decode())
+    assert found["scheduler_job_occurrences_total", (("job", hostile), ("status", "missed"))] == 1
+    assert not [name for name, _ in found if "evil" in name]
 
 
 @pytest.mark.parametrize(
@@ -121,14 +205,14 @@ def test_other_machines_only_where_it_is_said(address: str, public: bool, is_fin
 
 def served(fn: Callable[[int], Awaitable[None]]) -> None:
     async def main() -> None:
-        server = MetricsServer(Metrics(MemoryStore(), SYSTEM_CLOCK))
+        server = MetricsServer(MemoryStore(), SYSTEM_CLOCK)
         port = await server.open("127.0.0.1", 0)
         try:
             await fn(port)
         finally:
             await server.close()
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), DEADLINE_S))
 
 
 async def exchange(port: int, request: bytes) -> bytes:
@@ -158,25 +242,200 @@ def test_two_pages_by_get_and_nothing_else(request_: bytes, status: bytes) -> No
     served(ask)
 
 
-def test_slow_clients_are_cut_and_talkative_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_server, "PATIENCE_S", 0.2)
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("", "text/plain; version="),
+        ("text/plain", "text/plain; version="),
+        (
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3",
+            "application/openmetrics-text",
+        ),
+    ],
+)
+def test_the_format_is_negotiated(accept: str, kind: str) -> None:
+    async def ask(port: int) -> None:
+        answer = await exchange(port, f"GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n\r\n".encode())
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert f"Content-Type: {kind}".encode() in head
+        assert body.endswith(b"# EOF\n") == ("openmetrics" in kind)
+        assert f"Content-Length: {len(body)}\r\n".encode() in head
+
+    served(ask)
+
+
+def test_a_page_is_compressed_for_clients_that_ask_for_it() -> None:
+    async def ask(port: int) -> None:
+        answer = await exchange(port, b"GET /metrics HTTP/1.1\r\naccept-encoding: gzip\r\n\r\n")
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert b"Content-Encoding: gzip" in head
+        assert b"scheduler_jobs_running 0.0" in gzip.decompress(body)
+
+    served(ask)
+
+
+def test_a_client_that_sends_slowly_or_too_much_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "CLIENT_TIMEOUT_S", 0.2)
 
     async def ask(port: int) -> None:
         assert await exchange(port, b"GET /metrics HT") == b""
-        assert await exchange(port, b"GET /" + b"x" * 20_000) == b""
+        with suppress(ConnectionResetError):  # what it sent after the limit was not read
+            assert await exchange(port, b"GET /" + b"x" * 20_000) == b""
+        monkeypatch.undo()
         assert b" 200 " in await exchange(port, b"GET /healthz HTTP/1.1\r\n\r\n")
 
     served(ask)
 
 
+def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 64 << 20
+    monkeypatch.setattr(metrics, "CLIENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(MetricsServer, "_render", lambda *_: HttpAnswer("200 OK", b"x" * size))
+
+    async def ask(port: int) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            await asyncio.sleep(2)
+            client.settimeout(30)
+            got = 0
+            with suppress(ConnectionResetError):
+                while piece := await asyncio.to_thread(client.recv, 1 << 20):
+                    got += len(piece)
+            assert got < size, "the rest was dropped, not kept for it"
+
+    served(ask)
+
+
+def test_a_store_that_cannot_be_read_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: MetricsCollector) -> bool:
+        raise StoreError("gone")
+
+    monkeypatch.setattr(MetricsCollector, "advance", fail)
+
+    async def ask(port: int) -> None:
+        assert b" 503 " in await exchange(port, b"GET /metrics HTTP/1.1\r\n\r\n")
+
+    served(ask)
+
+
+def test_a_scrape_that_is_under_way_ends_before_the_store_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+
+    def slow(_: MetricsCollector) -> bool:
+        events.append("reading")
+        sleep(0.5)
+        events.append("read")
+        return False
+
+    monkeypatch.setattr(MetricsCollector, "advance", slow)
+
+    async def ask(port: int) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        while not events:
+            await asyncio.sleep(0.01)
+        writer.close()
+
+    served(ask)
+    assert events == ["reading", "read"]
+
+
 def test_connections_are_bounded() -> None:
     async def ask(port: int) -> None:
-        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(metrics_server.MOST_CONNECTIONS)]
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(metrics.MOST_CONNECTIONS)]
         await asyncio.sleep(0)
-        # Told so, or cut before the telling arrived: what was sent is not read.
+        # The answer may be lost, because what was sent is not read.
         with suppress(ConnectionResetError):
             assert b" 503 " in await exchange(port, b"GET /healthz HTTP/1.1\r\n\r\n")
         for _, writer in idle:
             writer.close()
 
     served(ask)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path)
+    yield machine
+    for daemon in machine.daemons:
+        if daemon.poll() is None:
+            daemon.terminate()
+        daemon.communicate(timeout=30)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    end = monotonic() + 45
+    while not is_so():
+        assert monotonic() < end
+        sleep(0.1)
+
+
+def scrape(port: int) -> dict[str, float]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+    except OSError:
+        return {}
+    samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
+    return {f"{s.name} {sorted(s.labels.items())}": s.value for s in samples}
+
+
+def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: Machine) -> None:
+    port = free_port()
+    notice = machine.directory / "notice"
+    machine.write(
+        f'[scheduler]\nmetrics = "127.0.0.1:{port}"\n'
+        f'[jobs.bad]\nschedule = "* * * * * *"\nrun = "exit 3"\n'
+        f'notify = {{ run = "cat > {notice}.part && mv {notice}.part {notice}", after_failures = 2 }}\n'
+    )
+    daemon = machine.start()
+    failed = "scheduler_job_occurrences_total [('job', 'bad'), ('status', 'failed')]"
+    eventually(lambda: scrape(port).get(failed, 0) >= 2)
+    eventually(notice.exists)
+    report = json.loads(notice.read_text())
+    assert (report["kind"], report["job"], report["failures_in_a_row"]) == ("failing", "bad", 2)
+    found = json.loads(machine.chronex("status", "--format", "json").stdout)
+    assert found["daemon"]["pid"] == daemon.pid
+    assert [row["job"] for row in found["failing"]] == ["bad"]
+    assert machine.chronex("status", "--check").returncode == 1
+    daemon.terminate()
+    assert daemon.wait(30) == 0
+    after = json.loads(machine.chronex("status", "--format", "json").stdout)
+    assert after["daemon"] is None
+    assert set(after) == {
+        "at", "at_ms", "daemon", "jobs", "counts", "running", "queued", "next", "failing", "retrying", "late", "dead_letters",
+        "notices", "outage", "store", "attention",
+    }  # fmt: skip
+    text = machine.chronex("status").stdout
+    assert "scheduler  not running" in text
+    assert "needs attention: no scheduler runs: start one with chronex run\n" in text, "in a pipe nothing is cut"
+    assert "needs attention: bad failed " in text
+
+
+def test_an_address_that_is_taken_is_logged_and_the_daemon_runs_all_the_same(machine: Machine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        machine.write(f'[scheduler]\nmetrics = "127.0.0.1:{port}"\n[jobs.ok]\nschedule = "@daily"\nrun = "true"\n')
+        done = machine.chronex("run", "--headless", "--for", "300ms")
+    assert done.returncode == 0
+    assert "MetricsUnavailable" in done.stderr
+    assert "address already in use" in done.stderr
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_the_client_library_is_loaded_only_when_metrics_are_on(is_on: bool) -> None:
+    program = (
+        "import sys, chronex.daemon.headless\n"
+        "from chronex.daemon.metrics import MetricsServer\n"
+        "from chronex.clock import SYSTEM_CLOCK\n"
+        "from chronex_store import MemoryStore\n"
+        f"if {is_on}: MetricsServer(MemoryStore(), SYSTEM_CLOCK)\n"
+        "print('prometheus_client' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True, text=True)
+    assert done.stdout.strip() == str(is_on)

@@ -17,6 +17,7 @@ from chronex.model.records import Job, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
+from tests.kit.waits import DEADLINE_S, until
 from tests.verify.assertion import assert_verified
 
 ENGINE = """
@@ -26,13 +27,13 @@ from chronex.daemon.embedded import EmbeddedEngine
 async def main():
     async with EmbeddedEngine(Path(sys.argv[1])):
         print("ready", flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-        await asyncio.sleep(float(sys.argv[2]))
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until it is told to stop
 asyncio.run(main())
 """
 
 
-def race(tmp_path: Path, engines: int, jobs: int, seconds: float) -> None:
+def race(tmp_path: Path, engines: int, jobs: int, starts: int) -> None:
+    """Until so many commands have begun."""
     place, witness = tmp_path / "store", tmp_path / "witness"
     command = f'echo "$CHRONEX_ATTEMPT" >> "{witness}"'
     wanted = [
@@ -46,7 +47,7 @@ def race(tmp_path: Path, engines: int, jobs: int, seconds: float) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", ENGINE, str(place), str(seconds)],
+            [sys.executable, "-c", ENGINE, str(place)],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for _ in range(engines)
@@ -54,12 +55,13 @@ def race(tmp_path: Path, engines: int, jobs: int, seconds: float) -> None:
     for racer in racers:
         assert racer.stdout is not None
         assert racer.stdout.readline() == "ready\n"
+    until(lambda: witness.exists() and len(witness.read_text().split()) >= starts, f"{starts} starts", 5 * DEADLINE_S)
     for racer in racers:
         assert racer.stdin is not None
         racer.stdin.close()
     for racer in racers:
         with racer:
-            assert racer.wait(timeout=60 + seconds) == 0
+            assert racer.wait(timeout=DEADLINE_S) == 0
     ran = Counter(witness.read_text().split())
     assert set(ran.values()) == {1}, "an attempt ran twice"
     with LmdbStore.open(place, create=False) as store:
@@ -80,10 +82,10 @@ def race(tmp_path: Path, engines: int, jobs: int, seconds: float) -> None:
 
 @pytest.mark.parametrize("engines", [2, 4])
 def test_each_occurrence_runs_once_however_many_engines_race(tmp_path: Path, engines: int) -> None:
-    race(tmp_path, engines, jobs=6, seconds=2.5)
+    race(tmp_path, engines, jobs=6, starts=18)
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("round_", range(10))
 def test_four_engines_race_for_half_a_minute(tmp_path: Path, round_: int) -> None:
-    race(tmp_path, 4, jobs=30, seconds=30)
+    race(tmp_path, 4, jobs=30, starts=900)

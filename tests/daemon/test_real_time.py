@@ -14,7 +14,8 @@ from chronex.model.records import Event, Occurrence
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
-from tests.daemon.machine import Machine, until
+from tests.daemon.machine import Machine
+from tests.kit.waits import until
 
 LIBRARIES = [
     *Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"),
@@ -60,14 +61,16 @@ def test_a_daemon_that_was_stopped_for_eight_hours_catches_up_once(machine: Mach
     assert machine.chronex("apply").returncode == 0
     clock = Clock(machine)
     daemon = machine.start(quiet=True)
-    until(lambda: "OccurrenceStarted" in names(machine))
+    until(lambda: "OccurrenceStarted" in names(machine), "the first start")
     os.kill(daemon.pid, signal.SIGSTOP)
     clock.set(8 * HOUR)
     os.kill(daemon.pid, signal.SIGCONT)
-    until(lambda: "SchedulerStalled" in names(machine), 35)
-    until(lambda: any(one.job == "hourly" and one.state == "completed" for one in seen(machine)[1]), 20)
-    daemon.send_signal(signal.SIGTERM)
-    assert daemon.wait(timeout=20) == 0
+    until(lambda: "SchedulerStalled" in names(machine), "the stall in the journal")
+    until(
+        lambda: any(one.job == "hourly" and one.state == "completed" for one in seen(machine)[1]),
+        "the hourly run that catches up",
+    )
+    assert daemon.stopped() == 0
     hourly = [one for one in seen(machine)[1] if one.job == "hourly"]
     assert Counter(one.state.value for one in hourly)["completed"] == 1
     assert Counter(one.state.value for one in hourly)["missed"] >= 7

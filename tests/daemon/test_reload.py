@@ -13,7 +13,8 @@ from chronex.daemon.reload import _NEED_A_RESTART
 from chronex.jobfile import SchedulerSettings
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
-from tests.daemon.machine import Machine, until, until_told
+from tests.daemon.machine import Machine
+from tests.kit.waits import until
 
 QUIET = '[jobs.{}]\nschedule = "0 0 1 1 *"\nrun = ["true"]\n'
 
@@ -36,14 +37,14 @@ def jobs(machine: Machine) -> list[str]:
 def test_hup_applies_the_new_file_and_a_bad_one_leaves_the_old(machine: Machine) -> None:
     machine.write(QUIET.format("a"))
     daemon = machine.start()
-    until_told(daemon, "SchedulerStarted")
+    daemon.until_logged("SchedulerStarted")
     machine.write(QUIET.format("b") + '[jobs.c]\nschedule = "0 25 * * *"\nrun = ["true"]\n')
     daemon.send_signal(signal.SIGHUP)
-    until_told(daemon, "ConfigurationRejected")
+    daemon.until_logged("ConfigurationRejected")
     assert jobs(machine) == ["a"]
     machine.write(QUIET.format("b"))
     daemon.send_signal(signal.SIGHUP)
-    until_told(daemon, "ConfigurationApplied")
+    daemon.until_logged("ConfigurationApplied")
     assert jobs(machine) == ["b"]
     assert daemon.poll() is None
 
@@ -51,36 +52,35 @@ def test_hup_applies_the_new_file_and_a_bad_one_leaves_the_old(machine: Machine)
 def test_a_changed_file_is_noticed_by_itself_and_a_missing_one_changes_nothing(machine: Machine) -> None:
     machine.write(QUIET.format("a"))
     daemon = machine.start()
-    until_told(daemon, "SchedulerStarted")
+    daemon.until_logged("SchedulerStarted")
     os.unlink(machine.directory / "chronex.toml")
     daemon.send_signal(signal.SIGHUP)
-    until_told(daemon, "ConfigurationRejected")
+    daemon.until_logged("ConfigurationRejected")
     machine.write(QUIET.format("b"))
-    until(lambda: jobs(machine) == ["b"], seconds=20)
+    until(lambda: jobs(machine) == ["b"], "the job of the changed file")
 
 
 def test_an_empty_file_and_a_pipe_in_its_place_change_nothing(machine: Machine) -> None:
     machine.write(QUIET.format("a"))
     daemon = machine.start()
-    until_told(daemon, "SchedulerStarted")
+    daemon.until_logged("SchedulerStarted")
     machine.write("")
     daemon.send_signal(signal.SIGHUP)
-    until_told(daemon, "the file is empty; to remove all jobs run: chronex apply")
+    daemon.until_logged("the file is empty; to remove all jobs run: chronex apply")
     os.unlink(machine.directory / "chronex.toml")
     os.mkfifo(machine.directory / "chronex.toml")
     daemon.send_signal(signal.SIGHUP)
-    until_told(daemon, "not a regular file")
+    daemon.until_logged("not a regular file")
     assert jobs(machine) == ["a"]
-    daemon.send_signal(signal.SIGTERM)
-    assert daemon.wait(timeout=20) == 0
+    assert daemon.stopped() == 0
 
 
 def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
     machine.write(QUIET.format("a"))
     daemon = machine.start()
-    until_told(daemon, "SchedulerStarted")
+    daemon.until_logged("SchedulerStarted")
     machine.write('[scheduler]\nreaper_interval = "2m"\n' + QUIET.format("a"))
     daemon.send_signal(signal.SIGHUP)
-    until_told(daemon, "restart_for=reaper_interval_ms")
+    daemon.until_logged("restart_for=reaper_interval_ms")
     known = {*SchedulerSettings.__struct_fields__}
     assert known == {*_NEED_A_RESTART, "timezone", "max_concurrent_jobs", "grace_ms", "history", "logs"}

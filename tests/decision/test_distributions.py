@@ -1,4 +1,4 @@
-"""The shape of each distribution, with fixed seeds, against its distribution function."""
+"""The shape of each distribution, with fixed seeds, against its distribution function; and their text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from statistics import NormalDist
 
 import pytest
 
-from chronex.decision import make_spread
-from chronex.decision.distributions import make_distribution
-from chronex.decision.generator import UNIT, SplitMix64
+from chronex.decision import DecisionError, DistributionError, DistributionParameterError, make_spread
+from chronex.decision.distributions import make_distribution, parse_distribution
+from chronex.decision.seed import UNIT, SplitMix64
 
 HOUR = timedelta(hours=1)
 DRAWS = 2_000
@@ -141,3 +141,49 @@ def test_parameters_are_shown_as_understood() -> None:
         made = make_distribution(name, given)
         assert made.params == expected
         assert make_distribution(name, made.params) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("uniform", ("uniform", {})),
+        ("skewEarly", ("skewEarly", {})),
+        ("skewEarly:3", ("skewEarly", {"s": "3"})),
+        ("skewLate:s=1.5", ("skewLate", {"s": "1.5"})),
+        (" skewLate : shape = 1.5 ", ("skewLate", {"shape": "1.5"})),
+        ("normal:mid", ("normal", {"mu": "mid"})),
+        ("normal:mid,sigma=10m", ("normal", {"mu": "mid", "sigma": "10m"})),
+        ("normal:mu=mid,sigma=10m", ("normal", {"mu": "mid", "sigma": "10m"})),
+        ("exponential:2", ("exponential", {"lambda": "2"})),
+        ("exponential:lambda=2,dir=early", ("exponential", {"lambda": "2", "dir": "early"})),
+    ],
+)
+def test_the_text_of_a_distribution(text: str, expected: tuple[str, dict[str, str]]) -> None:
+    assert parse_distribution(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", DistributionError),
+        ("skewearly:3", DistributionError),
+        (":3", DistributionError),
+        ("gauss:,", DistributionError),
+        ("uniform:3", DistributionParameterError),
+        ("uniform:", DistributionParameterError),
+        ("skewEarly:", DistributionParameterError),
+        ("skewEarly:x", DistributionParameterError),
+        ("skewEarly:s=", DistributionParameterError),
+        ("skewEarly:s=2,s=3", DistributionParameterError),
+        ("skewEarly:2,s=3", DistributionParameterError),
+        ("skewEarly:s=2,shape=3", DistributionParameterError),
+        ("skewEarly:s=2,", DistributionParameterError),
+        ("normal:mu=mid,10m", DistributionParameterError),
+        ("normal:mu=mid,sigm=10m", DistributionParameterError),
+        ("exponential:lambda=2=3", DistributionParameterError),
+    ],
+)
+def test_a_wrong_distribution_is_a_typed_error(text: str, kind: type[DecisionError]) -> None:
+    with pytest.raises(DecisionError) as caught:
+        parse_distribution(text)
+    assert type(caught.value) is kind

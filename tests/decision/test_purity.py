@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-import time
+import itertools
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from chronex.decision import DecisionRequest, decide
+from tests.kit.work import assert_cheap
 
 PACKAGE = Path(__file__).parent.parent.parent / "chronex" / "decision"
 SOURCES = sorted(PACKAGE.glob("*.py"))
@@ -63,49 +65,40 @@ def test_no_module_variable_is_ever_changed(path: Path) -> None:
         assert not isinstance(node, ast.Global)
 
 
-TIMED = [
-    ("uniform", {}, 50),
-    ("skewEarly", {"s": "2.5"}, 200),
-    ("skewLate", {}, 200),
-    ("normal", {}, 200),
-    ("exponential", {}, 200),
-]
+DISTRIBUTIONS = {"uniform": {}, "skewEarly": {"s": "2.5"}, "skewLate": {}, "normal": {}, "exponential": {}}
 
 
-@pytest.mark.parametrize(("name", "params", "limit"), TIMED)
-def test_a_decision_is_quick(name: str, params: dict[str, str], limit: int) -> None:
-    """The limits of the contract, doubled, because other work shares the machine."""
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_a_decision_is_little_work(name: str) -> None:
+    """The limits of the contract, 50 and 200 µs, are held by the benchmarks."""
     request = DecisionRequest(
         identity="speed",
         nominal_time=datetime(2026, 3, 2, 8, tzinfo=UTC),
         timezone="Europe/Berlin",
         window_duration=timedelta(hours=4),
         distribution=name,
-        distribution_params=params,
+        distribution_params=DISTRIBUTIONS[name],
         seed_strategy="daily",
         only="dow=MON-FRI;between=08:00-20:00",
     )
     assert decide(request).attempts == 1
-    best = min(timed(request) for _ in range(7))
-    assert best * 1e6 < 2 * limit
+    assert_cheap(lambda: [decide(request) for _ in range(40)], 40, f"40 decisions by {name}")
 
 
 @pytest.mark.parametrize("name", ["uniform", "skewLate", "normal", "exponential"])
-def test_the_cost_does_not_grow_with_the_window(name: str) -> None:
-    def cost(duration: timedelta) -> float:
+def test_the_work_does_not_grow_with_the_window(name: str) -> None:
+    def calls(duration: timedelta) -> int:
         request = DecisionRequest(
             identity="speed",
             nominal_time=datetime(2026, 1, 1, tzinfo=UTC),
             window_duration=duration,
             distribution=name,
         )
-        return min(timed(request) for _ in range(7))
-
-    assert cost(timedelta(days=365_000)) < 3 * cost(timedelta(minutes=5))
-
-
-def timed(request: DecisionRequest, repeats: int = 40) -> float:
-    started = time.perf_counter()
-    for _ in range(repeats):
+        decide(request)  # what is loaded once is loaded
+        counted = itertools.count()
+        sys.setprofile(lambda *_: next(counted))
         decide(request)
-    return (time.perf_counter() - started) / repeats
+        sys.setprofile(None)
+        return next(counted)
+
+    assert calls(timedelta(days=365_000)) < 3 * calls(timedelta(minutes=5))

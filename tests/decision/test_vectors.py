@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chronex import errors
-from chronex.decision import (
-    DECISION_VERSION,
-    Decision,
-    DecisionError,
-    DecisionRequest,
-    DecisionResult,
-    OutcomeKind,
-    decide,
-    outcome_of,
-)
+from chronex.decision import DECISION_VERSION, DecisionError, DecisionRequest, DecisionResult, decide
 from tests.decision import reference
 from tests.decision.requests import by_name, request_of, rows
 
@@ -57,30 +47,6 @@ def test_bad_input_is_a_typed_error(row: dict[str, Any]) -> None:
         assert text[error.position :].startswith(str(error.value))
 
 
-@pytest.mark.parametrize("row", rows("outcomes"), ids=by_name)
-def test_an_adapter_knows_what_to_do(row: dict[str, Any]) -> None:
-    chosen = None if row["chosen_time"] is None else seconds(row["chosen_time"])
-    decision = Decision("2026-03-01T00:00:00Z", "", "", 0, 0, chosen, 1, {"only": [], "avoid": []})
-    outcome = outcome_of(
-        decision,
-        milliseconds(row["now"]),
-        handled=row.get("handled", False),
-        busy=row.get("busy", False),
-        deadline_ms=row.get("deadline_ms"),
-    )
-    assert outcome.kind == row["outcome"]
-    starts_or_waits = outcome.kind in {OutcomeKind.EXECUTED, OutcomeKind.WAITING}
-    assert (outcome.reason == "") == starts_or_waits
-
-
-def milliseconds(text: str) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000)
-
-
-def seconds(text: str) -> int:
-    return milliseconds(text) // 1000
-
-
 @pytest.mark.parametrize("path", sorted(reference.VECTORS.glob("decision-*.json")), ids=lambda path: path.stem)
 def test_a_vector_file_has_one_row_to_a_line_and_no_name_twice(path: Path) -> None:
     content = json.loads(path.read_text())
@@ -95,5 +61,4 @@ def test_the_specification_names_what_exists() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, DecisionError)]
     names = [kind.__name__ for kind in kinds]
     names += [field.name for record in (DecisionRequest, DecisionResult) for field in dataclasses.fields(record)]
-    names += [kind.value for kind in OutcomeKind]
     assert [name for name in names if f"`{name}`" not in text] == []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chronex.declarative import errors
-from chronex.declarative.announcing import LIFECYCLE, OF_TASKS
+from chronex.declarative import scheduler_errors
+from chronex.declarative.event_feed import LIFECYCLE_EVENTS, TASK_EVENTS
 from chronex.verify import TITLES
 
 HERE = Path(__file__).parent
@@ -49,8 +49,8 @@ def test_every_error_event_rule_and_property_has_its_place() -> None:
     named = " ".join(what for _, what, _ in ROWS)
     kinds = {
         name
-        for name, kind in vars(errors).items()
-        if isinstance(kind, type) and issubclass(kind, errors.SchedulerError)
+        for name, kind in vars(scheduler_errors).items()
+        if isinstance(kind, type) and issubclass(kind, scheduler_errors.SchedulerError)
     }
     for name in kinds - {"SchedulerError", "RegistrationError"}:
         assert name in named, name
@@ -58,5 +58,5 @@ def test_every_error_event_rule_and_property_has_its_place() -> None:
         assert f"rule {number} rejects" in named
     for name in TITLES:
         assert re.search(rf"\b{name}\b", named), name
-    for event in LIFECYCLE | OF_TASKS:
+    for event in LIFECYCLE_EVENTS | TASK_EVENTS:
         assert f"`{event}`" in PAGE, event

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import chronex
-from chronex.declarative import PollingState, SchedulerEvent, SchedulerState, TaskState
-from chronex.declarative.errors import ScheduleTaskError, StopSchedulerError
-from chronex.declarative.states import TRANSITIONS, moved
+from chronex.declarative import PollingState, ScheduledTaskState, SchedulerEvent, SchedulerState
+from chronex.declarative.scheduler_errors import ScheduleTaskError, StopSchedulerError
+from chronex.declarative.scheduler_states import TRANSITIONS, change_state
 from chronex.errors import IllegalTransitionError, StoreFullError
 from chronex_store import LmdbStore
 from tests.declarative.world import World, failing
@@ -67,10 +67,10 @@ def test_every_state_change_is_in_the_table_or_refused(kind: type[SchedulerState
     for source in kind:
         for destination in kind:
             if (source, destination) in TRANSITIONS:
-                assert moved(source, destination) is destination  # type: ignore[type-var]
+                assert change_state(source, destination) is destination  # type: ignore[type-var]
             else:
                 with pytest.raises(IllegalTransitionError):
-                    moved(source, destination)  # type: ignore[type-var]
+                    change_state(source, destination)  # type: ignore[type-var]
 
 
 async def test_a_task_is_awaiting_running_or_awaiting_its_retry() -> None:
@@ -89,7 +89,7 @@ async def test_a_task_is_awaiting_running_or_awaiting_its_retry() -> None:
     gate.set()
     await world.settle()
     seen.append(scheduler.tasks["a"].state)
-    assert seen == [TaskState.AWAITING_RUN, TaskState.RUNNING, TaskState.AWAITING_RETRY]
+    assert seen == [ScheduledTaskState.AWAITING_RUN, ScheduledTaskState.RUNNING, ScheduledTaskState.AWAITING_RETRY]
     await world.at("10:14")
     await scheduler.stop()
 
@@ -392,4 +392,4 @@ async def test_lmdb_by_default_in_a_directory(tmp_path: Path) -> None:
 
 def test_the_default_store_is_one_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert chronex.Scheduler()._given == tmp_path / "chronex" / "declarative"
+    assert chronex.Scheduler()._store_or_path == tmp_path / "chronex" / "declarative"

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.declarative import SchedulerState, TaskState
-from chronex.declarative.errors import (
+from chronex.declarative import ScheduledTaskState, SchedulerState
+from chronex.declarative.persistence import job_id
+from chronex.declarative.scheduler_errors import (
     ScheduleTaskError,
     TaskInvalidStructureError,
     TaskInvalidTypeError,
@@ -19,9 +20,9 @@ from chronex.declarative.errors import (
     TaskMissingFieldError,
     TaskTryDeserializeError,
 )
-from chronex.declarative.persistence import Classification, job_id
 from chronex.engine.update import apply_jobs
 from chronex.engine.update.apply import write_steps
+from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
 from chronex.model.records import Call, Job, Task
 from chronex.storage.records import Ledger, Reading
@@ -59,7 +60,7 @@ async def test_tasks_are_new_preserved_overridden_or_orphaned() -> None:
     second = await live(world, world.task("a"), world.task("b", "5 4 * * *"), world.task("d"))
     assert second == {"a": "preserved", "b": "overridden", "c": "orphaned", "d": "new"}
     assert sorted(jobs(world)) == ["a", "b", "d"]
-    assert {Classification(value) for value in (*second.values(), "new")} == set(Classification)
+    assert {Change(value) for value in (*second.values(), "new")} == set(Change)
     world.verify()
 
 
@@ -91,10 +92,10 @@ async def test_an_override_resets_timestamps_and_the_pending_retry() -> None:
     scheduler = world.scheduler()
     await scheduler.initialize([world.task("a", "10 * * * *", HOUR, failing(5))])
     await world.at("10:12")
-    assert scheduler.tasks["a"].state is TaskState.AWAITING_RETRY
+    assert scheduler.tasks["a"].state is ScheduledTaskState.AWAITING_RETRY
     await scheduler.initialize([world.task("a", "20 * * * *", HOUR)])
     status = scheduler.tasks["a"]
-    assert status[1:6] == (TaskState.AWAITING_RUN, None, None, None, None)
+    assert status[1:6] == (ScheduledTaskState.AWAITING_RUN, None, None, None, None)
     await world.at("11:15")
     await scheduler.stop()
     assert world.runs == [("a", "10:10"), ("a", "10:20")]

@@ -11,7 +11,8 @@ import pytest
 
 import chronex
 from chronex.declarative import SchedulerError, SchedulerState
-from chronex.declarative.errors import (
+from chronex.declarative.registrations import check_registrations
+from chronex.declarative.scheduler_errors import (
     InvalidRegistrationError,
     NegativeRetryDelayError,
     RegistrationError,
@@ -19,7 +20,6 @@ from chronex.declarative.errors import (
     RegistrationsNotArrayError,
     ScheduleDuplicateTaskError,
 )
-from chronex.declarative.registrations import checked
 from chronex.errors import ChronexError
 from tests.declarative.world import World
 
@@ -37,7 +37,7 @@ def good(name: str = "a") -> tuple[Any, ...]:
 @pytest.mark.parametrize("registrations", [None, "a", {"a": 1}, 5, iter([good()]), {good()[0]}])
 def test_registrations_that_are_no_array(registrations: Any) -> None:
     with pytest.raises(RegistrationsNotArrayError) as refused:
-        checked(registrations)
+        check_registrations(registrations)
     assert str(refused.value) == "Registrations must be an array"
     assert refused.value.details == {}
 
@@ -51,14 +51,14 @@ def test_registrations_that_are_no_array(registrations: Any) -> None:
 )  # fmt: skip
 def test_a_registration_of_the_wrong_shape(received: Any) -> None:
     with pytest.raises(RegistrationShapeError) as refused:
-        checked([good(), received])
+        check_registrations([good(), received])
     assert str(refused.value) == "Invalid registration shape: expected [string, string, function, Duration]"
     assert refused.value.details == {"registrationIndex": 1, "received": received}
 
 
 def test_a_tuple_and_a_list_are_both_arrays() -> None:
-    assert [one.name for one in checked((good("a"), list(good("b"))))] == ["a", "b"]
-    assert checked([]) == ()
+    assert [one.name for one in check_registrations((good("a"), list(good("b"))))] == ["a", "b"]
+    assert check_registrations([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_tuple_and_a_list_are_both_arrays() -> None:
 )
 def test_a_task_name_must_be_a_usable_text(name: str, reason: str) -> None:
     with pytest.raises(InvalidRegistrationError) as refused:
-        checked([good(name)])
+        check_registrations([good(name)])
     assert str(refused.value) == f"Invalid registration: name {reason}"
     assert refused.value.details["field"] == "name"
     assert refused.value.details["reason"] == reason
@@ -79,7 +79,7 @@ def test_a_task_name_must_be_a_usable_text(name: str, reason: str) -> None:
 
 def test_a_name_twice() -> None:
     with pytest.raises(ScheduleDuplicateTaskError) as refused:
-        checked([good("a"), good("b"), good("a")])
+        check_registrations([good("a"), good("b"), good("a")])
     assert str(refused.value) == 'Task with name "a" is already scheduled'
     assert refused.value.details == {"taskName": "a"}
 
@@ -96,7 +96,7 @@ class Callable:
     "function", [callback, Callable(), Callable().method, functools.partial(callback), AsyncMock()]
 )
 def test_async_functions_of_every_kind_are_callbacks(function: Any) -> None:
-    assert checked([("a", "0 0 * * *", function, DELAY)])[0].callback is function
+    assert check_registrations([("a", "0 0 * * *", function, DELAY)])[0].callback is function
 
 
 async def with_argument(_value: int) -> None:
@@ -113,7 +113,7 @@ async def with_argument(_value: int) -> None:
 )
 def test_a_callback_must_be_an_async_function_without_arguments(function: Any, reason: str) -> None:
     with pytest.raises(InvalidRegistrationError) as refused:
-        checked([("a", "0 0 * * *", function, DELAY)])
+        check_registrations([("a", "0 0 * * *", function, DELAY)])
     assert refused.value.details == {"field": "callback", "value": function, "reason": reason}
 
 
@@ -122,13 +122,13 @@ def test_a_callback_must_be_an_async_function_without_arguments(function: Any, r
     [(timedelta(0), 0), (timedelta(microseconds=1), 1), (timedelta(seconds=90), 90_000), (timedelta.max, None)],
 )
 def test_a_delay_that_is_not_negative(delay: timedelta, milliseconds: int | None) -> None:
-    (found,) = checked([("a", "0 0 * * *", callback, delay)])
+    (found,) = check_registrations([("a", "0 0 * * *", callback, delay)])
     assert milliseconds is None or found.delay_ms == milliseconds
 
 
 def test_a_negative_delay() -> None:
     with pytest.raises(NegativeRetryDelayError) as refused:
-        checked([("a", "0 0 * * *", callback, timedelta(milliseconds=-1))])
+        check_registrations([("a", "0 0 * * *", callback, timedelta(milliseconds=-1))])
     assert str(refused.value) == "Retry delay must be non-negative"
     assert refused.value.details == {"retryDelayMs": -1}
 
@@ -178,9 +178,10 @@ def test_the_interface_is_two_methods() -> None:
 
 
 def test_every_error_is_one_of_chronex_and_has_its_name_and_details() -> None:
-    from chronex.declarative import errors
+    from chronex.declarative import scheduler_errors
 
-    found = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, SchedulerError)]
+    kinds = vars(scheduler_errors).values()
+    found = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, SchedulerError)]
     assert {kind.__name__ for kind in found} == {
         "SchedulerError", "RegistrationError", "RegistrationsNotArrayError", "RegistrationShapeError",
         "InvalidRegistrationError", "ScheduleDuplicateTaskError", "CronExpressionInvalidError",
@@ -189,5 +190,5 @@ def test_every_error_is_one_of_chronex_and_has_its_name_and_details() -> None:
         "TaskInvalidTypeError", "TaskInvalidValueError", "TaskInvalidStructureError", "TaskListMismatchError",
     }  # fmt: skip
     assert all(issubclass(kind, ChronexError) for kind in found)
-    assert errors.TaskMissingFieldError("x").name == "TaskMissingFieldError"
-    assert issubclass(errors.TaskMissingFieldError, errors.TaskTryDeserializeError)
+    assert scheduler_errors.TaskMissingFieldError("x").name == "TaskMissingFieldError"
+    assert issubclass(scheduler_errors.TaskMissingFieldError, scheduler_errors.TaskTryDeserializeError)

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from chronex.declarative import TaskState
-from chronex.declarative.errors import CronCalculationError
+from chronex.declarative import ScheduledTaskState
 from chronex.declarative.persistence import job_of
-from chronex.declarative.registrations import checked
-from chronex.timing.host import host_zone
+from chronex.declarative.registrations import check_registrations
+from chronex.declarative.scheduler_errors import CronCalculationError
+from chronex.timing.host_zone import host_zone
 from tests.declarative.world import World, crash, failing
 
 
@@ -93,7 +93,7 @@ async def test_a_failed_run_is_tried_again_after_its_delay_and_not_before() -> N
     await scheduler.initialize([world.task("a", "10 * * * *", timedelta(minutes=5), failing(2))])
     await world.at("10:10:30")
     status = scheduler.tasks["a"]
-    assert status.state is TaskState.AWAITING_RETRY
+    assert status.state is ScheduledTaskState.AWAITING_RETRY
     assert status.pending_retry_until is not None
     assert status.pending_retry_until.strftime("%H:%M:%S") == "10:15:00"
     await world.at("10:14")
@@ -101,7 +101,7 @@ async def test_a_failed_run_is_tried_again_after_its_delay_and_not_before() -> N
     await world.at("10:30")
     assert world.runs == [("a", "10:10"), ("a", "10:15"), ("a", "10:20")]
     assert world.events().count("TaskRetryStarted") == 2
-    assert scheduler.tasks["a"].state is TaskState.AWAITING_RUN
+    assert scheduler.tasks["a"].state is ScheduledTaskState.AWAITING_RUN
     await scheduler.stop()
     world.verify()
 
@@ -253,5 +253,5 @@ def test_retry_delays_are_exact_to_the_millisecond() -> None:
     async def callback() -> None:
         return
 
-    (one,) = checked([("a", "* * * * *", callback, timedelta(seconds=1, microseconds=500))])
+    (one,) = check_registrations([("a", "* * * * *", callback, timedelta(seconds=1, microseconds=500))])
     assert job_of(one, "s", "UTC", 0).retry.interval_ms == 1001

@@ -144,8 +144,8 @@ async def crash(scheduler: Scheduler) -> None:
     assert engine._work is not None
     assert engine._daemon is not None
     work = [engine._work, *engine._daemon.attempts._work]
-    if scheduler._announcer is not None:
-        work.append(scheduler._announcer._following)
+    if scheduler._feed is not None:
+        work.append(scheduler._feed._following)
     for task in work:
         task.cancel()
     await asyncio.wait(work)

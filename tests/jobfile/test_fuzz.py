@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronex.jobfile import STARTER, JobFile, JobFileError, Problem, read_job_file, read_triggers
-from chronex.jobfile.problems import TITLES
+from chronex.lint.rules import rules
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
-from tests.jobfile.test_values import DESIGN
+from tests.jobfile.test_values import FULL_EXAMPLE
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
-VALID = [STARTER, DESIGN, *(path.read_text() for path in EXAMPLES)]
+VALID = [STARTER, FULL_EXAMPLE, *(path.read_text() for path in EXAMPLES)]
 TRIGGER = """[{"id": "health-check", "expression": "TZ=UTC @every 15m {stagger:3m}", "enabled": true,
  "metadata": {"env": "prod"}, "run": ["true"], "retry": {"max": 2, "interval": "5s"}, "spread": {"duration": "1h"}}]"""
 ODD = [
@@ -49,7 +49,7 @@ def check_problems(problems: tuple[Problem, ...], lines: int) -> None:
         assert 1 <= problem.column < problem.end_column
         assert problem.message
         assert problem.hint
-        assert problem.code in TITLES or problem.code.startswith("E")
+        assert problem.code in rules() or problem.code.startswith("E")
         assert str(problem).isprintable()
 
 

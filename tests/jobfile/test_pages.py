@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from chronex.jobfile import read_job_file, read_triggers
-from chronex.jobfile.jobs import DEFAULTS, JOB, TASK
+from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
-from chronex.jobfile.notifying import NOTIFY
-from chronex.jobfile.policies import DST, RECOVERY, RETRY
+from chronex.jobfile.policy_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.properties import PROPERTY
 from chronex.jobfile.reader import TRIGGER
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER
-from chronex.jobfile.spreads import SPREAD
+from chronex.jobfile.spread_table import SPREAD
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "job-file.md").read_text()

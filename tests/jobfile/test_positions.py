@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from chronex.jobfile.positions import MAX_DEPTH, LineIndex, Node, scan_json, scan_toml
+from chronex.jobfile.positions import MAX_DEPTH, LineIndex, TextNode, scan_json, scan_toml
 
 KEYS = st.sampled_from(["a", "b", "c-d", "e_1", "9", '"q.r"', "'l t'", r'"\u00e9\""', '""'])
 TEXTS = st.sampled_from(
@@ -81,7 +81,7 @@ def documents(draw: st.DrawFn) -> str:
     return text.removesuffix("\n") if draw(st.booleans()) else text
 
 
-def check_same(text: str, node: Node, value: Any, loads_value: Any, loads_key: Any) -> None:
+def check_same(text: str, node: TextNode, value: Any, loads_value: Any, loads_key: Any) -> None:
     if isinstance(value, dict | list):
         names = list(value) if isinstance(value, dict) else list(range(len(value)))
         assert set(node.children) == set(names)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chronex.jobfile import JobFileError, Problem, read_job_file
-from chronex.jobfile.document import MAX_BYTES
 from chronex.jobfile.entries import MAX_PROBLEMS
-from chronex.jobfile.problems import TITLES
+from chronex.jobfile.parsing import MAX_BYTES
+from chronex.lint.rules import rules
 from tests.jobfile.marked import Place, unmarked
 
 JOB = '[jobs.a]\nschedule = "@daily"\nrun = "true"\n'
@@ -214,7 +214,7 @@ def test_problems(case: str) -> None:
         assert (problem.code, problem.path) == (code, "chronex.toml")
         assert problem.message.startswith(message), problem
         assert problem.hint.startswith(hint), problem
-        assert problem.code in TITLES or problem.code[0] in "EW"
+        assert problem.code in rules() or problem.code[0] in "EW"
         assert str(problem).isprintable()
 
 
@@ -266,7 +266,7 @@ def test_columns_count_characters_and_a_byte_order_mark_is_none() -> None:
 
 def test_bytes_that_are_not_utf8() -> None:
     (problem,) = problems_of(b'[jobs.a]\nx = "\xff"\n')
-    assert problem[1:] == (2, 6, 7, "byte 0xff is not UTF-8", "save the file as UTF-8", "J001")
+    assert problem[1:] == (2, 6, 7, "byte 0xff is not UTF-8", "save the file as UTF-8", "J001", None)
     (problem,) = problems_of('[jobs.a]\nx = "\ud800"\n')
     assert (problem.line, problem.column, problem.code) == (2, 6, "J001")
 

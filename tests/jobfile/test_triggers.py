@@ -46,7 +46,7 @@ def test_a_list_and_keys_of_jobs() -> None:
 
 CASES: dict[str, list[tuple[str, str]]] = {
     "«»": [("J002", "Expecting value")],
-    '{"id": "a",«}»': [("J002", "Expecting property name enclosed in double quotes")],
+    '{"id": "a", «b»: 1}': [("J002", "Expecting property name enclosed in double quotes")],
     "«3»": [("J011", "the file takes a trigger definition or a list of them, not a whole number")],
     '[«"a"»]': [("J011", "the file[0] takes a table, not text")],
     '«{"id": "a"}»': [("J012", "a trigger definition has no expression")],

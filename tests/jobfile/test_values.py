@@ -9,7 +9,7 @@ from chronex.jobfile import STARTER, Address, HistorySettings, JobFile, LogSetti
 from chronex.model import (
     Cadence,
     CrashPolicy,
-    DstPolicy,
+    DstSetting,
     FailureStrategy,
     Job,
     LeftoverPolicy,
@@ -54,8 +54,8 @@ def test_an_empty_file_has_no_jobs() -> None:
     assert read("") == JobFile("chronex.toml", SchedulerSettings(timezone=HOST), ())
 
 
-def test_the_file_of_the_design() -> None:
-    found = read(DESIGN)
+def test_a_file_that_uses_most_keys() -> None:
+    found = read(FULL_EXAMPLE)
     assert found.settings == SchedulerSettings(
         timezone="Europe/Berlin", max_concurrent_jobs=50, grace_ms=30_000, metrics=Address("127.0.0.1", 9464)
     )
@@ -120,7 +120,7 @@ ONE_KEY: dict[str, Job] = {
             duration_ms=HOUR, distribution="normal", parameters={"mu": "mid"}, salt="x", avoid="dow=SUN"
         )
     ),
-    'dst = { gap = "skip" }': job(dst=DstPolicy(gap="skip", overlap="by-kind")),
+    'dst = { gap = "skip" }': job(dst=DstSetting(gap="skip", overlap="by-kind")),
     'tags = ["x", "y"]': job(tags=("x", "y")),
     'metadata = { "delivery.mode" = "webhook" }': job(metadata={"delivery.mode": "webhook"}),
     'on_start = ["a"]': job(on_start=("a",)),
@@ -201,7 +201,7 @@ def test_defaults_reach_jobs_and_jobs_reach_tasks_key_by_key() -> None:
     )
     plain, own = found.tasks
     assert (found.overlap, found.task_timeout_ms, found.execution_timeout_ms) == ("allow", 5 * MINUTE, None)
-    assert (found.failure, found.dst) == ("continue", DstPolicy(gap="skip", overlap="both"))
+    assert (found.failure, found.dst) == ("continue", DstSetting(gap="skip", overlap="both"))
     assert found.retry == RetryPolicy(max=5, interval_ms=10_000, backoff=2.0)
     assert plain == Task(
         name="plain",
@@ -260,7 +260,7 @@ def test_which_zone_applies(scheduler: str, own: str, schedule: str, zone: str) 
 def test_a_posix_job_keeps_the_dialects_clock_rules_unless_it_says_otherwise() -> None:
     assert job_of(with_job('dialect = "posix"', "0 3 * * *")).dst is None
     own = job_of(with_job('dialect = "posix"\ndst = { gap = "end" }', "0 3 * * *"))
-    assert own.dst == DstPolicy(gap="end", overlap="first")
+    assert own.dst == DstSetting(gap="end", overlap="first")
 
 
 def test_cadence_is_for_intervals_and_a_default_leaves_other_schedules_alone() -> None:
@@ -315,7 +315,7 @@ def test_the_starter_is_valid_as_it_is_and_with_every_comment_taken_off() -> Non
     assert [t.name for t in found.jobs[1].tasks] == ["dump", "prune"]
 
 
-DESIGN = """\
+FULL_EXAMPLE = """\
 [scheduler]
 timezone = "Europe/Berlin"
 max_concurrent_jobs = 50

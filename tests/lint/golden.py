@@ -71,6 +71,11 @@ CASES = (
         _job("*/5 * * * *", 'retry = { max = 5, interval = "2m", backoff = 2.0 }\n'),
         ("2:12-2:25 W151",),
     ),
+    Case(
+        "toml-retry-cascade/chronex.toml",
+        "[defaults]\nretry = { max = 5 }\n" + _job("*/5 * * * *", 'retry = { interval = "2m" }\n'),
+        ("4:12-4:25 W151",),
+    ),
     Case("toml-ignored/chronex.toml", '[jobs.a]\nschedule = "*/7 * * * *" # chronex: ignore[W103]\nrun = "true"\n'),
     Case(
         "toml-ignore-unused/chronex.toml", "# chronex: ignore-file[W111]\n" + _job("17 4 * * *"), ("1:1-1:29 W142",)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from chronex.cli.lint import assumptions
-from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document, open_document
-from chronex.lint.findings import Finding
+from chronex.lint.findings import Assumptions, LintFinding, assumptions
 from chronex.lint.linter import lint_document
 from tests.lint.golden import NOW_MS, ZONE
 
@@ -14,7 +12,7 @@ def assume(zone: str = ZONE) -> Assumptions:
     return assumptions(zone, "as the test says", NOW_MS)
 
 
-def short(document: Document, finding: Finding) -> str:
+def short(document: Document, finding: LintFinding) -> str:
     (line, column), (end_line, end_column) = document.position(finding.start), document.position(finding.end)
     return f"{line}:{column}-{end_line}:{end_column} {finding.code}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,29 @@ IGNORES = {
 }
 
 
+# Each row is a .gitignore and one file that it leaves out, or does not.
+ROWS = [
+    ("[ab].timer", "a.timer"), ("[ab].timer", "c.timer"), ("[!ab].timer", "c.timer"), ("[^ab].timer", "a.timer"),
+    ("[a-c]x.timer", "bx.timer"), ("[a-c]x.timer", "dx.timer"), ("[]a].timer", "].timer"), ("[!]].timer", "a.timer"),
+    ("[[]x.timer", "[x.timer"), ("[[a]x.timer", "[x.timer"), ("[&&a]x.timer", "&x.timer"), ("[a||b].timer", "|.timer"),
+    ("[[:digit:]].timer", "7.timer"), ("[[:digit:]].timer", "x.timer"), ("[![:alpha:]].timer", "7.timer"),
+    ("[[:upper:][:digit:]_].timer", "_.timer"), ("[x.timer", "[x.timer"), ("[x.timer", "x.timer"),
+    ("a?b.timer", "axb.timer"), ("a?b.timer", "a/b.timer"), ("a[/]b.timer", "a/b.timer"),
+    ("a\\*.timer", "a*.timer"), ("a\\*.timer", "ab.timer"), ("a\\?.timer", "a?.timer"), ("a\\[b].timer", "a[b].timer"),
+    ("\\a.timer", "a.timer"), ("a\\\\.timer", "a\\.timer"), ("a.timer\\", "a.timer"), ("\\!a.timer", "!a.timer"),
+    ("!a.timer", "!a.timer"), ("\\#a.timer", "#a.timer"), ("#a.timer", "#a.timer"), (" a.timer", " a.timer"),
+    ("a.timer   ", "a.timer"), ("a\\ .d/  ", "a .d/x.timer"), ("a.d\\ ", "a.d /x.timer"), ("a.d\\  ", "a.d /x.timer"),
+    ("a.d\\\\ ", "a.d\\/x.timer"), ("a.timer\r", "a.timer"), ("\ufeffa.timer", "a.timer"), ("a.timer\x0bb", "a.timer"),
+    ("**/a.timer", "a.timer"), ("**/a.timer", "x/y/a.timer"), ("a/**", "a/x/y.timer"), ("a/**/b.timer", "a/b.timer"),
+    ("a/**/b.timer", "a/x/y/b.timer"), ("a/**/b.timer", "x/a/b.timer"), ("a**b.timer", "axxb.timer"),
+    ("a**b.timer", "ax/xb.timer"), ("**", "a/b.timer"), ("***", "b.timer"), ("**/", "b.timer"), ("**/", "a/b.timer"),
+    ("a/**\n!a/b.timer", "a/b.timer"), ("a/**/\n!a/b/", "a/b/c.timer"), ("a/**/", "a/b.timer"),
+    ("a/\n!a/b.timer", "a/b.timer"), ("a\n!a/", "a/b.timer"), ("a/\n!a", "a/b.timer"), ("b.timer\n!a", "a/b.timer"),
+    ("*\n!*/\n!*.timer", "a/b/c.timer"), ("*/\n!/a/", "a/b.timer"), ("*/\n!/a/", "a/b/c.timer"), ("/*\n!/a", "a/b.timer"),
+    ("/", "a.timer"), ("//", "a.timer"), ("a//b.timer", "a/b.timer"), ("a/", "a.timer"), ("/a.timer", "b/a.timer"),
+]  # fmt: skip
+
+
 def make(root: Path, ignores: dict[str, str]) -> None:
     for name in FILES:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +80,25 @@ def test_git_would_leave_out_the_same(ignores: dict[str, str], tmp_path: Path) -
     assert found_in(tmp_path, inner) == {name for name in expected & set(FILES) if name.startswith("a/")}
 
 
-def test_places_that_nobody_writes_in_are_not_entered(tmp_path: Path) -> None:
+@pytest.mark.skipif(GIT is None, reason="git is not installed")
+def test_git_reads_each_pattern_in_the_same_way(tmp_path: Path) -> None:
+    subprocess.run([GIT or "", "init", "-q", "."], cwd=tmp_path, check=True, capture_output=True)
+    for number, (ignores, name) in enumerate(ROWS):
+        root = tmp_path / str(number)
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text("")
+        (root / ".gitignore").write_bytes(ignores.encode() + b"\n")
+        command = [GIT or "", "check-ignore", "--quiet", "--", name]
+        is_ignored = subprocess.run(command, cwd=root, check=False).returncode == 0
+        assert found_in(root) == (set() if is_ignored else {name}), (ignores, name)
+
+
+def test_a_pattern_of_a_deeper_directory_names_that_directory_and_not_what_is_below_it(tmp_path: Path) -> None:
+    make(tmp_path, {".gitignore": "crontab\n", "a/.gitignore": "!b\n"})
+    assert "a/b/crontab" not in found_in(tmp_path), "as git has it: only the directory was brought back"
+
+
+def test_directories_of_tools_are_not_entered(tmp_path: Path) -> None:
     for folder in (".git", "node_modules/x", ".venv", "src/__pycache__"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "crontab").write_text("")
@@ -69,3 +111,16 @@ def test_a_gitignore_that_is_no_text_ignores_nothing(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_bytes(b"\xff\xfe[\n[z-a]\n")
     (tmp_path / "crontab").write_text("")
     assert found_in(tmp_path) == {"crontab"}
+
+
+@pytest.mark.parametrize(("ignores", "is_loaded"), [({}, False), ({".gitignore": "build\n"}, True)])
+def test_the_matcher_is_loaded_only_for_a_gitignore(ignores: dict[str, str], is_loaded: bool, tmp_path: Path) -> None:
+    make(tmp_path, ignores)
+    program = (
+        "import sys, pathlib, chronex.cli.commands.lint\n"
+        "from chronex.lint.discovery import find_files\n"
+        f"list(find_files(pathlib.Path({str(tmp_path)!r})))\n"
+        "print('pathspec' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True, text=True)
+    assert done.stdout.strip() == str(is_loaded)

@@ -10,20 +10,20 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
-from chronex.lint.findings import Place, ZoneNote
-from chronex.lint.hosts import CRONTAB, GITHUB, KUBERNETES, SYSTEMD, Host
-from chronex.lint.schedules import judge, schedule_of
+from chronex.lint.findings import ScheduleSite, ZoneNote
+from chronex.lint.host_schedules import judge, schedule_of
+from chronex.lint.hosts import CRONTAB, GITHUB, KUBERNETES, SYSTEMD, ScheduleHost
 
 BERLIN = ZoneInfo("Europe/Berlin")
 BEFORE_SPRING = datetime(2027, 3, 27, 12, tzinfo=BERLIN)
 BEFORE_AUTUMN = datetime(2027, 10, 30, 12, tzinfo=BERLIN)
 
 
-def place(text: str, host: Host) -> Place:
-    return Place(text, 0, len(text), 0, host, ZoneNote("Europe/Berlin", "as the test says"))
+def place(text: str, host: ScheduleHost) -> ScheduleSite:
+    return ScheduleSite(text, 0, len(text), 0, host, ZoneNote("Europe/Berlin", "as the test says"))
 
 
-def upcoming(text: str, host: Host, after: datetime, count: int) -> list[datetime]:
+def upcoming(text: str, host: ScheduleHost, after: datetime, count: int) -> list[datetime]:
     ms = int(after.timestamp() * 1000)
     schedule = schedule_of(place(text, host), ms)
     assert schedule is not None, text
@@ -62,7 +62,7 @@ def test_crontabs_run_as_in_debian(seed: int) -> None:
         (SYSTEMD, "02:00/30", [], ["00:00", "00:30"]),
     ],
 )
-def test_clock_changes(host: Host, text: str, spring: list[str], autumn: list[str]) -> None:
+def test_clock_changes(host: ScheduleHost, text: str, spring: list[str], autumn: list[str]) -> None:
     for start, day, expected in ((BEFORE_SPRING, (2027, 3, 28), spring), (BEFORE_AUTUMN, (2027, 10, 31), autumn)):
         found = [m for m in upcoming(text, host, start, 6) if (m.year, m.month, m.day) == day]
         assert [f"{moment:%H:%M}" for moment in found] == expected
@@ -91,7 +91,7 @@ def test_clock_changes(host: Host, text: str, spring: list[str], autumn: list[st
         ("H 4 * * *", [CRONTAB, GITHUB, KUBERNETES]),
     ],
 )
-def test_what_each_host_refuses(text: str, refused_by: list[Host]) -> None:
+def test_what_each_host_refuses(text: str, refused_by: list[ScheduleHost]) -> None:
     hosts = [CRONTAB, GITHUB, KUBERNETES]
     assert [host for host in hosts if any(d.is_error for d in judge(place(text, host), 0))] == refused_by
 
@@ -100,7 +100,7 @@ def test_what_each_host_refuses(text: str, refused_by: list[Host]) -> None:
     "text", ["H 4 * * *", "17 4 31 * *", "17 4 * * 1-5 *", "17 4 * * L", "1 2 3 4 5 6 7 8", "x y z"]
 )
 @pytest.mark.parametrize("host", [CRONTAB, GITHUB, KUBERNETES], ids=lambda host: host.key)
-def test_no_host_is_told_to_use_what_only_chronex_has(text: str, host: Host) -> None:
+def test_no_host_is_told_to_use_what_only_chronex_has(text: str, host: ScheduleHost) -> None:
     for diagnostic in judge(place(text, host), 0):
         told = f"{diagnostic.message} {diagnostic.fix or ''}"
         assert not any(word in told for word in ("{stagger", "{from", "5 or 6", "FRIL", "L is the last")), told

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.cli.lsp import job_file_keys
 from chronex.lint.document import open_document
 from chronex.lsp.completions import completions_at
-
-KEYS = job_file_keys()
 
 
 def offered(path: str, marked: str) -> dict[str, str]:
@@ -16,7 +13,7 @@ def offered(path: str, marked: str) -> dict[str, str]:
     offset = marked.index("¦")
     text = marked.replace("¦", "")
     kind = {"x.yaml": "k8s", "x.py": "python"}.get(path)
-    items = completions_at(open_document(path, text, kind), offset, KEYS)
+    items = completions_at(open_document(path, text, kind), offset)
     return {item.label: text[: item.start] + item.label + text[item.end :] for item in items}
 
 

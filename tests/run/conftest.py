@@ -12,6 +12,9 @@ import pytest
 from chronex.run import LogDirectory, Surroundings
 from tests.run.requests import children
 
+# The loop's own watcher goes with its loop, which ends after the test; the gate stays as long as the process.
+LASTING = {"anon_inode:[eventpoll]", "/memfd:chronex-gate (deleted)"}
+
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Iterator[LogDirectory]:
@@ -30,8 +33,7 @@ def leaves_nothing_behind() -> Iterator[None]:
     """Every test ends with the descriptors it began with, and without a child, living or dead."""
     before, others = descriptors(), children()
     yield
-    # The loop's own watcher goes with its loop, which ends after this; the gate stays as long as the process.
-    assert descriptors() - before <= {"anon_inode:[eventpoll]", "/memfd:chronex-gate (deleted)"}
+    assert descriptors() - before <= LASTING
     assert children() <= others  # the test runner may have children of its own
 
 

@@ -37,6 +37,11 @@ async def outcome(surroundings: Surroundings, command: Command, **changes: Any) 
     return await run_attempt(request(command, **changes), Hooks(), surroundings)
 
 
+def waiting(file: Path) -> str:
+    """Shell that waits for the file."""
+    return f"until [ -e {file} ]; do sleep 0.02; done"
+
+
 def output(surroundings: Surroundings, result: AttemptResult) -> bytes:
     return (Path(surroundings.logs.path) / result.log.name).read_bytes() if result.log.name else b""
 

@@ -18,7 +18,8 @@ from msgspec.structs import replace as changed
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run import AttemptRequest, Cancellation, Hooks, Reason, Surroundings, adopt_attempt, is_alive
 from chronex.run.environment import Inheritance
-from tests.run.requests import request
+from tests.kit.waits import until_async
+from tests.run.requests import request, waiting
 
 DAEMON = """
 import asyncio, json, os, sys
@@ -27,7 +28,7 @@ from chronex.run import *
 from chronex.run.request import AttemptRequest
 values = json.loads(sys.argv[2])
 async def recorded(started):
-    asyncio.get_running_loop().call_later(0.3, die, started)  # by then the gate is open
+    asyncio.get_running_loop().call_later(0.05, die, started)  # at its next turn the gate is open
 def die(started):
     print(json.dumps([started.process.pid, started.process.boot_id, started.process.start_time, started.process.group,
                       started.started_ms, started.log_name]), flush=True)
@@ -51,74 +52,97 @@ def orphaned(asked: AttemptRequest, logs: Path) -> tuple[ProcessIdentity, int, s
     return ProcessIdentity(pid, boot, start, group), started_ms, log_name
 
 
-async def adopted(surroundings: Surroundings, asked: AttemptRequest, hooks: Hooks | None = None) -> Any:
+@pytest.fixture
+def stage(tmp_path: Path) -> Path:
+    """Where a staged command finds out how far things have come."""
+    place = tmp_path / "stage"
+    place.mkdir()
+    return place
+
+
+def staged(stage: Path, first: str = ":", meanwhile: str = ":", last: str = ":") -> str:
+    """A command that does `first` under its daemon, `meanwhile` without one, and `last` when it is adopted."""
+    return (
+        f"{first}; {waiting(stage / 'dead')}; {meanwhile}; touch {stage / 'ready'}; {waiting(stage / 'go')}; {last}"
+    )
+
+
+async def adopted(surroundings: Surroundings, asked: AttemptRequest, stage: Path, hooks: Hooks | None = None) -> Any:
+    """The result of a staged command whose daemon is killed; once it is adopted, it is let go or canceled."""
     left = await asyncio.to_thread(orphaned, asked, Path(surroundings.logs.path))
+    (stage / "dead").touch()
+    await until_async((stage / "ready").exists, "the command that goes on without its daemon")
     assert is_alive(left[0])
-    return await adopt_attempt(asked, *left, hooks or Hooks(), surroundings)
+    adoption = asyncio.create_task(adopt_attempt(asked, *left, hooks or Hooks(), surroundings))
+    await asyncio.sleep(0)  # it is adopted by now: nothing of that waits
+    if hooks is None:
+        (stage / "go").touch()
+    else:
+        hooks.cancellation.request("no longer wanted")
+    return await adoption
 
 
-async def test_an_orphan_is_watched_to_its_end_and_its_exit_code_is_unknown(surroundings: Surroundings) -> None:
-    result = await adopted(surroundings, request("sleep 1; exit 0"))
+async def test_an_orphan_is_watched_to_its_end_and_its_exit_code_is_unknown(
+    surroundings: Surroundings, stage: Path
+) -> None:
+    result = await adopted(surroundings, request(staged(stage, first="sleep 0.5", last="exit 0")), stage)
     assert (result.state, result.reason, result.exit_code) == (AttemptState.CRASHED, Reason.UNKNOWN_EXIT, None)
     assert "exit code is not known: its daemon had died" in result.error
     assert result.retryable
-    assert result.duration_ms >= 900
+    assert result.duration_ms >= 500
     assert not is_alive(result.process)
 
 
-async def test_its_output_goes_on_into_the_same_log(surroundings: Surroundings) -> None:
+async def test_its_output_goes_on_into_the_same_log(surroundings: Surroundings, stage: Path) -> None:
     """The pipe outlives the daemon: nothing written meanwhile is lost, and nobody dies of SIGPIPE."""
-    asked = request("echo before; sleep 0.6; echo meanwhile; sleep 0.6; echo after")
-    result = await adopted(surroundings, asked)
+    asked = request(staged(stage, "echo before", "echo meanwhile", "echo after"))
+    result = await adopted(surroundings, asked, stage)
     assert result.log.name == f"{asked.attempt_id}.log"
     assert (Path(surroundings.logs.path) / result.log.name).read_bytes() == b"before\nmeanwhile\nafter\n"
 
 
-async def test_a_pipe_that_is_not_ours_is_left_to_its_reader(surroundings: Surroundings, tmp_path: Path) -> None:
+async def test_a_pipe_that_is_not_ours_is_left_to_its_reader(
+    surroundings: Surroundings, stage: Path, tmp_path: Path
+) -> None:
     kept = tmp_path / "kept"
-    command = ("bash", "-c", f"exec > >(cat >{kept}) 2>&1; echo one; sleep 0.8; echo two; sleep 0.2")
-    result = await adopted(surroundings, request(command))
+    command = ("bash", "-c", staged(stage, f"exec > >(cat >{kept}) 2>&1; echo one", last="echo two"))
+    result = await adopted(surroundings, request(command), stage)
     assert result.log.name == ""
-    async with asyncio.timeout(2):
-        while kept.read_bytes() != b"one\ntwo\n":
-            await asyncio.sleep(0.01)
+    await until_async(lambda: kept.read_bytes() == b"one\ntwo\n", "both lines in the file of the pipe's own reader")
 
 
-async def test_a_log_that_nobody_began_is_begun(surroundings: Surroundings) -> None:
-    result = await adopted(surroundings, request("sleep 0.8; echo first"))
+async def test_a_log_that_nobody_began_is_begun(surroundings: Surroundings, stage: Path) -> None:
+    result = await adopted(surroundings, request(staged(stage, last="echo first")), stage)
     assert (Path(surroundings.logs.path) / result.log.name).read_bytes() == b"first\n"
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_its_secrets_stay_secret(surroundings: Surroundings, known: bool) -> None:
+async def test_its_secrets_stay_secret(surroundings: Surroundings, stage: Path, known: bool) -> None:
     around = replace(surroundings, inheritance=Inheritance({"TOKEN": "hunter2"} if known else {}))
-    result = await adopted(around, request("sleep 0.8; echo my $TOKEN", secrets=("TOKEN",)))
+    result = await adopted(around, request(staged(stage, last="echo my $TOKEN"), secrets=("TOKEN",)), stage)
     kept = b"".join(path.read_bytes() for path in Path(surroundings.logs.path).iterdir())
     assert kept == (b"my [redacted]\n" if known else b"")
     assert known or "the secret 'TOKEN' is not in the daemon's environment" in result.log.error
 
 
-async def test_its_timeout_counts_from_its_real_start(surroundings: Surroundings) -> None:
-    result = await adopted(surroundings, request(("sleep", "60"), timeout_ms=700))
+async def test_its_timeout_counts_from_its_real_start(surroundings: Surroundings, stage: Path) -> None:
+    result = await adopted(surroundings, request(staged(stage, last="exec sleep 60"), timeout_ms=700), stage)
     assert (result.state, result.reason) == (AttemptState.TIMEOUT, Reason.TIMEOUT)
     assert result.duration_ms >= 650
     assert not is_alive(result.process)
 
 
-async def test_it_can_be_cancelled(surroundings: Surroundings) -> None:
-    cancellation = Cancellation()
-    asyncio.get_running_loop().call_later(1.0, cancellation.request, "no longer wanted")
-    asked = request("trap '' TERM; while :; do sleep 0.05; done")
-    result = await adopted(surroundings, asked, Hooks(cancellation=cancellation))
+async def test_it_can_be_cancelled(surroundings: Surroundings, stage: Path) -> None:
+    result = await adopted(surroundings, request(staged(stage, first="trap '' TERM")), stage, Hooks())
     assert (result.state, result.error) == (AttemptState.CANCELED, "no longer wanted")
     assert not is_alive(result.process)
 
 
 async def test_without_pidfds_it_is_looked_at_again_and_again(
-    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+    surroundings: Surroundings, stage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
-    result = await adopted(surroundings, request("sleep 0.9"))
+    result = await adopted(surroundings, request(staged(stage)), stage)
     assert result.reason is Reason.UNKNOWN_EXIT
 
 

@@ -17,6 +17,7 @@ import pytest
 from chronex.model import AttemptState
 from chronex.model.records import Command
 from chronex.run import Hooks, Reason, Started, Surroundings, identity_of, run_attempt, spawn
+from tests.kit.waits import DEADLINE_S, until_async
 from tests.run.requests import outcome, output, request
 
 SOURCE = Path(spawn.__file__).with_name("barrier.S")
@@ -85,13 +86,11 @@ async def test_a_daemon_that_dies_before_the_record_leaves_nothing(tmp_path: Pat
     made = tmp_path / "made"
     command = [sys.executable, "-c", DAEMON, str(tmp_path / "logs"), kind, str(made)]
     daemon = await asyncio.to_thread(
-        subprocess.run, command, env=environment, stdout=subprocess.PIPE, check=False, timeout=30
+        subprocess.run, command, env=environment, stdout=subprocess.PIPE, check=False, timeout=DEADLINE_S
     )
     assert daemon.returncode == -signal.SIGKILL
     child = int(daemon.stdout)
-    async with asyncio.timeout(5):
-        while identity_of(child) is not None:
-            await asyncio.sleep(0.01)
+    await until_async(lambda: identity_of(child) is None, "the end of the child at its gate")
     assert not made.exists()
 
 

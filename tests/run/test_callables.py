@@ -6,7 +6,6 @@ import asyncio
 import functools
 import sys
 import threading
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from chronex.model import AttemptState
 from chronex.run import AttemptResult, Cancellation, Hooks, Reason, Started, Surroundings, TaskContext, run_callable
+from tests.kit.waits import DEADLINE_S, until_async
 from tests.run.requests import output, request
 
 
@@ -190,12 +190,16 @@ async def test_an_async_callable_that_will_not_stop_is_left_behind(surroundings:
 
 async def test_a_thread_is_told_to_stop_and_given_the_grace(surroundings: Surroundings) -> None:
     def polite(context: TaskContext) -> None:
-        assert context.cancellation.wait(5)
+        began.set()
+        assert context.cancellation.wait(DEADLINE_S)
         context.log(f"stopping: {context.cancellation.reason}")
 
-    cancellation = Cancellation()
-    asyncio.get_running_loop().call_later(0.05, cancellation.request, "by bob")
-    result = await run_callable(request(), polite, Hooks(cancellation=cancellation), surroundings)
+    began, cancellation = threading.Event(), Cancellation()
+    asked = request(grace_ms=DEADLINE_S * 1000)
+    call = asyncio.create_task(run_callable(asked, polite, Hooks(cancellation=cancellation), surroundings))
+    await until_async(began.is_set, "the start of the thread")
+    cancellation.request("by bob")
+    result = await call
     assert (result.state, result.error) == (AttemptState.CANCELED, "by bob")
     assert output(surroundings, result) == b"stopping: by bob\n"
 
@@ -206,13 +210,13 @@ async def test_a_thread_that_will_not_stop_is_left_behind_and_writes_to_nobody(s
     def deaf(context: TaskContext) -> None:
         release.wait()
         context.log("too late")
+        ended.set()
 
-    began = time.monotonic()
+    ended = threading.Event()
     result = await call(surroundings, deaf, timeout_ms=50, grace_ms=50)
     assert (result.state, result.error) == (AttemptState.TIMEOUT, "still running after 0.05 s; it still runs")
-    assert time.monotonic() - began < 2
     release.set()
-    await asyncio.sleep(0.05)
+    await until_async(ended.is_set, "the end of the thread")
     assert output(surroundings, result) == b""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import time
 from pathlib import Path
 
 import pytest
@@ -31,13 +30,14 @@ def resident() -> int:
     "size", [200 * MIB, pytest.param(10 * 1024 * MIB, marks=pytest.mark.torture)], ids=["200M", "10G"]
 )
 @pytest.mark.parametrize("kind", FLOODS)
-async def test_a_flood_is_bounded_and_others_are_on_time(surroundings: Surroundings, kind: str, size: int) -> None:
-    before, grown, late, on_disk = resident(), 0, [], 0
+async def test_a_flood_is_bounded_and_others_have_their_turns(
+    surroundings: Surroundings, kind: str, size: int
+) -> None:
+    before, grown, turns, on_disk = resident(), 0, 0, 0
     flood = asyncio.create_task(outcome(surroundings, FLOODS[kind].format(size)))
     while not flood.done():
-        began = time.perf_counter()
         await asyncio.sleep(0.01)
-        late.append(time.perf_counter() - began - 0.01)
+        turns += 1
         grown = max(grown, resident() - before)
         on_disk = max(on_disk, sum(os.stat(entry).st_blocks * 512 for entry in os.scandir(surroundings.logs.path)))
     result = await flood
@@ -46,7 +46,7 @@ async def test_a_flood_is_bounded_and_others_are_on_time(surroundings: Surroundi
     assert result.log.size <= DEFAULT_LIMIT + MIB
     assert result.log.dropped + result.log.size == pytest.approx(size, abs=200)
     assert grown <= 32 * MIB
-    assert sorted(late)[len(late) // 2] < 0.02
+    assert turns >= 10, "a loop that is held up by the flood comes round once"
     assert f"{result.log.dropped} bytes of output dropped here".encode() in output(surroundings, result)
 
 

@@ -9,16 +9,18 @@ import errno
 import os
 import resource
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chronex.clock import wall_ms
 from chronex.model import Attempt as AttemptRecord
 from chronex.model import AttemptState, Job, Occurrence, Task
+from chronex.model.records import Command
 from chronex.run import (
     AttemptRequest,
+    AttemptResult,
     Cancellation,
     Hooks,
     LeftoverPolicy,
@@ -29,9 +31,13 @@ from chronex.run import (
     identity_of,
     is_alive,
     run_attempt,
+    supervise,
 )
 from chronex.run.stopping import find_leftovers, marks_of
-from tests.run.requests import children, outcome, output, python, request
+from tests.kit.loop_time import LoopTime
+from tests.kit.waits import until_async
+from tests.run.conftest import LASTING, descriptors
+from tests.run.requests import children, outcome, output, python, request, waiting
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,7 @@ async def test_the_identity_is_reported_while_the_process_lives(surroundings: Su
     result = await run_attempt(request(("sleep", "0.1")), Hooks(started=note), surroundings)
     assert [started.process for started in seen] == [result.process]
     assert result.started_ms == seen[0].started_ms
-    assert 90 <= result.duration_ms < 2000
+    assert result.duration_ms >= 90
     assert result.finished_ms >= seen[0].started_ms
 
 
@@ -95,7 +101,7 @@ async def test_a_process_that_could_not_be_recorded_is_killed(surroundings: Surr
 
     with pytest.raises(OSError, match="store is gone"):
         await run_attempt(request(("sleep", "60")), Hooks(started=fail), surroundings)
-    await _gone(seen)
+    await ended(seen)
 
 
 async def test_a_cancelled_caller_leaves_no_process(surroundings: Surroundings) -> None:
@@ -105,19 +111,17 @@ async def test_a_cancelled_caller_leaves_no_process(surroundings: Surroundings) 
         seen.append(started)
 
     task = asyncio.create_task(run_attempt(request("sleep 60 & wait"), Hooks(started=note), surroundings))
-    while not seen:
-        await asyncio.sleep(0.01)
+    await until_async(lambda: seen, "the start of the process")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await _gone(seen)
+    await ended(seen)
 
 
-async def _gone(seen: list[Started]) -> None:
+async def ended(seen: list[Started]) -> None:
     assert seen[0].process is not None
-    async with asyncio.timeout(2):
-        while identity_of(seen[0].process.pid) is not None:
-            await asyncio.sleep(0.01)
+    pid = seen[0].process.pid
+    await until_async(lambda: identity_of(pid) is None, "the end of the process")
 
 
 async def test_a_request_that_is_cancelled_already_starts_nothing(surroundings: Surroundings, tmp_path: Path) -> None:
@@ -130,43 +134,73 @@ async def test_a_request_that_is_cancelled_already_starts_nothing(surroundings: 
     assert not (tmp_path / "x").exists()
 
 
+LONG_GRACE_MS = 30_000
 TIMEOUTS = {
-    "obeys TERM": ("exec sleep 60", signal.SIGTERM, 0.0, 0.25),
-    "cleans up on TERM": ("trap 'echo bye; exit 7' TERM; sleep 60 & wait", 7, 0.0, 0.25),
-    "ignores TERM": ("trap '' TERM; while :; do sleep 0.05; done", signal.SIGKILL, 0.3, 1.3),
-    "stops itself": ("kill -STOP $$; sleep 60", signal.SIGTERM, 0.0, 0.25),
-    "stops itself and ignores": ("trap '' TERM; kill -STOP $$; kill -STOP $$; sleep 60", signal.SIGKILL, 0.3, 1.3),
+    "obeys TERM": ("touch ready; exec sleep 60", signal.SIGTERM, LONG_GRACE_MS),
+    "cleans up on TERM": (
+        "trap 'echo bye; exit 7' TERM; touch ready; while :; do :; done",
+        7,
+        LONG_GRACE_MS,
+    ),
+    "ignores TERM": ("trap '' TERM; touch ready; while :; do sleep 0.05; done", signal.SIGKILL, 300),
+    "stops itself": ("touch ready; kill -STOP $$; sleep 60", signal.SIGTERM, LONG_GRACE_MS),
+    "stops itself and ignores": (
+        "trap '' TERM; touch ready; kill -STOP $$; kill -STOP $$; sleep 60",
+        signal.SIGKILL,
+        300,
+    ),
 }
 
 
+@pytest.fixture
+async def loop_time(monkeypatch: pytest.MonkeyPatch) -> LoopTime:
+    return LoopTime(monkeypatch)
+
+
+async def timed_out(
+    surroundings: Surroundings, loop_time: LoopTime, directory: Path, command: Command, **changes: Any
+) -> AttemptResult:
+    """The result of a command whose timeout passes as soon as it has made the file `ready`."""
+    attempt = asyncio.create_task(
+        outcome(surroundings, command, timeout_ms=100_000, directory=str(directory), **changes)
+    )
+    await until_async((directory / "ready").exists, "the file that says that the command is ready")
+    loop_time.ahead += 100
+    return await attempt
+
+
 @pytest.mark.parametrize("name", TIMEOUTS)
-async def test_a_timeout_is_term_then_kill(surroundings: Surroundings, name: str) -> None:
-    command, expected, at_least, at_most = TIMEOUTS[name]
-    began = time.monotonic()
-    result = await outcome(surroundings, command, timeout_ms=200)
-    took = time.monotonic() - began - 0.2
+async def test_a_timeout_is_term_then_kill(
+    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path, name: str
+) -> None:
+    command, expected, grace_ms = TIMEOUTS[name]
+    result = await timed_out(surroundings, loop_time, tmp_path, command, grace_ms=grace_ms)
     assert (result.state, result.reason, result.retryable) == (AttemptState.TIMEOUT, Reason.TIMEOUT, True)
     assert expected in (result.signal, result.exit_code)
-    assert "still running after 0.2 s" in result.error
-    assert at_least <= took <= at_most + 1.0
+    assert "still running after 100 s" in result.error
+    assert (result.duration_ms >= grace_ms) == (expected is signal.SIGKILL), "the grace is for those who need it"
     assert result.process is not None
     assert not is_alive(result.process)
 
 
-async def test_a_timeout_ends_a_thousand_forks(surroundings: Surroundings) -> None:
-    fork = "import os, time, signal; signal.signal(15, signal.SIG_IGN)\nfor i in range(1000):\n if not os.fork(): time.sleep(60)\nprint(flush=True); time.sleep(60)"
-    asked = request(python(fork), timeout_ms=1500, log_limit=1000)
-    result = await run_attempt(asked, Hooks(), surroundings)
+async def test_a_timeout_ends_a_thousand_forks(
+    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path
+) -> None:
+    fork = "import os, time, signal; signal.signal(15, signal.SIG_IGN)\nfor i in range(1000):\n if not os.fork(): time.sleep(60)\nopen('ready', 'w').close(); time.sleep(60)"
+    asked = request(python(fork))
+    result = await timed_out(surroundings, loop_time, tmp_path, asked.command, attempt_id=asked.attempt_id)
     assert result.state is AttemptState.TIMEOUT
     assert result.signal == signal.SIGKILL
     assert result.process is not None
     assert find_leftovers(result.process, marks_of(asked)) == ()
 
 
-async def test_members_of_the_group_get_the_whole_grace(surroundings: Surroundings) -> None:
+async def test_members_of_the_group_get_the_whole_grace(
+    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path
+) -> None:
     """The shell dies of TERM at once; what it started cleans up for a moment and may finish that."""
-    command = "(trap 'sleep 0.15; echo cleaned; exit' TERM; sleep 60 & wait) & exec sleep 60"
-    result = await outcome(surroundings, command, timeout_ms=150, grace_ms=2000)
+    command = "(trap 'sleep 0.15; echo cleaned; exit' TERM; touch ready; while :; do :; done) & exec sleep 60"
+    result = await timed_out(surroundings, loop_time, tmp_path, command, grace_ms=LONG_GRACE_MS)
     assert result.state is AttemptState.TIMEOUT
     assert output(surroundings, result) == b"cleaned\n"
     assert result.leftovers == ()
@@ -215,9 +249,8 @@ async def test_a_run_ends_with_its_main_process(
     surroundings: Surroundings, name: str, policy: LeftoverPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chronex.run.supervise.HELD_PIPE_S", 0.2)
-    began = time.monotonic()
+    before = descriptors()
     result = await outcome(surroundings, LEFT_BEHIND[name], leftovers=policy)
-    assert time.monotonic() - began < 2.5
     assert result.state is AttemptState.SUCCESS
     assert len(result.leftovers) == 1
     left = result.leftovers[0]
@@ -228,44 +261,62 @@ async def test_a_run_ends_with_its_main_process(
         assert result.leftovers_killed == 0
         assert is_alive(left)
         identity.signal_process(left, signal.SIGKILL)
-    await asyncio.sleep(0.1)  # for the end of the pipe, which is emptied as long as it is held
+    # The pipe is emptied as long as it is held.
+    await until_async(lambda: descriptors() - before <= LASTING, "the end of the pipe")
 
 
-async def test_a_held_pipe_is_waited_for_two_seconds_at_most(surroundings: Surroundings) -> None:
-    began = time.monotonic()
-    result = await outcome(
-        surroundings, "(sleep 0.5; echo late; sleep 60) & echo early", leftovers=LeftoverPolicy.KILL
-    )
-    assert 1.9 < time.monotonic() - began < 3.5
+async def test_a_held_pipe_is_waited_for_two_seconds_at_most(
+    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert supervise.HELD_PIPE_S == 2.0
+    monkeypatch.setattr(supervise, "HELD_PIPE_S", 1000.0)  # so that no machine is too slow
+    begun: list[Started] = []
+
+    async def note(started: Started) -> None:
+        begun.append(started)
+
+    command = f"({waiting(tmp_path / 'go')}; echo late; touch {tmp_path / 'ready'}; exec sleep 60) & echo early"
+    asked = request(command, leftovers=LeftoverPolicy.KILL)
+    attempt = asyncio.create_task(run_attempt(asked, Hooks(started=note), surroundings))
+    await until_async(lambda: begun, "the start of the command")
+    await ended(begun)
+    (tmp_path / "go").touch()
+    await until_async((tmp_path / "ready").exists, "the late output")
+    assert not attempt.done()
+    late_ms = wall_ms()
+    loop_time.ahead += 1000
+    result = await attempt
     assert output(surroundings, result) == b"early\nlate\n"
     assert result.leftovers_killed == len(result.leftovers) == 1
-    assert result.duration_ms < 1500  # the run itself ended long before
+    assert result.finished_ms <= late_ms, "the run itself ended before that"
 
 
 async def test_what_is_kept_running_may_go_on_writing(surroundings: Surroundings, tmp_path: Path) -> None:
     """Neither SIGPIPE nor a full pipe ends it."""
     mark = tmp_path / "alive"
-    command = f"(sleep 0.3; head -c 1000000 /dev/zero && touch {mark}) & exit 0"
+    command = f"({waiting(tmp_path / 'go')}; head -c 1000000 /dev/zero && touch {mark}) & exit 0"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("chronex.run.supervise.HELD_PIPE_S", 0.05)
+        before = descriptors()
         result = await outcome(surroundings, command)
     assert result.leftovers
-    async with asyncio.timeout(5):
-        while not mark.exists() or any(is_alive(left) for left in result.leftovers):
-            await asyncio.sleep(0.02)
-    await asyncio.sleep(0.05)
+    (tmp_path / "go").touch()
+    await until_async(
+        lambda: mark.exists() and not any(is_alive(left) for left in result.leftovers), "the end of what was left"
+    )
+    await until_async(lambda: descriptors() - before <= LASTING, "the end of the pipe")
 
 
-async def test_after_a_timeout_those_who_fled_are_killed_too(surroundings: Surroundings) -> None:
-    code = "import os, time\nif not os.fork():\n os.setsid()\ntime.sleep(60)"
-    began = time.monotonic()
-    result = await outcome(surroundings, python(code), timeout_ms=300)
+async def test_after_a_timeout_those_who_fled_are_killed_too(
+    surroundings: Surroundings, loop_time: LoopTime, tmp_path: Path
+) -> None:
+    code = "import os, time\nif not os.fork():\n os.setsid(); open('ready', 'w').close()\ntime.sleep(60)"
+    result = await timed_out(surroundings, loop_time, tmp_path, python(code))
     assert result.state is AttemptState.TIMEOUT
     assert result.leftovers_killed == len(result.leftovers) == 1
-    assert time.monotonic() - began < 4.5
 
 
-@pytest.mark.parametrize("count", [2000, pytest.param(10_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.torture)])
 async def test_no_zombie_lasts(surroundings: Surroundings, count: int) -> None:
     """Each is reaped by the turn of the loop that follows its end: no sample shows one that the last one showed."""
     numbers = iter(range(count))
@@ -280,6 +331,8 @@ async def test_no_zombie_lasts(surroundings: Surroundings, count: int) -> None:
         before: set[int] = set()
         while True:
             await asyncio.sleep(0.1)
+            for _ in range(3):  # on a busy machine a turn may take longer than that
+                await asyncio.sleep(0)
             now = _zombies()
             lasting.update((before & now) - others)
             before = now
@@ -390,23 +443,26 @@ async def test_every_refusal_of_the_system_is_a_result(
 
 
 async def test_many_starts_at_once_leave_the_loop_its_turns(surroundings: Surroundings) -> None:
-    """A hundred and fifty starts take longer than a tenth of a second; nobody waits for all of them."""
-    worst, last = 0.0, time.perf_counter()
+    """Nobody waits for all hundred and fifty: between two turns of the loop only some of them start."""
+    starts, most = 0, 0
+
+    async def note(_started: Started) -> None:
+        nonlocal starts
+        starts += 1
 
     async def beat() -> None:
-        nonlocal worst, last
+        nonlocal starts, most
         while True:
+            starts = 0
             await asyncio.sleep(0)
-            now = time.perf_counter()
-            worst, last = max(worst, now - last), now
+            most = max(most, starts)
 
     heart = asyncio.create_task(beat())
-    began = time.perf_counter()
-    results = await asyncio.gather(*(outcome(surroundings, ("true",)) for _ in range(150)))
-    took = time.perf_counter() - began
+    attempts = (run_attempt(request(("true",)), Hooks(started=note), surroundings) for _ in range(150))
+    results = await asyncio.gather(*attempts)
     heart.cancel()
     assert {result.exit_code for result in results} == {0}
-    assert worst < took / 2
+    assert 0 < most <= 150 // 4
 
 
 def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surroundings) -> None:
@@ -418,9 +474,7 @@ def test_the_same_surroundings_serve_one_loop_after_another(surroundings: Surrou
         for attempt in attempts:
             attempt.cancel()
         await asyncio.gather(*attempts, return_exceptions=True)
-        async with asyncio.timeout(5):
-            while children() - others:
-                await asyncio.sleep(0.01)
+        await until_async(lambda: not children() - others, "the end of every child")
 
     for _ in range(3):
         asyncio.run(cut_short())

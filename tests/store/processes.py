@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from chronex_store import LmdbStore
-from chronex_store.checks import check_store, check_structure
+from chronex_store.doctor import check_pages, check_store
+from tests.kit.waits import DEADLINE_S
 
 from .worker import KEYS_PER_UPDATE
 
@@ -27,7 +28,7 @@ def command(role: str, path: Path, *arguments: object) -> list[str]:
     return [sys.executable, "-m", "tests.store.worker", role, str(path), *map(str, arguments)]
 
 
-def run_worker(argv: list[str], timeout: float = 30) -> tuple[int, list[str]]:
+def run_worker(argv: list[str], timeout: float = DEADLINE_S) -> tuple[int, list[str]]:
     """The exit code (strace passes a signal on as its own end) and the lines said."""
     done = subprocess.run(argv, cwd=ROOT, env=ENVIRONMENT, timeout=timeout, check=False, capture_output=True)
     assert b"Traceback" not in done.stderr, done.stderr.decode()
@@ -51,7 +52,7 @@ def assert_sound(path: Path) -> None:
         if severity == "error" and code not in ("record", "more"):
             found.append(message)
 
-    check_structure(path / "data.mdb", report)
+    check_pages(path / "data.mdb", report)
     assert found == []
     with LmdbStore.open(path, create=False) as store:
         check_store(store, report)

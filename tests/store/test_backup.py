@@ -9,7 +9,7 @@ import pytest
 
 from chronex.errors import BackupError, StoreAlreadyOpenError, StoreInUseError, StoreReplacedError
 from chronex.storage import keys
-from chronex_store import LmdbStore, environment, migration
+from chronex_store import LmdbStore, lmdb_environment, migration
 from chronex_store.backup import backup, restore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.doctor import examine
@@ -110,13 +110,13 @@ def test_those_who_have_the_old_store_open_are_told(made: Path, tmp_path: Path) 
             store.wait(since, 1)
 
 
-NOW = environment.FORMAT
+NOW = lmdb_environment.FORMAT
 
 
 class TestMigration:
     @pytest.fixture(autouse=True)
     def next_format(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(environment, "FORMAT", NOW + 2)
+        monkeypatch.setattr(lmdb_environment, "FORMAT", NOW + 2)
 
     def test_it_runs_every_step_after_a_backup(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(

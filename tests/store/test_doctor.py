@@ -16,8 +16,7 @@ from chronex.storage.journal import append
 from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import Ledger, Reading, index_keys, key_of
 from chronex_store import LmdbStore
-from chronex_store.checks import check_store, check_structure
-from chronex_store.doctor import examine, repair
+from chronex_store.doctor import check_pages, check_store, examine, repair
 from tests.storage.samples import AT, JOB, KEYED, OCCURRENCE
 
 from .conftest import OpenLmdb
@@ -150,7 +149,7 @@ def read_damaged(path: Path) -> list[Row] | str:
 
 def page_findings(data: Path) -> list[str]:
     found: list[str] = []
-    check_structure(data, lambda severity, code, message, advice: found.append(code))
+    check_pages(data, lambda severity, code, message, advice: found.append(code))
     return found
 
 

@@ -22,7 +22,7 @@ from chronex.storage import keys
 from chronex.storage.codec import decode, payload_of
 from chronex.storage.journal import tail
 from chronex.storage.records import Reading, pages
-from chronex_store import LmdbStore, environment, migration
+from chronex_store import LmdbStore, lmdb_environment, migration
 from chronex_store.backup import restore
 from chronex_store.doctor import examine
 
@@ -45,7 +45,7 @@ def test_it_is_migrated_once_after_a_backup(old_store: Path) -> None:
     for _ in range(2):
         with LmdbStore.open(old_store) as store:
             meta = store.environment().meta
-            assert (meta.format, meta.migrated_from) == (environment.FORMAT, (1,))
+            assert (meta.format, meta.migrated_from) == (lmdb_environment.FORMAT, (1,))
     (saved,) = old_store.glob("before-format-2-*.backup")
     assert len(saved.read_bytes()) == len(before)
     assert examine(old_store).findings == ()
@@ -54,7 +54,7 @@ def test_it_is_migrated_once_after_a_backup(old_store: Path) -> None:
 def test_a_backup_of_format_1_can_be_restored(old_store: Path, tmp_path: Path) -> None:
     restore(old_store / "data.mdb", tmp_path / "new")
     with LmdbStore.open(tmp_path / "new") as store:
-        assert store.environment().meta.format == environment.FORMAT
+        assert store.environment().meta.format == lmdb_environment.FORMAT
 
 
 def test_the_program_shows_what_the_old_one_showed(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import statistics
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,7 @@ from chronex.errors import StoreError
 from chronex.storage.ports import Row
 from chronex.storage.records import pages
 from chronex_store import LmdbStore
+from tests.kit.waits import DEADLINE_S, until
 
 from .conftest import memory_directory
 from .processes import assert_sound, command, run_worker, start_worker
@@ -37,7 +37,7 @@ def race(path: Path, processes: int, ids: int) -> None:
         assert worker.stdin is not None
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    won = [worker.communicate(timeout=60)[0].split() for worker in workers]
+    won = [worker.communicate(timeout=DEADLINE_S)[0].split() for worker in workers]
     assert sorted(int(number) for mine in won for number in mine) == list(range(ids))
     with LmdbStore.open(path) as store:
         rows = dict(store.view(lambda tx: tx.scan(b"Qclaim", limit=ids + 1)))
@@ -66,17 +66,26 @@ class Campaign:
         self.said: dict[str, int] = {}
         self.generation = 0
 
-    def run(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
+    def run(self, kills: int) -> None:
+        """So many kills at moments that nobody knows, and more until some of the killed have written something."""
         for name in self.names:
             self.start(name)
-        while time.monotonic() < end:
-            time.sleep(self.chance.uniform(0.02, 0.15))
-            name = self.chance.choice(self.names)
-            self.kill(name)
-            self.start(name)
+        for _ in range(kills):
+            self.kill_one()
+        until(self.has_written_or_kills_one, "something written by those who are killed")
         for name in self.names:
             self.kill(name)
+
+    def has_written_or_kills_one(self) -> bool:
+        if not self.said:
+            self.kill_one()
+        return bool(self.said)
+
+    def kill_one(self) -> None:
+        time.sleep(self.chance.uniform(0.02, 0.15))
+        name = self.chance.choice(self.names)
+        self.kill(name)
+        self.start(name)
 
     def start(self, name: str) -> None:
         # A new name each time, so that a value is never older than the last acknowledged one by design.
@@ -86,7 +95,7 @@ class Campaign:
     def kill(self, name: str) -> None:
         worker = self.workers.pop(name)
         worker.kill()
-        out, _ = worker.communicate(timeout=20)
+        out, _ = worker.communicate(timeout=DEADLINE_S)
         for line in out.splitlines():
             key, _, step = line.partition(" ")
             assert key != "error", line
@@ -98,15 +107,13 @@ def all_rows(store: LmdbStore) -> list[list[Row]]:
     return store.view(lambda tx: list(pages(tx, b"Qchurn")))
 
 
-def survive(path: Path, processes: int, seconds: float) -> None:
+def survive(path: Path, processes: int, kills: int) -> None:
     campaign = Campaign(path, processes, seed=processes)
-    campaign.run(seconds)
+    campaign.run(kills)
     assert campaign.said
     assert_sound(path)
-    started = time.monotonic()
     with LmdbStore.open(path) as store:
-        store.update(lambda tx: tx.put(b"Qafter", b""))
-        assert time.monotonic() - started < 5, "a killed writer holds the lock"
+        store.update(lambda tx: tx.put(b"Qafter", b""))  # it would hang if a killed writer held the lock
         kept = {key.decode(): int(value[:9]) for rows in all_rows(store) for key, value in rows}
         assert all(kept[key] >= step for key, step in campaign.said.items())
         space = store.space()
@@ -116,12 +123,12 @@ def survive(path: Path, processes: int, seconds: float) -> None:
 
 
 def test_killed_writers_and_readers_lose_nothing(path: Path) -> None:
-    survive(path, 4, 2.5)
+    survive(path, 4, kills=8)
 
 
 @pytest.mark.torture
-def test_ten_processes_are_killed_for_a_minute(path: Path) -> None:
-    survive(path, 10, 60)
+def test_ten_processes_are_killed_again_and_again(path: Path) -> None:
+    survive(path, 10, kills=500)
 
 
 def test_a_writer_killed_inside_an_update_leaves_nothing_and_blocks_nobody(path: Path) -> None:
@@ -183,24 +190,25 @@ def test_when_every_reader_slot_is_taken_the_dead_are_cleared(path: Path) -> Non
         assert store.view(lambda tx: tx.get(b"J")) is None
 
 
-def test_a_commit_wakes_another_process_within_50_ms(path: Path) -> None:
-    worker = start_worker(command("write_now_and_then", path, 20))
-    woken: list[float] = []
+def test_a_commit_wakes_another_process(path: Path) -> None:
+    """Each is written only after the one before has woken us: a wake-up that is lost would be the end."""
+    worker = start_worker(command("write_when_told", path))
+    assert worker.stdin is not None
     with LmdbStore.open(path) as store:
-        since, last = store.wait(-1, 0), b""
-        while last != b"19":
-            since = store.wait(since, 10)
-            woken.append(time.time())
-            last = store.view(lambda tx: tx.get(b"Qtime")) or b""
-    out, _ = worker.communicate(timeout=10)
-    written = [float(line) for line in out.split()]
-    delays = [min(abs(at - moment) for at in woken) for moment in written]
-    assert statistics.median(delays) < 0.05, delays
+        since = store.wait(-1, 0)
+        for number in range(20):
+            worker.stdin.write(f"{number}\n")
+            worker.stdin.flush()
+            while store.view(lambda tx: tx.get(b"Qtime")) != b"%d" % number:
+                since, before = store.wait(since, DEADLINE_S), since
+                assert since != before, "nobody was woken"
+    worker.communicate(timeout=DEADLINE_S)
 
 
 def test_waiting_costs_nothing(path: Path) -> None:
+    """Once in each of its pauses it looks at the store, whatever the machine does meanwhile."""
     with LmdbStore.open(path) as store:
         since = store.wait(-1, 0)
         before = time.process_time()
         store.wait(since, 0.4)
-        assert time.process_time() - before < 0.02
+        assert time.process_time() - before < 0.2, "it did not sleep"

@@ -115,13 +115,11 @@ def die_inside(path: str) -> None:
     store.update(half)
 
 
-def write_now_and_then(path: str, count: str) -> None:
-    """Say when each update returned."""
+def write_when_told(path: str) -> None:
+    """One update for each line that is read."""
     with LmdbStore.open(path) as store:
-        for number in range(int(count)):
-            time.sleep(0.02)
-            store.update(lambda tx, n=number: tx.put(b"Qtime", b"%d" % n))  # type: ignore[misc]
-            say(f"{time.time():.6f}")
+        for value in iter(sys.stdin.buffer.readline, b""):
+            store.update(lambda tx, value=value: tx.put(b"Qtime", value.strip()))  # type: ignore[misc]
 
 
 ROLES = {
@@ -131,7 +129,7 @@ ROLES = {
     "churn": churn,
     "read_for_ever": read_for_ever,
     "die_inside": die_inside,
-    "write_now_and_then": write_now_and_then,
+    "write_when_told": write_when_told,
 }
 
 if __name__ == "__main__":

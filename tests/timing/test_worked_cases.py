@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import chronex
-from chronex.timing.walls import wall_to_instant
+from chronex.timing.dst import wall_to_instant
 from chronex.timing.zones import load_zone
 
 PAGE = Path(__file__).parents[2] / "specs" / "timing.md"

@@ -136,7 +136,7 @@ def test_what_is_no_zone_is_a_type_error() -> None:
 
 
 class Foreign(tzinfo):
-    """A zone of somebody else's make, without a key."""
+    """A tzinfo of another library, without a key."""
 
     def __init__(self, name: str) -> None:
         self._zone = ZoneInfo(name)

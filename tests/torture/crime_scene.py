@@ -9,12 +9,14 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+from chronex.clock import wall_ms
 from chronex.failpoints import POINTS
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine
+from tests.kit.waits import until
 
 SECOND = 1000
 # Each command writes its own line in one go when it begins; a line is one start that really happened.
@@ -63,15 +65,26 @@ class Scene:
 
     def killed(self, point: str, *arguments: str) -> bool:
         """Run a daemon that dies at `point`; False where it never came there and ended by itself."""
-        daemon = self.machine.start(*(arguments or ("--for", "30s")), quiet=True, fail_at=point)
-        daemon.wait(timeout=120)
+        daemon = self.machine.start(*(arguments or ("--for", "2m")), quiet=True, fail_at=point)
+        daemon.wait(timeout=300)
         assert daemon.returncode in (0, -9), f"the daemon ended with {daemon.returncode}"
         return daemon.returncode == -9
 
-    def settle(self, seconds: str = "1500ms") -> None:
-        """A daemon that may live takes everything up and stops in good order."""
-        done = self.machine.chronex("run", "--headless", "--for", seconds)
-        assert done.returncode == 0, done.stderr
+    def settle(self) -> None:
+        """A daemon that may live takes everything up, runs every job once more, and stops in good order."""
+        began_ms = wall_ms()
+        daemon = self.machine.start()
+        daemon.until_logged("SchedulerStarted")
+        until(lambda: self._has_run_everything_since(began_ms), "a run of every job")
+        assert daemon.stopped() == 0
+
+    def _has_run_everything_since(self, began_ms: int) -> bool:
+        with LmdbStore.open(self.store, create=False) as store:
+            occurrences, _ = store.view(lambda tx: _everything(Reading(tx)))
+            jobs = store.view(lambda tx: {job.id for job in Reading(tx).jobs()})
+        return jobs == {
+            one.job for one in occurrences if one.started_ms is not None and (one.finished_ms or 0) >= began_ms
+        }
 
     def check(self, *, trimmed: bool = False) -> list[Occurrence]:
         """What was promised: every instant one fate, every start on record first and once, nothing left behind.
@@ -110,10 +123,9 @@ class Scene:
         return [(line.split()[0], int(line.split()[1])) for line in lines]
 
     def _assert_nobody_is_left(self) -> None:
-        end = time.monotonic() + 5
-        while left := self._processes():
-            assert time.monotonic() < end, f"processes were left behind: {left}"
-            time.sleep(0.05)
+        until(
+            lambda: not self._processes(), lambda: f"the end of processes that were left behind: {self._processes()}"
+        )
 
     def _processes(self) -> list[str]:
         """Whoever has this store in its environment: a daemon, a command, or a gate that nobody opened."""
@@ -138,7 +150,7 @@ def kill_at_random(machine: Machine, chance: Random, kills: int, jobs: int) -> N
         time.sleep(chance.uniform(0.3, 2.5))  # the point is that nobody knows when
         daemon.kill()
         daemon.wait()
-    scene.settle("3s")
+    scene.settle()
     scene.check()
 
 

@@ -52,7 +52,7 @@ def all_deaths(workloads: list[str], chance: Random, machine: Machine) -> None:
     scene = Scene(machine, *workloads)
     for point in chance.sample([*ON_THE_WAY, *STOPPING], len(ON_THE_WAY) + len(STOPPING)):
         kill_at(scene, point, chance)
-    scene.settle("3s")
+    scene.settle()
     scene.check()
 
 
@@ -78,7 +78,7 @@ def deaths_during_adoption(workload: str, chance: Random, machine: Machine) -> N
     for _ in range(chance.randint(1, 3)):
         assert scene.killed("adopted")
     (machine.directory / "release").touch()
-    scene.settle("3s")
+    scene.settle()
     scene.check()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,10 +9,11 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from chronex.clock import Clock
-from chronex_tui.app import ChronexApp, Wishes
-from chronex_tui.launch import frame_text, settle
-from chronex_tui.live import Source, StoreAt
-from chronex_tui.model.glyphs import ASCII, UNICODE
+from chronex_tui.app import ChronexApp, StartOptions
+from chronex_tui.data import StoreAt, StoreSource
+from chronex_tui.launch import frame_text, wait_until_idle
+from chronex_tui.model.display import ASCII, UNICODE
+from tests.kit.waits import until_async
 from tests.tui.world import HOME, FixedClock
 
 _OPENING = ("1", "2", "3", "4", "5", "l", "enter")
@@ -21,13 +21,17 @@ SIZES = ((80, 24), (120, 40), (200, 60))
 
 
 def app_on(
-    place: Path | Source, wishes: Wishes | None = None, *, clock: Clock | None = None, is_ascii: bool = False
+    place: Path | StoreSource,
+    options: StartOptions | None = None,
+    *,
+    clock: Clock | None = None,
+    is_ascii: bool = False,
 ) -> ChronexApp:
-    from chronex.cli.dashboard import explain_lines
+    from chronex.cli.explain_text import explain_lines
 
     source = StoreAt(place) if isinstance(place, Path) else place
     glyphs = ASCII if is_ascii else UNICODE
-    return ChronexApp(source, clock or FixedClock(), HOME, glyphs, wishes or Wishes(), explain_lines)
+    return ChronexApp(source, clock or FixedClock(), HOME, glyphs, options or StartOptions(), explain_lines)
 
 
 class Driver:
@@ -41,24 +45,25 @@ class Driver:
         for number, key in enumerate(keys, 1):
             await self.pilot.press(key)
             if key in _OPENING or number == len(keys):
-                await settle(self.app)
+                await wait_until_idle(self.app)
         return self.frame()
 
     def frame(self) -> str:
         return frame_text(self.app)
 
-    async def until(self, condition: Callable[[str], bool], seconds: float = 15.0) -> str:
-        """Wait for the screen to say so."""
-        for _ in range(int(seconds / 0.05)):
+    async def until(self, condition: Callable[[str], object]) -> str:
+        """The frame for which it holds, once there is one."""
+
+        async def frame_if_so() -> str:
             await self.pilot.pause()
-            if condition(self.frame()):
-                return self.frame()
-            await asyncio.sleep(0.05)
-        raise AssertionError(f"waited too long for this frame to change:\n{self.frame()}")
+            frame = self.frame()
+            return frame if condition(frame) else ""
+
+        return await until_async(frame_if_so, lambda: f"this frame to change:\n{self.frame()}")
 
 
 @asynccontextmanager
 async def driven(app: ChronexApp, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Driver]:
     async with app.run_test(size=size) as pilot:
-        await settle(app)
+        await wait_until_idle(app)
         yield Driver(app, pilot)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from chronex.storage.records import Ledger
 from chronex_store import LmdbStore
-from chronex_tui.app import ChronexApp, Wishes
+from chronex_tui.app import ChronexApp, StartOptions
 from chronex_tui.editing import CannotEditError, definition_line, definition_of, editor_call, editor_command
 from tests.tui.driving import app_on, driven
 from tests.tui.world import NOW
@@ -80,7 +80,7 @@ async def test_e_opens_the_editor_at_the_line_of_the_job(
     defined_in(world, str(file))
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"'{editor_in(tmp_path)}' -u NONE")
-    app = app_on(world, Wishes(job="vacuum"))
+    app = app_on(world, StartOptions(job="vacuum"))
     lent = lending(app, monkeypatch)
     async with driven(app) as driver:
         await driver.press("e")
@@ -99,7 +99,7 @@ async def test_the_terminal_is_taken_back_where_the_editor_cannot_start(
     broken.write_text("#!/nowhere/interpreter\n")
     broken.chmod(0o700)
     monkeypatch.setenv("VISUAL", str(broken))
-    app = app_on(world, Wishes(job="vacuum"))
+    app = app_on(world, StartOptions(job="vacuum"))
     lent = lending(app, monkeypatch)
     async with driven(app) as driver:
         await driver.press("e")
@@ -112,7 +112,7 @@ async def test_an_editor_that_fails_is_told(world: Path, tmp_path: Path, monkeyp
     file.write_text(TOML)
     defined_in(world, str(file))
     monkeypatch.setenv("VISUAL", str(editor_in(tmp_path, code=3)))
-    app = app_on(world, Wishes(job="vacuum"))
+    app = app_on(world, StartOptions(job="vacuum"))
     lending(app, monkeypatch)
     async with driven(app) as driver:
         await driver.press("e")
@@ -137,7 +137,7 @@ async def test_where_no_editor_opens_a_sentence_says_why(
     defined_in(world, str(file) if source == "FILE" else source)
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", editor)
-    app = app_on(world, Wishes(job="vacuum"))
+    app = app_on(world, StartOptions(job="vacuum"))
     async with driven(app) as driver:
         await driver.press("e")
         assert sentence in notes(app)

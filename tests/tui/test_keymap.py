@@ -1,4 +1,4 @@
-"""Keys of the user's own: read from the job file, pressed on the board, told by footer and help."""
+"""Keys of the user's own: read from the job file, pressed on the board, shown by footer and help."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.arguments import UsageError
-from chronex.cli.dashboard import _own_keys
-from chronex.jobfile import JobFileError, keymap, read_job_file, read_keys
-from chronex_tui.actions import ACTIONS, name_of
-from chronex_tui.app import Wishes
+from chronex.cli.commands.tui import _own_keys
+from chronex.jobfile import JobFileError, read_job_file, read_keys
+from chronex.jobfile.keymap import ACTIONS, KEYS
+from chronex_tui.app import StartOptions
 from tests.tui.driving import app_on, driven
 
 
@@ -22,13 +22,13 @@ def problems(text: str) -> list[tuple[str, str]]:
 
 
 def test_a_job_file_names_exactly_the_actions_that_there_are() -> None:
-    registry = {name_of(action): keymap.Bound(action.key, action.where) for action in ACTIONS}
-    assert registry == keymap.ACTIONS
+    assert list(KEYS) == [action.id for action in ACTIONS]
+    assert len(set(KEYS)) == len(ACTIONS)
 
 
 async def test_an_action_has_the_key_that_was_given_and_no_longer_its_own(world: Path) -> None:
     keys = {"trigger": "r", "screen-density": "f5", "copy": "ctrl+y"}
-    async with driven(app_on(world, Wishes(job="vacuum", keys=keys)), (120, 140)) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum", keys=keys)), (120, 140)) as driver:
         assert "r trigger" in driver.frame().splitlines()[-1]
         assert "ctrl+y copies" in driver.frame()
         assert "Run vacuum now?" not in await driver.press("t")
@@ -58,10 +58,10 @@ async def test_an_action_has_the_key_that_was_given_and_no_longer_its_own(world:
         ("trigger = 1", "J011", "trigger takes text, not a whole number"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(text: str, code: str, sentence: str) -> None:
-    ((found, told),) = problems(text)
+def test_a_mistake_is_reported_with_its_position(text: str, code: str, sentence: str) -> None:
+    ((found, message),) = problems(text)
     assert found == code
-    assert sentence in told
+    assert sentence in message
 
 
 def test_one_key_may_mean_two_things_on_two_screens() -> None:

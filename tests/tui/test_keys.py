@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from chronex.jobfile.keymap import ACTIONS, BY_ID, DashboardAction
 from chronex.model.reasons import ReasonCode
 from chronex.model.records import Attempt, Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
-from chronex_tui.actions import ACTIONS, Action, KeyClashError, check_keys
-from chronex_tui.app import Wishes
+from chronex_tui.app import StartOptions
+from chronex_tui.model.available_actions import KeyClashError, check_keys
 from chronex_tui.model.snapshot import RunKey
 from tests.tui.driving import app_on, driven
 from tests.tui.world import MINUTE, NOW
@@ -38,16 +40,16 @@ def events(path: Path) -> list[tuple[str, str, str]]:
         return [(event.name, event.job, event.actor) for _, event in store.view(journal.tail)]
 
 
-# -- acting ---------------------------------------------------------------------------------------------------------
+# -- commands -------------------------------------------------------------------------------------------------------
 
 
 async def test_trigger_asks_first_and_then_writes_an_occurrence_that_is_due(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
         frame = await driver.press("t")
         assert "Run vacuum now?" in frame
         assert "chronex trigger vacuum" in frame
         await driver.press("y")
-        await driver.until(lambda _: not driver.app.workers._workers or True)
+        await driver.until(lambda _: occurrences_in(driver.app, "vacuum")[0].manual)
     newest = occurrences(world, "vacuum")[0]
     assert (newest.manual, newest.state) == (True, OccurrenceState.PENDING)
     assert any(name == "JobTriggered" and "(tui)" in actor for name, _, actor in events(world))
@@ -56,13 +58,13 @@ async def test_trigger_asks_first_and_then_writes_an_occurrence_that_is_due(worl
 @pytest.mark.parametrize("answer", ["n", "enter", "escape"])
 async def test_everything_but_y_means_no(world: Path, answer: str) -> None:
     before = len(occurrences(world, "vacuum"))
-    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
         await driver.press("t", answer)
     assert len(occurrences(world, "vacuum")) == before
 
 
 async def test_trigger_says_what_the_overlap_policy_does_to_a_job_that_runs(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="etl-orders"))) as driver:
+    async with driven(app_on(world, StartOptions(job="etl-orders"))) as driver:
         frame = await driver.press("t")
         assert "etl-orders runs already; its overlap policy is skip." in frame
         await driver.press("y")
@@ -75,7 +77,7 @@ def occurrences_in(app: object, name: str) -> list[Occurrence]:
 
 
 async def test_pause_and_resume_need_no_question_and_can_be_taken_back(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
         await driver.press("p")
         await driver.until(lambda frame: "‖ vacuum" in frame)
         await driver.press("u")
@@ -91,7 +93,7 @@ async def test_pause_and_resume_need_no_question_and_can_be_taken_back(world: Pa
 
 
 async def test_cancel_names_what_it_ends_and_records_the_wish(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="etl-orders"))) as driver:
+    async with driven(app_on(world, StartOptions(job="etl-orders"))) as driver:
         frame = await driver.press("X")
         assert "Cancel 1 run" in frame
         assert "etl-orders, scheduled for Sun 15 Nov 14:55:22 CET: running, 0:42" in frame
@@ -102,7 +104,7 @@ async def test_cancel_names_what_it_ends_and_records_the_wish(world: Path) -> No
 
 
 async def test_a_job_that_does_nothing_cannot_be_canceled(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
         assert "Cancel" not in await driver.press("X")
 
 
@@ -121,7 +123,7 @@ async def test_replay_of_a_dead_letter_from_the_list_of_runs(world: Path) -> Non
 
 
 async def test_replay_of_all_dead_letters_of_a_job_from_the_list_of_jobs(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="sync-s3"))) as driver:
+    async with driven(app_on(world, StartOptions(job="sync-s3"))) as driver:
         frame = await driver.press("R")
         assert "all 2 dead letters of sync-s3" in frame
         frame = await driver.press("a")
@@ -132,7 +134,7 @@ async def test_replay_of_all_dead_letters_of_a_job_from_the_list_of_jobs(world: 
 
 
 async def test_marked_jobs_are_acted_on_together(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
         await driver.press("space", "j", "space")
         await driver.press("p")
         await driver.until(lambda frame: "‖ 3 paused" in frame)
@@ -141,8 +143,8 @@ async def test_marked_jobs_are_acted_on_together(world: Path) -> None:
         assert "▸ vacuum" not in driver.frame()
 
 
-async def test_read_only_hides_every_acting_key_until_it_is_left(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="vacuum", is_read_only=True))) as driver:
+async def test_read_only_hides_every_key_that_writes_until_it_is_left(world: Path) -> None:
+    async with driven(app_on(world, StartOptions(job="vacuum", is_read_only=True))) as driver:
         for key in ("t", "p", "R", "X"):
             assert "yes" not in await driver.press(key)
         assert "trigger" not in driver.frame().splitlines()[-1]
@@ -150,7 +152,7 @@ async def test_read_only_hides_every_acting_key_until_it_is_left(world: Path) ->
         assert "t trigger" in driver.frame().splitlines()[-1]
 
 
-# -- looking --------------------------------------------------------------------------------------------------------
+# -- view actions ----------------------------------------------------------------------------------------------------
 
 
 async def test_looking_at_everything_writes_nothing(world: Path) -> None:
@@ -184,15 +186,15 @@ async def test_the_filter_narrows_as_it_is_typed_and_escape_drops_it(world: Path
         assert "0 of 8 jobs match" in frame
 
 
-async def test_a_mistake_in_the_filter_is_told(world: Path) -> None:
-    async with driven(app_on(world, Wishes(filter="state:faild"))) as driver:
+async def test_a_mistake_in_the_filter_is_reported(world: Path) -> None:
+    async with driven(app_on(world, StartOptions(filter="state:faild"))) as driver:
         assert "did you mean failed?" in driver.frame()
-    async with driven(app_on(world, Wishes(filter="state:x")), (80, 24)) as driver:
+    async with driven(app_on(world, StartOptions(filter="state:x")), (80, 24)) as driver:
         assert "no state 'x'" in driver.frame()
 
 
 async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="rotate-logs"))) as driver:
+    async with driven(app_on(world, StartOptions(job="rotate-logs"))) as driver:
         for _ in range(4):
             await driver.press("s")
             assert driver.app.state.job == "rotate-logs"
@@ -229,7 +231,7 @@ async def test_the_table_of_jobs_stands_without_any_other_column(world: Path) ->
 
 
 async def test_what_is_selected_goes_along_from_screen_to_screen(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="rotate-logs"))) as driver:
+    async with driven(app_on(world, StartOptions(job="rotate-logs"))) as driver:
         await driver.press("3")
         assert driver.app.state.job == "rotate-logs"
         await driver.press("down", "1")
@@ -257,7 +259,7 @@ async def test_times_are_told_by_three_clocks(world: Path) -> None:
 
 
 async def test_the_timeline_zooms_pans_and_returns_to_now(world: Path) -> None:
-    async with driven(app_on(world, Wishes(screen="timeline"))) as driver:
+    async with driven(app_on(world, StartOptions(screen="timeline"))) as driver:
         assert "6 hours before and after now" in await driver.press("minus")
         assert "an hour before and after now" in await driver.press("plus")
         assert "before and after 14:26" in await driver.press("left")
@@ -265,7 +267,7 @@ async def test_the_timeline_zooms_pans_and_returns_to_now(world: Path) -> None:
 
 
 async def test_the_clock_screen_asks_what_if_without_saving_it(world: Path) -> None:
-    async with driven(app_on(world, Wishes(screen="clock"))) as driver:
+    async with driven(app_on(world, StartOptions(screen="clock"))) as driver:
         assert "the run fires at 03:00 instead" in driver.frame()
         await driver.press("space")
         frame = await driver.press("space")
@@ -275,14 +277,14 @@ async def test_the_clock_screen_asks_what_if_without_saving_it(world: Path) -> N
 
 
 async def test_the_past_week_counts_what_did_start(world: Path) -> None:
-    async with driven(app_on(world, Wishes(screen="density"))) as driver:
+    async with driven(app_on(world, StartOptions(screen="density"))) as driver:
         frame = await driver.press("P")
         assert "the past seven days" in frame
         await driver.until(lambda frame: "started in the hour" in frame)
 
 
 async def test_run_time_is_counted_instead_of_starts_in_either_week(world: Path) -> None:
-    async with driven(app_on(world, Wishes(screen="density"))) as driver:
+    async with driven(app_on(world, StartOptions(screen="density"))) as driver:
         frame = await driver.press("D")
         assert "Density  minutes of run time in each hour of the coming seven days" in frame
         frame = await driver.until(lambda frame: "minutes of run time in the hour" in frame)
@@ -295,7 +297,7 @@ async def test_run_time_is_counted_instead_of_starts_in_either_week(world: Path)
 
 async def test_the_busiest_minute_is_spread_in_words_only(world: Path) -> None:
     before = hashes(world)
-    async with driven(app_on(world, Wishes(screen="density"))) as driver:
+    async with driven(app_on(world, StartOptions(screen="density"))) as driver:
         await driver.press("H")
         frame = await driver.until(lambda frame: "Busiest minute" in frame)
         assert "starts in this minute" in frame
@@ -317,7 +319,7 @@ async def test_a_schedule_is_tried_as_it_is_typed(world: Path) -> None:
 
 
 async def test_explain_says_what_the_shell_says(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="backup-db"))) as driver:
+    async with driven(app_on(world, StartOptions(job="backup-db"))) as driver:
         frame = await driver.press("x")
         assert "Explain backup-db" in frame
         assert "next 5 runs after" in frame
@@ -325,7 +327,7 @@ async def test_explain_says_what_the_shell_says(world: Path) -> None:
 
 
 async def test_why_tells_the_chain_of_a_run_and_of_a_job(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="sync-s3"))) as driver:
+    async with driven(app_on(world, StartOptions(job="sync-s3"))) as driver:
         frame = await driver.press("w")
         assert "Why: sync-s3" in frame
         assert "Sun 15 Nov 14:55 CET" in frame or "Sun 15 Nov 13:55 UTC" in frame
@@ -337,11 +339,11 @@ async def test_why_tells_the_chain_of_a_run_and_of_a_job(world: Path) -> None:
 
 
 async def test_help_lists_every_key_of_the_screen_with_its_command(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="vacuum")), (120, 140)) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum")), (120, 140)) as driver:
         frame = await driver.press("question_mark")
         for action in ACTIONS:
-            if "jobs" in action.where:
-                assert " ".join(action.sentence.split()[:4]) in frame, action.id
+            if "jobs" in action.screens:
+                assert " ".join(action.help.split()[:4]) in frame, action.id
         assert "$ chronex trigger vacuum" in frame
 
 
@@ -355,7 +357,7 @@ async def test_the_palette_finds_actions_by_name(world: Path) -> None:
 
 
 async def test_freezing_holds_the_picture(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
         await driver.press("!")
         await driver.press("p")
         assert "● vacuum" in await driver.until(lambda frame: "frozen" in frame)
@@ -370,7 +372,7 @@ async def test_a_panel_is_zoomed_and_given_back(world: Path) -> None:
 
 
 async def test_copy_offers_the_command_first(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="vacuum"))) as driver:
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
         frame = await driver.press("y")
         assert "chronex show vacuum" in frame
         await driver.press("y")
@@ -381,7 +383,7 @@ async def test_copy_offers_the_command_first(world: Path) -> None:
 
 
 async def test_the_log_is_searched_wrapped_and_left(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="backup-db"))) as driver:
+    async with driven(app_on(world, StartOptions(job="backup-db"))) as driver:
         frame = await driver.press("l")
         assert "backup-db  main, try 2  ✖ failed exit 1" in frame
         assert "pg_dump: error: connection refused" in frame
@@ -408,7 +410,7 @@ async def test_a_growing_log_is_followed(world: Path) -> None:
             ledger.put(replace(found, log_path=name))
 
         store.update(link)
-    async with driven(app_on(world, Wishes(job="etl-orders")), (80, 24)) as driver:
+    async with driven(app_on(world, StartOptions(job="etl-orders")), (80, 24)) as driver:
         await driver.press("l")
         await driver.until(lambda frame: "begun" in frame)
         for number in range(40):
@@ -424,12 +426,12 @@ async def test_a_growing_log_is_followed(world: Path) -> None:
         assert "the last line" in await driver.press("F")
 
 
-# -- the registry ---------------------------------------------------------------------------------------------------
+# -- the table of actions -----------------------------------------------------------------------------------------------
 
 
 def test_no_key_means_two_things_on_one_screen() -> None:
-    check_keys()
-    clash = Action("other", "t", "other", "Does something else.")
+    check_keys(ACTIONS)
+    clash = DashboardAction("other", "t", "other", "Does something else.")
     with pytest.raises(KeyClashError, match="the key t stands for trigger and other on jobs"):
         check_keys((*ACTIONS, clash))
 
@@ -440,41 +442,56 @@ def test_what_cannot_be_taken_back_is_a_capital_or_asks() -> None:
             assert action.id in ("pause", "undo", "mark"), action.id
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
-def test_every_action_has_someone_who_does_it(action: Action) -> None:
-    from chronex_tui.acting import Acting
-    from chronex_tui.looking import Looking
+async def test_every_action_has_a_handler_and_only_those_that_write_can_change_the_store(world: Path) -> None:
+    app = app_on(world)
+    assert set(app.view_actions.handlers) == {action.id for action in ACTIONS if not action.writes}
+    assert set(app.store_commands.handlers) == {action.id for action in ACTIONS if action.writes}
+    app.live.close()
 
-    name = action.id.replace("-", "_")
-    assert hasattr(Looking, name) or hasattr(Acting, name)
-    assert action.sentence.endswith(".")
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_every_action_has_a_sentence(action: DashboardAction) -> None:
+    assert action.help.endswith(".")
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_the_table_decides_whether_a_dialog_asks_first(
+    world: Path, monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    monkeypatch.setitem(BY_ID, "pause", dataclasses.replace(BY_ID["pause"], asks=asks))
+    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+        frame = await driver.press("p")
+        assert ("no, which enter and esc say too" in frame) == asks
+        if asks:
+            await driver.press("y")
+        await driver.until(lambda frame: "‖ vacuum" in frame)
 
 
 # -- where it begins ------------------------------------------------------------------------------------------------
 
 
 async def test_a_deep_link_opens_the_log_of_a_job(world: Path) -> None:
-    async with driven(app_on(world, Wishes(job="backup-db", log=True))) as driver:
+    async with driven(app_on(world, StartOptions(job="backup-db", log=True))) as driver:
         await driver.until(lambda frame: "backup-db  main, try 2" in frame)
 
 
 async def test_a_deep_link_selects_a_run(world: Path) -> None:
     key = RunKey("backup-db", NOW - 12 * MINUTE)
-    async with driven(app_on(world, Wishes(screen="runs", run=key))) as driver:
+    async with driven(app_on(world, StartOptions(screen="runs", run=key))) as driver:
         assert driver.app.state.run == key
         assert "↻ main  retrying" in driver.frame()
 
 
 async def test_a_deep_link_to_a_clock_change(world: Path) -> None:
     since = 1_835_000_000_000  # in February 2028
-    async with driven(app_on(world, Wishes(screen="clock", zone="Asia/Tehran", since_ms=since))) as driver:
+    async with driven(app_on(world, StartOptions(screen="clock", zone="Asia/Tehran", since_ms=since))) as driver:
         assert "Asia/Tehran never changes its clock" in driver.frame()
-    async with driven(app_on(world, Wishes(screen="clock", zone="America/New_York", since_ms=since))) as driver:
+    async with driven(app_on(world, StartOptions(screen="clock", zone="America/New_York", since_ms=since))) as driver:
         assert "Sun 12 Mar 2028  America/New_York" in driver.frame()
 
 
-async def test_a_job_that_is_not_there_is_told(world: Path) -> None:
-    app = app_on(world, Wishes(job="bakcup"))
+async def test_a_job_that_is_not_there_is_reported(world: Path) -> None:
+    app = app_on(world, StartOptions(job="bakcup"))
     async with driven(app) as driver:
         await driver.pilot.pause()
         assert any("there is no job bakcup" in str(note.message) for note in app._notifications)

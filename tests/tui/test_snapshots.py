@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from chronex_tui.app import Wishes
-from chronex_tui.launch import settle
+from chronex_tui.app import StartOptions
+from chronex_tui.launch import wait_until_idle
 from tests.tui.driving import app_on
 
 PICTURES = {
-    "jobs-dark": (Wishes(job="backup-db"), (120, 40)),
-    "clock-light": (Wishes(screen="clock", theme="light"), (120, 40)),
-    "density-colorblind": (Wishes(screen="density", theme="colorblind"), (80, 24)),
-    "runs-ansi": (Wishes(screen="runs", theme="ansi"), (80, 24)),
+    "jobs-dark": (StartOptions(job="backup-db"), (120, 40)),
+    "clock-light": (StartOptions(screen="clock", theme="light"), (120, 40)),
+    "density-colorblind": (StartOptions(screen="density", theme="colorblind"), (80, 24)),
+    "runs-ansi": (StartOptions(screen="runs", theme="ansi"), (80, 24)),
 }
 
 
 async def ready(pilot: Pilot[int]) -> None:
-    await settle(pilot.app)  # type: ignore[arg-type]
+    await wait_until_idle(pilot.app)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_colours_are_as_they_were(world: Path, name: str, snap_compare: Callable[..., Any]) -> None:
-    wishes, size = PICTURES[name]
-    assert snap_compare(app_on(world, wishes), terminal_size=size, run_before=ready)
+    options, size = PICTURES[name]
+    assert snap_compare(app_on(world, options), terminal_size=size, run_before=ready)

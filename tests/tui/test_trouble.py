@@ -16,7 +16,7 @@ from chronex.storage.journal import append
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Ledger
 from chronex_store import LmdbStore
-from chronex_tui.app import Wishes
+from chronex_tui.app import StartOptions
 from tests.tui.driving import app_on, driven
 from tests.tui.world import HOUR, JOBS, MINUTE, NOW, job, make_store, node
 
@@ -158,7 +158,7 @@ async def test_a_job_that_is_removed_leaves_and_a_new_one_comes(world: Path) -> 
 
 async def test_a_schedule_that_another_program_knows_is_no_trouble_here(world: Path) -> None:
     write(world, Job(id="foreign", schedule="moon-phases", dialect="custom", next_ms=NOW + HOUR, cursor_ms=NOW))
-    async with driven(app_on(world, Wishes(job="foreign"))) as driver:
+    async with driven(app_on(world, StartOptions(job="foreign"))) as driver:
         for key in ("3", "4", "5", "1"):
             frame = await driver.press(key)
         assert "a schedule of the program's own" in frame
@@ -177,7 +177,7 @@ async def test_a_mistake_in_one_answer_does_not_end_the_others(world: Path) -> N
 
 @pytest.mark.parametrize("theme", ["dark", "light", "colorblind", "ansi", "mono"])
 async def test_state_is_told_by_sign_and_word_in_every_theme(world: Path, theme: str) -> None:
-    async with driven(app_on(world, Wishes(theme=theme)), (80, 24)) as driver:
+    async with driven(app_on(world, StartOptions(theme=theme)), (80, 24)) as driver:
         frame = driver.frame()
         for sign in ("▶ 1 running", "↻ 1 retrying", "✖ 1 failed", "‖ 1 paused"):
             assert sign in frame
@@ -185,7 +185,7 @@ async def test_state_is_told_by_sign_and_word_in_every_theme(world: Path, theme:
 
 async def test_no_colour_means_no_colour(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with driven(app_on(world, Wishes(theme="mono")), (80, 24)) as driver:
+    async with driven(app_on(world, StartOptions(theme="mono")), (80, 24)) as driver:
         styles = [seg.style for strip in driver.app.screen._compositor.render_strips() for seg in strip if seg.style]
         colours = {str(style.color) for style in styles if style.color and not style.color.is_default}
         grounds = {str(style.bgcolor) for style in styles if style.bgcolor and not style.bgcolor.is_default}

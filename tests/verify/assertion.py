@@ -7,8 +7,8 @@ from pathlib import Path
 from chronex.model.records import Event
 from chronex.storage import journal
 from chronex.storage.ports import Store
-from chronex.verify import PropertyResult, Report, verify_events, verify_store
-from chronex.verify.verdicts import shown
+from chronex.verify import PropertyResult, VerificationReport, verify_events, verify_store
+from chronex.verify.results import event_to_dict
 from chronex_store import LmdbStore
 
 
@@ -17,7 +17,7 @@ def broken(store: Store) -> list[PropertyResult]:
     return verify_store(store).violated()
 
 
-def assert_verified(store: Store | Path, *, has_daemon: bool = True) -> Report:
+def assert_verified(store: Store | Path, *, has_daemon: bool = True) -> VerificationReport:
     """The store's journal breaks no property. A path is opened as an LMDB store, and closed again.
 
     Without a daemon nobody tells that a scheduler has started: then that is taken on trust, as before a cut.
@@ -27,7 +27,7 @@ def assert_verified(store: Store | Path, *, has_daemon: bool = True) -> Report:
             return assert_verified(opened, has_daemon=has_daemon)
     report = verify_store(store) if has_daemon else verify_events(_events(store), first=2)
     told = [
-        f"{result.property} {finding.message}: " + " → ".join(str(shown(line)) for line in finding.evidence)
+        f"{result.property} {finding.message}: " + " → ".join(str(event_to_dict(line)) for line in finding.evidence)
         for result in report.violated()
         for finding in result.findings[:3]
     ]

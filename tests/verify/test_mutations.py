@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chronex.verify import TITLES, verify_events
-from tests.verify.good import GOOD
+from tests.verify.good_traces import GOOD
 from tests.verify.traces import complaints, lines, mutated, trace
 
 # (trace, what is done to it, the property that must complain, the number of the event where it breaks)

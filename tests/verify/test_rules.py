@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from chronex.jobfile import JobFileError, Property, read_job_file
-from chronex.jobfile.rules import EventPattern, Rule, RuleError, parse_rule
+from chronex.jobfile.properties import EventPattern, PropertyRule, PropertyRuleError, parse_rule
 from chronex.model.events import EVENTS
-from chronex.verify import Report, verify_events
+from chronex.verify import VerificationReport, verify_events
 from tests.verify.traces import trace
 
 ROOT = Path(__file__).parents[2]
 
 
-def judged(rule: str, text: str) -> Report:
+def judged(rule: str, text: str) -> VerificationReport:
     return verify_events(trace(text), properties=[Property("own", rule, parse_rule(rule))])
 
 
@@ -25,10 +25,10 @@ def broken_at(rule: str, text: str) -> list[int]:
 
 
 def test_the_parts_of_a_rule() -> None:
-    assert parse_rule("never TaskRunFailed") == Rule((EventPattern("TaskRunFailed"),))
+    assert parse_rule("never TaskRunFailed") == PropertyRule((EventPattern("TaskRunFailed"),))
     assert parse_rule(
         "never OccurrenceStarted(a*) after JobPaused($job) or JobOrphaned until JobResumed within 1h30m"
-    ) == Rule(
+    ) == PropertyRule(
         (EventPattern("OccurrenceStarted", "a*"),),
         (EventPattern("JobPaused", "$job"), EventPattern("JobOrphaned")),
         (EventPattern("JobResumed"),),
@@ -36,7 +36,7 @@ def test_the_parts_of_a_rule() -> None:
     )
     assert parse_rule(
         "expect TaskRunCompleted(a/b) after TaskRunStarted(a/b) within 5m unless JobOrphaned(a)"
-    ) == Rule(
+    ) == PropertyRule(
         (EventPattern("TaskRunCompleted", "a", "b"),),
         (EventPattern("TaskRunStarted", "a", "b"),),
         (EventPattern("JobOrphaned", "a"),),
@@ -69,7 +69,7 @@ def test_the_parts_of_a_rule() -> None:
 def test_a_rule_that_cannot_be_read_says_where_and_what_to_write(rule: str, marked: str, hint: str) -> None:
     text = rule.replace("«", "").replace("»", "")
     start = rule.index("«") if "«" in rule else len(text)
-    with pytest.raises(RuleError) as refused:
+    with pytest.raises(PropertyRuleError) as refused:
         parse_rule(text)
     assert refused.value.start == start
     assert text[start : refused.value.end] == marked
@@ -78,7 +78,7 @@ def test_a_rule_that_cannot_be_read_says_where_and_what_to_write(rule: str, mark
 
 
 def test_a_rule_of_absurd_length_is_refused() -> None:
-    with pytest.raises(RuleError, match="at most 1000 characters"):
+    with pytest.raises(PropertyRuleError, match="at most 1000 characters"):
         parse_rule("never " + "TaskRunStarted or " * 1000)
 
 

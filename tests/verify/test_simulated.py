@@ -1,4 +1,4 @@
-"""What the engine really does is never refused: ten thousand short random lives, and more of them in torture."""
+"""What the engine really does is never refused: ten thousand short random histories, and more of them in torture."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from chronex.model.records import Job, Task
 from chronex.verify import TITLES, verify_store
 from tests.engine.simulation import MINUTE, Simulation
 from tests.verify.assertion import assert_verified
-from tests.verify.lives import random_life, tell
+from tests.verify.random_histories import random_history, tell
 from tests.verify.traces import complaints
 
 PER_BATCH = 500
 
 
 @pytest.mark.parametrize("batch", range(20))
-def test_ten_thousand_random_lives_are_never_refused(batch: int) -> None:
+def test_ten_thousand_random_histories_are_never_refused(batch: int) -> None:
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
-        assert_verified(random_life(seed).store)
+        assert_verified(random_history(seed).store)
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("batch", range(20, 400))
-def test_many_more_random_lives_are_never_refused(batch: int) -> None:
+def test_many_more_random_histories_are_never_refused(batch: int) -> None:
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
-        assert_verified(random_life(seed).store)
+        assert_verified(random_history(seed).store)
 
 
-def test_the_random_lives_put_every_property_to_the_test() -> None:
+def test_the_random_histories_put_every_property_to_the_test() -> None:
     checked = dict.fromkeys(TITLES, 0)
     for seed in range(60):
-        for result in verify_store(random_life(seed).store).properties:
+        for result in verify_store(random_history(seed).store).properties:
             checked[result.property] += result.checked
     assert all(checked.values()), checked
 

@@ -1,23 +1,19 @@
-"""A million events in ten seconds; in the ordinary suite a tenth of them, with room for a busy machine."""
+"""What a long journal costs grows with its length and no faster; how fast it is judged, the benchmarks say."""
 
 from __future__ import annotations
-
-from time import process_time
 
 import pytest
 
 from benchmarks.verify import journal_of
-from chronex.verify import Verdict, verify_events
+from chronex.verify import PropertyVerdict, verify_events
+from tests.kit.work import assert_cheap
 
 
-@pytest.mark.parametrize(
-    ("count", "seconds"), [(100_000, 5.0), pytest.param(1_000_000, 10.0, marks=pytest.mark.torture)]
-)
-def test_a_long_journal_is_judged_at_the_promised_speed(count: int, seconds: float) -> None:
+@pytest.mark.parametrize("count", [50_000, pytest.param(1_000_000, marks=pytest.mark.torture)])
+def test_a_long_journal_is_judged_at_a_cost_that_grows_with_its_length(count: int) -> None:
     events = list(journal_of(count))
-    began = process_time()
+    assert_cheap(lambda: verify_events(events), count / 10, f"{count} events")
     report = verify_events(events)
-    assert process_time() - began < seconds
     assert report.coverage.events >= count
-    assert report.verdict is not Verdict.VIOLATED
+    assert report.verdict is not PropertyVerdict.VIOLATED
     assert sum(result.checked for result in report.properties) > count

@@ -12,7 +12,7 @@ import shlex
 from typing import Any
 
 from chronex.model.records import Event
-from chronex.verify import Report, verify_events
+from chronex.verify import VerificationReport, verify_events
 
 DAY_MS = 1_799_020_800_000  # 2027-01-04T00:00:00Z
 
@@ -80,14 +80,14 @@ def mutated(text: str, change: str) -> list[Event]:
     return [event(line) for line in found]
 
 
-def complaints(report: Report) -> list[tuple[str, int]]:
+def complaints(report: VerificationReport) -> list[tuple[str, int]]:
     """(property, event) of every violation that is shown."""
     return [(result.property, finding.number) for result in report.properties for finding in result.findings]
 
 
-def verdict_of(report: Report, name: str) -> str:
+def verdict_of(report: VerificationReport, name: str) -> str:
     return next(result.verdict.value for result in report.properties if result.property == name)
 
 
-def verified(text: str) -> Report:
+def verified(text: str) -> VerificationReport:
     return verify_events(trace(text))

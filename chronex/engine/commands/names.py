@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
-from chronex.expr.suggest import nearest
 from chronex.model.ids import attempt_id, is_name, occurrence_id, run_id
 from chronex.model.records import Job, Occurrence
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
+from chronex.text.suggestions import nearest
 
 # A search by id looks at this many records of each kind, the newest first; ids of older ones need JOB@TIME.
 MOST_SEARCHED = 100_000

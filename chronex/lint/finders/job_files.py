@@ -1,92 +1,60 @@
-"""chronex.toml: the schedule of each job, with the zone, the dialect and the policy that hold for it."""
+"""Chronex's own files: the schedules of chronex.toml and of trigger definitions, as their reader gives them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 
-from chronex.expr.diagnostics import WARNING
-from chronex.jobfile.positions import Node, scan_toml
-from chronex.lint.assumptions import Assumptions
+from chronex.jobfile.entries import WrittenSchedule
+from chronex.jobfile.reader import Inspection, inspect_job_file, inspect_triggers
 from chronex.lint.document import Document
-from chronex.lint.findings import Finding, Found, Place, ZoneNote
+from chronex.lint.findings import Assumptions, FinderResult, LintFinding, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, POSIX
-from chronex.lint.strings import text_of, toml_string
-from chronex.lint.zones import abbreviation_message, is_abbreviation
-from chronex.timing.timeline import DEFAULT_POLICY, POSIX_POLICY, DstPolicy, GapRule, OverlapRule
+from chronex.lint.rules.job_file_rules import job_file_findings, many_jobs_in_a_minute, slow_retries
+from chronex.lint.rules.zone_rules import zone_abbreviation
+from chronex.timing.dst import DstPolicy, GapRule, OverlapRule
 
 _GAPS: dict[str, GapRule] = {"end": "end", "skip": "skip"}
 _OVERLAPS: dict[str, OverlapRule] = {"first": "first", "both": "both", "by-kind": "by-kind"}
-_CARRIAGE_RETURN = re.compile("\r(?=\n)")
+_ZONE_REASONS = {"job": "from the job's timezone", "scheduler": "from [scheduler]"}
 
 
-@lru_cache(maxsize=2)
-def scan_job_file(text: str) -> Node:
-    """The tree of the file. A space in the place of each carriage return keeps all offsets as they are."""
-    return scan_toml(_CARRIAGE_RETURN.sub(" ", text)).root
+def find_jobs(document: Document, assume: Assumptions) -> FinderResult:
+    inspected = inspect_job_file(document.text, document.path, assume.zone.name)
+    sites = [_site(schedule, document, assume) for schedule in inspected.schedules]
+    findings = [*_zones(inspected), *job_file_findings(document, inspected)]
+    schedules = list(zip(sites, inspected.schedules, strict=True))
+    for site, schedule in schedules:
+        findings.extend(slow_retries(site, schedule.retry, assume.reference_ms))
+    unspread = [site for site, schedule in schedules if not schedule.has_spread]
+    findings.extend(many_jobs_in_a_minute(unspread, assume.reference_ms))
+    return FinderResult(sites, findings)
 
 
-def find_jobs(document: Document, assume: Assumptions) -> Found:
-    reader = _Reader(document.text, assume)
-    return Found(list(reader.places()), list(reader.zone_findings()))
+def find_triggers(document: Document, assume: Assumptions) -> FinderResult:
+    """One object with an id and an expression, or a list of them; a file without any has another purpose."""
+    inspected = inspect_triggers(document.text, document.path, assume.zone.name)
+    if not inspected.schedules:
+        return FinderResult([], [])
+    sites = [_site(schedule, document, assume) for schedule in inspected.schedules]
+    return FinderResult(sites, list(job_file_findings(document, inspected)))
 
 
-class _Reader:
-    def __init__(self, text: str, assume: Assumptions) -> None:
-        self.text, self.root = text, scan_job_file(text)
-        self.host_zone = assume.zone
-        self.zone = self._zone(self.root.children.get("scheduler"), "from [scheduler]") or assume.zone
+def _site(schedule: WrittenSchedule, document: Document, assume: Assumptions) -> ScheduleSite:
+    start, end = schedule.node.value
+    content = schedule.node.content
+    if content is not None and not document.text.startswith(schedule.text, content):
+        content = None  # a line end inside the text is one character there and two here
+    host = POSIX if schedule.dialect == "posix" else CHRONEX
+    zone = assume.zone
+    if schedule.zone_source != "host":
+        zone = ZoneNote(schedule.zone, _ZONE_REASONS[schedule.zone_source])
+    policy = None
+    if schedule.dst is not None:
+        policy = DstPolicy(_GAPS[schedule.dst.gap], _OVERLAPS[schedule.dst.overlap])
+    return ScheduleSite(schedule.text, start, end, content, host, zone, schedule.job, policy)
 
-    def places(self) -> Iterator[Place]:
-        for name, job in self._jobs():
-            schedule = job.children.get("schedule")
-            value = text_of(schedule, self.text, toml_string) if schedule else None
-            if schedule is None or value is None:
-                continue
-            host = POSIX if self._setting(job, "dialect") == "posix" else CHRONEX
-            zone = self._zone(job, "from the job's timezone") or self.zone
-            policy = self._policy(job, host is POSIX)
-            span = schedule.value
-            yield Place(value, span.start, span.end, schedule.content, host, zone, name, policy)
 
-    def zone_findings(self) -> Iterator[Finding]:
-        """Unknown zones are told by the job file's own reader."""
-        tables = [self.root.children.get("scheduler"), *(job for _, job in self._jobs())]
-        for table in tables:
-            node = table.children.get("timezone") if table else None
-            name = text_of(node, self.text, toml_string) if node else None
-            if node is not None and name is not None and is_abbreviation(name):
-                yield Finding("W113", WARNING, abbreviation_message(name), node.value.start, node.value.end)
-
-    def _jobs(self) -> Iterator[tuple[str, Node]]:
-        jobs = self.root.children.get("jobs")
-        for name, job in jobs.children.items() if jobs else ():
-            if isinstance(name, str):
-                yield name, job
-
-    def _zone(self, table: Node | None, why: str) -> ZoneNote | None:
-        node = table.children.get("timezone") if table else None
-        name = text_of(node, self.text, toml_string) if node else None
-        if name is None:
-            return None
-        return self.host_zone if name == "local" else ZoneNote(name, why)
-
-    def _setting(self, job: Node, key: str) -> str | None:
-        for table in (job, self.root.children.get("defaults")):
-            node = table.children.get(key) if table else None
-            if node is not None:
-                return text_of(node, self.text, toml_string)
-        return None
-
-    def _policy(self, job: Node, is_posix: bool) -> DstPolicy | None:
-        """The policy that the job or the defaults choose; None when neither does."""
-        given: dict[str, str] = {}
-        for table in (self.root.children.get("defaults"), job):
-            dst = table.children.get("dst") if table else None
-            for key, node in dst.children.items() if dst else ():
-                given[str(key)] = text_of(node, self.text, toml_string) or ""
-        usual = POSIX_POLICY if is_posix else DEFAULT_POLICY
-        gap = _GAPS.get(given.get("gap", ""), usual.gap)
-        overlap = _OVERLAPS.get(given.get("overlap", ""), usual.overlap)
-        return DstPolicy(gap, overlap) if given else None
+def _zones(inspected: Inspection) -> Iterator[LintFinding]:
+    """Zones that are known but name no place; unknown ones are problems of the job file itself."""
+    for zone in inspected.zones:
+        yield from zone_abbreviation(zone.name, *zone.span)

@@ -7,28 +7,27 @@ import warnings
 from collections.abc import Iterator
 
 from chronex.jobfile.positions import LineIndex
-from chronex.lint.assumptions import Assumptions
 from chronex.lint.document import Document
-from chronex.lint.findings import Found, Place, ZoneNote
+from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, POSIX
 
 _UTC = ZoneNote("UTC", "chronex.parse without tz reads in UTC")
 
 
-def find_calls(document: Document, assume: Assumptions) -> Found:
+def find_calls(document: Document, assume: Assumptions) -> FinderResult:
     tree = _parsed(document.text)
     if tree is None:
-        return Found([], [])
+        return FinderResult([], [])
     names = _Names(tree)
     source = _Source(document.text)
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and names.is_parse(node.func))
-    places = [place for call in calls if (place := _place(call, source)) is not None]
-    return Found(sorted(places, key=lambda place: place.start), [])
+    sites = [site for call in calls if (site := _site(call, source)) is not None]
+    return FinderResult(sorted(sites, key=lambda site: site.start), [])
 
 
 def _parsed(text: str) -> ast.Module | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an odd escape in someone's string is not ours to tell
+        warnings.simplefilter("ignore")  # an odd escape in someone's string is not this linter's subject
         try:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -59,7 +58,8 @@ class _Source:
     """Offsets of nodes, whose columns Python counts in bytes of UTF-8."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.lines = text, LineIndex(text.replace("\x0c", " "))
+        self.text = text
+        self.lines = LineIndex(text.replace("\x0c", " "))
 
     def offset(self, line: int, byte_column: int) -> int:
         start = self.lines.start_of_line(line)
@@ -67,7 +67,7 @@ class _Source:
         return start + len(whole.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "ignore"))
 
 
-def _place(call: ast.Call, source: _Source) -> Place | None:
+def _site(call: ast.Call, source: _Source) -> ScheduleSite | None:
     given = dict(zip(("text", "dialect", "tz"), call.args, strict=False)) | {k.arg: k.value for k in call.keywords}
     node = given.get("text")
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
@@ -79,7 +79,9 @@ def _place(call: ast.Call, source: _Source) -> Place | None:
         note = ZoneNote(zone.value, "from tz= of the call")
     start = source.offset(node.lineno, node.col_offset)
     end = source.offset(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
-    return Place(node.value, start, end, _content(node.value, source.text[start:end], start), host, note, "parse")
+    return ScheduleSite(
+        node.value, start, end, _content(node.value, source.text[start:end], start), host, note, "parse"
+    )
 
 
 def _content(value: str, raw: str, start: int) -> int | None:

@@ -7,16 +7,16 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from chronex.errors import CustomScheduleError
-from chronex.expr.durations import parse_duration
 from chronex.model.ids import occurrence_id
 from chronex.model.policies import Cadence
 from chronex.model.records import Job
 from chronex.storage import keys
 from chronex.storage.records import Reading
-from chronex.timing.clock_effects import effect_of, note_of
+from chronex.text.durations import parse_duration
+from chronex.timing.clock_changes import effect_of, note_of
+from chronex.timing.dst import wall_to_instant
 from chronex.timing.job_schedule import RandomInterval, schedule_of, timing_of
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.walls import wall_to_instant
 from chronex.timing.zones import Zone, load_zone
 from chronex.views.why.answer import Link, Source, moment, stamp
 from chronex.views.why.job_versions import Lives

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chronex.cli.apply import Asked, run_apply
+from chronex.cli.commands.apply import ApplyOptions, run_apply
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs, definition, kept_versions
 from chronex.storage.records import Reading
@@ -61,7 +61,7 @@ def test_people_and_an_engine_race_for_long(tmp_path: Path, seed: int) -> None:
 
 def applied(directory: Path, *prefix: str) -> int:
     if not prefix:
-        return run_apply(Asked(str(directory / "chronex.toml"), store=str(directory / "store")))
+        return run_apply(ApplyOptions(str(directory / "chronex.toml"), store=str(directory / "store")))
     command = [*prefix, sys.executable, "-m", "chronex", "apply", "chronex.toml", "--store", str(directory / "store")]
     done = subprocess.run(command, cwd=directory, env=ENVIRONMENT, capture_output=True, timeout=60, check=False)
     return done.returncode

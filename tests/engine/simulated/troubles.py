@@ -6,7 +6,7 @@ from enum import StrEnum
 from random import Random
 from typing import NamedTuple
 
-from chronex_store.faulty import Fault, Plan
+from chronex_store.fault_injection import Fault, PlannedFault
 from tests.engine.simulated.hands import DAY, HOUR, MINUTE, SECOND
 
 
@@ -44,7 +44,7 @@ def draw_troubles(random: Random, start: int, length: int, count: int) -> list[E
     return drawn
 
 
-def draw_faults(random: Random, count: int, updates: int) -> list[Plan]:
+def draw_faults(random: Random, count: int, updates: int) -> list[PlannedFault]:
     """The store refuses an update, or makes it and loses the reply."""
     numbers = sorted(random.randrange(10, updates) for _ in range(count))
-    return [Plan("update", at, random.choice((Fault.FAIL, Fault.LOSE_REPLY))) for at in numbers]
+    return [PlannedFault("update", at, random.choice((Fault.FAIL, Fault.LOSE_REPLY))) for at in numbers]

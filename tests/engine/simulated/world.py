@@ -19,7 +19,7 @@ from chronex.model.records import Event as Told
 from chronex.storage.journal import append
 from chronex.storage.ports import T, Transaction
 from chronex.storage.records import Ledger
-from chronex_store.faulty import FaultyStore, Plan
+from chronex_store.fault_injection import FaultyStore, PlannedFault
 from tests.engine.simulated.hands import HOUR, MINUTE, SECOND, Hands
 from tests.engine.simulated.troubles import Event, Trouble
 from tests.engine.simulated.witness import Witness
@@ -53,7 +53,9 @@ class Process:
 class World:
     """Lives until `horizon`, the latest wall time at which the engine has decided something."""
 
-    def __init__(self, random: Random, drawn: list[Drawn], start: int, places: int, faults: Iterable[Plan]) -> None:
+    def __init__(
+        self, random: Random, drawn: list[Drawn], start: int, places: int, faults: Iterable[PlannedFault]
+    ) -> None:
         self.random, self.drawn, self.start, self.places = random, drawn, start, places
         self.hands = Hands(start, 1_000_000, start)
         self.rows = Witness(self.hands)

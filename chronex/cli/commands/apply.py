@@ -1,0 +1,258 @@
+"""`chronex apply`: bring the store to the job file, preview that, or go back to an earlier version of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from chronex.cli.arguments import UsageError, check_format, choose, read_duration
+from chronex.cli.options import Config, Form, StorePath
+from chronex.cli.output import err, print_result
+from chronex.cli.paths import store_path
+from chronex.cli.times import JobZones, rfc3339, time_text, timed, zone_of
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.engine.update import Changed, Way
+    from chronex.jobfile import JobFile
+    from chronex.storage.ports import Store
+    from chronex.timing.zones import Zone
+    from chronex.views.apply_preview import Effect, Preview
+    from chronex_store import LmdbStore
+
+# So many lines of each kind of effect on each job are shown to people; programs get them all.
+_MOST_LINES = 10
+# The change of a job in words; programs get the value of the classification, which is a promise to them.
+_CHANGE_WORDS = {"preserved": "unchanged", "overridden": "changed", "orphaned": "removed"}
+
+
+def apply(
+    file: Annotated[
+        str | None,
+        typer.Argument(help="A job file, or trigger definitions in JSON (default: as for run).", metavar="FILE"),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do to the coming days.")] = False,
+    policy: Annotated[
+        str, typer.Option(help="When edits take effect: immediate, graceful or windowed.", metavar="POLICY")
+    ] = "immediate",
+    window: Annotated[
+        str | None, typer.Option(help="How far windowed reaches (default: 30d).", metavar="DURATION")
+    ] = None,
+    days: Annotated[int, typer.Option(help="How many days --dry-run looks ahead.", metavar="N", min=1, max=366)] = 7,
+    fail_if_fires_now: Annotated[
+        bool, typer.Option("--fail-if-fires-now", help="Change nothing and exit 1 if an edit would start a run.")
+    ] = False,
+    basis: Annotated[
+        int | None,
+        typer.Option(help="Refuse if jobs were changed since the --dry-run that said this.", metavar="NUMBER"),
+    ] = None,
+    rollback: Annotated[
+        tuple[str, int] | None,
+        typer.Option(help="Give a job an earlier version's definition.", metavar="JOB VERSION"),
+    ] = None,
+    config: Config = None,
+    store: StorePath = None,
+    form: Form = "text",
+) -> int:
+    """Bring the jobs of the store to what the job file says. Exit 2: the file has a mistake, nothing changed.
+
+    Example: chronex apply chronex.toml --dry-run
+    """
+    check_format(form)
+    choose("--policy", policy, ("immediate", "graceful", "windowed"))
+    if rollback is not None:
+        return run_rollback(*rollback, store, form)
+    options = ApplyOptions(
+        file=file or config, dry_run=dry_run, policy=policy, window=window, days=days,
+        fail_if_fires_now=fail_if_fires_now, basis=basis, store=store, form=form,
+    )  # fmt: skip
+    return run_apply(options)
+
+
+class ApplyOptions(NamedTuple):
+    file: str | None
+    dry_run: bool = False
+    policy: str = "immediate"
+    window: str | None = None
+    days: int = 7
+    fail_if_fires_now: bool = False
+    basis: int | None = None
+    store: str | None = None
+    form: str = "text"
+
+
+def run_apply(options: ApplyOptions) -> int:
+    """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
+    from chronex.cli.job_file import load_or_report, print_warnings
+    from chronex.engine.update import Policy, Way
+    from chronex.engine.update.diff import DEFAULT_WINDOW_MS
+    from chronex_store import LmdbStore, MemoryStore
+
+    window_ms = read_duration("--window", options.window) or DEFAULT_WINDOW_MS
+    found = load_or_report(options.file)
+    if found is None:
+        return 2
+    print_warnings(found)
+    way = Way(Policy(options.policy), window_ms, _owner(found))
+    path = store_path(options.store)
+    if options.dry_run and not path.exists():
+        return _preview(MemoryStore(), found, way, options)  # a preview creates no store
+    with LmdbStore.open(path, create=not options.dry_run) as store:
+        return _preview(store, found, way, options) if options.dry_run else _apply(store, found, way, options)
+
+
+def _owner(found: JobFile) -> Any:
+    """Tells whether the file owns a job, and so may remove it. Trigger definitions own what came from the same file,
+    a job file all that came from no trigger definitions."""
+    from chronex.engine.update.diff import of_no_trigger_file
+
+    path = Path(found.path)
+    if path.suffix != ".json":
+        return of_no_trigger_file
+    source = str(path.resolve())
+    return lambda job: job.source == source
+
+
+def _apply(store: LmdbStore, found: JobFile, way: Way, options: ApplyOptions) -> int:
+    from chronex.engine.commands import Asker
+    from chronex.engine.update import apply_jobs
+    from chronex.storage.journal import head
+    from chronex.storage.records import Reading
+    from chronex.views.apply_preview import preview
+
+    basis = options.basis
+    if basis is not None and basis > (last := store.view(head)):
+        raise UsageError(f"--basis: the journal has come to {last} only; a dry run tells the number")
+    if options.fail_if_fires_now:
+        before = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way, options.days))
+        if before.fires_now:
+            _print_preview(before, options, _zones(store, found))
+            err("nothing was changed, because this would fire now")
+            return 1
+        basis = before.basis if basis is None else basis
+    if basis is None:
+        basis = store.view(head)
+    changes = apply_jobs(
+        store,
+        found.jobs,
+        store.now(),
+        actor=str(Asker.of_this_process("cli")),
+        policy=way.policy,
+        window_ms=way.window_ms,
+        basis=basis,
+        owns=way.owns,
+    )
+    print_result(
+        options.form,
+        lambda: {"dry_run": False, "policy": options.policy, "changes": _rows(changes)},
+        lambda: [_line(change) for change in changes] or [f"there are no jobs in {found.path}"],
+    )
+    return 0
+
+
+def _preview(store: Store, found: JobFile, way: Way, options: ApplyOptions) -> int:
+    from chronex.storage.records import Reading
+    from chronex.views.apply_preview import preview
+
+    seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way, options.days))
+    _print_preview(seen, options, _zones(store, found))
+    return 1 if seen.fires_now and options.fail_if_fires_now else 0
+
+
+def _zones(store: Store, found: JobFile) -> Callable[[str], Zone]:
+    """The zones of the jobs as they will be; of a job that is removed, as it is."""
+    from chronex.storage.records import Reading
+
+    wanted = {job.id: job for job in found.jobs}
+    return lambda name: (
+        zone_of(wanted[name]) if name in wanted else store.view(lambda tx: JobZones(Reading(tx)).of(name))
+    )
+
+
+def _print_preview(seen: Preview, options: ApplyOptions, zone: Callable[[str], Zone]) -> None:
+    print_result(options.form, lambda: _preview_json(seen, options), lambda: _preview_lines(seen, zone))
+
+
+def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
+    return {
+        "dry_run": True,
+        "policy": options.policy,
+        "days": options.days,
+        "basis": seen.basis,
+        "fires_now": seen.fires_now,
+        "changes": _rows(seen.changes),
+        "effects": [_effect_json(effect) for effect in seen.effects],
+    }
+
+
+def _preview_lines(seen: Preview, zone: Callable[[str], Zone]) -> Iterator[str]:
+    effects = {effect.job: effect for effect in seen.effects}
+    for change in seen.changes:
+        yield _line(change)
+        if change.job in effects:
+            yield from _effect_lines(effects[change.job], zone(change.job))
+    if seen.fires_now:
+        yield "FIRES NOW: this edit starts runs at once"
+    yield f"nothing was changed; to apply exactly this: --basis {seen.basis}"
+
+
+def _word(change: Changed) -> str:
+    return _CHANGE_WORDS.get(change.change.value, change.change.value)
+
+
+def _line(change: Changed) -> str:
+    return f"{_word(change):10} {change.job}"
+
+
+def _rows(changes: Iterable[Changed]) -> list[dict[str, Any]]:
+    return [{"job": c.job, "change": c.change.value, "version": c.version or None} for c in changes]
+
+
+def _effect_json(effect: Effect) -> dict[str, Any]:
+    def times(one: Any) -> dict[str, Any]:
+        return {**timed("nominal", one.nominal_ms), **timed("due", one.due_ms), **timed("latest", one.latest_ms)}
+
+    return {
+        "job": effect.job,
+        **timed("until", effect.until_ms),
+        "added": [times(one) for one in effect.added],
+        "removed": [times(one) for one in effect.removed],
+        "moved": [{"from": times(pair.before), "to": times(pair.after)} for pair in effect.moved],
+        "fires_now": [rfc3339(one.nominal_ms) for one in effect.fires_now],
+        "fires_now_ms": [one.nominal_ms for one in effect.fires_now],
+    }
+
+
+def _effect_lines(effect: Effect, zone: Zone) -> Iterator[str]:
+    def at(ms: int) -> str:
+        return time_text(ms, zone)
+
+    def lines(kind: str, instants: Sequence[Any], text: Callable[[Any], str]) -> Iterator[str]:
+        for one in instants[:_MOST_LINES]:
+            yield f"  {kind:9} {text(one)}"
+        if len(instants) > _MOST_LINES:
+            yield f"  {kind:9} … {len(instants) - _MOST_LINES} more until {at(effect.until_ms)}"
+
+    yield from lines("fires now", effect.fires_now, lambda one: f"the instant of {at(one.nominal_ms)}")
+    yield from lines("moved", effect.moved, lambda pair: f"{at(pair.before.due_ms)} -> {at(pair.after.due_ms)}")
+    yield from lines("removed", effect.removed, lambda one: at(one.due_ms))
+    yield from lines("added", effect.added, lambda one: at(one.due_ms))
+
+
+def run_rollback(job: str, version: int, store: str | None, form: str) -> int:
+    from chronex.cli.store_session import open_session
+    from chronex.engine.update import roll_back
+
+    with open_session(store) as session:
+        changed = roll_back(session.store, job, version, session.store.now(), str(session.actor))
+        if changed.version == version:
+            line = f"{terminal_safe(job)} is at version {version} already"
+        else:
+            line = f"{_word(changed):10} {job}: version {changed.version} has the definition of version {version}"
+        print_result(form, lambda: {"changes": _rows([changed])}, lambda: [line])
+        if changed.version != version:
+            err("the job file still says otherwise: the next apply of it, or restart of the daemon, goes by the file")
+        return 0

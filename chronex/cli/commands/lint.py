@@ -1,0 +1,238 @@
+"""`chronex lint`: findings in files, directories and expressions, in the form that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from chronex.cli.arguments import UsageError, choose, choose_zone, read_instant
+from chronex.cli.options import Dialect
+from chronex.cli.output import err, out
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.cli.lint_sources import LintSource
+    from chronex.lint.document import Document
+    from chronex.lint.findings import Assumptions, LintFinding
+    from chronex.lint.formats import Item
+
+
+def lint(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Files, directories or expressions; - reads standard input; none: the files below this directory.",
+            metavar="PATH|EXPR…",
+        ),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="text, json, gcc, github or sarif.", metavar="FORMAT")
+    ] = "text",
+    select: Annotated[
+        list[str] | None, typer.Option(help="Only these codes or their beginnings (W11,E).", metavar="CODE,…")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Not these codes or their beginnings.", metavar="CODE,…")
+    ] = None,
+    min_severity: Annotated[
+        str, typer.Option(help="Show from info, warning or error on.", metavar="SEVERITY")
+    ] = "warning",
+    fail_on: Annotated[
+        str, typer.Option(help="Exit 1 from info, warning or error on.", metavar="SEVERITY")
+    ] = "warning",
+    fix: Annotated[bool, typer.Option("--fix", help="Apply every safe fix; all other bytes stay.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what --fix would change.")] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever is found.")] = False,
+    stdin_filename: Annotated[
+        str | None, typer.Option(help="The name of the file that - reads.", metavar="NAME")
+    ] = None,
+    as_kind: Annotated[
+        str | None,
+        typer.Option(
+            "--as", help="chronex, crontab, cron.d, github, k8s, systemd, trigger or python.", metavar="KIND"
+        ),
+    ] = None,
+    tz: Annotated[
+        str | None, typer.Option("--tz", help="Zone where a file names none (default: the host's).", metavar="ZONE")
+    ] = None,
+    now: Annotated[str | None, typer.Option(help="Judge dates from this ISO 8601 time.", metavar="TIME")] = None,
+    dialect: Dialect = "chronex",
+    explain: Annotated[
+        str | None, typer.Option(help="Show the page of a rule: what is bad, what is good.", metavar="CODE")
+    ] = None,
+    list_rules: Annotated[bool, typer.Option("--list-rules", help="List every rule.")] = False,
+) -> int:
+    """Find mistakes and surprises in job files, crontabs, workflows, CronJobs, timers and expressions.
+
+    Exit 0: nothing found, 1: found, 2: bad usage or a file that cannot be read.
+
+    Example: chronex lint "0 0 13 * *" --tz UTC
+    """
+    options = LintOptions(
+        targets=tuple(targets or ()), form=form, select=tuple(select or ()), ignore=tuple(ignore or ()),
+        min_severity=min_severity, fail_on=fail_on, fix=fix, diff=diff, exit_zero=exit_zero,
+        stdin_filename=stdin_filename, as_kind=as_kind, tz=tz, now=now, dialect=dialect,
+        explain=explain, list_rules=list_rules,
+    )  # fmt: skip
+    return run_lint(options)
+
+
+class LintOptions(NamedTuple):
+    targets: tuple[str, ...]
+    form: str
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    min_severity: str
+    fail_on: str
+    fix: bool
+    diff: bool
+    exit_zero: bool
+    stdin_filename: str | None
+    as_kind: str | None
+    tz: str | None
+    now: str | None
+    dialect: str
+    explain: str | None
+    list_rules: bool
+
+
+def run_lint(options: LintOptions) -> int:
+    from chronex.cli.lint_output import print_findings, print_rules
+    from chronex.cli.lint_sources import read_sources
+    from chronex.lint.document import Document
+    from chronex.lint.findings import assumptions
+    from chronex.lint.formats import LintOutput
+
+    _check(options)
+    if options.list_rules:
+        print_rules(options.form)
+        return 0
+    if options.explain is not None:
+        return _explain(options.explain)
+    choice = choose_zone(options.tz)
+    reference = read_instant(options.now, choice.zone, "--now")
+    assume = assumptions(choice.zone.name, choice.source, reference)
+    items: list[Item] = []
+    changed, printed = 0, False
+    for source in read_sources(options.targets, options.as_kind, options.stdin_filename, options.dialect):
+        if isinstance(source, Document) and (options.fix or options.diff):
+            changed += _fix(source, assume, options, items)
+            printed = printed or (options.fix and _is_output(source, options))
+        else:
+            items.extend(_findings(source, assume, options))
+    if not options.diff:
+        print_findings(options.form, LintOutput(items, reference), err if printed else out)
+    return _exit_code(items, changed, options)
+
+
+def _check(options: LintOptions) -> None:
+    from chronex.expr.parser import DIALECTS
+    from chronex.lint.document import KINDS
+    from chronex.lint.findings import SEVERITIES
+    from chronex.lint.formats import WRITERS
+
+    choose("--format", options.form, ("text", *WRITERS))
+    choose("--fail-on", options.fail_on, SEVERITIES)
+    choose("--min-severity", options.min_severity, SEVERITIES)
+    choose("--dialect", options.dialect, DIALECTS)
+    if options.as_kind is not None:
+        choose("--as", options.as_kind, KINDS)
+    if options.fix and options.diff:
+        raise UsageError("--fix writes and --diff only shows; give one of them")
+    if options.stdin_filename is not None and "-" not in options.targets:
+        raise UsageError("--stdin-filename names what - reads; write: chronex lint - --stdin-filename NAME")
+    for option, codes in (("--select", options.select), ("--ignore", options.ignore)):
+        _check_codes(option, _codes(codes))
+
+
+def _codes(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(code.strip().upper() for text in given for code in text.split(",") if code.strip())
+
+
+def _check_codes(option: str, codes: Sequence[str]) -> None:
+    if not codes:
+        return
+    from chronex.lint.rules import rules
+
+    for code in codes:
+        if not any(known.startswith(code) for known in rules()):
+            raise UsageError(
+                f"{option}: no rule begins with {terminal_safe(code)!r}; chronex lint --list-rules shows them"
+            )
+
+
+def _findings(source: LintSource, assume: Assumptions, options: LintOptions) -> Iterator[Item]:
+    from chronex.lint.document import Document
+    from chronex.lint.linter import lint_document
+
+    if isinstance(source, Document):
+        yield from (
+            (source, finding) for finding in lint_document(source, assume).findings if _shows(finding, options)
+        )
+    else:
+        yield source.document, source.finding
+
+
+def _shows(finding: LintFinding, options: LintOptions) -> bool:
+    from chronex.lint.findings import SEVERITIES, is_at_least
+
+    select, ignore = _codes(options.select), _codes(options.ignore)
+    if select and not finding.code.startswith(select):
+        return False
+    if ignore and finding.code.startswith(ignore):
+        return False
+    threshold = max(options.min_severity, options.fail_on, key=SEVERITIES.index)
+    return is_at_least(finding.severity, threshold)
+
+
+def _exit_code(items: list[Item], changed: int, options: LintOptions) -> int:
+    from chronex.lint.findings import UNREADABLE, is_at_least
+
+    if any(finding.code == UNREADABLE for _, finding in items):
+        return 2
+    if options.exit_zero:
+        return 0
+    if options.diff:
+        return 1 if changed else 0
+    return 1 if any(is_at_least(finding.severity, options.fail_on) for _, finding in items) else 0
+
+
+# -- fixes ------------------------------------------------------------------------------------------------
+
+
+def _is_output(document: Document, options: LintOptions) -> bool:
+    """True where the fixed text itself is the output; the remaining findings then go to standard error."""
+    return document.path.startswith("<") or ("-" in options.targets and document.path == options.stdin_filename)
+
+
+def _fix(document: Document, assume: Assumptions, options: LintOptions, items: list[Item]) -> bool:
+    """Fix one document, and lint the result again. True when something changed."""
+    from chronex.cli.lint_output import print_diff, print_fixed, write_fixed
+    from chronex.lint.findings import UNREADABLE
+    from chronex.lint.fixes import fixed
+
+    better = fixed(document, assume, lambda finding: _shows(finding, options))
+    if options.diff:
+        print_diff(document, better)
+        items.extend(item for item in _findings(document, assume, options) if item[1].code == UNREADABLE)
+        return better.text != document.text
+    if _is_output(document, options):
+        print_fixed(better)
+    elif better.text != document.text:
+        write_fixed(better)
+    items.extend(_findings(better, assume, options))
+    return better.text != document.text
+
+
+def _explain(code: str) -> int:
+    from chronex.lint.findings import assumptions
+    from chronex.lint.rules import rules
+    from chronex.lint.rules.rule_pages import PAGE_REFERENCE_MS, page
+
+    rule = rules().get(code.strip().upper())
+    if rule is None:
+        raise UsageError(f"--explain: there is no rule {terminal_safe(code)!r}; chronex lint --list-rules shows them")
+    out(page(rule, assumptions("UTC", "assumed", PAGE_REFERENCE_MS)).rstrip("\n"))
+    return 0

@@ -1,0 +1,239 @@
+"""`chronex logs`: what an attempt has written, and what it goes on writing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from chronex.cli.arguments import UsageError, check_format
+from chronex.cli.options import Form, StorePath
+from chronex.cli.output import err, out, paint, print_json
+from chronex.cli.paths import store_path
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.model.records import Attempt
+    from chronex.run.output import LogReader
+    from chronex.storage.records import Reading
+    from chronex_store import LmdbStore
+
+_POLL_S = 0.2
+_KINDS = ("occ_", "run_", "attempt_")
+# The latest occurrences may all have been skipped; the search for one that ran ends after this many.
+_MOST_WITHOUT_OUTPUT = 1000
+
+
+def logs(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A job (its last run), the id of an occurrence, run or attempt, a beginning of it, or JOB@TIME.",
+            metavar="JOB|RUN",
+        ),
+    ],
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the attempt is over.")] = False,
+    lines: Annotated[
+        int | None, typer.Option("-n", "--lines", help="Only the last lines.", metavar="N", min=0)
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Only of this task.", metavar="TASK")] = None,
+    attempt: Annotated[
+        int | None, typer.Option(help="Only of the attempt with this number.", metavar="N", min=1)
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Bytes as they are, escape sequences too.")] = False,
+    store: StorePath = None,
+    form: Form = "text",
+) -> int:
+    """Show what attempts have written. Control characters are shown as a mark and never reach your terminal.
+
+    Example: chronex logs backup -f
+    """
+
+    check_format(form)
+    return run_logs(LogsOptions(what, task, attempt, lines, raw), store, form, follow=follow)
+
+
+class LogsOptions(NamedTuple):
+    """Which attempts, how many of their last lines, and whether control characters are kept (`raw`)."""
+
+    what: str
+    task: str | None
+    number: int | None
+    lines: int | None
+    raw: bool
+
+
+def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool) -> int:
+    from chronex.cli.store_session import open_store
+    from chronex.run.output import LogReader
+    from chronex.storage.records import Reading
+
+    with open_store(store) as opened:
+        attempts = opened.view(lambda tx: _attempts(Reading(tx), options))
+        reader = LogReader(store_path(store) / "logs")
+        try:
+            if form == "json":
+                print_json([_log_json(reader, attempt, options) for attempt in attempts])
+            elif follow:
+                _follow(opened, reader, attempts[-1], options)
+            else:
+                _print_all(reader, attempts, options)
+        finally:
+            reader.close()
+    return 0
+
+
+# -- which attempts -----------------------------------------------------------------------------------------------
+
+
+def _attempts(reading: Reading, options: LogsOptions) -> list[Attempt]:
+    """The attempts in the order in which they began; UsageError where none matches."""
+    found = _attempts_named(reading, options.what)
+    found = [a for a in found if options.task in (None, a.task) and options.number in (None, a.number)]
+    if not found:
+        raise UsageError(
+            f"no attempt of {options.what!r} fits; chronex history {options.what} --format json shows them"
+        )
+    return sorted(found, key=lambda attempt: (attempt.created_ms, attempt.task, attempt.number))
+
+
+def _attempts_named(reading: Reading, what: str) -> list[Attempt]:
+    from chronex.engine.commands.names import find
+
+    if "@" not in what and not what.startswith(_KINDS):
+        return _latest(reading, what)
+    place = find(reading, what)
+    attempts = reading.attempts(place.job, place.nominal_ms, place.task or None)
+    if what.startswith("attempt_"):
+        return [attempt for attempt in attempts if attempt.id.startswith(what)]
+    return attempts
+
+
+def _latest(reading: Reading, job: str) -> list[Attempt]:
+    """The attempts of the job's last occurrence that ran; a job that was removed still has its logs."""
+    from chronex.engine.commands.names import job_named
+    from chronex.errors import ChronexError
+
+    try:
+        occurrences = reading.occurrences(job, limit=_MOST_WITHOUT_OUTPUT)
+    except ChronexError:
+        occurrences = []
+    if not occurrences:
+        job_named(reading, job)
+    for occurrence in occurrences:
+        if occurrence.started_ms is not None:
+            return reading.attempts(job, occurrence.nominal_ms)
+    raise UsageError(f"{job} has not run yet; chronex show {job} says when it will")
+
+
+# -- what they wrote ----------------------------------------------------------------------------------------------
+
+
+def _print_all(reader: LogReader, attempts: list[Attempt], options: LogsOptions) -> None:
+    from chronex.model.reasons import words_beyond
+    from chronex.model.states import AttemptState
+
+    for attempt in attempts:
+        if len(attempts) > 1:
+            out(paint(f"== {_heading(attempt)} ==", "bold"))
+        _write(_tail(_whole(reader, attempt), options.lines), raw=options.raw)
+        if not attempt.log_bytes and attempt.state is not AttemptState.RUNNING and len(attempts) == 1:
+            more = words_beyond(attempt.reason, attempt.error)
+            err(terminal_safe(f"{_heading(attempt)}; no output{f': {more}' if more else ''}"))
+
+
+def _heading(attempt: Attempt) -> str:
+    from chronex.model.reasons import text_of
+
+    reason = f": {text_of(attempt.reason)}" if attempt.reason else ""
+    return terminal_safe(f"{attempt.task}, attempt {attempt.number}, {attempt.state}{reason}")
+
+
+def _whole(reader: LogReader, attempt: Attempt) -> bytes:
+    from chronex.model.states import AttemptState
+    from chronex.run.output import DEFAULT_LIMIT
+
+    is_over = attempt.state is not AttemptState.RUNNING
+    return reader.whole(attempt.log_path, attempt.log_limit or DEFAULT_LIMIT, is_over=is_over)
+
+
+def _tail(data: bytes, lines: int | None) -> bytes:
+    if lines is None:
+        return data
+    kept = data.splitlines(keepends=True)
+    return b"".join(kept[max(0, len(kept) - lines) :])
+
+
+def _write(data: bytes, *, raw: bool) -> None:
+    """Escape sequences of a program must not control the reader's terminal, so they are shown as marks."""
+    if raw:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    for line in data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")[: None if _is_open(data) else -1]:
+        out(terminal_safe(line))
+    sys.stdout.flush()
+
+
+def _is_open(data: bytes) -> bool:
+    return bool(data) and not data.endswith(b"\n")
+
+
+def _log_json(reader: LogReader, attempt: Attempt, options: LogsOptions) -> dict[str, Any]:
+    from chronex.cli.record_output import attempt_json
+
+    data = _tail(_whole(reader, attempt), options.lines)
+    return {**attempt_json(attempt), "job": attempt.job, "output": data.decode("utf-8", "replace")}
+
+
+# -- as it grows --------------------------------------------------------------------------------------------------
+
+
+def _follow(store: LmdbStore, reader: LogReader, attempt: Attempt, options: LogsOptions) -> None:
+    first = True
+    for piece in _pieces(store, reader, attempt):
+        _write(_tail(piece, options.lines) if first else piece, raw=options.raw)
+        first = False
+
+
+def _pieces(store: LmdbStore, reader: LogReader, attempt: Attempt) -> Iterator[bytes]:
+    """Whole lines as they come, until the attempt is over.
+
+    Beyond its limit the file is a ring buffer, whose content may be overwritten between two reads: then a mark is
+    printed, and what was kept of the output follows when the attempt has ended.
+    """
+    from chronex.model.states import AttemptState
+    from chronex.run.output import DEFAULT_LIMIT
+    from chronex.storage.records import Reading
+
+    shown, is_announced = 0, False
+    while True:
+        seen = store.wait(-1, 0)
+        attempt = store.view(lambda tx: _read_again(Reading(tx), attempt))  # noqa: B023  called at once
+        head, limit = (attempt.log_limit or DEFAULT_LIMIT) // 2, attempt.log_limit or DEFAULT_LIMIT
+        if attempt.state is not AttemptState.RUNNING:
+            yield reader.beyond(attempt.log_path, min(shown, head) if attempt.log_dropped else shown)
+            return
+        fresh = reader.beyond(attempt.log_path, shown)
+        is_ring = shown + len(fresh) >= limit
+        fresh = fresh[: max(0, head - shown)] if is_ring else fresh
+        fresh = fresh[: fresh.rfind(b"\n") + 1]
+        shown += len(fresh)
+        yield fresh
+        if is_ring and not is_announced:
+            is_announced = True
+            yield b"--- chronex: more output than is kept; its end follows when the attempt is over ---\n"
+        store.wait(seen, _POLL_S)
+
+
+def _read_again(reading: Reading, attempt: Attempt) -> Attempt:
+    """The attempt as it is now; one that retention has removed has ended."""
+    from msgspec.structs import replace
+
+    from chronex.model.states import AttemptState
+
+    found = reading.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
+    return found or replace(attempt, state=AttemptState.CRASHED)

@@ -1,0 +1,68 @@
+"""`chronex next`: the next instants of an expression, for scripts."""
+
+# Annotations are values here, not text: typer would evaluate each one again at every start.
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from chronex.cli.arguments import check_format, choose, choose_zone, read_instant
+from chronex.cli.options import Dialect, Form, Since, Text, ZoneName
+from chronex.cli.output import caret_lines, err, out, print_json
+
+
+def next_runs(
+    text: Text,
+    count: Annotated[
+        int, typer.Option("-n", "--count", help="How many instants.", metavar="N", min=1, max=1_000_000)
+    ] = 1,
+    since: Since = None,
+    tz: ZoneName = None,
+    dialect: Dialect = "chronex",
+    form: Form = "text",
+) -> int:
+    """Print the next instants, one ISO 8601 time a line or a list of them in JSON, for scripts.
+
+    Example: chronex next "0 9 * * MON-FRI" -n 3 --from 2027-01-01 --tz Europe/Berlin
+    """
+    from itertools import islice
+
+    from chronex.errors import ExpressionError
+    from chronex.expr.parser import DIALECTS
+    from chronex.text.instants import rfc3339_in
+    from chronex.timing import parse
+    from chronex.timing.occurrences import LAST_MS
+
+    check_format(form)
+    choice = choose_zone(tz)
+    since_ms = read_instant(since, choice.zone)
+    choose("--dialect", dialect, DIALECTS)
+    try:
+        expression = parse(text, dialect, choice.zone.tzinfo, reference_ms=since_ms)
+    except ExpressionError as error:
+        for line in caret_lines(text, error.diagnostics):
+            err(line)
+        return 2
+    timing = expression.occurrences(choice.zone.tzinfo)
+    limit = min(count, expression.options.max or count)
+    found = (
+        rfc3339_in(ms, timing.zone.tzinfo) for ms in islice(timing.between(since_ms + 1, LAST_MS, since_ms), limit)
+    )
+    if not _print(found, form):
+        err(f"chronex: no occurrence after {rfc3339_in(since_ms, timing.zone.tzinfo)}")
+        return 1
+    return 0
+
+
+def _print(instants: Iterable[str], form: str) -> bool:
+    """False when there were none. Lines are printed as they are found: a reader such as head may stop early."""
+    if form == "json":
+        found = list(instants)
+        print_json(found)
+        return bool(found)
+    is_any = False
+    for instant in instants:
+        out(instant)
+        is_any = True
+    return is_any

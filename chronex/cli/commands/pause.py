@@ -1,0 +1,71 @@
+"""`chronex pause` and `chronex resume`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chronex.cli.arguments import check_format, read_duration
+from chronex.cli.options import Form, JobName, StorePath
+from chronex.cli.output import print_result
+from chronex.cli.times import time_text, timed, zone_of
+
+if TYPE_CHECKING:
+    from chronex.model.records import Job
+
+
+def pause(
+    job: JobName,
+    duration: Annotated[str | None, typer.Option("--for", help="Resume by itself.", metavar="DURATION")] = None,
+    store: StorePath = None,
+    form: Form = "text",
+) -> int:
+    """Hold a job's schedule: what is due meanwhile is skipped, with your name. What runs goes on.
+
+    Example: chronex pause backup --for 2h
+    """
+    check_format(form)
+    return run_pause(job, duration, store, form)
+
+
+def resume(job: JobName, store: StorePath = None, form: Form = "text") -> int:
+    """End a pause.
+
+    Example: chronex resume backup
+    """
+    check_format(form)
+    return run_resume(job, store, form)
+
+
+def run_pause(job: str, duration: str | None, store: str | None, form: str) -> int:
+    from chronex.cli.store_session import open_session
+    from chronex.engine import commands
+
+    length = read_duration("--for", duration)
+    with open_session(store) as session:
+        until = None if length is None else session.store.now() + length
+        paused = session.change(lambda ledger: commands.pause(ledger, job, session.actor, until_ms=until))
+        end = f"until {time_text(until, zone_of(paused))}" if until is not None else "until resumed"
+        line = f"paused {paused.id} {end}; what is due meanwhile is skipped"
+        print_result(form, lambda: pause_json(paused), lambda: [line])
+        return 0
+
+
+def run_resume(job: str, store: str | None, form: str) -> int:
+    from chronex.cli.store_session import open_session
+    from chronex.engine import commands
+    from chronex.model.ids import is_name
+
+    with open_session(store) as session:
+        before = session.read(lambda reading: reading.job(job)) if is_name(job) else None
+        resumed = session.change(lambda ledger: commands.resume(ledger, job, session.actor))
+        was_paused = before is not None and before.paused
+        line = f"resumed {resumed.id}" if was_paused else f"{resumed.id} was not paused"
+        print_result(form, lambda: pause_json(resumed), lambda: [line])
+        return 0
+
+
+def pause_json(job: Job) -> dict[str, Any]:
+    until = job.paused_until_ms if job.paused else None
+    return {"job": job.id, "paused": job.paused, **timed("until", until), "by": job.paused_by or None}

@@ -1,0 +1,120 @@
+"""`chronex run`: the job file, the store, and the daemon between them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chronex.cli.arguments import UsageError, choose
+from chronex.cli.options import Config, StorePath
+from chronex.cli.paths import is_named, job_file_path, store_path
+from chronex.cli.times import rfc3339
+from chronex.text.durations import parse_duration
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.daemon.headless import Beside
+
+
+def run(
+    config: Config = None,
+    store: StorePath = None,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="Without the dashboard, as it is without a terminal.")
+    ] = False,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="Run what is due now, wait, and stop; exit 1 when a run did not succeed."),
+    ] = False,
+    duration: Annotated[str | None, typer.Option("--for", help="Stop after this long.", metavar="DURATION")] = None,
+    log_format: Annotated[str, typer.Option(help="text or json.", metavar="FORMAT")] = "text",
+) -> int:
+    """Apply the job file and run its jobs until stopped, with the dashboard. Exit 75: another daemon has the store.
+
+    Example: chronex run --headless --for 1s
+    """
+    choose("--log-format", log_format, ("text", "json"))
+    if not headless and not once and duration is None:
+        from chronex.cli.commands.tui import can_show_dashboard, run_with_dashboard
+
+        if can_show_dashboard():
+            return run_with_dashboard(config, store)
+    return run_daemon(config, store, once=once, duration=duration, log_format=log_format)
+
+
+def run_daemon(
+    config: str | None,
+    store: str | None,
+    *,
+    once: bool,
+    duration: str | None,
+    log_format: str,
+    beside: Beside | None = None,
+) -> int:
+    """Apply the job file where there is one, and run until stopped; StoreInUseError where another daemon runs."""
+    from chronex.cli.job_file import load_job_file, load_or_report
+    from chronex.daemon.headless import run_headless
+    from chronex.daemon.log_writer import Outlet
+    from chronex.daemon.reload import Reread
+    from chronex.jobfile import SchedulerSettings
+    from chronex.timing.host_zone import host_zone
+
+    seconds = _seconds(duration)
+    path = job_file_path(config)
+    has_file = is_named(config) or path.exists()
+    found = load_or_report(config) if has_file else None
+    if found is None and has_file:
+        return 2
+    settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
+    jobs = found.jobs if found is not None else None
+    file = Reread(path.absolute(), lambda: load_job_file(path)) if found is not None else None
+    line = _LOG_LINES[log_format]
+    with Outlet(sys.stderr, lambda count: line("log lines dropped", {"count": count})) as outlet:
+        log = _discard_log if beside is not None else lambda what, data: outlet.say(line(what, data))
+        if found is None:
+            log("no job file", {"looked_for": str(path), "so": "the jobs that the store has are run"})
+        return run_headless(
+            store_path(store), jobs, settings, log, once=once, seconds=seconds, file=file, beside=beside
+        )
+
+
+def _seconds(duration: str | None) -> float | None:
+    if duration is None:
+        return None
+    ms = parse_duration(duration)
+    if ms is None:
+        raise UsageError(f"--for: {duration!r} is not a duration; write 90s or 10m")
+    return ms / 1000
+
+
+def _discard_log(_what: str, _data: dict[str, Any]) -> None:
+    """Write no log: the screen belongs to the dashboard, and the journal has every event."""
+
+
+def _json_line(what: str, data: dict[str, Any]) -> str:
+    import json
+
+    from chronex.clock import wall_ms
+
+    return json.dumps({"at": rfc3339(wall_ms()), "event": what, **data}, default=str)
+
+
+def _text_line(what: str, data: dict[str, Any]) -> str:
+    from chronex.clock import wall_ms
+
+    fields = " ".join(_log_field(name, value) for name, value in data.items() if value not in (None, ""))
+    return terminal_safe(f"{rfc3339(wall_ms())} {what} {fields}")
+
+
+def _log_field(name: str, value: Any) -> str:
+    import json
+
+    if name == "nominal_ms":
+        return f"nominal={rfc3339(value)}"
+    text = str(value)
+    return f"{name}={json.dumps(text) if ' ' in text else text}"
+
+
+_LOG_LINES = {"json": _json_line, "text": _text_line}

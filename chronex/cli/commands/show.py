@@ -1,0 +1,123 @@
+"""`chronex show JOB`: one job in full, with the policies that hold after the cascade, or its versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chronex.cli.arguments import check_format
+from chronex.cli.options import Form, StorePath
+from chronex.cli.output import out, print_json, print_painted
+from chronex.cli.times import time_text, timed, zone_of
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.model.records import Job
+    from chronex.storage.records import Reading
+    from chronex.views.jobs import Detail
+
+_VERSION_FIELDS_NOT_SHOWN = ("id", "written")
+
+
+def show(
+    job: Annotated[str, typer.Argument(help="The job.", metavar="JOB")],
+    versions: Annotated[bool, typer.Option("--versions", help="Its versions, and what each changed.")] = False,
+    store: StorePath = None,
+    form: Form = "text",
+) -> int:
+    """Show one job in full: its next runs, its tasks, the policies that hold, and how it has been.
+
+    Example: chronex show backup
+    """
+
+    check_format(form)
+    if versions:
+        return run_versions(job, store, form)
+    return run_show(job, store, form)
+
+
+def run_show(name: str, store: str | None, form: str) -> int:
+    from chronex.cli.job_detail import detail_json, detail_lines
+    from chronex.cli.store_session import read_store
+    from chronex.clock import wall_ms
+    from chronex.engine.commands.names import job_named
+    from chronex.views.jobs import detail_of
+
+    now_ms = wall_ms()
+
+    def find(reading: Reading) -> Detail:
+        return detail_of(reading, job_named(reading, name), now_ms)
+
+    detail = read_store(store, find)
+    if form == "json":
+        print_json(detail_json(detail))
+    else:
+        print_painted(detail_lines(detail, now_ms, zone_of(detail.job)))
+    return 0
+
+
+# -- versions ---------------------------------------------------------------------------------------------------
+
+
+def run_versions(name: str, store: str | None, form: str) -> int:
+    from chronex.cli.store_session import read_store
+
+    versions = read_store(store, lambda reading: _kept_versions(reading, name))
+    earlier: list[Job | None] = [*versions[1:], None]
+    rows = [_version_json(job, before) for job, before in zip(versions, earlier, strict=True)]
+    if form == "json":
+        print_json(rows)
+        return 0
+    for job, row in zip(versions, rows, strict=True):
+        by = f" by {row['by']}" if row["by"] else ""
+        out(terminal_safe(f"version {row['version']}  {time_text(job.updated_ms, zone_of(job))}{by}"))
+        for change in row["changes"]:
+            out(terminal_safe(f"  {change['field']:20} {_short(change['from'])} -> {_short(change['to'])}"))
+    out(terminal_safe(f"back to an earlier one: chronex apply --rollback {name} VERSION"))
+    return 0
+
+
+def _kept_versions(reading: Reading, name: str) -> list[Job]:
+    from chronex.engine.update import kept_versions
+    from chronex.errors import UnknownJobError
+    from chronex.model.ids import is_name
+    from chronex.text.suggestions import nearest
+
+    found = kept_versions(reading, name) if is_name(name) else []
+    if not found:
+        raise UnknownJobError(name, nearest(name, (job.id for job in reading.jobs(limit=100_000))))
+    return found
+
+
+def _version_json(job: Job, before: Job | None) -> dict[str, Any]:
+    return {
+        "version": job.version,
+        **timed("applied", job.updated_ms),
+        "by": job.updated_by or None,
+        "schedule": job.schedule,
+        "source": job.source or None,
+        "changes": [] if before is None else changes_between(before, job),
+    }
+
+
+def changes_between(before: Job, after: Job) -> list[dict[str, Any]]:
+    """The fields of the definition that differ, each with both values."""
+    import msgspec
+
+    from chronex.engine.update import definition
+
+    old, new = (msgspec.to_builtins(definition(job)) for job in (before, after))
+    names = sorted({*old, *new} - {*_VERSION_FIELDS_NOT_SHOWN})
+    return [
+        {"field": name, "from": old.get(name), "to": new.get(name)}
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _short(value: Any) -> str:
+    import msgspec
+
+    text = "-" if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else f"{text[:59]}…"

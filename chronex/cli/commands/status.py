@@ -1,0 +1,206 @@
+"""`chronex status`: one screen as text, or the same as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chronex.cli.arguments import UsageError, check_format
+from chronex.cli.options import Form, StorePath
+from chronex.cli.output import columns, cut, out, paint, print_json
+from chronex.cli.times import shown_zone, timed
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.timing.zones import Zone
+    from chronex.views.jobs import Row
+    from chronex.views.status import Card, Standing
+    from chronex_store import LmdbStore
+
+_CLEAR = "\x1b[H\x1b[2J"
+_REFRESH_S = 2.0
+_LEAST_DISK_BYTES = 256 * 1024
+_OUTAGE_WORDS = {
+    "asleep": "asleep",
+    "clock": "clock set forward",
+    "stalled": "stopped or starved",
+    "full": "no room in the store",
+    "down": "not running",
+}
+
+
+def status(
+    store: StorePath = None,
+    form: Form = "text",
+    watch: Annotated[bool, typer.Option("--watch", help="Stay, and show every change.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 when something needs attention.")] = False,
+) -> int:
+    """Show on one screen whether a scheduler runs, what runs and comes next, and what needs attention.
+
+    Example: chronex status
+    """
+
+    check_format(form)
+    return run_status(store, form, watch=watch, check=check)
+
+
+def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int:
+    """0; with `check` 1 when something needs attention."""
+    from chronex.cli.store_session import open_store
+    from chronex.clock import wall_ms
+
+    if watch and form != "text":
+        raise UsageError("--watch is for people; use --format json without it")
+    with open_store(store) as opened:
+        while True:
+            seen = opened.wait(-1, 0)
+            now_ms = wall_ms()
+            found = _read(opened, now_ms)
+            if form == "json":
+                print_json(status_json(found, opened, now_ms))
+            else:
+                _print(found, opened, now_ms, clear=watch and sys.stdout.isatty())
+            if not watch:
+                return 1 if check and _attention(found, opened) else 0
+            opened.wait(seen, _REFRESH_S)
+
+
+def _read(store: LmdbStore, now_ms: int) -> Standing:
+    from chronex.run import is_alive
+    from chronex.storage.records import Reading
+    from chronex.views.status import standing_of
+
+    return store.view(lambda tx: standing_of(Reading(tx), now_ms, is_alive))
+
+
+def status_json(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any]:
+    from chronex.model.reasons import text_of
+
+    daemon, space = found.summary.daemon, store.space()
+    return {
+        **timed("at", now_ms),
+        "daemon": None if daemon is None else {
+            "node": daemon.id, "host": daemon.host, "pid": daemon.process.pid, "version": daemon.chronex,
+            **timed("started", daemon.started_ms),
+        },
+        "jobs": found.summary.jobs,
+        "counts": {situation.value: count for situation, count in found.summary.counts.items()},
+        "running": [_brief(row) | timed("since", row.running_since_ms) for row in found.running],
+        "queued": found.summary.queued,
+        "next": [_brief(row) | timed("due", row.next.due_ms if row.next else None) for row in found.upcoming],
+        "failing": [_brief(row) | {"failures": row.job.counters.failures_in_a_row, "reason": _reason(row)}
+                    for row in found.failing],
+        "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, **timed("at", retry.at_ms),
+                                    "reason": text_of(retry.reason)}
+                     for row in found.retrying if (retry := row.retry)],
+        "late": [{"job": job.id, **timed("since", job.late_ms)} for job in found.late],
+        "dead_letters": found.summary.dead_letters,
+        "notices": found.notices,
+        "outage": None if found.card is None else _outage_json(found.card),
+        "store": {"used_bytes": space.used_bytes, "map_bytes": space.map_bytes, "disk_bytes": space.disk_bytes},
+        "attention": _attention(found, store),
+    }  # fmt: skip
+
+
+def _attention(found: Standing, store: LmdbStore) -> list[str]:
+    """What needs attention; the store itself cannot record that its disk is full, so that is added here."""
+    space = store.space()
+    if space.disk_bytes < _LEAST_DISK_BYTES:
+        return ["the disk of the store is full: nothing is claimed until there is room", *found.attention()]
+    return found.attention()
+
+
+def _brief(row: Row) -> dict[str, Any]:
+    return {"job": row.job.id}
+
+
+def _reason(row: Row) -> str:
+    from chronex.model.reasons import text_of
+
+    return text_of(row.last.reason) if row.last is not None else ""
+
+
+def _outage_json(card: Card) -> dict[str, Any]:
+    outage = card.outage
+    return {
+        "kind": outage.kind,
+        **timed("from", outage.from_ms),
+        **timed("until", outage.until_ms),
+        "occurrences": card.occurrences,
+        "run": card.run,
+        "skipped": card.skipped,
+        "is_more": card.is_more,
+    }
+
+
+def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> None:
+    # Output in a pipe is searched rather than read, so nothing is cut there.
+    limit = columns() if sys.stdout.isatty() else None
+    zone = shown_zone()
+    lines = [cut(line, limit) for line in _lines(found, store, now_ms, zone)]
+    needed = _attention(found, store)
+    if clear:
+        sys.stdout.write(_CLEAR)
+    for line in lines:
+        out(line)
+    if needed:
+        for sentence in needed:
+            out(paint(terminal_safe(f"needs attention: {sentence}"), "red"))
+    else:
+        out(paint("all is well", "green"))
+    sys.stdout.flush()
+
+
+def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterator[str]:
+    from chronex.model.reasons import text_of
+    from chronex.views.status import MOST_LISTED
+    from chronex.views.wording import length, moment, upcoming
+
+    summary = found.summary
+    daemon = summary.daemon
+    if daemon is None:
+        yield "scheduler  not running"
+    else:
+        up = length(max(0, now_ms - daemon.started_ms))
+        yield f"scheduler  running for {up}: {daemon.id}, pid {daemon.process.pid}, chronex {daemon.chronex}"
+    counts = ", ".join(f"{count} {situation.value}" for situation, count in summary.counts.items() if count)
+    yield f"jobs       {summary.jobs}" + (f": {counts}" if counts else "")
+    yield f"now        {summary.running} running, {summary.queued} queued, {_dead_letters_text(summary.dead_letters)}"
+    for row in found.running[:MOST_LISTED]:
+        since = "" if row.running_since_ms is None else f" for {length(max(0, now_ms - row.running_since_ms))}"
+        yield f"  running  {row.job.id}{since}"
+    for row in found.retrying[:MOST_LISTED]:
+        if (retry := row.retry) is not None:
+            when = upcoming(retry.at_ms, now_ms, zone)
+            yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({text_of(retry.reason)})"
+    for row in found.failing[:MOST_LISTED]:
+        often = row.job.counters.failures_in_a_row
+        times = f"{often} times in a row, " if often > 1 else ""
+        yield f"  failing  {row.job.id}: {times}{_reason(row)}"
+    for job in found.late[:MOST_LISTED]:
+        yield f"  late     {job.id}: nothing completed since {moment(job.late_ms or 0, now_ms, zone)} was due"
+    for row in found.upcoming[:5]:
+        if row.next is not None:
+            yield f"  next     {row.job.id}: {upcoming(row.next.due_ms, now_ms, zone)}"
+    if found.card is not None:
+        yield f"outage     {_outage_text(found.card, now_ms, zone)}"
+    space = store.space()
+    yield f"times      in {zone.name}"
+    yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its room"
+
+
+def _dead_letters_text(count: int) -> str:
+    return f"{count} dead letter{'s' if count != 1 else ''}"
+
+
+def _outage_text(card: Card, now_ms: int, zone: Zone) -> str:
+    from chronex.views.wording import moment
+
+    begin, end = card.outage.from_ms or 0, card.outage.until_ms or now_ms
+    span = f"{moment(begin, now_ms, zone)} to {moment(end, now_ms, zone)}"
+    more = "more than " if card.is_more else ""
+    many = f"{more}{card.occurrences} occurrence{'s' if card.occurrences != 1 else ''}"
+    return f"{_OUTAGE_WORDS[card.outage.kind]} {span}: {many}, {card.run} run, {card.skipped} skipped"

@@ -1,0 +1,97 @@
+"""`chronex trigger`: run a job now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from chronex.cli.arguments import UsageError, check_format, read_duration
+from chronex.cli.options import Form, JobName, StorePath, Wait
+from chronex.cli.output import print_result
+
+if TYPE_CHECKING:
+    from chronex.engine.commands import Triggered
+    from chronex.model.records import Occurrence
+
+
+def trigger(
+    job: JobName,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", help="name=value, given to it as CHRONEX_PARAM_NAME.", metavar="K=V"),
+    ] = None,
+    key: Annotated[
+        str, typer.Option("--idempotency-key", help="While this key lives, asking again does nothing.", metavar="KEY")
+    ] = "",
+    ttl: Annotated[str | None, typer.Option(help="How long the key lives (default: 1d).", metavar="DURATION")] = None,
+    wait: Wait = False,
+    store: StorePath = None,
+    form: Form = "text",
+) -> int:
+    """Run a job now; its overlap policy is respected. Exit 1: it was skipped, or it went wrong with --wait.
+
+    Example: chronex trigger backup --param level=full --wait
+    """
+    check_format(form)
+    parameters = parameters_of(param or [])
+    ttl_ms = read_duration("--ttl", ttl)
+    if ttl is not None and not key:
+        raise UsageError("--ttl needs --idempotency-key: it says how long that key lives")
+    return run_trigger(job, Given(parameters, key, ttl_ms), wait=wait, store=store, form=form)
+
+
+class Given(NamedTuple):
+    """What a trigger gives the run: its parameters, and the idempotency key with its time to live."""
+
+    parameters: dict[str, str]
+    key: str
+    ttl_ms: int | None
+
+
+def parameters_of(pairs: list[str]) -> dict[str, str]:
+    """`--param name=value`, each name once."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, joint, value = pair.partition("=")
+        if not joint or not name:
+            raise UsageError(f"--param: {pair!r} is not name=value")
+        if name in found:
+            raise UsageError(f"--param: {name!r} is given twice")
+        found[name] = value
+    return found
+
+
+def run_trigger(job: str, given: Given, *, wait: bool, store: str | None, form: str) -> int:
+    """0: it runs, waits, or went well; 1: it was skipped or went wrong, or no daemon is there to run it."""
+    from chronex.cli.record_output import occurrence_json, occurrence_line
+    from chronex.cli.store_session import open_session
+    from chronex.engine import commands
+    from chronex.model.states import is_final
+
+    with open_session(store) as session:
+        triggered = session.change(
+            lambda ledger: commands.trigger(
+                ledger, job, session.actor,
+                parameters=given.parameters, idempotency_key=given.key, ttl_ms=given.ttl_ms,
+            )
+        )  # fmt: skip
+        has_daemon = session.has_daemon
+        found = session.follow(triggered.occurrence, to_the_end=wait) if has_daemon else triggered.occurrence
+        print_result(form, lambda: {**occurrence_json(found), "daemon": has_daemon}, lambda: [occurrence_line(found)])
+        if not is_final(found.state):
+            session.warn_without_daemon("it starts with the next one")
+        return _exit_code(triggered, found, wait=wait)
+
+
+def _exit_code(triggered: Triggered, found: Occurrence, *, wait: bool) -> int:
+    from chronex.engine.commands import Answer
+    from chronex.model.reasons import ReasonCode
+    from chronex.model.states import OccurrenceState, is_final
+
+    if triggered.answer is Answer.SKIPPED and triggered.reason.code is ReasonCode.IDEMPOTENT:
+        return 0  # it was done already: asking again with the same key is safe
+    if wait:
+        return 0 if found.state is OccurrenceState.COMPLETED else 1
+    is_bad = is_final(found.state) and found.state is not OccurrenceState.COMPLETED
+    return 1 if is_bad else 0

@@ -1,0 +1,254 @@
+"""`chronex tui`, and the dashboard half of `chronex run`: the options, and what the dashboard needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chronex.cli.arguments import UsageError, choose, choose_zone
+from chronex.cli.options import StorePath
+from chronex.cli.output import err, out
+from chronex.cli.paths import job_file_path, read_file, store_path
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.timing.host_zone import ZoneChoice
+    from chronex.timing.zones import Zone
+    from chronex_store import LmdbStore
+    from chronex_tui.app import RunningEngine, StartOptions
+    from chronex_tui.data import StoreSource
+    from chronex_tui.launch import Picture
+    from chronex_tui.model.snapshot import RunKey
+
+SCREENS = ("jobs", "runs", "timeline", "clock", "density")
+THEMES = ("dark", "light", "colorblind", "ansi", "mono")
+# The codes of a text that is no TOML: lint and apply report it; the dashboard only shows a store.
+_UNREADABLE = ("J001", "J002", "J003")
+_MOST_BYTES = 1 << 20
+_LEAST_SIZE = (20, 6)
+_MOST_SIZE = (400, 200)
+
+
+def tui(
+    store: StorePath = None,
+    screen: Annotated[
+        str, typer.Option(help="Open on jobs, runs, timeline, clock or density.", metavar="SCREEN")
+    ] = "jobs",
+    job: Annotated[str | None, typer.Option(help="Select this job.", metavar="JOB")] = None,
+    run: Annotated[str | None, typer.Option(help="Select this run: its id, or JOB@TIME.", metavar="RUN")] = None,
+    log: Annotated[bool, typer.Option("--log", help="Open the output of the selected job or run.")] = False,
+    tz: Annotated[
+        str | None,
+        typer.Option("--tz", help="Tell times in this zone; on the clock screen, show its changes.", metavar="ZONE"),
+    ] = None,
+    date: Annotated[str | None, typer.Option(help="Show clock changes from this day on.", metavar="DATE")] = None,
+    filter_text: Annotated[
+        str, typer.Option("--filter", help="Show only what matches, such as state:failed.", metavar="TEXT")
+    ] = "",
+    size: Annotated[
+        str | None, typer.Option(help="Columns and rows of a picture, such as 120x40.", metavar="WxH")
+    ] = None,
+    print_: Annotated[bool, typer.Option("--print", help="Print one frame as text and exit.")] = False,
+    screenshot: Annotated[
+        str | None, typer.Option(help="Write one frame to an .svg file and exit.", metavar="FILE")
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Hide everything that changes something.")] = False,
+    no_mouse: Annotated[
+        bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal, to select text with it.")
+    ] = False,
+    theme: Annotated[str | None, typer.Option(help="dark, light, colorblind, ansi or mono.", metavar="THEME")] = None,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
+) -> int:
+    """Look at a store live: what runs, what failed and why, what comes next. Looking never changes anything.
+
+    Example: chronex tui --screen clock
+    """
+    options = TuiOptions(
+        store=store, screen=screen, job=job, run=run, log=log, tz=tz, date=date, filter=filter_text, size=size,
+        print=print_, screenshot=screenshot, read_only=read_only, mouse=not no_mouse, theme=theme,
+        ascii=ascii_only,
+    )  # fmt: skip
+    return run_tui(options)
+
+
+@dataclass(frozen=True, slots=True)
+class TuiOptions:
+    """The options of `chronex tui` as they were given."""
+
+    store: str | None = None
+    screen: str = "jobs"
+    job: str | None = None
+    run: str | None = None
+    log: bool = False
+    tz: str | None = None
+    date: str | None = None
+    filter: str = ""
+    size: str | None = None
+    print: bool = False
+    screenshot: str | None = None
+    read_only: bool = False
+    mouse: bool = True
+    theme: str | None = None
+    ascii: bool = False
+    config: str | None = None  # the job file, whose [tui.keys] counts
+
+
+def run_tui(options: TuiOptions) -> int:
+    """Attach to a store, whether its engine runs, is stopped, or the store is not there yet."""
+    from chronex_tui.data import StoreAt
+
+    return show_dashboard(options, StoreAt(store_path(options.store)))
+
+
+def can_show_dashboard() -> bool:
+    """Is there a terminal that a full-screen program can have?"""
+    from chronex_tui.launch import is_terminal
+
+    return is_terminal(os.environ)
+
+
+def run_with_dashboard(config: str | None, store: str | None) -> int:
+    """`chronex run` at a terminal: the engine on a thread, the dashboard before it, and both end together."""
+    from chronex.cli.commands.run import run_daemon
+    from chronex.daemon.engine_thread import EngineThread
+    from chronex_tui.data import SharedStore
+
+    def beside(opened: LmdbStore, engine: EngineThread) -> int:
+        code = show_dashboard(TuiOptions(config=config), SharedStore(opened, store_path(store)), engine)
+        if engine.is_alive:
+            err("chronex: stopping; what runs has its grace period to end, Ctrl+C leaves at once")
+        return code
+
+    return run_daemon(config, store, once=False, duration=None, log_format="text", beside=beside)
+
+
+def show_dashboard(options: TuiOptions, source: StoreSource, engine: RunningEngine | None = None) -> int:
+    """The dashboard on this store: as a session, or as one picture."""
+    from chronex.cli.explain_text import explain_lines
+    from chronex_tui.launch import NoTerminalError, choose_glyphs, choose_theme, run_dashboard, take_picture
+
+    choose("--screen", options.screen, SCREENS)
+    if options.theme is not None:
+        choose("--theme", options.theme, THEMES)
+    picture = _picture(options)
+    zone = _zone(options)
+    theme = choose_theme(options.theme, os.environ)
+    if picture is not None and options.theme is None and picture.file is not None:
+        theme = "dark"  # a picture is shown elsewhere, so the limits of this terminal do not matter
+    requested = _dashboard_options(options, zone.zone, theme, source)
+    glyphs = choose_glyphs({} if picture is not None else os.environ, ascii_only=options.ascii)
+    if picture is not None:
+        text = take_picture(source, zone.zone, requested, glyphs, picture, explain=explain_lines)
+        if options.print:
+            out(text)
+        return 0
+    try:
+        return run_dashboard(
+            source, zone.zone, requested, glyphs, mouse=options.mouse, explain=explain_lines, engine=engine
+        )
+    except NoTerminalError as error:
+        err(f"chronex: {error}")
+        return 2
+
+
+def _zone(options: TuiOptions) -> ZoneChoice:
+    from chronex.timing.host_zone import host_zone
+
+    return host_zone() if options.tz is None else choose_zone(options.tz)
+
+
+def _dashboard_options(options: TuiOptions, zone: Zone, theme: str, source: StoreSource) -> StartOptions:
+    from chronex_tui.app import StartOptions
+
+    run = _run_key(options.run, source) if options.run else None
+    screen = "runs" if run is not None and options.screen == "jobs" else options.screen
+    return StartOptions(
+        screen=screen,
+        job=options.job or (run.job if run else ""),
+        run=run,
+        log=options.log,
+        zone=zone.name if options.tz is not None and screen == "clock" else "",
+        since_ms=_since(options.date, zone),
+        filter=options.filter,
+        is_read_only=options.read_only,
+        theme=theme,
+        keys=_own_keys(options.config),
+    )
+
+
+def _own_keys(config: str | None) -> dict[str, str]:
+    """The user's own keys. A job file that is missing or cannot be read does not stop the dashboard."""
+    path = job_file_path(config)
+    try:
+        data = read_file(path, _MOST_BYTES)
+    except OSError:
+        return {}
+    if b"tui" not in data or path.suffix == ".json":
+        return {}  # no keys are set, so the reader is not loaded
+    from chronex.jobfile import JobFileError, read_keys
+
+    try:
+        return read_keys(data, str(path))
+    except JobFileError as error:
+        if any(problem.code in _UNREADABLE for problem in error.problems):
+            return {}
+        raise UsageError(str(error)) from None
+
+
+def _since(text: str | None, zone: Zone) -> int | None:
+    from datetime import datetime
+
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--date: {text!r} is not a day; write 2027-03-28") from None
+    return round(moment.replace(tzinfo=moment.tzinfo or zone.tzinfo).timestamp() * 1000)
+
+
+def _run_key(text: str, source: StoreSource) -> RunKey:
+    """An id, a beginning of one, or JOB@TIME, as `chronex history` prints them."""
+    from chronex.engine.commands.names import find
+    from chronex.storage.records import Reading
+    from chronex_tui.model.snapshot import RunKey
+
+    store = source.open()
+    try:
+        named = store.view(lambda tx: find(Reading(tx), text))
+    finally:
+        source.release(store)
+    return RunKey(named.job, named.nominal_ms)
+
+
+def _picture(options: TuiOptions) -> Picture | None:
+    from chronex_tui.launch import Picture
+
+    if not options.print and options.screenshot is None:
+        if options.size is not None:
+            raise UsageError("--size is for pictures; use it with --print or --screenshot FILE")
+        return None
+    file = None if options.screenshot is None else Path(options.screenshot)
+    if file is not None and file.suffix != ".svg":
+        name = terminal_safe(file.name)
+        hint = f"use --screenshot {terminal_safe(str(file.parent / file.stem))}.svg, which every browser shows"
+        raise UsageError(f"--screenshot: Chronex writes SVG, and {name!r} does not end in .svg; {hint}")
+    return Picture(_size(options.size), file)
+
+
+def _size(text: str | None) -> tuple[int, int]:
+    if text is None:
+        found = shutil.get_terminal_size((120, 40))
+        return (found.columns, found.lines)
+    width, _, height = text.lower().partition("x")
+    if not (width.isdecimal() and height.isdecimal()):
+        raise UsageError(f"--size: {terminal_safe(text)!r} is not a size; write 120x40")
+    size = (int(width), int(height))
+    if not (_LEAST_SIZE[0] <= size[0] <= _MOST_SIZE[0] and _LEAST_SIZE[1] <= size[1] <= _MOST_SIZE[1]):
+        raise UsageError(f"--size: {terminal_safe(text)} is out of range; 20x6 to 400x200")
+    return size

@@ -1,1 +1,0 @@
-"""`chronex import`: schedules of other systems, carried over with a proof of what stays and what changes."""

@@ -1,0 +1,84 @@
+"""The job file as commands read it: every schedule and directory absolute, its mistakes on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from chronex.cli.arguments import UsageError
+from chronex.cli.output import err
+from chronex.cli.paths import JOB_FILE, is_named, job_file_path, read_file
+from chronex.clock import wall_ms
+from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
+from chronex.model.records import Job, Task
+from chronex.text.terminal import terminal_safe
+from chronex.timing import read
+from chronex.timing.host_zone import host_zone
+
+_MOST_BYTES = 1 << 20
+
+
+def load_job_file(path: Path) -> JobFile:
+    """The job file, every schedule and directory absolute; UsageError when it cannot be read."""
+    try:
+        data = read_file(path, _MOST_BYTES + 1)
+    except OSError as error:
+        hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot read {terminal_safe(str(path))}: {reason}; {hint}") from None
+    reader = read_triggers if path.suffix == ".json" else read_job_file
+    found = reader(data, str(path), host_zone().zone.name)
+    now = wall_ms()
+    jobs = tuple(_with_absolute_directories(_with_absolute_schedule(job, now), path.parent) for job in found.jobs)
+    if path.suffix == ".json":
+        # Trigger definitions own the jobs they created, wherever they are applied from.
+        jobs = tuple(replace(job, source=str(path.resolve())) for job in jobs)
+    return dataclasses.replace(found, jobs=jobs)
+
+
+def _with_absolute_schedule(job: Job, now_ms: int) -> Job:
+    """`@once +20m` counts from the moment it is applied."""
+    if "+" not in job.schedule:
+        return job
+    meaning = read(job.schedule, job.dialect).meaning
+    if meaning is None or not meaning.is_relative:
+        return job
+    return replace(job, schedule=str(meaning.resolved(now_ms)), written=job.schedule)
+
+
+def _with_absolute_directories(job: Job, base: Path) -> Job:
+    """A relative directory is relative to the job file, wherever a daemon is started later; ~ is the home of the user
+    who applies the file."""
+    if all(task.directory is None for task in job.tasks):
+        return job
+    return replace(job, tasks=tuple(_with_absolute_directory(task, base) for task in job.tasks))
+
+
+def _with_absolute_directory(task: Task, base: Path) -> Task:
+    if task.directory is None:
+        return task
+    with contextlib.suppress(RuntimeError):  # that user has no known home: the text stays as it is
+        return replace(task, directory=os.path.abspath(base / Path(task.directory).expanduser()))
+    return task
+
+
+def load_or_report(config: str | None) -> JobFile | None:
+    """The job file; None when it has mistakes, after they were printed on standard error."""
+    path = job_file_path(config)
+    if not is_named(config) and not path.exists():
+        raise UsageError(f"no job file: neither ./{JOB_FILE} nor {path} is there; chronex init writes a starter")
+    try:
+        return load_job_file(path)
+    except JobFileError as error:
+        for problem in error.problems:
+            err(terminal_safe(str(problem)))
+        return None
+
+
+def print_warnings(found: JobFile) -> None:
+    for warning in found.warnings:
+        err(terminal_safe(str(warning)))

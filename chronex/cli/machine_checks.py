@@ -1,0 +1,230 @@
+"""The checks of the machine: zone data, clock, service, daemon, and whether jobs find the programs they name.
+
+Checking changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from chronex.cli.service_units import service_state
+from chronex.daemon.wakeups import is_synchronized
+from chronex.errors import UnknownZoneError
+from chronex.model.records import Call, Job, Node, Task
+from chronex.run import is_alive
+from chronex.storage.records import Reading
+from chronex.timing.zones import load_zone, zone_version
+from chronex_store import LmdbStore
+
+_MOST_JOBS = 1000  # more jobs name few programs that the first thousand do not
+
+
+class CheckVerdict(StrEnum):
+    FINE = "fine"
+    NOTE = "note"
+    WRONG = "wrong"
+
+
+class Check(NamedTuple):
+    """`topic` is what was checked; `advice` what to do, empty where there is nothing to do."""
+
+    topic: str
+    verdict: CheckVerdict
+    message: str
+    advice: str = ""
+
+
+class StoreFacts(NamedTuple):
+    """What the store says: the jobs, and the daemon that runs them, if one does."""
+
+    jobs: tuple[Job, ...]
+    node: Node | None
+
+
+def examine(found: StoreFacts, environ: Mapping[str, str], service: str) -> list[Check]:
+    """`service` is what the service manager says of us, in a sentence."""
+    return [
+        *_zones(found.jobs),
+        _clock(),
+        *_daemon(found.node, service),
+        *_environment(found, environ),
+    ]
+
+
+def _zones(jobs: Sequence[Job]) -> Iterator[Check]:
+    version, source = zone_version()
+    yield Check("zone data", CheckVerdict.FINE, f"version {version}, {source}")
+    for name in sorted({job.timezone for job in jobs}):
+        try:
+            load_zone(name)
+        except UnknownZoneError:
+            users = ", ".join(job.id for job in jobs if job.timezone == name)
+            yield Check("zone data", CheckVerdict.WRONG, f"zone {name} is unknown here (used by {users})",
+                        "update the zone data or name another zone")  # fmt: skip
+
+
+def _clock() -> Check:
+    synchronized = is_synchronized()
+    if synchronized is None:
+        return Check("clock", CheckVerdict.NOTE, "the system does not say whether its clock is synchronized")
+    if synchronized:
+        return Check("clock", CheckVerdict.FINE, "synchronized")
+    return Check("clock", CheckVerdict.NOTE, "not synchronized: due times follow a clock that nobody corrects",
+                 "turn on time synchronization, such as: timedatectl set-ntp true")  # fmt: skip
+
+
+def _daemon(node: Node | None, service: str) -> Iterator[Check]:
+    yield Check("service", CheckVerdict.FINE if service.startswith("running") else CheckVerdict.NOTE, service)
+    if node is None:
+        yield Check("daemon", CheckVerdict.NOTE, "no daemon has run on this store", "start one: chronex run")
+    elif is_alive(node.process):
+        yield Check("daemon", CheckVerdict.FINE, f"runs as process {node.process.pid}")
+    else:
+        yield Check("daemon", CheckVerdict.NOTE, "none runs now; nothing will start", "start one: chronex run")
+
+
+def _environment(found: StoreFacts, environ: Mapping[str, str]) -> Iterator[Check]:
+    """The PATH that jobs get against the one of this shell, then every program that a job names."""
+    theirs, source = _path_of_jobs(found.node, environ)
+    yield from _paths(environ.get("PATH", os.defpath), theirs, source)
+    count = 0
+    for job, program in programs_of(found.jobs, environ.get("PATH", os.defpath), theirs):
+        count += 1
+        where = f"job {job.id}: {program.name}"
+        match program.finding:
+            case NotFound():
+                yield Check("programs", CheckVerdict.WRONG, f"{where} is not found in the PATH of jobs ({theirs})",
+                            "name it by its full path, or set PATH in the job's env")  # fmt: skip
+            case OtherFile(shell, job_path):
+                yield Check("programs", CheckVerdict.NOTE,
+                            f"{where} is {job_path} for jobs, but {shell} in this shell",
+                            "name it by its full path if that matters")  # fmt: skip
+    yield Check("programs", CheckVerdict.FINE, f"{count} programs of {len(found.jobs)} jobs looked for")
+
+
+def _path_of_jobs(node: Node | None, environ: Mapping[str, str]) -> tuple[str, str]:
+    """The running daemon's own PATH, where it can be read; else that of this shell."""
+    if node is not None and is_alive(node.process):
+        try:
+            raw = Path(f"/proc/{node.process.pid}/environ").read_bytes()
+        except OSError:
+            raw = b""
+        for line in raw.split(b"\0"):
+            if line.startswith(b"PATH="):
+                return os.fsdecode(line[5:]), "the running daemon's"
+    return environ.get("PATH", os.defpath), "this shell's; no daemon runs"
+
+
+def _paths(shell: str, theirs: str, source: str) -> Iterator[Check]:
+    lost = [directory for directory in shell.split(":") if directory and directory not in theirs.split(":")]
+    if lost:
+        yield Check("environment", CheckVerdict.NOTE, f"jobs lack {', '.join(lost)} of this shell's PATH ({source})",
+                    "chronex service install again takes over the PATH of this shell")  # fmt: skip
+    else:
+        yield Check("environment", CheckVerdict.FINE, f"jobs see every directory of this shell's PATH ({source})")
+
+
+# -- what the store says --------------------------------------------------------------------------------------------
+
+
+def checks_of(store: Path, is_readable: bool) -> list[Check]:
+    return examine(_found(store) if is_readable else StoreFacts((), None), os.environ, service_state().text)
+
+
+def _found(store: Path) -> StoreFacts:
+    with LmdbStore.open(store, create=False) as opened:
+        return opened.view(lambda tx: _read(Reading(tx)))
+
+
+def _read(reading: Reading) -> StoreFacts:
+    nodes = sorted(reading.nodes(), key=lambda node: node.started_ms)
+    return StoreFacts(tuple(reading.jobs(limit=_MOST_JOBS)), nodes[-1] if nodes else None)
+
+
+# -- programs -------------------------------------------------------------------------------------------------------
+
+
+class NotFound(NamedTuple):
+    """The program is not found."""
+
+
+class OtherFile(NamedTuple):
+    """The job would run another file than the shell does."""
+
+    shell: str
+    job: str
+
+
+class Program(NamedTuple):
+    name: str
+    finding: NotFound | OtherFile | None
+
+
+# Words of the shell itself, which begin a simple command and are no programs.
+_SHELL_WORDS = frozenset({
+    ".", ":", "[", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif", "else",
+    "esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "for", "getopts", "hash", "if", "jobs", "kill",
+    "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "source", "test", "then", "times", "trap",
+    "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while", "{", "}", "!", "function", "in",
+    "select", "time",
+})  # fmt: skip
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+_SEPARATORS = frozenset({";", "&", "&&", "|", "||", "(", ")", ";;", "|&"})
+
+
+def programs_of(jobs: Sequence[Job], shell_path: str, job_path: str) -> Iterator[tuple[Job, Program]]:
+    """Each program of each job once; a job's own PATH and directory count."""
+    for job in jobs:
+        seen: set[str] = set()
+        for task in job.tasks:
+            path = task.env.get("PATH", job_path)
+            for name in _programs_named(task):
+                if name not in seen:
+                    seen.add(name)
+                    yield job, Program(name, _finding(name, shell_path, path, task.directory))
+
+
+def _programs_named(task: Task) -> list[str]:
+    if isinstance(task.run, Call):  # a function of the program that uses the library
+        return []
+    return words_of(task.run) if isinstance(task.run, str) else list(task.run[:1])
+
+
+def words_of(command: str) -> list[str]:
+    """The programs that a shell command plainly names; what hides behind variables is not guessed."""
+    lexer = shlex.shlex(command.replace("\n", ";"), posix=True, punctuation_chars=";&|()<>")
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:
+        return []
+    found: list[str] = []
+    begins = True
+    for word in words:
+        if word in _SEPARATORS:
+            begins = True
+        elif begins and not _ASSIGNMENT.fullmatch(word):
+            begins = word in ("then", "do", "else", "!", "{", "time", "if", "while", "until", "elif")
+            if word not in _SHELL_WORDS and "$" not in word and "`" not in word:
+                found.append(word)
+    return found
+
+
+def _finding(name: str, shell_path: str, job_path: str, directory: str | None) -> NotFound | OtherFile | None:
+    if "/" in name:
+        path = os.path.join(directory or os.curdir, os.path.expanduser(name))
+        return None if os.access(path, os.X_OK) else NotFound()
+    in_shell = shutil.which(name, path=shell_path)
+    in_job = shutil.which(name, path=job_path)
+    if in_job is None:
+        return NotFound()
+    if in_shell is None or os.path.realpath(in_shell) == os.path.realpath(in_job):
+        return None
+    return OtherFile(in_shell, in_job)

@@ -1,0 +1,140 @@
+"""What reaches the terminal: a result as text or JSON, colour where it is wanted, no control character from data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+from chronex.text.terminal import cell_width, terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.expr.diagnostics import Diagnostic
+
+DEFAULT_WIDTH = 80
+_LEAST_WIDTH = 40
+_LONGEST_EXCERPT = 160
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+
+
+# -- results ------------------------------------------------------------------------------------------------------
+
+
+def print_result(form: str, data: Callable[[], Any], lines: Callable[[], Iterable[str]]) -> None:
+    """The JSON for programs or the lines for people. What was not asked for is not built: a dry run of a year has
+    thousands of effects, and people see ten lines of them."""
+    if form == "json":
+        print_json(data())
+    else:
+        print_lines(lines())
+
+
+def print_json(value: Any, *, sort_keys: bool = False, ensure_ascii: bool = True) -> None:
+    import json
+
+    out(json.dumps(value, indent=2, sort_keys=sort_keys, ensure_ascii=ensure_ascii))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines without colour, which may hold any text of a user."""
+    for line in lines:
+        out(terminal_safe(line.rstrip()))
+
+
+def print_painted(lines: Iterable[str]) -> None:
+    """Lines that may hold colour; their parts were made safe one by one."""
+    for line in lines:
+        out(line)
+
+
+# -- text ---------------------------------------------------------------------------------------------------------
+
+
+def wants_colour() -> bool:
+    """NO_COLOR, pipes and dumb terminals get plain text."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
+def wants_unicode() -> bool:
+    encoding = (getattr(sys.stdout, "encoding", "") or "").lower()
+    return encoding.replace("-", "") == "utf8" and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, *styles: str) -> str:
+    if not styles or not wants_colour():
+        return text
+    return f"\x1b[{';'.join(_CODES[s] for s in styles)}m{text}\x1b[0m"
+
+
+def width(text: str) -> int:
+    """Terminal columns of a text as it is shown."""
+    return cell_width(terminal_safe(text))
+
+
+def columns() -> int:
+    return max(_LEAST_WIDTH, get_terminal_size((DEFAULT_WIDTH, 24)).columns)
+
+
+def cut(text: str, limit: int | None) -> str:
+    """The text in at most `limit` columns; a mark stands for what is cut off."""
+    text = terminal_safe(text)
+    if limit is None or width(text) <= limit:
+        return text
+    mark = "…" if wants_unicode() else "~"
+    while text and width(text) > limit - 1:
+        text = text[:-1]
+    return text + mark
+
+
+def padded(text: str, columns: int) -> str:
+    return text + " " * max(0, columns - width(text))
+
+
+class CaretMark(NamedTuple):
+    """A part of a line with what is said under it."""
+
+    code: str
+    severity: str
+    start: int
+    end: int
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def caret_lines(text: str, diagnostics: Iterable[Diagnostic | CaretMark], *, indent: str = "  ") -> Iterator[str]:
+    """The source line, then for each diagnostic carets under its exact span, the code and the message."""
+    shown = terminal_safe(text)
+    yield indent + (shown if len(shown) <= _LONGEST_EXCERPT else shown[: _LONGEST_EXCERPT - 1] + "…")
+    for d in diagnostics:
+        start = min(d.start, _LONGEST_EXCERPT - 1)
+        marks = max(width(text[d.start : min(d.end, _LONGEST_EXCERPT)]), 1)
+        colour = "red" if d.severity == "error" else "yellow"
+        pointer = " " * width(text[:start]) + paint("^" * marks, colour)
+        yield f"{indent}{pointer} {paint(d.code, colour, 'bold')} {d}"
+
+
+# -- streams ------------------------------------------------------------------------------------------------------
+
+
+def out(text: str = "") -> None:
+    _write(sys.stdout, text)
+
+
+def err(text: str) -> None:
+    """A message that cannot be written, because the disk is full or the reader has gone, fails no command."""
+    try:
+        _write(sys.stderr, text)
+    except OSError:
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stderr.fileno())
+        os.close(devnull)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """A terminal that cannot show a character gets a question mark for it."""
+    encoding = stream.encoding or "ascii"
+    stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")

@@ -1,1 +1,0 @@
-"""`chronex service`: the scheduler as a service of the current user, started at login and kept alive."""

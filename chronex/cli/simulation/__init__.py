@@ -1,1 +1,0 @@
-"""`chronex simulate`: the coming days of all jobs, played through and counted."""

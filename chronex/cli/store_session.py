@@ -1,0 +1,99 @@
+"""An open store as commands use it: a read, or a change in the name of the user who runs the command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from chronex.cli.arguments import UsageError
+from chronex.cli.output import err
+from chronex.cli.paths import store_path
+from chronex.cli.times import JobZones
+from chronex.engine.commands import Asker
+from chronex.model.records import Occurrence
+from chronex.model.states import OccurrenceState, is_final
+from chronex.storage.records import Ledger, Reading
+from chronex.text.terminal import terminal_safe
+from chronex.timing.zones import Zone
+from chronex_store import LmdbStore
+from chronex_store.daemon_lock import is_daemon_alive
+
+T = TypeVar("T")
+# A daemon takes up a command within milliseconds; a command that does not wait for the end gives it this long.
+_DAEMON_ANSWERS_MS = 2_000
+_POLL_S = 1.0
+
+
+@contextmanager
+def open_store(option: str | None) -> Iterator[LmdbStore]:
+    """A store that must exist: a name that leads nowhere is a mistake, and reading never creates a store."""
+    with LmdbStore.open(store_path(option), create=False) as store:
+        yield store
+
+
+def read_store(option: str | None, fn: Callable[[Reading], T]) -> T:
+    with open_store(option) as store:
+        return store.view(lambda tx: fn(Reading(tx)))
+
+
+@contextmanager
+def open_session(option: str | None) -> Iterator[StoreSession]:
+    with open_store(option) as store:
+        yield StoreSession(store_path(option), store)
+
+
+class StoreSession:
+    """An open store, and the actor in whose name it is changed."""
+
+    def __init__(self, path: Path, store: LmdbStore) -> None:
+        self.path = path
+        self.store = store
+        self.actor = Asker.of_this_process("cli")
+
+    @property
+    def has_daemon(self) -> bool:
+        return is_daemon_alive(self.path)
+
+    def change(self, fn: Callable[[Ledger], T], *, essential: bool = False) -> T:
+        """One command in one transaction, at the store's time; `essential` ones end work and need no free disk."""
+        return self.store.update(lambda tx: fn(Ledger(tx, self.store.now())), essential=essential)
+
+    def read(self, fn: Callable[[Reading], T]) -> T:
+        return self.store.view(lambda tx: fn(Reading(tx)))
+
+    def zone_of(self, job: str, version: int | None = None) -> Zone:
+        return self.read(lambda reading: JobZones(reading).of(job, version))
+
+    def occurrence(self, known: Occurrence) -> Occurrence:
+        """The occurrence as it is by now."""
+        return self.read(lambda reading: reading.occurrence(known.job, known.nominal_ms)) or known
+
+    def follow(self, occurrence: Occurrence, *, to_the_end: bool) -> Occurrence:
+        """The occurrence when it has ended, or as soon as its state is known; no longer than a daemon lives."""
+        deadline_ms = self.store.now() + _DAEMON_ANSWERS_MS
+        while True:
+            seen = self.store.wait(-1, 0)
+            has_daemon = self.has_daemon  # read first, so that what a daemon did before it ended is seen below
+            occurrence = self.occurrence(occurrence)
+            is_known = not to_the_end and occurrence.state is not OccurrenceState.PENDING
+            is_late = not to_the_end and self.store.now() >= deadline_ms
+            if is_final(occurrence.state) or is_known or is_late or not has_daemon:
+                return occurrence
+            self.store.wait(seen, _POLL_S)
+
+    def warn_without_daemon(self, consequence: str) -> None:
+        if not self.has_daemon:
+            err(terminal_safe(f"no daemon runs on this store: {consequence}; start one with: chronex run"))
+
+
+def confirmed(question: str, *, is_sure: bool) -> bool:
+    """Ask on a terminal; a script must say --yes."""
+    if is_sure:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError("nothing was done: say --yes to do this without being asked")
+    err(f"{terminal_safe(question)} [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,1 +1,0 @@
-"""What a user may type: the commands by topic, their options and their help. The work is done elsewhere."""

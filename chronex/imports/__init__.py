@@ -1,0 +1,1 @@
+"""Schedules of other systems as job files, with a proof of what stays the same and what changes."""

@@ -1,0 +1,133 @@
+"""Import of Kubernetes CronJobs: schedule, policies and command. Images are not carried over, and a note says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from chronex.errors import UnknownZoneError
+from chronex.imports.imported import Import, Imported, JobNames, Lost
+from chronex.imports.oracle import KUBERNETES, instants, pattern_of
+from chronex.lint.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
+from chronex.timing.zones import Zone, load_zone, utc_zone
+
+_CONCURRENCY = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel_running"}
+_DEFAULT_BACKOFF_LIMIT = 6
+
+
+def read_cronjobs(text: str, zone: Zone) -> Import:
+    """`zone` is the zone of the new job file; a CronJob without timeZone is read in UTC, as most controllers do."""
+    roots, problem = read_yaml(text)
+    found = Import("kubernetes", zone.name, {}, [], [])
+    if problem is not None:
+        found.lost.append(Lost("the file", problem.message, "what stands after this fault could not be read"))
+    names = JobNames()
+    for node in _cron_jobs(roots):
+        entry = _cron_job(node, names)
+        found.add(entry)
+    return found
+
+
+def _cron_jobs(roots: list[YamlNode]) -> Iterator[YamlMapping]:
+    for root in roots:
+        if not isinstance(root, YamlMapping):
+            continue
+        kind = _text(root, "kind")
+        if kind == "CronJob":
+            yield root
+        elif kind.endswith("List"):
+            items = [item for item in root.sequence("items") if isinstance(item, YamlMapping)]
+            yield from (item for item in items if kind == "CronJobList" or _text(item, "kind") == "CronJob")
+
+
+def _text(node: YamlMapping | None, *path: str) -> str:
+    for key in path[:-1]:
+        node = node.mapping(key) if node is not None else None
+    found = node.text(path[-1]) if node is not None else None
+    return found.value if found is not None else ""
+
+
+def _cron_job(node: YamlMapping, names: JobNames) -> Imported | Lost:
+    name, spec = _text(node, "metadata", "name") or "cronjob", node.mapping("spec")
+    schedule = " ".join(_text(spec, "schedule").split())
+    origin = f"CronJob {name}"
+    pattern = pattern_of(schedule, KUBERNETES)
+    if spec is not None and schedule.startswith("@every "):
+        table, notes = _table(spec, schedule)
+        return Imported(names.give(name), origin, table, utc_zone(), None, (*notes, "counts from when it is applied"))
+    if spec is None or pattern is None:
+        return Lost(origin, schedule, "Kubernetes itself does not understand this schedule")
+    zone_name = _text(spec, "timeZone")
+    try:
+        zone = load_zone(zone_name) if zone_name else utc_zone()
+    except UnknownZoneError:
+        return Lost(origin, f"timeZone: {zone_name}", "the zone is unknown here")
+    table, notes = _table(spec, f"TZ={zone.name} {schedule}")
+    if not zone_name:
+        notes.append("it has no timeZone: read in UTC, as most controllers do")
+    return Imported(
+        id=names.give(name),
+        origin=origin,
+        table=table,
+        zone=zone,
+        source_instants=lambda start, end: instants(pattern, KUBERNETES, zone, start, end),
+        notes=tuple(notes),
+    )
+
+
+def _table(spec: YamlMapping, schedule: str) -> tuple[dict[str, Any], list[str]]:
+    job = spec.mapping("jobTemplate")
+    job = job.mapping("spec") if job else None
+    deadline = _number(_text(spec, "startingDeadlineSeconds"))
+    window = f" {{window:{deadline}s}}" if deadline else ""
+    table: dict[str, Any] = {"schedule": f"{schedule}{window}"}
+    if _text(spec, "suspend") == "true":
+        table["enabled"] = False
+    table["overlap"] = _CONCURRENCY.get(_text(spec, "concurrencyPolicy") or "Allow", "allow")
+    table["recovery"] = "execute_last"
+    backoff = _number(_text(job, "backoffLimit"))
+    retries = _DEFAULT_BACKOFF_LIMIT if backoff is None else backoff
+    table["retry"] = {"max": retries, "interval": "10s", "backoff": 2.0, "max_interval": "6m"}
+    if limit := _number(_text(job, "activeDeadlineSeconds")):
+        table["execution_timeout"] = f"{limit}s"
+    return table, _containers(job, table)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
+    """Put the commands into the table as tasks; the notes say what cannot be carried over."""
+    template = job.mapping("template") if job else None
+    pod = template.mapping("spec") if template else None
+    containers = [node for node in (pod.sequence("containers") if pod else []) if isinstance(node, YamlMapping)]
+    notes = [f"the image {_text(node, 'image')} is not used: its command runs on this machine" for node in containers]
+    names, tasks = JobNames(), []
+    for node in containers:
+        command = (*_strings(node.get("command")), *_strings(node.get("args")))
+        if not command:
+            notes.append("a container has no command of its own (its image has): put one into run")
+            command = ("false",)
+        task: dict[str, Any] = {"name": names.give(_text(node, "name") or "main"), "run": list(command)}
+        task |= _environment(node, notes)
+        tasks.append(task)
+    table["tasks"] = tasks or [{"name": "main", "run": ["false"]}]
+    return notes if tasks else [*notes, "no container was found: put a command into run"]
+
+
+def _environment(node: YamlMapping, notes: list[str]) -> dict[str, Any]:
+    env: dict[str, str] = {}
+    for entry in node.sequence("env"):
+        if not isinstance(entry, YamlMapping) or not (name := _text(entry, "name")):
+            continue
+        if entry.text("value") is not None:
+            env[name] = _text(entry, "value")
+        else:
+            notes.append(f"the variable {name} comes from the cluster: set it in env or secrets")
+    return {"env": env} if env else {}
+
+
+def _strings(node: YamlNode | None) -> tuple[str, ...]:
+    items = node.items if isinstance(node, YamlSequence) else []
+    return tuple(item.value for item in items if isinstance(item, YamlScalar))

@@ -1,0 +1,165 @@
+"""When cron and Kubernetes themselves would fire: an evaluator that is independent of Chronex's own.
+
+The proof of an import compares two independent answers, so nothing here uses Chronex's parser or search; only the
+clock changes of a zone are shared.
+
+- cron (Debian, cronie): a day field that begins with `*` is no restriction (so with `*/2` beside a weekday both must
+  hold). When the clock is set forward, a job at fixed times that was jumped over runs at once; one with `*` in its
+  minute or hour follows the wall clock. When it is set back, a job at fixed times does not run again, one with `*`
+  does.
+- kubernetes (robfig/cron): only a plain `*` or `?` is no restriction; the wall clock alone decides, so a skipped time
+  does not run and a repeated one runs twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from chronex.timing.zones import Zone
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_DAY = 86_400
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_NICKNAMES = {
+    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+}  # fmt: skip
+
+
+class CronRules(NamedTuple):
+    """The points in which the implementations differ: whether `*/2` restricts its field as little as `*` does, and
+    whether a job at fixed times runs once on a day whose clock is set."""
+
+    name: str
+    step_is_free: bool
+    fixed_times_follow_the_day: bool
+
+
+CRON = CronRules("cron", step_is_free=True, fixed_times_follow_the_day=True)
+KUBERNETES = CronRules("kubernetes", step_is_free=False, fixed_times_follow_the_day=False)
+
+
+class CronPattern(NamedTuple):
+    """The five fields as sets. `free_days` and `free_weekdays` mark fields that restrict nothing; `has_star` that the
+    minute or hour begins with `*`, so that the wall clock alone decides."""
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    free_days: bool
+    free_weekdays: bool
+    has_star: bool
+
+    def holds_on(self, day: date) -> bool:
+        if day.month not in self.months:
+            return False
+        by_day, by_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        if self.free_days or self.free_weekdays:
+            return by_day and by_weekday
+        return by_day or by_weekday
+
+
+def pattern_of(text: str, rules: CronRules) -> CronPattern | None:
+    """The fields as the source reads them; None where it would refuse the text, or for no calendar pattern."""
+    fields = _NICKNAMES.get(text.strip().lower(), text).split()
+    if len(fields) != 5:
+        return None
+    ranges = ((0, 59, ()), (0, 23, ()), (1, 31, ()), (1, 12, _MONTHS), (0, 7, _WEEKDAYS))
+    read = [_field(field, *bounds) for field, bounds in zip(fields, ranges, strict=True)]
+    if any(values is None for values in read):
+        return None
+    minutes, hours, days, months, weekdays = (values or frozenset() for values in read)
+    return CronPattern(
+        minutes, hours, days, months, frozenset(value % 7 for value in weekdays),
+        free_days=_is_free(fields[2], rules), free_weekdays=_is_free(fields[4], rules),
+        has_star=fields[0].startswith("*") or fields[1].startswith("*"),
+    )  # fmt: skip
+
+
+def _is_free(field: str, rules: CronRules) -> bool:
+    return field[0] in "*?" if rules.step_is_free else field in ("*", "?", "*/1")
+
+
+def _field(text: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int] | None:
+    values: set[int] = set()
+    for element in text.split(","):
+        span, _, step_text = element.partition("/")
+        step = int(step_text) if step_text.isdecimal() else 1 if "/" not in element else 0
+        bounds = _span(span, low, high, names, is_stepped="/" in element)
+        if bounds is None or step < 1:
+            return None
+        values.update(range(bounds[0], bounds[1] + 1, step))
+    return frozenset(values)
+
+
+def _span(text: str, low: int, high: int, names: tuple[str, ...], *, is_stepped: bool) -> tuple[int, int] | None:
+    if text in ("*", "?"):
+        return low, high
+    first, dash, last = text.partition("-")
+    begin = _value(first, low, names)
+    end = _value(last, low, names) if dash else high if is_stepped else begin
+    if begin is None or end is None or not low <= begin <= end <= high:
+        return None
+    return begin, end
+
+
+def _value(text: str, low: int, names: tuple[str, ...]) -> int | None:
+    if text.isdecimal() and text.isascii():
+        return int(text)
+    word = text.lower()[:3]
+    return names.index(word) + low if word in names else None
+
+
+def instants(pattern: CronPattern, rules: CronRules, zone: Zone, start: int, end: int) -> Iterator[int]:
+    """Every UTC second in [start, end) at which the source fires, in order."""
+    times = sorted(hour * 3600 + minute * 60 for hour in pattern.hours for minute in pattern.minutes)
+    day = (start + zone.offset_at(start)) // _DAY - 1
+    last = (end + zone.offset_at(end)) // _DAY + 1
+    while day <= last:
+        if pattern.holds_on(date.fromordinal(day + _EPOCH)):
+            found = (
+                _on_transition_day(day, times, pattern, rules, zone)
+                if zone.is_transition_day(day)
+                else _on_plain_day(day, times, zone)
+            )
+            yield from (second for second in found if start <= second < end)
+        day += 1
+
+
+def _on_plain_day(day: int, times: list[int], zone: Zone) -> list[int]:
+    midnight = day * _DAY
+    shift = midnight - zone.offset_at(midnight - zone.offset_at(midnight))
+    return [shift + time for time in times]
+
+
+def _on_transition_day(day: int, times: list[int], pattern: CronPattern, rules: CronRules, zone: Zone) -> list[int]:
+    """The instants of a day on which the clock is set, found minute by minute, as the source does."""
+    wanted = set(times)
+    follows_the_day = rules.fixed_times_follow_the_day and not pattern.has_star
+    begin, end = (day - 1) * _DAY, (day + 2) * _DAY
+    found: set[int] = set()
+    passed: set[int] = set()
+    for change in zone.changes(begin, end):
+        jumped = range(change.at + change.before, change.at + change.after, 60)
+        if follows_the_day and any(wall // _DAY == day and wall % _DAY in wanted for wall in jumped):
+            found.add(change.at)
+    for second in range(begin, end, 60):
+        wall = second + zone.offset_at(second)
+        if wall // _DAY != day or wall % _DAY not in wanted:
+            continue
+        if follows_the_day and wall in passed:
+            continue
+        passed.add(wall)
+        found.add(second)
+    return sorted(found)
+
+
+def five_years(now_s: int) -> tuple[int, int]:
+    """The five years to compare, from the next whole minute: start and end in UTC seconds."""
+    start = -(-now_s // 60) * 60
+    return start, start + int(timedelta(days=5 * 365 + 2).total_seconds())

@@ -1,0 +1,141 @@
+"""Prove the move: read the written file as Chronex will, and compare five years of instants with the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from random import Random
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from chronex.engine.place import place
+from chronex.imports.imported import Import, Imported, job_file_text
+from chronex.imports.oracle import five_years
+from chronex.jobfile import JobFile, read_job_file
+from chronex.model.records import Job
+from chronex.timing.dst import DstPolicy
+from chronex.timing.job_schedule import options_of, schedule_of
+from chronex.timing.zones import Zone
+
+_DAY = 86_400
+_MONTH = 30 * _DAY
+_OFTEN = 60  # starts in an hour
+_FIXED_DRAWS = Random(0)  # noqa: S311  jitter moves the start only, and scheduled times are compared
+POLICIES = (
+    DstPolicy("end", "by-kind"), DstPolicy("end", "first"), DstPolicy("end", "both"),
+    DstPolicy("skip", "first"), DstPolicy("skip", "both"),
+)  # fmt: skip
+
+
+class Proven(NamedTuple):
+    """A job of the import, how many of its instants were compared, which differ, and whether all were compared."""
+
+    job: Imported
+    compared: int
+    differences: tuple[Difference, ...]
+    is_whole: bool = True
+
+
+def prove(found: Import, now_s: int) -> tuple[Import, list[Proven]]:
+    """The import with each job's clock-change rule chosen so that the fewest instants differ."""
+    proven = [_best(found, job, now_s) for job in found.jobs]
+    return found._replace(jobs=[each.job for each in proven]), proven
+
+
+def _best(found: Import, job: Imported, now_s: int) -> Proven:
+    """Choose the rule by the days around clock changes, where it matters; then compare everything once."""
+    if job.source_instants is None:
+        return Proven(job, 0, ())
+    start, end = five_years(now_s)
+    transitions = [(change.at - _DAY, change.at + _DAY) for change in job.zone.changes(start, end)]
+    chosen = _compare(found, job, transitions)
+    for policy in POLICIES[1:]:
+        if not chosen.differences:
+            break
+        other = _compare(found, job._replace(table={**job.table, "dst": policy._asdict()}), transitions)
+        chosen = min(chosen, other, key=lambda each: len(each.differences))
+    return _whole(found, chosen.job, transitions, start, end)
+
+
+def _whole(found: Import, job: Imported, transitions: list[tuple[int, int]], start: int, end: int) -> Proven:
+    """Compare five years month by month, so that the sets stay small. A job that fires every few seconds would take
+    hours: of such a job, five days and the days around every clock change are compared."""
+    assert job.source_instants is not None, "a job is compared only where the instants of its source are known"
+    in_an_hour = sum(1 for _ in job.source_instants(start, start + 3600))
+    if in_an_hour > _OFTEN:
+        days = [(start, start + 5 * _DAY), *(span for span in transitions if span[0] > start + 5 * _DAY)]
+        return _compare(found, job, days)._replace(is_whole=False)
+    return _compare(found, job, [(at, min(at + _MONTH, end)) for at in range(start, end, _MONTH)])
+
+
+def _compare(found: Import, job: Imported, spans: list[tuple[int, int]]) -> Proven:
+    assert job.source_instants is not None, "a job is compared only where the instants of its source are known"
+    read = as_chronex_reads(found._replace(jobs=[job])).jobs[0]
+    listed: list[Difference] = []
+    compared = 0
+    for start, end in spans:
+        source = set(job.source_instants(start, end))
+        own = _seconds(read, start, end)
+        compared += len(source | own)
+        listed += differences(source, own, job.zone)
+    return Proven(job, compared, tuple(listed))
+
+
+def _seconds(job: Job, start: int, end: int) -> set[int]:
+    """The seconds at which Chronex starts the job, without the instants that its constraints rule out."""
+    anchored = replace(job, anchor_ms=start * 1000)
+    nominal = schedule_of(anchored).between(start * 1000 - 1, end * 1000 - 1)
+    if job.spread is None:
+        return {ms // 1000 for ms in nominal}
+    options = options_of(job)
+    return {ms // 1000 for ms in nominal if not place(job, options, ms, _FIXED_DRAWS).impossible}
+
+
+def as_chronex_reads(found: Import) -> JobFile:
+    """The written text read as a job file; a JobFileError here is a defect of the import."""
+    return read_job_file(job_file_text(found).encode(), "imported.toml", found.timezone)
+
+
+# -- differences between the source and Chronex ---------------------------------------------------------------
+
+
+class Difference(NamedTuple):
+    """One instant at which only one side fires: `who` is the source or Chronex."""
+
+    second: int
+    who: Literal["source", "chronex"]
+    reason: str
+
+
+def differences(source: set[int], own: set[int], zone: Zone) -> list[Difference]:
+    """Every second where the two differ, in order."""
+    return [
+        Difference(second, "source" if second in source else "chronex", _reason(second, zone))
+        for second in sorted(source ^ own)
+    ]
+
+
+def _reason(second: int, zone: Zone) -> str:
+    near = zone.changes(second - _DAY, second + _DAY)
+    if near:
+        change = near[0]
+        before, after = (_wall(change.at, offset) for offset in (change.before, change.after))
+        return f"the clock goes from {before} to {after}"
+    return "the fields are read differently"
+
+
+def _wall(at: int, offset: int) -> str:
+    return datetime.fromtimestamp(at + offset, UTC).strftime("%H:%M")
+
+
+def difference_text(difference: Difference, zone: Zone) -> str:
+    wall = datetime.fromtimestamp(difference.second, zone.tzinfo)
+    only = "only the source fires" if difference.who == "source" else "only Chronex fires"
+    return f"{wall:%a %d %b %Y %H:%M:%S %Z}: {only} ({difference.reason})"
+
+
+def shortened(lines: list[str], most: int) -> Iterator[str]:
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"… and {len(lines) - most} more"

@@ -1,0 +1,412 @@
+"""Jobs and their tasks, with the cascade defaults → job → task resolved.
+
+What the model lets a task inherit stays None there unless the task says it; everything else is resolved here.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from chronex.expr.diagnostics import Diagnostic, ValidationResult
+from chronex.expr.parser import DIALECTS
+from chronex.jobfile import policy_tables, values
+from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
+from chronex.jobfile.policy_tables import notify, notify_policy
+from chronex.jobfile.spread_table import check_backlog_limit, spread
+from chronex.jobfile.task_environment import ENVIRONMENT, TaskEnvironment, command
+from chronex.jobfile.values import filled_text
+from chronex.model.policies import (
+    Cadence,
+    CrashPolicy,
+    DstSetting,
+    FailureStrategy,
+    LeftoverPolicy,
+    OverlapPolicy,
+    RecoveryPolicy,
+    RetryPolicy,
+    TaskMode,
+)
+from chronex.model.records import Job, Task
+from chronex.storage.ports import MAX_VALUE_BYTES
+from chronex.text.terminal import quoted
+from chronex.timing import parse, validate
+
+# -- the schedule of a job --------------------------------------------------------------------------------
+
+
+class CheckedSchedule(NamedTuple):
+    """The text as written, the zone that applies, what kind of schedule it is, and the tags that stand in it."""
+
+    text: str
+    timezone: str
+    kind: str
+    tags: tuple[str, ...] = ()
+
+
+class _InvalidScheduleError(Exception):
+    def __init__(self, verdict: ValidationResult) -> None:
+        self.verdict = verdict
+
+
+def schedule(entry: Entry, dialect: str, zone: str) -> CheckedSchedule:
+    """The expression; a zone written in it wins over the job's."""
+    text = filled_text(entry)
+    try:
+        found, warnings = _validated(text, dialect, zone)
+    except _InvalidScheduleError as refused:
+        for finding in refused.verdict.errors:
+            span = entry.span_inside(finding.start, finding.end)
+            entry.report(finding.labelled_problem, _hint(finding), finding.code, span)
+        found, warnings = None, refused.verdict.warnings
+    for finding in warnings:
+        span = entry.span_inside(finding.start, finding.end)
+        entry.warn(finding.labelled_problem, _hint(finding), finding.code, span)
+    if found is None:
+        raise RefusedError
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _validated(text: str, dialect: str, zone: str) -> tuple[CheckedSchedule, tuple[Diagnostic, ...]]:
+    """A file of ten thousand jobs has far fewer schedules. A refusal is not kept: zone data may come later."""
+    verdict = validate(text, dialect, zone)
+    if verdict.errors:
+        raise _InvalidScheduleError(verdict)
+    expression = parse(text, dialect, zone)
+    found = CheckedSchedule(text, expression.timezone or zone, expression.kind, expression.options.tags)
+    return found, tuple(verdict.warnings)
+
+
+def _hint(finding: Diagnostic) -> str:
+    if finding.hint:
+        return finding.hint
+    if finding.fix is not None:
+        return f"write {finding.fix}" if finding.fix else "remove it"
+    return "chronex explain tries an expression out"
+
+
+# -- the keys of each level -------------------------------------------------------------------------------
+
+ONLY_TASK = "main"
+# The engine's own fields of a job (cursor, counters, who paused it) must still fit beside what the file says.
+MAX_JOB_BYTES = MAX_VALUE_BYTES - 2_048
+
+
+def _unread(entry: Entry) -> Entry:
+    """Kept as it is, to be read when the levels above are known."""
+    return entry
+
+
+_FAILURE: dict[str, Reader] = {
+    "on_failure": values.choice_of(FailureStrategy),
+    "failure": values.choice_of(FailureStrategy),
+}
+DEFAULTS: dict[str, Reader] = {
+    "dialect": values.one_of(*DIALECTS),
+    "overlap": values.choice_of(OverlapPolicy),
+    "recovery": policy_tables.recovery,
+    "execution_timeout": values.duration_or_off,
+    "task_timeout": values.duration_or_off,
+    "grace_period": values.duration,
+    "leftovers": values.choice_of(LeftoverPolicy),
+    "log_limit": values.size,
+    "retry": policy_tables.retry,
+    **_FAILURE,
+    "mode": values.choice_of(TaskMode),
+    "on_crash": values.choice_of(CrashPolicy),
+    "cadence": values.choice_of(Cadence),
+    "spread": spread,
+    "notify": notify,
+    "expect_within": values.duration_or_off,
+    "dst": policy_tables.dst,
+    **ENVIRONMENT,
+}
+JOB: dict[str, Reader] = {
+    "schedule": _unread,
+    "timezone": values.zone,
+    "enabled": values.yes_or_no,
+    "description": values.text,
+    "tags": values.texts,
+    "metadata": values.text_table,
+    **DEFAULTS,
+    "on_start": command,
+    "on_complete": command,
+    "run": command,
+    "tasks": _unread,
+}
+TASK: dict[str, Reader] = {
+    "name": values.name,
+    "run": command,
+    "timeout": values.positive_duration,
+    "retry": policy_tables.retry,
+    **_FAILURE,
+    "idempotency_key": values.key_template,
+    "idempotency_ttl": values.positive_duration,
+    "metadata": values.text_table,
+    **ENVIRONMENT,
+}
+# Keys that go into the job's field of the second name as they are.
+_JOB_FIELDS = {
+    "enabled": "enabled",
+    "description": "description",
+    "tags": "tags",
+    "metadata": "metadata",
+    "dialect": "dialect",
+    "overlap": "overlap",
+    "execution_timeout": "execution_timeout_ms",
+    "task_timeout": "task_timeout_ms",
+    "grace_period": "grace_ms",
+    "leftovers": "leftovers",
+    "log_limit": "log_limit",
+    "on_failure": "failure",
+    "mode": "mode",
+    "on_crash": "on_crash",
+    "spread": "spread",
+    "expect_within": "expect_within_ms",
+    "on_start": "on_start",
+    "on_complete": "on_complete",
+}
+_TASK_FIELDS = {
+    "name": "name",
+    "run": "run",
+    "timeout": "timeout_ms",
+    "on_failure": "on_failure",
+    "idempotency_key": "idempotency_key",
+    "idempotency_ttl": "idempotency_ttl_ms",
+    "metadata": "metadata",
+}
+
+
+# -- the cascade ------------------------------------------------------------------------------------------
+
+
+class Defaults(msgspec.Struct, frozen=True):
+    """What every job starts from."""
+
+    given: dict[str, Any] = {}
+    retry: RetryPolicy = RetryPolicy()
+    recovery: RecoveryPolicy = RecoveryPolicy()
+    task_environment: TaskEnvironment = TaskEnvironment()
+
+
+class FileZone(NamedTuple):
+    """The zone for schedules that name none, and where it comes from: "scheduler", "host" or "job"."""
+
+    name: str
+    source: str
+
+
+class JobKeys(NamedTuple):
+    """A job's own keys, and the defaults' where it has none."""
+
+    name: str
+    entry: Entry
+    own: dict[str, Any]
+    layered: dict[str, Any]
+
+    def has(self, key: str) -> bool:
+        """Is the key written, whatever became of its value?"""
+        return key in self.entry.expect_table()
+
+
+def read_defaults(entry: Entry) -> Defaults:
+    given = _one_failure_key(entry, read_table(entry, DEFAULTS, "[defaults] and its keys below it"))
+    retry, recovery = _policies(entry, given, Defaults())
+    return Defaults(given, retry, recovery, TaskEnvironment().within(entry, given))
+
+
+def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ...]:
+    """The jobs under [jobs]; those with problems are left out."""
+    jobs: list[Job] = []
+    known: dict[str, str] = {}
+    for name in entry.expect_table("[jobs.NAME] and its keys below it"):
+        child = entry.child(name)
+        with suppress(RefusedError):  # the rest of a job with a bad name is read all the same
+            values.check_name(child, name, f"job {quoted(name)}", at_key=True)
+        try:
+            check_case(child, name, known, "job")
+            own = read_table(child, JOB, f"[jobs.{child.label}] and its keys below it")
+            jobs.append(build_job(name, child, own, defaults, zone))
+        except RefusedError:
+            continue
+    return tuple(jobs)
+
+
+def check_case(entry: Entry, name: str, known: dict[str, str], what: str) -> None:
+    """Logs lie in files named after jobs and tasks, and not every file system tells cases apart."""
+    earlier = known.get(name.lower())
+    if earlier is None:
+        known[name.lower()] = name
+        return
+    message = f"{what} {quoted(name)} differs from {quoted(earlier)} only by case"
+    if earlier == name:
+        message = f"{what} {quoted(name)} is given twice"
+    entry.report(message, "give it another name", "J018", entry.key_span if what == "job" else None)
+
+
+def build_job(
+    name: str, entry: Entry, own: dict[str, Any], defaults: Defaults, zone: FileZone, *, needs_tasks: bool = True
+) -> Job:
+    """The job of these keys. Raises RefusedError when what it needs is missing or bad."""
+    own = _one_failure_key(entry, own)
+    if "schedule" in own:
+        note_schedule(name, entry, own["schedule"], own, defaults, zone)
+    found = JobKeys(name, entry, own, {**defaults.given, **own})
+    retry, recovery = _policies(entry, own, defaults)
+    task_environment = defaults.task_environment.within(entry, own)
+    tasks = _tasks(found, retry, task_environment, needs_tasks=needs_tasks)
+    timing = _schedule(found, own.get("timezone", zone.name))
+    fields = {field: found.layered[key] for key, field in _JOB_FIELDS.items() if key in found.layered}
+    if tags := tuple(dict.fromkeys((*fields.get("tags", ()), *timing.tags))):
+        fields["tags"] = tags
+    if "dst" in found.layered:
+        fields["dst"] = _dst(own, defaults)
+    if "notify" in found.layered:
+        own_entry = entry.child("notify") if found.has("notify") else None
+        fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})
+    if retry != RetryPolicy():
+        fields["retry"] = retry
+    if recovery != RecoveryPolicy():
+        fields["recovery"] = recovery
+    job = Job(
+        id=name,
+        schedule=timing.text,
+        timezone=timing.timezone,
+        tasks=tasks,
+        cadence=_cadence(found, timing),
+        source=entry.sheet.path,
+        **fields,
+    )
+    _check_size(entry, job)
+    check_backlog_limit(entry, job)
+    return job
+
+
+def _dst(own: dict[str, Any], defaults: Defaults) -> DstSetting:
+    given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
+    dialect = own.get("dialect", defaults.given.get("dialect", DIALECTS[0]))
+    return policy_tables.dst_policy(given, dialect)
+
+
+def note_schedule(
+    name: str, entry: Entry, written: Entry, own: dict[str, Any], defaults: Defaults, zone: FileZone
+) -> None:
+    """Keep where the schedule stands and how it is to be read, whatever else is wrong with the job."""
+    if not isinstance(written.value, str):
+        return
+    layered = {**defaults.given, **own}
+    applies = zone
+    if "timezone" in own:
+        is_local = entry.expect_table()["timezone"] == values.LOCAL
+        applies = FileZone(own["timezone"], "host" if is_local else "job")
+    entry.sheet.schedules.append(
+        WrittenSchedule(
+            job=name,
+            text=written.value,
+            node=written.node,
+            dialect=layered.get("dialect", DIALECTS[0]),
+            zone=applies.name,
+            zone_source=applies.source,
+            dst=_dst(own, defaults) if "dst" in layered else None,
+            retry=replace(defaults.retry, **own.get("retry", {})),
+            has_spread="spread" in layered,
+        )
+    )
+
+
+def _policies(entry: Entry, own: dict[str, Any], base: Defaults) -> tuple[RetryPolicy, RecoveryPolicy]:
+    retry, recovery = base.retry, base.recovery
+    if "retry" in own:
+        retry = policy_tables.merged_retry(retry, own["retry"], entry.child("retry"))
+    if "recovery" in own:
+        recovery = policy_tables.merged_recovery(recovery, own["recovery"], entry.child("recovery"))
+    return retry, recovery
+
+
+def _one_failure_key(entry: Entry, own: dict[str, Any]) -> dict[str, Any]:
+    """`failure` is another name of on_failure."""
+    if "failure" not in own:
+        return own
+    if "on_failure" in own:
+        place = entry.child("failure")
+        place.report("failure and on_failure mean the same", "remove one of them", "J018", place.key_span)
+    return {"on_failure": own["failure"], **own}
+
+
+def _schedule(found: JobKeys, zone: str) -> CheckedSchedule:
+    if "schedule" not in found.own:
+        hint = 'write for example schedule = "0 3 * * *"'
+        found.entry.refuse(f"job {quoted(found.name)} has no schedule", hint, "J012", found.entry.key_span)
+    timing = schedule(found.own["schedule"], found.layered.get("dialect", DIALECTS[0]), zone)
+    if "timezone" in found.own and timing.timezone != found.own["timezone"]:
+        message = f"the schedule's own TZ={timing.timezone} wins over this zone"
+        found.entry.child("timezone").warn(message, "remove one of them", "J101")
+    return timing
+
+
+def _cadence(found: JobKeys, timing: CheckedSchedule) -> Cadence:
+    """Only intervals have one; as a default it leaves other schedules alone."""
+    cadence: Cadence = found.layered.get("cadence", Cadence.FIXED_RATE)
+    if timing.kind == "interval":
+        return cadence
+    if found.own.get("cadence") is Cadence.FIXED_DELAY:
+        hint = 'write schedule = "@every 15m", or remove cadence'
+        found.entry.child("cadence").report("fixed_delay is for intervals only", hint, "J024")
+    return Cadence.FIXED_RATE
+
+
+def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, needs_tasks: bool) -> tuple[Task, ...]:
+    entry = found.entry
+    if found.has("run"):
+        if found.has("tasks"):
+            place = entry.child("tasks")
+            place.report("a job has run or tasks, not both", "move run into a task", "J024", place.key_span)
+        return (Task(name=ONLY_TASK, run=found.own.get("run", ()), **asdict(inherited)),)
+    tasks: list[Task] = []
+    known: dict[str, str] = {}
+    if found.has("tasks"):
+        listed = entry.child("tasks")
+        listed.expect_list(f"[[jobs.{quoted(found.name)[1:-1]}.tasks]] and its keys below it")
+        for child in listed.children():
+            try:
+                tasks.append(_task(child, retry, inherited, known))
+            except RefusedError:
+                continue
+        needs_tasks = needs_tasks and not listed.value
+    if needs_tasks:
+        hint = f'write run = ["echo", "hello"], or add [[jobs.{quoted(found.name)[1:-1]}.tasks]]'
+        entry.report(f"job {quoted(found.name)} has no tasks", hint, "J012", entry.key_span)
+    return tuple(tasks)
+
+
+def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: dict[str, str]) -> Task:
+    own = _one_failure_key(entry, read_table(entry, TASK, 'tasks = [{ name = "…", run = "…" }]'))
+    fields = {field: own[key] for key, field in _TASK_FIELDS.items() if key in own}
+    if "retry" in own:
+        fields["retry"] = policy_tables.merged_retry(retry, own["retry"], entry.child("retry"))
+    task_environment = inherited.within(entry, own)
+    if "idempotency_ttl" in own and "idempotency_key" not in entry.expect_table():
+        place = entry.child("idempotency_ttl")
+        hint = 'add idempotency_key = "{job}:{scheduled}", or remove it'
+        place.report("idempotency_ttl says how long a key lives, and there is none", hint, "J024", place.key_span)
+    if "name" in own:
+        check_case(entry.child("name"), own["name"], known, "task")
+    missing = [key for key in ("name", "run") if key not in entry.expect_table()]
+    for key in missing:
+        example = {"name": 'name = "dump"', "run": 'run = ["echo", "hello"]'}[key]
+        entry.report(f"a task has no {key}", f"write for example {example}", "J012")
+    if "name" not in fields:
+        raise RefusedError
+    return Task(**fields, **asdict(task_environment))
+
+
+def _check_size(entry: Entry, job: Job) -> None:
+    size = len(msgspec.msgpack.encode(job))
+    if size > MAX_JOB_BYTES:
+        message = f"job {quoted(job.id)} takes {size} bytes in the store; at most {MAX_JOB_BYTES} fit"
+        entry.report(message, "keep long scripts and data in files of their own", "J023", entry.key_span)

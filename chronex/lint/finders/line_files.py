@@ -1,0 +1,158 @@
+"""Files that are read line by line: crontabs, systemd timers, and bare expressions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from chronex.errors import UnknownZoneError
+from chronex.lint.document import ARGUMENTS, Document, is_template
+from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
+from chronex.lint.hosts import CHRONEX, CRONTAB, POSIX, SYSTEMD
+from chronex.lint.rules.crontab_rules import (
+    final_newline,
+    is_user,
+    own_crontab_columns,
+    percent_signs,
+    system_crontab_columns,
+    zone_for_commands_only,
+)
+from chronex.lint.rules.refusals import sixth_column
+from chronex.lint.rules.zone_rules import zone_findings
+from chronex.timing.zones import load_zone
+
+# -- crontab and cron.d -----------------------------------------------------------------------------------
+
+_VARIABLE = re.compile(r"""[ \t]*("[^"\n]*"|'[^'\n]*'|[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*?)[ \t]*$""")
+_SCHEDULE = re.compile(r"[ \t]*(@[^ \t]+|[^ \t]+(?:[ \t]+[^ \t]+){0,4})")
+_FIELD_LIKE = re.compile(
+    r"(\*(?:/[0-9]+)?|[0-7](?:[-,/][0-7])*|(?:SUN|MON|TUE|WED|THU|FRI|SAT)(?:[-,][A-Z]{3})*)[ \t]"
+)
+
+
+def find_crontab(document: Document, assume: Assumptions, *, has_user: bool) -> FinderResult:
+    """Lines of schedule, user (in system files) and command, under the variables above them."""
+    return _CrontabReader(document.text, assume.zone, has_user).read()
+
+
+class _CrontabReader:
+    def __init__(self, text: str, zone: ZoneNote, has_user: bool) -> None:
+        self.text = text
+        self.zone = zone
+        self.has_user = has_user
+        self.found = FinderResult([], [])
+
+    def read(self) -> FinderResult:
+        start = 0
+        for line in self.text.split("\n"):
+            self._line(line.rstrip("\r"), start)
+            start += len(line) + 1
+        self.found.findings.extend(final_newline(self.text))
+        return self.found
+
+    def _line(self, line: str, start: int) -> None:
+        stripped = line.strip(" \t")
+        if not stripped or stripped.startswith("#"):
+            return
+        variable = _VARIABLE.match(line)
+        if variable is not None:
+            self._variable(variable, start)
+        else:
+            self._entry(line, start)
+
+    def _variable(self, match: re.Match[str], start: int) -> None:
+        name, value = match[1].strip("\"'"), match[2]
+        if name not in ("CRON_TZ", "TZ"):
+            return
+        if name == "TZ":
+            self.found.findings.append(zone_for_commands_only(start + match.start(1), start + match.end(2)))
+            return
+        at = start + match.start(2)
+        if value[:1] in ("'", '"'):
+            value, at = value.strip(value[0]), at + 1
+        self.found.findings.extend(zone_findings(value, at, at + len(value)))
+        try:
+            self.zone = ZoneNote(load_zone(value).name, "from CRON_TZ above it (cronie; other crons ignore it)")
+        except UnknownZoneError:
+            return
+
+    def _entry(self, line: str, start: int) -> None:
+        match = _SCHEDULE.match(line)
+        if match is None or is_template(match[1]):
+            return
+        schedule = match[1]
+        at = start + match.start(1)
+        columns = line[match.end() :].lstrip(" \t")
+        columns_at = start + len(line) - len(columns)
+        if (extra := _FIELD_LIKE.match(columns)) and not schedule.startswith("@"):
+            self.found.findings.append(sixth_column(at, columns_at + extra.end(1)))
+            return
+        if self.has_user:
+            command = self._system_command(schedule, columns, columns_at)
+        else:
+            command = columns
+            self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at))
+        site = ScheduleSite(schedule, at, at + len(schedule), at, CRONTAB, self.zone, _name_of(command))
+        self.found.sites.append(site)
+        self.found.findings.extend(percent_signs(command, start + len(line) - len(command)))
+
+    def _system_command(self, schedule: str, columns: str, at: int) -> str:
+        """The command after the user's column; all of it where no user stands there."""
+        user = columns.split(maxsplit=1)[0] if columns.strip() else ""
+        command = columns[len(user) :].lstrip(" \t")
+        self.found.findings.extend(system_crontab_columns(schedule, user, command, at))
+        return command if is_user(user) else columns
+
+
+def _name_of(command: str) -> str:
+    words = command.split(maxsplit=3)
+    return " ".join(words[:3])[:60]
+
+
+# -- systemd timers ---------------------------------------------------------------------------------------
+
+_UNIT_LINE = re.compile(r"(?:[^\n]*\\\r?\n)*[^\n]*(?:\n|$)")
+_SECTION = re.compile(r"[ \t]*\[([^\]\n]*)\][ \t\r\n]*")
+_ON_CALENDAR = re.compile(r"[ \t]*OnCalendar[ \t]*=[ \t]*")
+
+
+def find_timer(document: Document, assume: Assumptions) -> FinderResult:
+    """Every `OnCalendar=` of the `[Timer]` section."""
+    found, section = FinderResult([], []), ""
+    unit = PurePath(document.path).name
+    for line in _UNIT_LINE.finditer(document.text):
+        text = line[0]
+        if text.lstrip(" \t").startswith(("#", ";")):
+            continue  # a comment does not continue on the next line, whatever it ends with
+        if (header := _SECTION.fullmatch(text)) is not None:
+            section = header[1]
+        elif section == "Timer" and (key := _ON_CALENDAR.match(text)):
+            _event(text[key.end() :], line.start() + key.end(), unit, assume, found)
+    return found
+
+
+def _event(raw: str, start: int, unit: str, assume: Assumptions, found: FinderResult) -> None:
+    value = raw.rstrip(" \t\r\n")
+    if not value or is_template(value):
+        return  # an empty value resets the list; what a template fills in is not there yet
+    is_joined = "\\\n" in value or "\\\r\n" in value
+    text = re.sub(r"\\\r?\n", " ", value)
+    content = None if is_joined else start
+    found.sites.append(ScheduleSite(text, start, start + len(value), content, SYSTEMD, assume.zone, unit))
+
+
+# -- bare expressions -------------------------------------------------------------------------------------
+
+
+def find_expressions(document: Document, assume: Assumptions, *, is_posix: bool) -> FinderResult:
+    """One expression on each line: given as arguments, or on standard input, where # opens a comment."""
+    host = POSIX if is_posix else CHRONEX
+    found, start = FinderResult([], []), 0
+    for line in document.text.split("\n"):
+        text = line.rstrip("\r")
+        is_comment = text.lstrip().startswith("#") and document.path != ARGUMENTS
+        if (text.strip() and not is_comment) or document.path == ARGUMENTS:
+            name = text.strip()[:60]
+            found.sites.append(ScheduleSite(text, start, start + len(text), start, host, assume.zone, name))
+        start += len(line) + 1
+    return found

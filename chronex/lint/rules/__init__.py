@@ -1,0 +1,41 @@
+"""Every rule of the linter, each one value in one place: its texts, its examples and, below it, its check.
+
+The rules on expressions stand beside their messages in chronex/expr (syntax_rules.py, advice_rules.py), because the
+parser gives them without the linter. The pages in docs/rules are made from all of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from chronex.expr.diagnostics import Rule
+
+
+@lru_cache(maxsize=1)
+def rules() -> dict[str, Rule]:
+    """Every rule by its code, in the order of the codes."""
+    from chronex.expr.advice_rules import ADVICE_RULES
+    from chronex.expr.syntax_rules import SYNTAX_RULES
+    from chronex.lint.rules.crontab_rules import CRONTAB_RULES
+    from chronex.lint.rules.file_rules import FILE_RULES
+    from chronex.lint.rules.host_rules import HOST_RULES
+    from chronex.lint.rules.job_file_rules import JOB_FILE_RULES
+    from chronex.lint.rules.refusals import REFUSAL_RULES
+    from chronex.lint.rules.systemd_rules import SYSTEMD_RULES
+    from chronex.lint.rules.zone_rules import ZONE_RULES
+
+    listed = (
+        *SYNTAX_RULES, *ADVICE_RULES, *ZONE_RULES, *REFUSAL_RULES, *HOST_RULES, *CRONTAB_RULES, *FILE_RULES,
+        *JOB_FILE_RULES, *SYSTEMD_RULES,
+    )  # fmt: skip
+    return {rule.code: rule for rule in sorted(listed, key=lambda rule: rule.code)}
+
+
+def title_of(code: str) -> str:
+    rule = rules().get(code)
+    return rule.title if rule else code
+
+
+def explanation_of(code: str) -> str:
+    rule = rules().get(code)
+    return rule.explanation if rule else ""

@@ -1,0 +1,189 @@
+"""The rules on chronex.toml: J001 to J101, which the reader of job files applies, and W151 and W152 on its schedules.
+
+docs/job-file.md lists the keys.
+"""
+
+# ruff: noqa: E501  # prose and examples, one rule a paragraph
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Message, Rule
+from chronex.jobfile.problems import Problem
+from chronex.jobfile.reader import Inspection
+from chronex.lint.document import Document
+from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
+from chronex.lint.host_schedules import CronSchedule, schedule_of
+from chronex.lint.rules.host_rules import shortest_distance, spread_fix
+from chronex.lint.rules.rule_examples import job_file
+from chronex.model.policies import RetryPolicy, retry_pause
+from chronex.text.durations import format_duration
+
+_MOST_AT_ONCE = 10
+_MOST_STARTS = 48
+_DAY_MS = 86_400_000
+_MOST_RETRIES = 1_000
+
+# -- what the reader of job files finds -------------------------------------------------------------------
+
+_JOB = '[jobs.backup]\nschedule = "17 3 * * *"\nrun = "backup"\n'
+
+
+def _rule(code: str, title: str, explanation: str, bad: str, good: str, severity: str = ERROR) -> Rule:
+    return Rule(code, title, severity, explanation, job_file(bad), job_file(good), is_fix_safe=True)
+
+
+def _without_example(code: str, title: str, explanation: str) -> Rule:
+    return Rule(code, title, ERROR, explanation, None, None, is_fix_safe=True)
+
+
+def _job(code: str, title: str, explanation: str, bad: str, good: str) -> Rule:
+    return _rule(code, title, explanation, f"{_JOB}{bad}\n", f"{_JOB}{good}\n")
+
+
+READER_RULES = (
+    _without_example("J001", "the file cannot be read as text", "A job file is UTF-8 of at most 1 MiB."),
+    _rule("J002", "not valid TOML or JSON", "The text breaks the rules of its format, so that nothing in it counts.",
+          "[jobs.backup]\nschedule = 17 3 * * *\n", _JOB),
+    _rule("J003", "nested too deeply", "No setting lies deeper than a few levels.",
+          f"x = {'[' * 33}{']' * 33}\n", _JOB),
+    _job("J010", "unknown key", "A key that nobody reads would do nothing without a word, so it is refused.",
+         'overlab = "skip"', 'overlap = "skip"'),
+    _job("J011", "wrong type", "Durations and schedules are text, counts are numbers, switches are true or false.",
+         "task_timeout = 30", 'task_timeout = "30s"'),
+    _rule("J012", "a key is missing", "A job needs a schedule and something to run.",
+          '[jobs.backup]\nrun = "backup"\n', _JOB),
+    _job("J013", "not one of the possible values", "The value must be one of a few words.",
+         'overlap = "skipp"', 'overlap = "skip"'),
+    _job("J014", "number out of range", "The number is too small or too large.", "retry = -1", "retry = 3"),
+    _job("J015", "not a duration, or too long", "A duration is a number and ms, s, m, h or d, also joined as 1h30m.",
+         'execution_timeout = "1 hour"', 'execution_timeout = "1h"'),
+    _job("J016", "unknown time zone", "A zone is an IANA name, or local for the host's.",
+         'timezone = "Europe/Berln"', 'timezone = "Europe/Berlin"'),
+    _rule("J017", "not a name", "Names of jobs and tasks become keys and file names: letters, digits, _ and -.",
+          '[jobs."my backup"]\nschedule = "17 3 * * *"\nrun = "backup"\n', _JOB),
+    _job("J018", "given twice", "The second of two would silently win or lose.",
+         'tags = ["db", "db"]', 'tags = ["db", "nightly"]'),
+    _rule("J019", "not a command", "A command is a list of arguments, or a line for the shell, and not empty.",
+          '[jobs.backup]\nschedule = "17 3 * * *"\nrun = ""\n', _JOB),
+    _job("J020", "not for the environment of a task", "Chronex sets these variables itself, or no process can have them.",
+         'env = { CHRONEX_JOB = "x" }', 'env = { PGUSER = "app" }'),
+    _job("J021", "the spread is not valid", "The window, the distribution or the clauses are not understood.",
+         'spread = { duration = "2h", only = "dow=FUNDAY" }', 'spread = { duration = "2h", only = "dow=MON-FRI" }'),
+    _rule("J022", "not an address", "Metrics are served at an address and a port.",
+          '[scheduler]\nmetrics = "9464"\n', '[scheduler]\nmetrics = "127.0.0.1:9464"\n'),
+    _without_example("J023", "too large for the store", "A job with all its tasks must fit into one record of the store; "
+                     "large data belongs into files of its own."),
+    _rule("J024", "keys that do not go together", "Each of the keys is fine, but they contradict each other.",
+          f'{_JOB}cadence = "fixed_delay"\n', '[jobs.backup]\nschedule = "@every 1h"\nrun = "backup"\ncadence = "fixed_delay"\n'),
+    _rule("J025", "not a rule", "A property of [[verify.property]] says what must never happen, or what must follow.",
+          '[[verify.property]]\nname = "calm"\nrule = "never ever"\n',
+          '[[verify.property]]\nname = "calm"\nrule = "expect OccurrenceCompleted(backup) after OccurrenceStarted(backup) within 2h"\n'),
+    _rule("J101", "a setting that another one overrides", "One of two settings has no effect.",
+          '[jobs.backup]\nschedule = "TZ=UTC 17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n',
+          '[jobs.backup]\nschedule = "17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n', WARNING),
+)  # fmt: skip
+
+
+def job_file_findings(document: Document, inspected: Inspection) -> Iterator[LintFinding]:
+    """What the reader found; its findings on expressions are left out, which are judged here with the date."""
+    for problem in inspected.problems:
+        if problem.code[0] == "J":
+            yield _at_its_place(document, problem, ERROR)
+    for problem in inspected.warnings:
+        if problem.code[0] == "J":
+            yield _at_its_place(document, problem, WARNING)
+
+
+def _at_its_place(document: Document, problem: Problem, severity: str) -> LintFinding:
+    start = document.lines.start_of_line(problem.line) + problem.column - 1
+    start = min(start, len(document.text))
+    end = min(start + problem.end_column - problem.column, document.lines.end_of_line(problem.line))
+    fix = None
+    if problem.fix is not None:
+        fix = Fix(f"write {problem.fix}", (Edit(start, end, problem.fix),), is_safe=True)
+    return LintFinding(problem.code, severity, problem.text, start, max(start, end), fix)
+
+
+# -- what only several settings together show -------------------------------------------------------------
+
+
+def _poll(retry: str) -> Example:
+    return job_file(f'[jobs.poll]\nschedule = "*/5 * * * *"\nrun = "poll"\nretry = {{ {retry} }}\n')
+
+
+def _many_jobs(minutes: Sequence[int]) -> Example:
+    jobs = (f'[jobs.j{n}]\nschedule = "{m} 4 * * *"\nrun = "true"\n' for n, m in enumerate(minutes))
+    return job_file("".join(jobs))
+
+
+W151 = Rule(
+    "W151",
+    "retries outlast the interval",
+    WARNING,
+    "A run that keeps failing is still being tried again when the next ones are due, and "
+    "overlap decides what becomes of them.",
+    bad=_poll('max = 5, interval = "2m"'),
+    good=_poll('max = 2, interval = "30s"'),
+    messages={
+        "": Message(
+            "the retries of '{job}' wait up to {total} in all, but it runs every {distance}: "
+            "a run that keeps failing meets the next ones"
+        ),
+    },
+)
+
+
+def slow_retries(site: ScheduleSite, retry: RetryPolicy, reference_ms: int) -> Iterator[LintFinding]:
+    total = _total_pause(retry)
+    schedule = schedule_of(site, reference_ms) if total else None
+    if not isinstance(schedule, CronSchedule):
+        return
+    shortest = shortest_distance(schedule)
+    if shortest is not None and total > shortest:
+        shown = {"job": site.name, "total": format_duration(total), "distance": format_duration(shortest)}
+        yield finding(W151, site.start, site.end, fix=None, site=site, severity=None, **shown)
+
+
+def _total_pause(retry: RetryPolicy) -> int:
+    """All pauses of a run that never succeeds, in milliseconds; 0 where their number is not limited."""
+    if retry.max is None or retry.max > _MOST_RETRIES:
+        return 0
+    return sum(retry_pause(retry, attempt) for attempt in range(1, retry.max + 1))
+
+
+W152 = Rule(
+    "W152",
+    "many jobs in the same minute",
+    INFO,
+    "More than ten jobs that start in the same minute compete for the machine; spread, stagger or "
+    "other minutes keep them apart.",
+    bad=_many_jobs([0] * 12),
+    good=_many_jobs(range(12)),
+    messages={
+        "": Message("{count} jobs start in the same minute as this one", "spread or {{stagger:…}} keeps them apart"),
+    },
+)
+
+
+def many_jobs_in_a_minute(sites: Sequence[ScheduleSite], reference_ms: int) -> Iterator[LintFinding]:
+    """W152 for the busiest minute of the coming day; jobs with jitter or stagger do not start on the minute."""
+    starts: Counter[int] = Counter()
+    surplus: dict[int, ScheduleSite] = {}
+    exact = [site for site in sites if "{" not in site.text and "<" not in site.text]
+    for site in exact if len(exact) > _MOST_AT_ONCE else ():
+        schedule = schedule_of(site, reference_ms)
+        upcoming = schedule.upcoming(reference_ms, _MOST_STARTS) if schedule is not None else []
+        for minute in {ms // 60_000 for ms in upcoming if ms < reference_ms + _DAY_MS}:
+            starts[minute] += 1
+            if starts[minute] == _MOST_AT_ONCE + 1:
+                surplus.setdefault(minute, site)
+    if surplus:
+        minute = max(surplus, key=lambda minute: (starts[minute], -minute))
+        site = surplus[minute]
+        yield finding(W152, site.start, site.end, fix=spread_fix(site), site=site, count=starts[minute])
+
+
+JOB_FILE_RULES = (*READER_RULES, W151, W152)

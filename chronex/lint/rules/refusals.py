@@ -1,0 +1,156 @@
+"""The rules on expressions that Chronex would take and their host refuses: W130 and W133."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chronex.expr.diagnostics import ERROR, Diagnostic, Message, Rule, diagnostic
+from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
+from chronex.lint.findings import Edit, Fix, LintFinding, finding
+from chronex.lint.hosts import GITHUB, ScheduleHost
+from chronex.lint.rules.rule_examples import cronjob, workflow
+from chronex.text.suggestions import nearest
+from chronex.text.terminal import quoted
+
+_WORD = re.compile(r"[^ \t]+")
+_PLAINEST = re.compile(r"[*0-9,/]+(?: [*0-9,/]+){4}")
+_LONE_SEVEN = re.compile(r"(?<![0-9/#-])7(?![0-9/#-])")
+_UNKNOWN_NICKNAME = "{host} does not know {value}"
+
+W130 = Rule(
+    "W130",
+    "refused by the program that reads the file",
+    ERROR,
+    "The expression is valid elsewhere, but the program that reads this file refuses it: L, W and "
+    "#, ranges that run backwards, seconds, options, nicknames, a Sunday written as 7.",
+    bad=workflow('"17 4 * * FRI-MON"'),
+    good=workflow('"17 4 * * FRI,SAT,SUN,MON"'),
+    messages={
+        "zone": Message("{host} takes no zone here"),
+        "options": Message("options in brackets are Chronex's own", "{host} does not take them"),
+        "misspelt nickname": Message(_UNKNOWN_NICKNAME, "did you mean {meant}?"),
+        "unknown nickname": Message(_UNKNOWN_NICKNAME, "it takes {known}"),
+        "nickname at GitHub": Message(_UNKNOWN_NICKNAME, "write five fields such as 17 4 * * *"),
+        "seconds": Message("6 fields, but {host} reads 5: it has no seconds"),
+        "sixth column": Message(
+            "6 fields, but cron reads 5: it has no seconds, and takes the sixth for a command or a user"
+        ),
+        "day rule": Message("{value}: {host} does not know L, W and #"),
+        "question mark": Message("{host} does not know '?'", "use *"),
+        "backwards": Message("{value} runs backwards, which {host} refuses"),
+        "backwards in two parts": Message(
+            "{value} runs backwards, which {host} refuses", "write {low}-{top},{bottom}-{high}"
+        ),
+        "seven": Message("{host} counts weekdays from 0 (Sunday) to 6", "7 is refused"),
+    },
+    is_fix_safe=True,
+)
+
+
+def refused(text: str, host: ScheduleHost) -> list[Diagnostic]:
+    """Every part of the text that this host will not take. Empty also for text that is wrong everywhere."""
+    if _PLAINEST.fullmatch(text) and (host.takes_seven or "7" not in text):
+        return []  # most lines of most files: nothing that hosts disagree on
+    stripped = text.strip(" \t")
+    if stripped.startswith("@"):
+        return list(_nickname(text, stripped, host))
+    if stripped.startswith(("TZ=", "CRON_TZ=")):
+        prefix = text[: len(stripped.split(" ")[0])]
+        return [diagnostic(W130, "expression", prefix, 0, "zone", host=host.title)]
+    for bracket in "{<":
+        if (at := text.find(bracket)) >= 0:
+            return [diagnostic(W130, "expression", text[at:].rstrip(), at, "options", host=host.title)]
+    words = list(_WORD.finditer(text))
+    if len(words) == 6 and _reads(SIX_FIELDS, words):
+        return [_sixth_field(text, words, host)]
+    if len(words) != 5:
+        return []
+    return [d for spec, word in zip(FIVE_FIELDS, words, strict=True) for d in _field(spec, word, host)]
+
+
+def _reads(specs: tuple[FieldSpec, ...], words: list[re.Match[str]]) -> bool:
+    return all(read_field(spec, word[0]) is not None for spec, word in zip(specs, words, strict=True))
+
+
+def _nickname(text: str, stripped: str, host: ScheduleHost) -> Iterator[Diagnostic]:
+    word = stripped.split(maxsplit=1)[0]
+    if word.lower() in host.nicknames or (not host.nicknames and host is not GITHUB):
+        return
+    meant = nearest(word, host.nicknames)
+    case = "misspelt nickname" if meant else "unknown nickname"
+    if host is GITHUB:
+        case = "nickname at GitHub"
+    names = {"host": host.title, "value": quoted(word), "meant": meant, "known": ", ".join(sorted(host.nicknames))}
+    yield diagnostic(W130, "expression", word, text.index(word), case, fix=meant, **names)
+
+
+def _sixth_field(text: str, words: list[re.Match[str]], host: ScheduleHost) -> Diagnostic:
+    """Six fields where five are read. A zero in front can only have meant the seconds."""
+    first, second = words[0], words[1]
+    all_fields = text[first.start() : words[-1].end()]
+    fix = text[second.start() : words[-1].end()] if first[0].strip("0") == "" else None
+    return diagnostic(W130, "expression", all_fields, first.start(), "seconds", fix=fix, host=host.title)
+
+
+def _field(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Iterator[Diagnostic]:
+    read = read_field(spec, word[0])
+    if read is None:
+        return  # the parser says what is wrong with it
+    if read.rule is not None:
+        value = quoted(word[0])
+        yield diagnostic(W130, spec.name, word[0], word.start(), "day rule", value=value, host=host.title)
+    elif word[0] == "?" and not host.takes_question_mark:
+        yield diagnostic(W130, spec.name, word[0], word.start(), "question mark", fix="*", host=host.title)
+    elif word[0] != "?":
+        yield from _elements(spec, word, host)
+
+
+def _elements(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Iterator[Diagnostic]:
+    at = word.start()
+    for element in word[0].split(","):
+        match = ELEMENT.fullmatch(element.upper())
+        if match is not None:
+            first, last, _ = match.groups()
+            low, high = value_of(spec, first), value_of(spec, last or first)
+            if low is not None and high is not None and low > high and not host.takes_wrapped_ranges:
+                yield _backwards(spec, element, at, low, high, host)
+            elif spec is DAY_OF_WEEK and 7 in (low, high) and not host.takes_seven:
+                fix = "0" if _LONE_SEVEN.fullmatch(element) else None
+                yield diagnostic(W130, spec.name, element, at, "seven", fix=fix, host=host.title)
+        at += len(element) + 1
+
+
+def _backwards(spec: FieldSpec, element: str, at: int, low: int, high: int, host: ScheduleHost) -> Diagnostic:
+    top = spec.wrap_high
+    case = "backwards in two parts" if low <= top else "backwards"
+    names = {"value": quoted(element), "host": host.title}
+    return diagnostic(
+        W130, spec.name, element, at, case, **names, fix=None, low=low, top=top, bottom=spec.low, high=high
+    )
+
+
+def sixth_column(start: int, end: int) -> LintFinding:
+    """W130 for a crontab line whose sixth column looks like one more field of the schedule."""
+    return finding(W130, start, end, "sixth column")
+
+
+W133 = Rule(
+    "W133",
+    "zone inside a Kubernetes schedule",
+    ERROR,
+    "The Kubernetes API server refuses a CronJob with TZ= or CRON_TZ= in its schedule; timeZone is the place for it.",
+    bad=cronjob('"TZ=Europe/Berlin 0 4 * * *"', ""),
+    good=cronjob('"0 4 * * *"', "Europe/Berlin"),
+    messages={"": Message("Kubernetes refuses a zone inside the schedule", "write timeZone: {zone} beside it")},
+    is_fix_safe=True,
+)
+
+
+def zone_inside_schedule(zone: str, start: int, end: int, edits: tuple[Edit, ...]) -> LintFinding:
+    """The API server refuses to create such a CronJob; `edits` move the zone into timeZone, where they can."""
+    fix = Fix("move the zone into timeZone", edits) if edits else None
+    return finding(W133, start, end, fix=fix, zone=zone)
+
+
+REFUSAL_RULES = (W130, W133)

@@ -1,0 +1,312 @@
+"""The actions that change the store: confirmed where the table of actions says so, run in a thread, one update each.
+
+The functions of `chronex.engine.commands` do the work, as they do for the commands of the shell; the journal records
+that the dashboard called them. A row shows what was requested until the next snapshot shows what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chronex.engine.commands import Answer, Asker, cancel, pause, replay, replay_dead_letter, resume, trigger
+from chronex.errors import ChronexError, NotPossibleError
+from chronex.jobfile.keymap import BY_ID
+from chronex.model.reasons import text_of
+from chronex.model.records import Occurrence
+from chronex.model.states import RunState
+from chronex.storage.records import Ledger
+from chronex.text.terminal import cell_safe
+from chronex_tui.data import CommandDone, DataArrived
+from chronex_tui.model.available_actions import shell_command
+from chronex_tui.model.runs_table import run_name, state_of, took
+from chronex_tui.model.snapshot import RunItem, RunKey
+from chronex_tui.model.time_text import count, full_stamp
+from chronex_tui.screens.dialog import LETTERS, Choice, choose, confirm
+
+if TYPE_CHECKING:
+    from chronex_tui.app import ChronexApp
+    from chronex_tui.view_actions import Handler
+
+_MOST_LISTED = 8
+# The states whose runs are offered first when a run to replay is chosen.
+_UNSUCCESSFUL = ("failed", "failed_stale", "missed", "canceled")
+
+
+class CommandResult(NamedTuple):
+    """What came of a command, in one sentence."""
+
+    text: str
+    is_refused: bool = False
+
+
+StoreWork = Callable[[Ledger, Asker], CommandResult]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCommand:
+    """One change of the store, ready to be confirmed and run."""
+
+    action: str  # its id in the table of actions, which says whether a dialog asks first
+    jobs: tuple[str, ...]
+    pending: str  # what the rows of these jobs show until the store has answered
+    work: StoreWork
+    title: str = ""  # of the dialog
+    facts: tuple[tuple[str, str], ...] = ()  # sentences of the dialog, each with a style
+    shell_command: str = ""
+
+
+class StoreCommands:
+    """The handlers of all actions that write."""
+
+    def __init__(self, app: ChronexApp) -> None:
+        self.app, self.state = app, app.state
+        self.actor = Asker.of_this_process("tui")
+        self._undo: Callable[[], None] | None = None
+        self.handlers: dict[str, Handler] = {
+            "trigger": self.trigger,
+            "pause": self.pause_or_resume,
+            "undo": self.undo,
+            "replay": self.replay,
+            "cancel": self.cancel,
+        }
+
+    # -- confirming and running -------------------------------------------------------------------------------
+
+    def start(self, command: StoreCommand) -> None:
+        """Run the command, after a confirmation where its action asks for one."""
+        if BY_ID[command.action].asks:
+            confirm(self.app, command.title, command.facts, command.shell_command, lambda: self._run(command))
+        else:
+            self._run(command)
+
+    def _run(self, command: StoreCommand) -> None:
+        """In a thread, because an update waits for other writers; the answer arrives as a message."""
+        store, now = self.app.live.store, self.app.clock.wall_ms()
+        if store is None:
+            self.app.notify("there is no store to write to", severity="warning")
+            return
+        self.state.pending |= dict.fromkeys(command.jobs, command.pending)
+        self.app.board.update_all()
+
+        def work() -> None:
+            try:
+                result = store.update(lambda tx: command.work(Ledger(tx, now), self.actor))
+                done = CommandDone(result.text, result.is_refused, command.jobs)
+            except ChronexError as error:
+                done = CommandDone(str(error), is_refused=True, jobs=command.jobs)
+            self.app.post_message(DataArrived(done))
+
+        self.app.run_worker(work, thread=True, group="commands", exit_on_error=False)
+
+    def _selected_jobs(self) -> list[str]:
+        """The marked jobs, else the one under the cursor."""
+        if self.state.screen == "jobs" and self.state.marked:
+            return sorted(self.state.marked)
+        return [self.state.job] if self.state.job else []
+
+    def _shell_command(self, action: str, targets: Sequence[object]) -> str:
+        """The same from a shell; a command of the shell has one target."""
+        return shell_command(BY_ID[action], self.app.context()) if len(targets) == 1 else ""
+
+    # -- jobs -------------------------------------------------------------------------------------------------
+
+    def trigger(self) -> None:
+        names = self._selected_jobs()
+        facts = [(_question("Run", names, "now"), "bold")]
+        running = [row for row in self.state.snapshot.rows if row.job.id in names and row.is_running]
+        facts += [
+            (f"{row.job.id} runs already; its overlap policy is {row.job.overlap}.", "retry") for row in running[:3]
+        ]
+        if not self.state.snapshot.is_daemon_alive:
+            facts.append(("The daemon is stopped: it starts when a daemon runs again.", "retry"))
+        self.start(
+            StoreCommand(
+                "trigger",
+                tuple(names),
+                "asked to run",
+                lambda ledger, actor: trigger_jobs(ledger, names, actor),
+                "Trigger",
+                tuple(facts),
+                self._shell_command("trigger", names),
+            )
+        )
+
+    def pause_or_resume(self) -> None:
+        """Resume when all selected jobs are paused, else pause them; `undo` reverses either."""
+        names = self._selected_jobs()
+        rows = {row.job.id: row for row in self.state.snapshot.rows}
+        if all(rows[name].is_paused for name in names if name in rows):
+            self._resume(names)
+        else:
+            self._pause(names)
+
+    def _pause(self, names: list[str]) -> None:
+        self._undo = lambda: self._resume(names)
+        self.start(
+            StoreCommand("pause", tuple(names), "pausing", lambda ledger, actor: pause_jobs(ledger, names, actor))
+        )
+
+    def _resume(self, names: list[str]) -> None:
+        self._undo = lambda: self._pause(names)
+        self.start(
+            StoreCommand("pause", tuple(names), "resuming", lambda ledger, actor: resume_jobs(ledger, names, actor))
+        )
+
+    def undo(self) -> None:
+        undo, self._undo = self._undo, None
+        if undo is None:
+            self.app.notify("nothing to undo: only pause and resume can be taken back")
+        else:
+            undo()
+
+    # -- runs -------------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        keys = [item.key for item in self._cancelable()]
+        if not keys:
+            return
+        facts = [("Cancel what runs, and what waits for it? Its processes get TERM, then KILL.", "bold")]
+        facts += [(self._describe(item), "") for item in self._cancelable()[:_MOST_LISTED]]
+        self.start(
+            StoreCommand(
+                "cancel",
+                tuple(key.job for key in keys),
+                "canceling",
+                lambda ledger, actor: cancel_runs(ledger, keys, actor),
+                f"Cancel {count(len(keys), 'run')}",
+                tuple(facts),
+                self._shell_command("cancel", keys),
+            )
+        )
+
+    def _cancelable(self) -> list[RunItem]:
+        """On the Runs screen the run under the cursor, elsewhere all live runs of the selected jobs."""
+        live = self.state.snapshot.live
+        if self.state.screen == "runs":
+            return [item for item in live if item.key == self.state.run]
+        names = self._selected_jobs()
+        return [item for item in live if item.key.job in names]
+
+    def _describe(self, item: RunItem) -> str:
+        job = self.state.job_of(item.key.job)
+        zone = self.state.display.zone_of(job) if job else self.state.display.board_zone
+        spent = f", {took(item, self.state.now_ms)}" if item.started_ms else ""
+        return f"{item.key.job}, scheduled for {full_stamp(item.key.nominal_ms, zone)}: {state_of(item)}{spent}"
+
+    def replay(self) -> None:
+        """On the Runs screen the run under the cursor; elsewhere one is chosen, or all dead letters of the job."""
+        selected = self.state.run_item() if self.state.screen == "runs" else None
+        if selected is not None:
+            self._replay([selected])
+            return
+        name = self.state.job or ""
+        dead = [item for item in self.state.history.dead if item.key.job == name]
+        ended: dict[RunKey, RunItem] = {item.key: item for item in dead}
+        for item in self.state.history.items:
+            if item.key.job == name:
+                ended.setdefault(item.key, item)
+        offered = [item for item in ended.values() if state_of(item) in _UNSUCCESSFUL] or list(ended.values())
+        self._choose_replay(name, offered[:_MOST_LISTED], dead)
+
+    def _choose_replay(self, name: str, offered: list[RunItem], dead: list[RunItem]) -> None:
+        if not offered:
+            self.app.notify(f"{name} has no run that could be replayed")
+            return
+        choices = [Choice("a", "all", f"all {count(len(dead), 'dead letter')} of {name}")] if len(dead) > 1 else []
+        by_letter = dict(zip((letter for letter in LETTERS if letter != "a"), offered, strict=False))
+        for letter, item in by_letter.items():
+            choices.append(Choice(letter, letter, self._describe(item), cell_safe(text_of(item.reason))))
+
+        def replay_choice(answer: str) -> None:
+            self._replay(dead if answer == "all" else [by_letter[answer]])
+
+        choose(self.app, f"Replay which run of {name}?", choices, replay_choice)
+
+    def _replay(self, items: list[RunItem]) -> None:
+        if any(item.finished_ms is None and not item.is_dead for item in items):
+            self.app.notify("it still runs; cancel it first, or wait for its end", severity="warning")
+            return
+        facts = [(f"Run {count(len(items), 'run')} again, at the old scheduled time?", "bold")]
+        facts += [(self._describe(item), "") for item in items[:_MOST_LISTED]]
+        if len(items) > _MOST_LISTED:
+            facts.append((f"and {len(items) - _MOST_LISTED} more", "dim"))
+        self.start(
+            StoreCommand(
+                "replay",
+                tuple(sorted({item.key.job for item in items})),
+                "asked to run",
+                lambda ledger, actor: replay_items(ledger, items, actor),
+                "Replay",
+                tuple(facts),
+                f"chronex replay {run_name(items[0].key)}" if len(items) == 1 else "",
+            )
+        )
+
+
+def _question(verb: str, names: Sequence[str], rest: str) -> str:
+    if len(names) <= 3:
+        return f"{verb} {', '.join(names)} {rest}?"
+    return f"{verb} {len(names)} jobs {rest}? {', '.join(names[:3])} and {len(names) - 3} more"
+
+
+# -- inside the update ----------------------------------------------------------------------------------------
+
+
+def trigger_jobs(ledger: Ledger, names: Sequence[str], actor: Asker) -> CommandResult:
+    """A trigger that the overlap policy skips stays on record, so it is reported and not rolled back."""
+    found = [trigger(ledger, name, actor) for name in names]
+    skipped = [
+        f"{one.occurrence.job} was not started: {text_of(one.reason)}"
+        for one in found
+        if one.answer is Answer.SKIPPED
+    ]
+    if skipped:
+        return CommandResult("; ".join(skipped[:3]), is_refused=True)
+    queued = next((one for one in found if one.answer is Answer.QUEUED), None)
+    tail = "" if queued is None else f"; {queued.occurrence.job} waits: {text_of(queued.reason)}"
+    return CommandResult(f"asked to run {_list(names)}{tail}")
+
+
+def pause_jobs(ledger: Ledger, names: Sequence[str], actor: Asker) -> CommandResult:
+    for name in names:
+        pause(ledger, name, actor)
+    return CommandResult(f"paused {_list(names)}; u takes it back")
+
+
+def resume_jobs(ledger: Ledger, names: Sequence[str], actor: Asker) -> CommandResult:
+    for name in names:
+        resume(ledger, name, actor)
+    return CommandResult(f"resumed {_list(names)}; u takes it back")
+
+
+def cancel_runs(ledger: Ledger, keys: Sequence[RunKey], actor: Asker) -> CommandResult:
+    found = [cancel(ledger, _occurrence(ledger, key), actor) for key in keys]
+    ended = sum(1 for one in found if one.is_over)
+    stopping = len(found) - ended
+    parts = [f"asked {stopping} to stop" if stopping else "", f"canceled {ended}" if ended else ""]
+    return CommandResult(" and ".join(part for part in parts if part))
+
+
+def replay_items(ledger: Ledger, items: Sequence[RunItem], actor: Asker) -> CommandResult:
+    """Of a dead letter only its dead runs, of any other occurrence the whole."""
+    for item in items:
+        if item.is_dead:
+            for run in ledger.runs(*item.key):
+                if run.state is RunState.DLQ:
+                    replay_dead_letter(ledger, run, actor)
+        else:
+            replay(ledger, _occurrence(ledger, item.key), actor, "")
+    return CommandResult(f"asked to run {_list(sorted({item.key.job for item in items}))} again")
+
+
+def _occurrence(ledger: Ledger, key: RunKey) -> Occurrence:
+    found = ledger.occurrence(*key)
+    if found is None:
+        raise NotPossibleError(f"that run of {key.job} is gone")
+    return found
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{len(names)} jobs"

@@ -1,0 +1,125 @@
+"""Which actions can be done now, and how the footer, the help screen and the command line show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from chronex.jobfile.keymap import ACTIONS, DashboardAction, key_clashes
+from chronex_tui.model.layout import Line, fit, wrap
+
+_KEY_NAMES = {"left": "←", "right": "→"}
+_GROUPS = {"commands": "Act", "view": "Look", "screens": "Screens"}
+_MOVES = (
+    ("j k ↓ ↑", "move; ctrl+d and ctrl+u by pages, g and G to the ends"),
+    ("tab, shift+tab", "the next and the previous panel"),
+    ("esc", "clear the filter, close, go back; it never quits"),
+    ("ctrl+p", "the palette, as :"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionContext:
+    """What is selected, and what may be done to it."""
+
+    screen: str
+    job: str = ""
+    run: str = ""  # the selected occurrence, as commands name it
+    live_run: str = ""  # the occurrence that runs
+    zone: str = "UTC"  # of the selected job
+    is_read_only: bool = False
+    is_live: bool = False  # the selected job or run has something running or waiting for a retry
+    is_paused: bool = False
+    filter: str = ""
+    has_store: bool = True
+    actions: tuple[DashboardAction, ...] = ACTIONS  # with the keys that the user has chosen
+
+
+class KeyClashError(Exception):
+    """Two actions of one screen share a key."""
+
+
+def check_keys(actions: Sequence[DashboardAction]) -> None:
+    """Refuse a table in which one key has two actions on one screen, naming both."""
+    for clash in key_clashes(actions):
+        raise KeyClashError(str(clash))
+
+
+def is_available(action: DashboardAction, context: ActionContext) -> bool:
+    """Can the action be done here and now?"""
+    if context.screen not in action.screens:
+        return False
+    if action.id == "write":
+        return context.is_read_only
+    if action.writes and (context.is_read_only or not context.has_store):
+        return False
+    return {"": True, "job": bool(context.job), "live": context.is_live}[action.needs]
+
+
+def available(context: ActionContext) -> list[DashboardAction]:
+    return [action for action in context.actions if is_available(action, context)]
+
+
+def action_for(key: str, context: ActionContext) -> DashboardAction | None:
+    return next((action for action in available(context) if action.key == key), None)
+
+
+def key_text(action: DashboardAction) -> str:
+    return _KEY_NAMES.get(action.key, action.key)
+
+
+def footer_keys(context: ActionContext) -> list[tuple[str, str]]:
+    """The keys and titles of the last line: the ranked actions that can be done, most useful first."""
+    ranked = sorted((action for action in available(context) if action.rank), key=lambda action: action.rank)
+    return [(key_text(action), _footer_title(action, context)) for action in ranked]
+
+
+def _footer_title(action: DashboardAction, context: ActionContext) -> str:
+    if action.id == "pause":
+        return "resume" if context.is_paused else "pause"
+    return action.title
+
+
+def shell_command(action: DashboardAction, context: ActionContext, schedule: str = "") -> str:
+    """The same from a shell. Names of jobs are safe by their pattern; a schedule and a filter are quoted."""
+    if not action.command or (action.needs and not context.job):
+        return ""
+    filled = action.command.format(
+        job=context.job,
+        run=context.run or f"--job {context.job}",
+        live_run=context.live_run,
+        at=context.run.partition("@")[2],
+        pause="resume" if context.is_paused else "pause",
+        schedule=quoted_for_shell(schedule),
+        zone=context.zone,
+        filter=quoted_for_shell(context.filter),
+    )
+    return filled.rstrip()
+
+
+def quoted_for_shell(text: str) -> str:
+    """The text as it stands between single quotes."""
+    return text.replace("'", "'\\''")
+
+
+def help_lines(context: ActionContext, cells: int, schedule: str = "") -> Iterator[Line]:
+    """Every action of this screen with its sentence and its shell command."""
+    for group, title in _GROUPS.items():
+        yield ((title, "bold"),)
+        for action in context.actions:
+            if action.group == group and context.screen in action.screens:
+                yield from _action_help(action, context, cells, schedule)
+        yield ()
+    yield (("Everywhere", "bold"),)
+    for keys, sentence in _MOVES:
+        yield ((fit(keys, 16) + "  ", "key"), (sentence, ""))
+    yield ()
+    yield (("CAPITALS cannot be taken back and always ask. Looking never changes anything.", "dim"),)
+
+
+def _action_help(action: DashboardAction, context: ActionContext, cells: int, schedule: str) -> Iterator[Line]:
+    style = "key" if is_available(action, context) else "dim"
+    for number, piece in enumerate(wrap(action.help, max(cells - 9, 20))):
+        yield ((fit(key_text(action) if number == 0 else "", 7) + "  ", style), (piece, ""))
+    if command := shell_command(action, context, schedule):
+        yield ((" " * 9, ""), (f"$ {command}", "dim"))

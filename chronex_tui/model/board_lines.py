@@ -1,0 +1,167 @@
+"""The lines around the tables: the two at the top, the keys at the bottom, and what an empty screen says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chronex.jobfile.keymap import SCREENS
+from chronex.text.durations import elapsed, largest_unit
+from chronex.text.terminal import cell_safe
+from chronex.views.jobs import Situation, Summary
+from chronex_tui.model.display import STYLES, DisplaySettings
+from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
+from chronex_tui.model.snapshot import Snapshot
+from chronex_tui.model.time_text import abbreviation, count, exact_clock_time
+
+_COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
+
+
+def top_line(
+    snapshot: Snapshot, display: DisplaySettings, screen: str, cells: int, *, is_read_only: bool = False
+) -> Line:
+    tabs: list[Span] = [(" chronex ", "title")] if cells >= 60 else []
+    for number, name in enumerate(SCREENS, 1):
+        text = f" {number} {name.capitalize()} " if cells >= 72 else f" {number} {name.capitalize()[:2]} "
+        tabs.append((text, "tab-here" if name == screen else "tab"))
+    zone = display.board_zone
+    time = f"{exact_clock_time(display.now_ms, zone)} {abbreviation(display.now_ms, zone)} "
+    gap = "  " if cells >= 90 else " "
+    right: list[Span] = [*daemon_words(snapshot, display, is_long=cells >= 110), (gap, ""), (time, "")]
+    if is_read_only and cells >= 90:
+        right.insert(0, ("read-only  ", "dim"))
+    if cells < 72:
+        right = [*daemon_words(snapshot, display, is_long=False)[:1], (" ", "")]
+    return spread(tuple(tabs), tuple(right), cells, display.glyphs.ellipsis)
+
+
+def daemon_words(snapshot: Snapshot, display: DisplaySettings, *, is_long: bool) -> list[Span]:
+    node = snapshot.summary.daemon if snapshot.summary is not None else None
+    if node is None:
+        return [(display.glyphs.down, "retry"), (" stopped" if not is_long else " daemon stopped", "retry")]
+    up = f" daemon up {largest_unit(display.now_ms - node.started_ms)}" if is_long else " daemon"
+    return [(display.glyphs.up, "ok"), (up, "")]
+
+
+def counts_line(
+    snapshot: Snapshot,
+    display: DisplaySettings,
+    cells: int,
+    filter_text: str,
+    matched: int,
+    frozen: str = "",
+    problem: str = "",
+) -> Line:
+    """What runs, what failed, what waits; then the filter and how much of all it shows."""
+    total = len(snapshot.rows)
+    if snapshot.problem:
+        style = "failed" if snapshot.rows else "dim"  # without jobs nothing is lost
+        return fit_line(((f" {cell_safe(snapshot.problem)}", style),), cells, display.glyphs.ellipsis)
+    right: list[Span] = [(f"frozen {frozen}   ", "retry")] if frozen else []
+    if problem:
+        right.append((f"{cell_safe(problem)}   ", "failed"))
+    elif filter_text:
+        right.append((f"filter: {cell_safe(filter_text)}   ", "key"))
+    right.append((f"{matched:,} of {total:,} jobs " if filter_text else f"{total:,} jobs ", "dim"))
+    left = _counts(snapshot.summary, display, is_long=True)
+    if line_width((*left, *right)) > cells:
+        left = _counts(snapshot.summary, display, is_long=False)
+    times = (f"times in {display.times_text} (T)   ", "dim")
+    if line_width((*left, times, *right)) <= cells:
+        right.insert(0, times)
+    while len(right) > 1 and line_width((*left, *right)) > cells:
+        text, style = right.pop(0)
+        free_cells = cells - line_width((*left, *right)) - 2
+        if free_cells > 12:
+            right.insert(0, (crop(text.rstrip(), free_cells, display.glyphs.ellipsis) + "  ", style))
+    return spread(tuple(left), tuple(right), cells, display.glyphs.ellipsis)
+
+
+def _counts(summary: Summary | None, display: DisplaySettings, *, is_long: bool) -> list[Span]:
+    found: list[Span] = [(" ", "")]
+    for situation in _COUNTED:
+        found += _count(summary, situation, display, is_long=is_long)
+    if summary is not None and summary.dead_letters and is_long:
+        found.append((f"{count(summary.dead_letters, 'dead letter')}   ", "failed"))
+    return found
+
+
+def _count(summary: Summary | None, situation: Situation, display: DisplaySettings, *, is_long: bool) -> list[Span]:
+    number = summary.counts.get(situation, 0) if summary is not None else 0
+    if not number and situation in (Situation.QUEUED, Situation.PAUSED):
+        return []
+    style = STYLES[situation] if number else "dim"
+    text = f"{display.glyphs.situation[situation]} {number:,} "
+    return [(text, style), (f"{situation}   " if is_long else "  ", style if number else "dim")]
+
+
+def frozen_for(since_ms: int, now_ms: int) -> str:
+    return elapsed(now_ms - since_ms)
+
+
+def key_line(keys: Sequence[tuple[str, str]], cells: int) -> Line:
+    """As many keys as fit, the most useful first; the last two always stay."""
+    spans: list[Span] = [(" ", "")]
+    tail = [span for key, label in keys[-2:] for span in ((key, "key"), (f" {label}  ", "dim"))]
+    free_cells = cells - line_width(tuple(tail)) - 1
+    for key, label in keys[:-2]:
+        pair: list[Span] = [(key, "key"), (f" {label}  ", "dim")]
+        if line_width((*spans, *pair)) > free_cells:
+            break
+        spans += pair
+    return fit_line((*spans, *tail), cells, "")
+
+
+def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Line]:
+    """What a new user sees first: how to begin, and where the store is."""
+    there = "no jobs in it yet" if snapshot.is_there and not snapshot.problem else "not made yet"
+    daemon = "running" if snapshot.is_daemon_alive else "not running; jobs start only while it runs"
+    lines: list[Line] = [
+        (),
+        (("No jobs yet. Three ways to begin:", "bold"),),
+        (),
+        (("  chronex init     ", "key"), ("write a commented chronex.toml to start from", "")),
+        (("  chronex import   ", "key"), ("bring over the lines of a crontab", "")),
+        (("  n                ", "key"), ("try a schedule here: next runs as you type", "")),
+        (),
+        (("Then ", ""), ("chronex apply", "key"), (" puts the jobs into the store, and ", ""), ("chronex run", "key"),
+         (" runs them.", "")),
+        (),
+        (("  store   ", "label"), (f"{there}: ", ""), (cell_safe(snapshot.store_path), "dim")),
+        (("  daemon  ", "label"), (daemon, "" if snapshot.is_daemon_alive else "retry")),
+        (),
+        (("Nothing is changed by looking at this screen.", "dim"),),
+    ]  # fmt: skip
+    return [tuple((text, style) for text, style in line) for line in lines] if cells else []
+
+
+def no_match(text: str, jobs: int) -> list[Line]:
+    return [
+        (),
+        ((f"0 of {jobs:,} jobs match ", ""), (cell_safe(text), "key")),
+        (),
+        (("esc", "key"), (" clears the filter", "dim")),
+    ]
+
+
+def no_runs(filter_text: str, *, only_dead: bool, cells: int) -> list[Line]:
+    if filter_text:
+        return [
+            (),
+            (("No run matches ", ""), (cell_safe(filter_text), "key")),
+            (),
+            (("esc", "key"), (" clears the filter", "dim")),
+        ]
+    if only_dead:
+        return [
+            (),
+            (("No dead letters: nothing has given up.", "ok"),),
+            (),
+            (("d", "key"), (" shows all runs", "dim")),
+        ]
+    return [
+        (),
+        (("No run yet.", "bold"),),
+        (),
+        (("Runs appear here as they start, each with its attempts and output.", ""),),
+        (("t", "key"), (" on the Jobs screen runs a job now.", "dim")),
+    ]

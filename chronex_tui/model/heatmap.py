@@ -1,0 +1,334 @@
+"""The heat map of the Density screen: starts or run time by day and hour, of the coming week or of the past one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from chronex.model.records import Job
+from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
+from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS
+from chronex.text.terminal import cell_safe
+from chronex.timing.job_schedule import is_interval
+from chronex.timing.zones import Zone
+from chronex_tui.model.display import DisplaySettings, Glyphs
+from chronex_tui.model.lanes import planned_instants
+from chronex_tui.model.layout import Line, Span
+from chronex_tui.model.snapshot import RunItem
+from chronex_tui.model.time_text import count, local_time
+
+# Day of the shown week, and hour on the wall clock.
+HourCell = tuple[int, int]
+
+WEEK = 7
+_TOP = 5
+_QUARTER_MS = 900_000
+# A job that starts more often than this in a week is counted by one minute of each hour.
+_MOST_COUNTED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Heatmap:
+    """Counts by day and hour. A clock change removes the `missing` hours and repeats the `doubled` ones."""
+
+    first_day_ms: int  # local midnight of the first row
+    counts: dict[HourCell, int]
+    jobs: dict[HourCell, tuple[tuple[str, int], ...]]  # the busiest of each cell
+    minutes: dict[HourCell, tuple[int, int]]  # the fullest minute of each cell, and its starts
+    missing: frozenset[HourCell] = frozenset()
+    doubled: frozenset[HourCell] = frozenset()
+    is_past: bool = False
+    is_sampled: bool = False  # some job starts so often that only one minute of each hour was counted
+    is_time: bool = False  # minutes of run time instead of starts
+
+    @property
+    def busiest(self) -> tuple[HourCell, int] | None:
+        return max(self.counts.items(), key=lambda item: (item[1], -item[0][0], -item[0][1]), default=None)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+class HeatmapTally:
+    """Adds up starts or run time, job after job."""
+
+    def __init__(self, first_day_ms: int, zone: Zone) -> None:
+        self.start_ms = first_day_ms
+        self.zone = zone
+        self.counts: Counter[HourCell] = Counter()
+        self._minutes: Counter[int] = Counter()
+        self._jobs: dict[HourCell, Counter[str]] = {}
+        self._cells: dict[int, HourCell] = {}
+        self._first_date = local_time(first_day_ms, zone).date()
+        self.is_sampled = False
+
+    def cell(self, ms: int) -> HourCell:
+        """The cell of an instant; kept for each quarter hour, because the conversion to local time is slow."""
+        quarter = ms // _QUARTER_MS
+        found = self._cells.get(quarter)
+        if found is None:
+            moment = local_time(ms, self.zone)
+            found = self._cells[quarter] = ((moment.date() - self._first_date).days, moment.hour)
+        return found
+
+    def add(self, job: str, instants: Iterable[int], weight: int = 1) -> None:
+        for ms in instants:
+            cell = self.cell(ms)
+            if 0 <= cell[0] < WEEK:
+                self.counts[cell] += weight
+                self._minutes[ms // 60_000] += weight
+                self._jobs.setdefault(cell, Counter())[job] += weight
+
+    def add_time(self, job: str, start_ms: int, end_ms: int, weight: int = 1) -> None:
+        """Add run time to the cells that it falls in. A quarter hour is never in two cells."""
+        at, end = max(start_ms, self.start_ms), min(end_ms, self.start_ms + (WEEK + 1) * DAY_MS)
+        while at < end:
+            until = min((at // _QUARTER_MS + 1) * _QUARTER_MS, end)
+            cell = self.cell(at)
+            if 0 <= cell[0] < WEEK:
+                self.counts[cell] += (until - at) * weight
+                self._jobs.setdefault(cell, Counter())[job] += (until - at) * weight
+            at = until
+
+    def run_time_heatmap(self, *, is_past: bool = False) -> Heatmap:
+        """What `add_time` has added up, in minutes."""
+        found = self.starts_heatmap(is_past=is_past)
+        counts = {cell: _minutes(ms) for cell, ms in found.counts.items()}
+        jobs = {cell: tuple((name, _minutes(ms)) for name, ms in top) for cell, top in found.jobs.items()}
+        return replace(found, counts=counts, jobs=jobs, is_time=True)
+
+    def starts_heatmap(self, *, is_past: bool = False) -> Heatmap:
+        minutes: dict[HourCell, tuple[int, int]] = {}
+        for minute, number in self._minutes.items():
+            cell = self.cell(minute * 60_000)
+            if number > minutes.get(cell, (0, 0))[1]:
+                minutes[cell] = (minute * 60_000, number)
+        missing, doubled = odd_hours(self.start_ms, self.zone)
+        top = {cell: tuple(jobs.most_common(_TOP)) for cell, jobs in self._jobs.items()}
+        return Heatmap(self.start_ms, dict(self.counts), top, minutes, missing, doubled, is_past, self.is_sampled)
+
+
+def _minutes(ms: int) -> int:
+    """Rounded; a run of any length is at least a minute."""
+    return max(round(ms / MINUTE_MS), 1) if ms else 0
+
+
+def first_midnight(now_ms: int, zone: Zone, *, past: bool = False) -> int:
+    """The local midnight at which the shown week begins."""
+    moment = local_time(now_ms, zone)
+    since = moment.hour * HOUR_MS + moment.minute * 60_000 + moment.second * 1000 + now_ms % 1000
+    return now_ms - since - (6 * DAY_MS if past else 0)
+
+
+def odd_hours(start_ms: int, zone: Zone) -> tuple[frozenset[HourCell], frozenset[HourCell]]:
+    """The hours of the week that a clock change removes, and those that it repeats."""
+    missing: set[HourCell] = set()
+    doubled: set[HourCell] = set()
+    first = (start_ms // 1000 + zone.offset_at(start_ms // 1000)) // 86_400
+    for change in zone.changes(start_ms // 1000, start_ms // 1000 + 8 * 86_400):
+        low, high = sorted((change.at + change.before, change.at + change.after))
+        for wall in range(low, high, 1800):
+            cell = (wall // 86_400 - first, wall % 86_400 // 3600)
+            if not change.is_gap:
+                doubled.add(cell)
+            elif high - low >= 3600:  # half an hour that is missing leaves the other half of its hour
+                missing.add(cell)
+    return frozenset(missing), frozenset(doubled)
+
+
+# -- counting -------------------------------------------------------------------------------------------------
+
+
+def coming_starts(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Heatmap:
+    """Starts by day and hour of the seven days that begin with today, from now on."""
+    tally = HeatmapTally(first_midnight(now_ms, zone), zone)
+    end = tally.start_ms + 7 * DAY_MS
+    known: dict[tuple[object, ...], list[int]] = {}
+    for job in jobs:
+        key = (job.schedule, job.timezone, job.dialect, job.dst, job.anchor_ms if is_interval(job) else None)
+        instants = known.get(key)
+        if instants is None:
+            instants = known[key] = list(islice(planned_instants(job, now_ms, end), _MOST_COUNTED + 1))
+        if len(instants) <= _MOST_COUNTED:
+            tally.add(job.id, instants)
+        else:
+            tally.is_sampled = True
+            tally.add(job.id, _sampled_instants(job, now_ms, end), weight=60)
+    return tally.starts_heatmap()
+
+
+def _sampled_instants(job: Job, now_ms: int, end_ms: int) -> Iterator[int]:
+    """The instants in one minute of each hour. Each counts for sixty: exact where every minute of the hour is alike,
+    as it is for schedules that start so often."""
+    for hour in range(now_ms // HOUR_MS, end_ms // HOUR_MS):
+        start = max(hour * HOUR_MS, now_ms)
+        yield from islice(planned_instants(job, start - 1, start + 59_999), 60)
+
+
+def usual_run_times(items: Iterable[RunItem]) -> dict[str, int]:
+    """The median run time of each job, of the runs that are known."""
+    found: dict[str, list[int]] = {}
+    for item in items:
+        if item.started_ms is not None and item.finished_ms is not None:
+            found.setdefault(item.key.job, []).append(item.finished_ms - item.started_ms)
+    return {name: sorted(times)[len(times) // 2] for name, times in found.items()}
+
+
+def coming_run_time(jobs: Iterable[Job], usual: dict[str, int], now_ms: int, zone: Zone) -> Heatmap:
+    """Minutes of run time of the coming week, if every run takes as long as usual. A job that never ran has none."""
+    tally = HeatmapTally(first_midnight(now_ms, zone), zone)
+    end = tally.start_ms + 7 * DAY_MS
+    for job in jobs:
+        took = usual.get(job.id, 0)
+        instants = list(islice(planned_instants(job, now_ms, end), _MOST_COUNTED + 1)) if took else []
+        if len(instants) > _MOST_COUNTED:
+            tally.is_sampled = True
+            found = [(ms, 60) for ms in _sampled_instants(job, now_ms, end)]
+        else:
+            found = [(ms, 1) for ms in instants]
+        for ms, weight in found:
+            tally.add_time(job.id, ms, ms + took, weight)
+    return tally.run_time_heatmap()
+
+
+def past_run_time(items: Iterable[RunItem], now_ms: int, zone: Zone) -> Heatmap:
+    """Minutes of run time of the last seven days; a run that is not over counts up to now."""
+    tally = HeatmapTally(first_midnight(now_ms, zone, past=True), zone)
+    for item in items:
+        if item.started_ms is not None:
+            tally.add_time(item.key.job, item.started_ms, now_ms if item.finished_ms is None else item.finished_ms)
+    return tally.run_time_heatmap(is_past=True)
+
+
+def past_starts(items: Iterable[RunItem], now_ms: int, zone: Zone) -> Heatmap:
+    """Starts by day and hour of the last seven days."""
+    tally = HeatmapTally(first_midnight(now_ms, zone, past=True), zone)
+    for item in items:
+        if item.started_ms is not None and item.started_ms >= tally.start_ms:
+            tally.add(item.key.job, (item.started_ms,))
+    return tally.starts_heatmap(is_past=True)
+
+
+# -- drawing --------------------------------------------------------------------------------------------------
+
+
+def levels(counts: Iterable[int]) -> tuple[int, int, int, int]:
+    """The highest counts of the lower four colours: a fifth of the different counts falls to each colour."""
+    found = sorted({number for number in counts if number})
+    if not found:
+        return (1, 1, 1, 1)
+    steps = [found[min(len(found) * part // 5, len(found) - 1)] for part in range(1, 5)]
+    return (steps[0], steps[1], steps[2], steps[3])
+
+
+def level(number: int, steps: Sequence[int]) -> int:
+    return 0 if not number else 1 + sum(1 for step in steps if number > step)
+
+
+def heatmap_lines(heatmap: Heatmap, display: DisplaySettings, cursor: HourCell | None, cells: int) -> list[Line]:
+    """The week as a map; in a narrow panel without gaps between the hours."""
+    slim = cells < 12 + 72 + 8
+    steps = levels(heatmap.counts.values())
+    if slim:
+        hours = "".join(f"{hour:02}  " for hour in range(0, 24, 2))
+    else:
+        hours = "".join(f"{hour:02} " for hour in range(24))
+    lines: list[Line] = [
+        ((" " * 12, ""), (hours, "dim"), ("   total" if cells >= 12 + len(hours) + 8 else "", "dim"))
+    ]
+    for day in range(WEEK):
+        lines.append(_day_line(heatmap, day, display, cursor, steps, slim=slim, cells=cells))
+    return lines
+
+
+def _day_line(
+    heatmap: Heatmap,
+    day: int,
+    display: DisplaySettings,
+    cursor: HourCell | None,
+    steps: Sequence[int],
+    *,
+    slim: bool,
+    cells: int,
+) -> Line:
+    zone = display.board_zone
+    moment = local_time(heatmap.first_day_ms + day * DAY_MS + 12 * HOUR_MS, zone)
+    now = local_time(display.now_ms, zone)
+    is_today = moment.date() == now.date()
+    name = f" {SHORT_WEEKDAYS[moment.weekday()]} {moment.day:2} {SHORT_MONTHS[moment.month - 1]} "
+    spans: list[Span] = [(name, "bold" if is_today else "")]
+    for hour in range(24):
+        cell = (day, hour)
+        spans.append(_cell(heatmap, cell, display.glyphs, steps, is_cursor=cell == cursor))
+        if not slim:
+            spans.append((" ", ""))
+    total = sum(heatmap.counts.get((day, hour), 0) for hour in range(24))
+    if cells >= 12 + (48 if slim else 72) + 8:
+        spans.append((f"{total:8,}", "dim"))
+    return tuple(spans)
+
+
+def _cell(heatmap: Heatmap, cell: HourCell, glyphs: Glyphs, steps: Sequence[int], *, is_cursor: bool) -> Span:
+    if cell in heatmap.missing:
+        return (glyphs.gap * 2, "cursor" if is_cursor else "failed")
+    height = level(heatmap.counts.get(cell, 0), steps)
+    style = "cursor" if is_cursor else "clock" if cell in heatmap.doubled else f"heat{height}"
+    return (glyphs.ramp[height], style)
+
+
+def legend_line(heatmap: Heatmap, display: DisplaySettings) -> Line:
+    steps = levels(heatmap.counts.values())
+    bounds = [1, *(step + 1 for step in steps)]
+    found = set(heatmap.counts.values())
+    spans: list[Span] = [("  ", "")]
+    seen = 0
+    for index in range(5):
+        low, high = bounds[index], steps[index] if index < 4 else None
+        if (high is not None and high < low) or not any(level(number, steps) == index + 1 for number in found):
+            continue
+        text = f"{low:,}+" if high is None else f"{low:,}" if low == high else f"{low:,}-{high:,}"
+        if high is None and seen == 0:
+            text = f"{low:,}"
+        spans += [(display.glyphs.ramp[index + 1], f"heat{index + 1}"), (f" {text}   ", "dim")]
+        seen += 1
+    noun = "minutes of run time" if heatmap.is_time else "started" if heatmap.is_past else "to start"
+    spans.append((f"{noun} in the hour", "dim"))
+    return tuple(spans)
+
+
+def hour_lines(heatmap: Heatmap, cursor: HourCell, display: DisplaySettings) -> list[Line]:
+    """What starts in the hour under the cursor."""
+    zone = display.board_zone
+    at = heatmap.first_day_ms + cursor[0] * DAY_MS + 12 * HOUR_MS
+    moment = local_time(at, zone)
+    number = heatmap.counts.get(cursor, 0)
+    head = f"{SHORT_WEEKDAYS[moment.weekday()]} {moment.day} {SHORT_MONTHS[moment.month - 1]} {cursor[1]:02}:00"
+    if cursor in heatmap.missing:
+        return [((f"{head}  this hour does not exist: the clock goes forward", "failed"),)]
+    twice = "  this hour is lived twice" if cursor in heatmap.doubled else ""
+    lines: list[Line] = [((head, "bold"), (f"  {amount(heatmap, number)}", ""), (twice, "clock"))]
+    for name, starts in heatmap.jobs.get(cursor, ()):
+        lines.append(((f"  {starts:7,}  ", "dim"), (cell_safe(name), "")))
+    if cursor in heatmap.minutes:
+        minute, starts = heatmap.minutes[cursor]
+        fullest = f"  the fullest minute is {local_time(minute, zone):%H:%M} with {count(starts, 'start')}"
+        lines.append(((fullest, "dim"),))
+    return lines
+
+
+def busiest_line(heatmap: Heatmap, display: DisplaySettings) -> Line:
+    found = heatmap.busiest
+    if found is None:
+        return (("nothing runs in this week" if heatmap.is_time else "nothing starts in this week", "dim"),)
+    (day, hour), number = found
+    moment = local_time(heatmap.first_day_ms + day * DAY_MS + 12 * HOUR_MS, display.board_zone)
+    sampled = ", counts of the most frequent jobs are carried on from their first hours" if heatmap.is_sampled else ""
+    top = f"busiest {SHORT_WEEKDAYS[moment.weekday()]} {hour:02}:00 with {number:,}"
+    return ((f"{amount(heatmap, heatmap.total)} in all, {top}{sampled}", ""),)
+
+
+def amount(heatmap: Heatmap, number: int) -> str:
+    return f"{count(number, 'minute')} of run time" if heatmap.is_time else count(number, "start")

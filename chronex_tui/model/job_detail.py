@@ -1,0 +1,303 @@
+"""One job in full: what it does now, what its schedule means, what comes next, how it went, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from chronex.expr.describe import describe
+from chronex.model.reasons import text_of
+from chronex.model.records import Attempt, Call, Command, Job, Run
+from chronex.text.durations import countdown, elapsed, format_duration, rounded_duration
+from chronex.text.terminal import cell_safe, cell_width
+from chronex.timing.job_schedule import timing_of
+from chronex.timing.zones import Zone
+from chronex.views.jobs import Outcome, Row, Situation
+from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, sign, word
+from chronex_tui.model.jobs_table import clock_note, next_words
+from chronex_tui.model.layout import Line, crop, wrap
+from chronex_tui.model.snapshot import Firing, JobDetail
+from chronex_tui.model.time_text import (
+    abbreviation,
+    clock_time,
+    day_of,
+    exact_clock_time,
+    full_stamp,
+    local_time,
+    stamp,
+)
+
+if TYPE_CHECKING:
+    from chronex.views.why.answer import Answer
+
+_LABEL = 7
+_TIME_WIDTH = 18
+# Situations in which every try of the last occurrence is shown.
+_WITH_TRIES = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED)
+
+
+def detail_lines(
+    detail: JobDetail, display: DisplaySettings, cells: int, rows: int = 99, *, is_daemon_alive: bool = True
+) -> list[Line]:
+    """The panel beside the table; in a low panel the parts that matter most come first."""
+    if rows < 12:
+        return list(_strip(detail, display, cells, is_daemon_alive=is_daemon_alive))
+    parts = [
+        list(_now(detail, display, cells, is_daemon_alive=is_daemon_alive)),
+        list(_meaning(detail, display, cells)),
+    ]
+    upcoming = list(_upcoming(detail, display, most=3 if rows < 24 else 5))
+    parts += [upcoming + list(_clock(detail, display, cells)), list(_past(detail, display, cells))]
+    if rows >= 16:
+        parts.append(list(_command(detail.row.job, cells)))
+    return [line for part in parts if part for line in (*part, ())][:-1]
+
+
+def _strip(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_alive: bool) -> Iterator[Line]:
+    """The few lines below the table of a small terminal."""
+    row = detail.row
+    yield ((display.glyphs.situation[row.situation] + " ", STYLES[row.situation]),
+           *_headline(row, display, is_daemon_alive=is_daemon_alive))  # fmt: skip
+    if detail.firing is not None and row.situation in _WITH_TRIES:
+        yield from _tries(detail.firing, display, row.job, with_reason=True)
+    elif row.last is not None and not row.last.is_good:
+        yield (("why    ", "label"), (cell_safe(text_of(row.last.reason)), STYLES[row.last.state]))
+    yield next(iter(_meaning(detail, display, cells)))
+    yield _next_line(detail, display, cells)
+    yield next(iter(_clock(detail, display, cells * 3)))
+    newest = next((line for line in reversed(detail.log) if line.strip()), "")
+    if newest:
+        yield (("output ", "label"), (cell_safe(newest.strip()), "dim"))
+
+
+def _labelled(label: str, text: str, style: str, cells: int) -> Iterator[Line]:
+    """A label, then the text over as many lines as it needs, indented."""
+    for number, piece in enumerate(wrap(text, max(cells - _LABEL, 10))):
+        yield ((f"{label if number == 0 else '':{_LABEL}}", "label"), (piece, style))
+
+
+# -- now ------------------------------------------------------------------------------------------------------
+
+
+def _now(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_alive: bool) -> Iterator[Line]:
+    row = detail.row
+    style = STYLES[row.situation]
+    head = (display.glyphs.situation[row.situation] + " ", style)
+    yield (head, *_headline(row, display, is_daemon_alive=is_daemon_alive))
+    if detail.firing is not None and row.situation in _WITH_TRIES:
+        yield from firing_lines(detail.firing, display, row.job, cells)
+    elif row.last is not None and not row.last.is_good:
+        yield from _labelled("why", cell_safe(text_of(row.last.reason)), STYLES[row.last.state], cells)
+
+
+def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> Line:
+    """The situation as a sentence."""
+    style = STYLES[row.situation]
+    zone = display.zone_of(row.job)
+    match row.situation:
+        case Situation.RUNNING if row.running_since_ms is not None:
+            since = row.running_since_ms
+            text = f"running for {elapsed(display.now_ms - since)}"
+            return ((text, style), (f"  since {exact_clock_time(since, zone)} {abbreviation(since, zone)}", "dim"))
+        case Situation.RETRYING if row.retry is not None:
+            retry = row.retry
+            of = f" of {retry.most}" if retry.most else ""
+            left = retry.at_ms - display.now_ms
+            when = f"in {countdown(left)}" if left > 0 else "is due"
+            return (
+                (f"retrying: attempt {retry.attempt}{of} {when}", style),
+                (f"  {'at' if left > 0 else 'since'} {exact_clock_time(retry.at_ms, zone)}", "dim"),
+            )
+        case Situation.PAUSED:
+            by = f" by {cell_safe(row.job.paused_by)}" if row.job.paused_by else ""
+            until = row.job.paused_until_ms
+            end = "until it is resumed" if until is None else f"until {stamp(until, display.now_ms, zone)}"
+            return ((f"paused{by}", style), (f"  its runs are skipped {end}", "dim"))
+        case Situation.FAILED:
+            in_a_row = row.job.counters.failures_in_a_row
+            often = f" {in_a_row} times in a row" if in_a_row > 1 else ""
+            when = f"  {stamp(row.last.finished_ms or row.last.nominal_ms, display.now_ms, zone)}" if row.last else ""
+            return ((f"failed{often}", style), (when, "dim"))
+    return (
+        (f"{row.situation}", style),
+        ("  next ", "dim"),
+        *next_words(row, display, is_daemon_alive=is_daemon_alive),
+    )
+
+
+def firing_lines(firing: Firing, display: DisplaySettings, job: Job, cells: int) -> Iterator[Line]:
+    """Its tasks, each with its tries and why the last one failed."""
+    for run, line in zip(firing.runs, _tries(firing, display, job, with_reason=False), strict=True):
+        yield line
+        if _is_bad(run):
+            yield from _labelled("why", cell_safe(text_of(run.reason)), STYLES[run.state], cells)
+
+
+def _tries(firing: Firing, display: DisplaySettings, job: Job, *, with_reason: bool) -> Iterator[Line]:
+    for run in firing.runs:
+        tries = firing.attempts_of(run.task)
+        name = cell_safe(run.task) if len(firing.runs) > 1 else "tries"
+        spans: list[tuple[str, str]] = [(f"{crop(name, 14):{_LABEL - 1}} ", "label")]
+        spans += [(_try(attempt, display, job) + "  ", STYLES[attempt.state]) for attempt in tries[-6:]]
+        if run.next_attempt_ms is not None and run.state == "retry":
+            at = exact_clock_time(run.next_attempt_ms, display.zone_of(job))
+            spans.append((f"{display.glyphs.down}{at}  ", "dim"))
+        if not tries:
+            spans.append((word(run.state), STYLES[run.state]))
+        if with_reason and _is_bad(run):
+            spans.append((cell_safe(text_of(run.reason)), STYLES[run.state]))
+        yield tuple(spans)
+
+
+def _is_bad(run: Run) -> bool:
+    return bool(run.reason) and run.state in ("retry", "dlq", "failed", "canceled")
+
+
+def _try(attempt: Attempt, display: DisplaySettings, job: Job) -> str:
+    at = attempt.started_ms or attempt.created_ms
+    return f"{sign(attempt.state, display.glyphs)}{exact_clock_time(at, display.zone_of(job))}"
+
+
+# -- what it means ----------------------------------------------------------------------------------------
+
+
+def _meaning(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
+    job = detail.row.job
+    timing = timing_of(job)
+    words = describe(timing.meaning) if timing is not None else "a schedule of the program's own"
+    short = f"{cell_safe(job.schedule)}  {job_zone(job).name}"
+    if cell_width(short) + cell_width(words) + 3 <= cells:
+        yield ((cell_safe(job.schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))
+        return
+    yield ((crop(cell_safe(job.schedule), cells), "bold"), (f"  {job_zone(job).name}", "dim"))
+    for piece in wrap(cell_safe(words), cells):
+        yield ((piece, ""),)
+
+
+def _next_line(detail: JobDetail, display: DisplaySettings, cells: int) -> Line:
+    """As many of the next runs as one line holds."""
+    dot, zone = f" {display.glyphs.dot} ", display.zone_of(detail.row.job)
+    stamps = [_both(run.due_ms, zone, detail.row.job) for run in detail.upcoming[:3]]
+    while len(stamps) > 1 and cell_width(dot.join(stamps)) > cells - _LABEL:
+        stamps.pop()
+    return (("next   ", "label"), (dot.join(stamps), "") if stamps else ("no further run", "dim"))
+
+
+def _upcoming(detail: JobDetail, display: DisplaySettings, most: int) -> Iterator[Line]:
+    job = detail.row.job
+    zone = display.zone_of(job)
+    if not detail.upcoming:
+        yield (("next   ", "label"), ("no further run", "dim"))
+        return
+    for number, run in enumerate(detail.upcoming[:most]):
+        note = clock_note(job, run.nominal_ms)
+        mark = f"  {display.glyphs.clock} {note}" if note else ""
+        jitter = "" if run.is_drawn else "  or a little later (jitter)"
+        yield (
+            ("next   " if number == 0 else "       ", "label"),
+            (_both(run.due_ms, zone, job), "clock" if note else ""),
+            (mark or jitter, "clock" if note else "dim"),
+        )
+
+
+def _both(ms: int, zone: Zone, job: Job) -> str:
+    """On the viewer's clock, and on the job's own where that shows another time."""
+    own = job_zone(job)
+    if own.offset_at(ms // 1000) == zone.offset_at(ms // 1000):
+        return full_stamp(ms, zone)
+    return f"{full_stamp(ms, zone)} ({clock_time(ms, own)} {abbreviation(ms, own)})"
+
+
+def _clock(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
+    job = detail.row.job
+    if detail.change is None or detail.effect is None:
+        yield (("clock  ", "label"), (f"{job_zone(job).name} does not change its clock", "dim"))
+        return
+    day = day_of(detail.change.at * 1000 - 1000, job_zone(job))
+    style = "clock" if detail.effect.touches else "dim"
+    yield from _labelled("clock", f"{day}: {detail.effect.text}", style, cells)
+
+
+# -- how it went ------------------------------------------------------------------------------------------
+
+
+def _past(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
+    if not detail.outcomes:
+        yield (("last   ", "label"), ("never ran", "dim"))
+        return
+    shown_ones = detail.outcomes[: max(min(40, cells - 30), 8)]
+    yield (
+        ("last   ", "label"),
+        *((sign(outcome.state, display.glyphs), STYLES[outcome.state]) for outcome in reversed(shown_ones)),
+        (f"  {_tally(shown_ones)}", "dim"),
+    )
+    times = [o.duration_ms for o in shown_ones if o.duration_ms is not None and o.state == "completed"]
+    if times:
+        middle = sorted(times)[len(times) // 2]
+        yield (
+            ("took   ", "label"),
+            (sparks(list(reversed([o.duration_ms for o in shown_ones])), display.glyphs.sparks), "day"),
+            (f"  p50 {rounded_duration(middle)}  max {rounded_duration(max(times))}", "dim"),
+        )
+
+
+def _tally(outcomes: Sequence[Outcome]) -> str:
+    good = sum(1 for outcome in outcomes if outcome.is_good)
+    return f"{good} of {len(outcomes)} ok"
+
+
+def sparks(values: Sequence[int | None], levels: str) -> str:
+    """A bar for each value; a space where there is none."""
+    highest = max((value for value in values if value is not None), default=0) or 1
+    last = len(levels) - 1
+    return "".join(" " if value is None else levels[min(value * last // highest, last)] for value in values)
+
+
+def _command(job: Job, cells: int) -> Iterator[Line]:
+    for number, task in enumerate(job.tasks[:4]):
+        label = "runs" if number == 0 else ""
+        name = f"{cell_safe(task.name)}: " if len(job.tasks) > 1 else ""
+        text = crop(name + cell_safe(command_text(task.run)), cells - _LABEL)
+        yield ((f"{label:{_LABEL}}", "label"), (text, ""))
+    facts = [f"overlap {job.overlap}", f"recovery {job.recovery.strategy}"]
+    if job.execution_timeout_ms is not None:
+        facts.append(f"timeout {format_duration(job.execution_timeout_ms)}")
+    if job.tags:
+        facts.append("tags " + ", ".join(cell_safe(tag) for tag in job.tags))
+    yield from _labelled("policy", ", ".join(facts), "dim", cells)
+    if job.source:
+        yield from _labelled("from", cell_safe(job.source), "dim", cells)
+
+
+def command_text(command: Command | Call) -> str:
+    """As it would be typed. It is only shown: nothing is ever run from this text."""
+    if isinstance(command, str):
+        return command
+    if isinstance(command, Call):
+        return f"python {command.target}"
+    import shlex
+
+    return shlex.join(command)
+
+
+# -- why ------------------------------------------------------------------------------------------------------
+
+
+def why_lines(answers: Sequence[Answer], cells: int) -> list[Line]:
+    """Why something ran, ran late or did not run: the chain of `chronex why`."""
+    return [line for answer in answers for line in (*_answer_lines(answer, cells), ())][:-1]
+
+
+def _answer_lines(answer: Answer, cells: int) -> Iterator[Line]:
+    zone = answer.zone
+    yield ((full_stamp(answer.instant_ms, zone), "bold"), (f"  {zone.name}  ", "dim"), (answer.cause.value, "key"))
+    for piece in wrap(cell_safe(answer.summary), max(cells - 2, 10)):
+        yield ((f"  {piece}", ""),)
+    day = local_time(answer.instant_ms, zone).date()
+    for link in answer.links:
+        at = ""
+        if link.at_ms is not None:
+            is_that_day = local_time(link.at_ms, zone).date() == day
+            at = exact_clock_time(link.at_ms, zone) if is_that_day else full_stamp(link.at_ms, zone)[4:20].strip()
+        for number, piece in enumerate(wrap(cell_safe(link.fact), max(cells - _TIME_WIDTH, 10))):
+            yield ((f"  {at if number == 0 else '':{_TIME_WIDTH - 2}}", "label"), (piece, "dim"))

@@ -1,0 +1,121 @@
+"""Dialogs that explain: the keys, a schedule, why a run happened, the busiest minute, a schedule that is tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.widgets import Input
+
+from chronex.storage.records import Reading
+from chronex.text.terminal import cell_safe
+from chronex.timing.zones import load_zone
+from chronex_tui.data import WhyRead
+from chronex_tui.model.available_actions import help_lines, quoted_for_shell
+from chronex_tui.model.busiest_minute import BusiestMinute, busiest_minute_lines
+from chronex_tui.model.display import job_zone
+from chronex_tui.model.job_detail import why_lines
+from chronex_tui.model.layout import Line, ansi_to_lines
+from chronex_tui.model.try_schedule import try_schedule_lines
+from chronex_tui.screens.dialog import Dialog
+from chronex_tui.widgets.panel import Panel
+
+if TYPE_CHECKING:
+    from chronex_tui.app import ChronexApp
+
+
+class HelpScreen(Dialog):
+    """What every key of the screen does, made from the table of actions."""
+
+    def __init__(self, app: ChronexApp) -> None:
+        context = app.context()
+        row = app.state.row(app.state.job)
+        schedule = row.job.schedule if row else ""
+        super().__init__(
+            app,
+            f"Keys on the {context.screen.capitalize()} screen",
+            lambda width: list(help_lines(context, width, schedule)),
+            {"?": ""},
+            is_wide=True,
+        )
+
+
+def explain_job(app: ChronexApp) -> None:
+    """The text of `chronex explain` for the job under the cursor."""
+    row = app.state.row(app.state.job)
+    if row is None or app.explain is None:
+        return
+    job = row.job
+    lines: list[Line] = [((cell_safe(job.id), "bold"), (f"  {job_zone(job).name}", "dim")), ()]
+    zone = load_zone(job.timezone).name
+    lines += ansi_to_lines(app.explain(job.schedule, job.dialect, zone, app.state.now_ms))
+    app.push_screen(Dialog(app, f"Explain {job.id}", lambda _: lines, {"x": ""}, is_wide=True))
+
+
+def request_why(app: ChronexApp) -> None:
+    """On the Runs screen of the run under the cursor; elsewhere of the job's last occurrence and its next."""
+    state = app.state
+    name = state.job or ""
+    run = state.run if state.screen == "runs" else None
+    now = app.clock.wall_ms()
+
+    def read(reading: Reading) -> WhyRead:
+        from chronex.views.why import latest_and_next, why
+
+        if run is None:
+            return WhyRead(name, tuple(latest_and_next(reading, name, now)))
+        answer = why(reading, run.job, run.nominal_ms, now)
+        return WhyRead(run.job, () if answer is None else (answer,))
+
+    app.live.request("why", read, lambda found: found)
+
+
+def show_why(app: ChronexApp, found: WhyRead) -> None:
+    """Called when the reader has answered `request_why`."""
+    if not found.answers:
+        app.notify(f"nothing has happened to {found.job} yet", markup=False)
+        return
+
+    def draw(width: int) -> list[Line]:
+        return why_lines(found.answers, width)
+
+    app.push_screen(Dialog(app, f"Why: {found.job}", draw, {"w": ""}, is_wide=True))
+
+
+def show_busiest_minute(app: ChronexApp, found: BusiestMinute | None) -> None:
+    lines = busiest_minute_lines(found, app.state.display)
+    app.push_screen(Dialog(app, "Busiest minute", lambda _: lines, {"H": ""}, is_wide=True))
+
+
+class TryScheduleScreen(Dialog):
+    """Meaning, next runs and mistakes of a schedule while it is typed. Nothing is saved."""
+
+    def __init__(self, app: ChronexApp) -> None:
+        self._text = ""
+        super().__init__(
+            app,
+            f"Try a schedule in {app.state.home.name}",
+            self._answer,
+            hint="enter copies the shell command, esc closes",
+            is_wide=True,
+        )
+
+    def compose_above(self) -> ComposeResult:
+        example = "30 2 * * *    or    @every 90s    or    TZ=Asia/Seoul 0 9 * * MON-FRI"
+        yield Input(placeholder=example, id="schedule")
+
+    def focus_first(self) -> None:
+        self.query_one("#schedule", Input).focus()
+
+    def _answer(self, width: int) -> list[Line]:
+        state = self.dashboard.state
+        return try_schedule_lines(self._text, state.home, state.now_ms, width)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._text = event.value
+        self.query_one("#dialog-lines", Panel).redraw()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        zone = self.dashboard.state.home.name
+        self.app.copy_to_clipboard(f"chronex explain '{quoted_for_shell(event.value)}' --tz {zone}")
+        self.app.notify("copied the shell command", timeout=1.5)

@@ -1,0 +1,27 @@
+"""cancel as it is typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.cli.commands import cancel
+from chronex.errors import NotPossibleError
+from tests.cli.small_store import Capture, Place, run_trigger, said, triggered
+
+
+def test_cancel_what_waits_what_runs_and_what_has_ended(place: Place, capsys: Capture) -> None:
+    identity = triggered(place, capsys, "running")
+    assert cancel.run_cancel(identity[:14], "", wait=False, store=place.path, form="text") == 0
+    spoken = capsys.readouterr()
+    assert spoken.out.startswith("stopping   a  occ_")
+    assert "the next one stops it" in spoken.err
+    ended = triggered_other(place, capsys)
+    with pytest.raises(NotPossibleError, match="has ended already: completed"):
+        cancel.run_cancel(ended, "", wait=False, store=place.path, form="text")
+
+
+def triggered_other(place: Place, capsys: Capture) -> str:
+    assert run_trigger("b", place.path, "json") == 0
+    identity: str = said(capsys)["id"]
+    place.run_due()
+    return identity

@@ -1,0 +1,87 @@
+"""Completions and the manual say what the program can do, no more and no less."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from chronex.cli.app import COMMANDS
+from chronex.cli.command_tree import CommandInfo, program
+from chronex.cli.completion_scripts import SHELLS, completion_script
+from chronex.cli.manual_page import manual
+from tests.cli.conftest import Chronex
+
+PROGRAM = program()
+
+
+def every_command(command: CommandInfo) -> list[CommandInfo]:
+    return [command, *(below for each in command.commands for below in every_command(each))]
+
+
+def test_the_tree_has_every_command_in_the_order_of_the_help() -> None:
+    assert [command.name for command in PROGRAM.commands] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("command", every_command(PROGRAM)[1:], ids=lambda c: c.name)
+def test_every_command_and_option_has_words(command: CommandInfo) -> None:
+    assert command.help
+    assert command.example.startswith("chronex ") or command.commands
+    assert all(option.help for option in command.options)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_names_every_command_and_option(shell: str) -> None:
+    script = completion_script(shell, PROGRAM)
+    for command in every_command(PROGRAM)[1:]:
+        assert command.name in script
+        for option in command.options:
+            assert all(name.lstrip("-") in script for name in option.names)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_accepts_its_script(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    script = tmp_path / "script"
+    script.write_text(completion_script(shell, PROGRAM))
+    subprocess.run([shell, "-n", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["chronex", "expl"], ["explain"]),
+        (["chronex", "explain", "--spr"], ["--spread"]),
+        (["chronex", "list", "--format", "j"], ["json"]),
+        (["chronex", "service", "inst"], ["install"]),
+        (["chronex", "service", "install", "--no-s"], ["--no-start"]),
+    ],
+)
+def test_bash_completes_what_is_typed(typed: list[str], offered: list[str], tmp_path: Path) -> None:
+    if shutil.which("bash") is None:
+        pytest.skip("bash is not installed")
+    script = tmp_path / "script"
+    script.write_text(completion_script("bash", PROGRAM))
+    words = " ".join(f"'{word}'" for word in typed)
+    asked = f'. {script}; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _chronex; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == offered, done.stderr
+
+
+def test_the_manual_is_read_without_complaint(tmp_path: Path) -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    page = tmp_path / "chronex.1"
+    page.write_text(manual(PROGRAM))
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert "explain" in done.stdout
+
+
+def test_an_unknown_shell_is_told_the_known_ones(chronex: Chronex) -> None:
+    done = chronex("completion", "tcsh")
+    assert done.code == 2
+    assert "bash, zsh or fish" in done.err

@@ -1,0 +1,39 @@
+"""replay as it is typed: one occurrence, or a range that is shown first."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.cli.arguments import UsageError
+from chronex.cli.commands import replay
+from tests.cli.small_store import Capture, Place, said, triggered
+
+
+def test_replay_of_one_needs_a_reason_and_links_to_it(place: Place, capsys: Capture) -> None:
+    identity = triggered(place, capsys, "failed")
+    with pytest.raises(UsageError, match="say why"):
+        replay.run_replay(identity, " ", "then", yes=False, store=place.path, form="text")
+    assert replay.run_replay(identity, "fixed", "then", yes=False, store=place.path, form="json") == 0
+    (answer,) = said(capsys)
+    assert (answer["replay_of"], answer["state"]) == (identity, "pending")
+
+
+def test_replay_by_range_shows_the_list_first_and_needs_a_yes(place: Place, capsys: Capture) -> None:
+    for _ in range(2):
+        triggered(place, capsys, "failed")
+    chosen = replay.PastFilter("a", None, None, ("failed",))
+    with pytest.raises(UsageError, match="say --yes"):
+        replay.run_replay(chosen, "fixed", "then", yes=False, store=place.path, form="text")
+    assert "2 to replay, the oldest first" in capsys.readouterr().out
+    assert replay.run_replay(chosen, "fixed", "now", yes=True, store=place.path, form="json") == 0
+    assert len(said(capsys)) == 2
+    nothing = replay.PastFilter("a", "2020-01-01", "2020-01-02", ("missed",))
+    assert replay.run_replay(nothing, "fixed", "now", yes=True, store=place.path, form="text") == 1
+    assert "nothing to replay" in capsys.readouterr().out
+
+
+def test_a_state_that_is_no_end_is_refused() -> None:
+    assert replay.states_of([]) == ("failed",)
+    assert replay.states_of(["missed,skipped", "failed"]) == ("missed", "skipped", "failed")
+    with pytest.raises(UsageError, match="--state: 'running' is none of"):
+        replay.states_of(["running"])

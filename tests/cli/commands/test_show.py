@@ -1,0 +1,70 @@
+"""show on a store with a past: one job in full, as text and JSON, and its versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chronex.cli.commands.apply import run_apply
+from chronex.cli.commands.show import run_show, run_versions
+from chronex.errors import UnknownJobError
+from tests.cli.commands.test_apply import ONE_JOB, Directory
+from tests.cli.past import Past
+from tests.cli.small_store import Capture, said
+
+
+def test_show_says_how_a_job_is_and_what_holds_for_it(past: Past, printed: Callable[..., str]) -> None:
+    text = printed(run_show, "flaky", str(past.place), "text")
+    for expected in (
+        "Every minute",
+        "zone       Europe/Berlin",
+        "task       only  exit 3",
+        "retry 2 times every 1h",
+        "overlap    skip",
+        "running    only, attempt 1",
+        "2 failed",
+    ):
+        assert expected in text, text
+
+
+def test_show_in_json_answers_every_question_of_the_api(past: Past, printed: Callable[..., str]) -> None:
+    found = json.loads(printed(run_show, "yearly", str(past.place), "json"))
+    assert (found["is_active"], found["is_enabled"], found["is_paused"], found["is_running"]) == (
+        True,
+        True,
+        False,
+        False,
+    )
+    assert found["next_run"] == {**found["next_runs"][0], "is_drawn": False}
+    assert [run["nominal"][5:] for run in found["next_runs"]] == ["01-01T03:00:00Z"] * 5
+    assert found["policies"]["recovery"] == {"strategy": "execute_last", "max_count": None, "max_age_ms": None}
+    assert found["tasks"][0]["retry"]["max"] == 0
+    assert (found["last"], found["retries"], found["running"]) == ([], [], [])
+
+
+def test_a_job_that_is_not_there_is_one_sentence_with_the_nearest_name(past: Past) -> None:
+    with pytest.raises(UnknownJobError, match="no job 'helo'; did you mean hello"):
+        run_show("helo", str(past.place), "text")
+
+
+def test_show_versions_says_what_each_changed_and_by_whom(tmp_path: Path, capsys: Capture) -> None:
+    place = Directory(tmp_path)
+    store = str(place.path / "store")
+    run_apply(place.options(ONE_JOB))
+    run_apply(place.options(ONE_JOB.replace("0 3", "0 5")))
+    capsys.readouterr()
+    assert run_versions("a", store, "json") == 0
+    newest, oldest = said(capsys)
+    assert (newest["version"], oldest["version"], oldest["changes"]) == (2, 1, [])
+    assert newest["changes"] == [{"field": "schedule", "from": "0 3 * * *", "to": "0 5 * * *"}]
+    assert newest["by"].endswith("(cli)")
+    run_apply(place.options(""))
+    capsys.readouterr()
+    assert run_versions("a", store, "text") == 0, "a job that was removed is still known by its versions"
+    assert "chronex apply --rollback a VERSION" in capsys.readouterr().out
+    for unknown in ("ghost", "no name at all\x1b"):
+        with pytest.raises(UnknownJobError):
+            run_versions(unknown, store, "text")

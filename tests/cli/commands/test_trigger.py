@@ -1,0 +1,51 @@
+"""trigger as it is typed: what is printed, and the exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronex.cli.arguments import UsageError
+from chronex.cli.commands import trigger
+from tests.cli.small_store import Capture, Place, run_trigger, said, triggered
+
+
+def test_a_trigger_says_that_no_daemon_runs(place: Place, capsys: Capture) -> None:
+    assert run_trigger("a", place.path, "text", "x=1", "y=") == 0
+    spoken = capsys.readouterr()
+    assert spoken.out.startswith("waiting    a  occ_")
+    assert "no daemon runs on this store: it starts with the next one; start one with: chronex run" in spoken.err
+
+
+def test_waiting_without_a_daemon_is_a_failure_not_a_hang(place: Place, capsys: Capture) -> None:
+    assert trigger.trigger("a", wait=True, store=place.path, form="json") == 1
+    answer = said(capsys)
+    assert (answer["state"], answer["daemon"]) == ("pending", False)
+
+
+def test_asking_again_with_the_same_key_is_safe(place: Place, capsys: Capture) -> None:
+    for state in ("pending", "skipped"):
+        assert run_trigger("a", place.path, "json", key="key", ttl="1h") == 0
+        assert said(capsys)["state"] == state
+
+
+def test_overlap_is_told_and_exits_1(place: Place, capsys: Capture) -> None:
+    running = triggered(place, capsys, "running")
+    assert run_trigger("a", place.path, "text") == 1
+    assert f"an earlier occurrence still runs: {running}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("params", "key", "ttl", "says"),
+    [
+        (["nonsense"], "", None, "is not name=value"),
+        (["a=1", "a=2"], "", None, "given twice"),
+        ([], "k", "soon", "is not a duration"),
+        ([], "k", "30min", "did you mean 30m?"),
+        ([], "k", "0s", "is no time at all"),
+        ([], "", "1h", "--ttl needs --idempotency-key"),
+    ],
+)
+def test_bad_usage_of_trigger(place: Place, params: list[str], key: str, ttl: str | None, says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        run_trigger("a", place.path, "text", *params, key=key, ttl=ttl)
+    assert says in str(refused.value)

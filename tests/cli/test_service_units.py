@@ -1,0 +1,63 @@
+"""What the service managers are given: every word whole, nothing expanded, the shell's own PATH."""
+
+from __future__ import annotations
+
+import plistlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from chronex.cli.service_units import Service, launchd_plist, manager_of, systemd_unit
+
+PLAIN = Service(
+    ("/opt/chronex",), Path("/home/ann/chronex.toml"), Path("/home/ann/store"), "/usr/bin:/bin", Path("/l")
+)
+ODD = PLAIN._replace(job_file=Path('/home/ann/100% "mine" $HOME/a b.toml'))
+
+
+def test_the_unit_starts_the_headless_daemon_with_the_shells_path() -> None:
+    unit = systemd_unit(PLAIN)
+    assert (
+        'ExecStart="/opt/chronex" "run" "--headless" "--config" "/home/ann/chronex.toml" "--store" "/home/ann/store"\n'
+        in unit
+    )
+    assert 'Environment="PATH=/usr/bin:/bin"\n' in unit
+
+
+@pytest.mark.parametrize(("char", "escaped"), [("%", "%%"), ("$", "$$"), ('"', '\\"'), ("\\", "\\\\"), ("\n", "\\n")])
+def test_a_path_cannot_become_anything_else_in_the_unit(char: str, escaped: str) -> None:
+    unit = systemd_unit(PLAIN._replace(job_file=Path(f"/home/a{char}b.toml")))
+    assert f'"/home/a{escaped}b.toml"' in unit
+    assert unit.count("\n") == systemd_unit(PLAIN).count("\n")
+
+
+def test_another_daemon_on_the_store_is_no_reason_to_start_again() -> None:
+    assert "RestartPreventExitStatus=2 75" in systemd_unit(PLAIN)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_itself_accepts_the_unit(tmp_path: Path) -> None:
+    file = tmp_path / "chronex.service"
+    file.write_text(systemd_unit(ODD._replace(program=("/bin/true",))))
+    done = subprocess.run(["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False)
+    assert "chronex.service" not in done.stderr, done.stderr
+
+
+def test_the_agent_is_a_property_list_with_every_argument_whole() -> None:
+    agent = plistlib.loads(launchd_plist(ODD))
+    assert agent["ProgramArguments"] == list(ODD.command)
+    assert agent["EnvironmentVariables"] == {"PATH": "/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "file"),
+    [
+        ("linux", {}, "/home/ann/.config/systemd/user/chronex.service"),
+        ("linux", {"XDG_CONFIG_HOME": "/x"}, "/x/systemd/user/chronex.service"),
+        ("darwin", {}, "/home/ann/Library/LaunchAgents/dev.chronex.scheduler.plist"),
+    ],
+)
+def test_each_manager_finds_its_file_where_it_looks(platform: str, environ: dict[str, str], file: str) -> None:
+    assert str(manager_of(Path("/home/ann"), environ, platform).file) == file

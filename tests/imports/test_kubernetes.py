@@ -1,0 +1,89 @@
+"""chronex import k8s: CronJobs with their policies; the container stays behind and that is said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from chronex.imports.kubernetes import read_cronjobs
+from chronex.imports.prove import as_chronex_reads, prove
+from chronex.timing.zones import load_zone
+from tests.cli.conftest import Chronex
+
+NOW = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
+BERLIN = load_zone("Europe/Berlin")
+CRONJOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: nightly-report
+spec:
+  schedule: "30 2 * * *"
+  timeZone: Europe/Berlin
+  concurrencyPolicy: Forbid
+  startingDeadlineSeconds: 600
+  jobTemplate:
+    spec:
+      backoffLimit: 2
+      activeDeadlineSeconds: 3600
+      template:
+        spec:
+          containers:
+            - name: report
+              image: registry.example/report:1
+              command: ["/bin/report"]
+              args: ["--all", "two words"]
+              env:
+                - name: MODE
+                  value: full
+                - name: TOKEN
+                  valueFrom: { secretKeyRef: { name: t, key: k } }
+"""
+
+
+def test_policies_and_commands_are_carried_over() -> None:
+    job = as_chronex_reads(read_cronjobs(CRONJOB, BERLIN)).jobs[0]
+    assert (job.id, job.overlap, job.retry.max) == ("nightly-report", "skip", 2)
+    assert job.execution_timeout_ms == 3_600_000
+    assert job.tasks[0].run == ("/bin/report", "--all", "two words")
+    assert job.tasks[0].env == {"MODE": "full"}
+
+
+def test_every_instant_is_the_same_because_the_clock_rule_is_kept() -> None:
+    found, proven = prove(read_cronjobs(CRONJOB, BERLIN), NOW)
+    assert proven[0].differences == ()
+    assert found.jobs[0].table["dst"] == {"gap": "skip", "overlap": "both"}
+
+
+def test_what_stays_in_the_cluster_is_said() -> None:
+    notes = " ".join(read_cronjobs(CRONJOB, BERLIN).jobs[0].notes)
+    assert "registry.example/report:1" in notes
+    assert "TOKEN" in notes
+
+
+def test_a_list_and_several_documents_are_read() -> None:
+    listed = (
+        "kind: List\nitems:\n- {kind: CronJob, metadata: {name: a}, spec: {schedule: '@daily'}}\n---\nkind: Service\n"
+    )
+    found = read_cronjobs(listed + CRONJOB.replace("\n", "\n---\n", 1), BERLIN)
+    assert [job.id for job in found.jobs] == ["a", "nightly-report"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"), [("99 * * * *", "does not understand"), ("@reboot", "does not understand")]
+)
+def test_a_schedule_that_cannot_come_along_is_named(schedule: str, words: str) -> None:
+    found = read_cronjobs(CRONJOB.replace("30 2 * * *", schedule), BERLIN)
+    assert words in found.lost[0].why
+
+
+def test_the_command_reads_from_standard_input(chronex: Chronex) -> None:
+    done = chronex("import", "k8s", "-", "--check", stdin=CRONJOB)
+    assert done.code == 0, done.err
+    assert "nightly-report" in done.out
+
+
+def test_an_interval_stays_one() -> None:
+    job = as_chronex_reads(read_cronjobs(CRONJOB.replace("30 2 * * *", "@every 5m"), BERLIN)).jobs[0]
+    assert job.schedule.startswith("@every 5m")

@@ -1,0 +1,40 @@
+"""Every rule has a page that is true: its bad example has the finding, its good one has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chronex.expr.diagnostics import Rule
+from chronex.lint.findings import assumptions
+from chronex.lint.rules import rules
+from chronex.lint.rules.rule_pages import PAGE_REFERENCE_MS, findings_of, page
+
+PAGES = Path(__file__).parent.parent.parent / "docs" / "rules"
+ASSUME = assumptions("UTC", "assumed", PAGE_REFERENCE_MS)
+RULES = list(rules().values())
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.bad], ids=lambda rule: rule.code)
+def test_the_bad_example_has_the_finding_and_the_good_one_has_none(rule: Rule) -> None:
+    assert rule.bad is not None
+    assert rule.good is not None
+    severities = {f.severity for f in findings_of(rule.bad, ASSUME) if f.code == rule.code}
+    assert severities == {rule.severity}
+    assert findings_of(rule.good, ASSUME) == []
+
+
+def test_only_what_no_short_text_can_show_has_no_example() -> None:
+    assert [rule.code for rule in RULES if rule.bad is None] == ["J001", "J023"]
+
+
+def test_the_pages_are_those_of_the_rules() -> None:
+    """After a change: for each code, chronex lint --explain CODE > docs/rules/CODE.md"""
+    written = {path.stem: path.read_text("utf-8") for path in PAGES.glob("*.md") if path.stem != "README"}
+    assert written == {rule.code: page(rule, ASSUME) for rule in RULES}
+
+
+def test_the_list_of_pages_names_every_rule() -> None:
+    listed = (PAGES / "README.md").read_text("utf-8")
+    assert all(f"| [{rule.code}]({rule.code}.md) | {rule.severity} | {rule.title} |" in listed for rule in RULES)

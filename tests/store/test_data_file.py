@@ -1,0 +1,64 @@
+"""The first pages are judged before LMDB maps the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chronex.errors import StoreDamagedError
+from chronex_store import LmdbStore
+from chronex_store.data_file import PAGE, DataFileState, data_file_state
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    with LmdbStore.open(tmp_path / "store") as store:
+        for number in range(5):
+            store.update(lambda tx, n=number: tx.put(b"Q%d" % n, b"x" * 5000))  # type: ignore[misc]
+    return tmp_path / "store" / "data.mdb"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert data_file_state(tmp_path / "none") is DataFileState.MISSING
+
+
+def test_a_store_is_whole_until_a_page_is_missing(data: Path) -> None:
+    assert data_file_state(data) is DataFileState.WHOLE
+    raw = data.read_bytes()
+    data.write_bytes(raw[: -len(raw) // 2])
+    assert data_file_state(data) is DataFileState.SHORT
+    with pytest.raises(StoreDamagedError, match="restore"):
+        LmdbStore.open(data.parent)
+
+
+def test_a_short_file_with_every_page_in_use_is_opened(data: Path) -> None:
+    with LmdbStore.open(data.parent) as store:
+        store.update(lambda tx: [tx.delete(b"Q%d" % n) for n in range(5)])
+        for number in range(4):
+            store.update(lambda tx, n=number: tx.put(b"Qs", b"%d" % n))  # type: ignore[misc]
+    raw = data.read_bytes()
+    data.write_bytes(raw[: -PAGE // 2])
+    assert data_file_state(data) is DataFileState.SHORT
+    with LmdbStore.open(data.parent) as store:
+        assert store.view(lambda tx: tx.get(b"Qs")) == b"3"
+
+
+@pytest.mark.parametrize("raw", [b"", b"\0" * 100, b"\0" * PAGE, b"\0" * 5 * PAGE])
+def test_nothing_but_zeros_was_never_committed_to(data: Path, raw: bytes) -> None:
+    data.write_bytes(raw)
+    assert data_file_state(data) is DataFileState.UNCOMMITTED
+    LmdbStore.open(data.parent).close()
+    assert data_file_state(data) is DataFileState.WHOLE
+
+
+@pytest.mark.parametrize("raw", [b"text", b"text" * PAGE, b"\0" * PAGE + b"text" * PAGE])
+def test_other_bytes_are_not_ours_to_overwrite(data: Path, raw: bytes) -> None:
+    data.write_bytes(raw)
+    assert data_file_state(data) is DataFileState.FOREIGN
+
+
+def test_one_lost_meta_page_is_not_guessed_at(data: Path) -> None:
+    raw = data.read_bytes()
+    data.write_bytes(raw[:PAGE] + b"\0" * PAGE + raw[2 * PAGE :])
+    assert data_file_state(data) is DataFileState.FOREIGN

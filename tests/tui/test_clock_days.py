@@ -1,0 +1,55 @@
+"""Clock changes as plain lines."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from chronex_tui.model.clock_days import POLICIES, change_lines, clock_days, title_line
+from chronex_tui.model.display import UNICODE, DisplaySettings
+from chronex_tui.model.layout import plain
+from tests.tui.world import HOME, NOW, job
+
+DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
+
+
+def at(text: str) -> int:
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def pictured(zone: str, since: str, *schedules: str, policy: int = 0) -> str:
+    jobs = [job(f"job-{number}", schedule, zone) for number, schedule in enumerate(schedules)]
+    days, unchanging = clock_days(jobs, at(since), policy=POLICIES[policy])
+    lines = [line for day in days[:1] for line in (title_line(day, DISPLAY), *change_lines(day, DISPLAY, 140, 9))]
+    return plain([*lines, *(((zone, ""),) for zone in unchanging)])
+
+
+def test_the_missing_hour_of_berlin() -> None:
+    text = pictured("Europe/Berlin", "2027-03-01", "30 2 * * *", "0 * * * *")
+    assert "Sun 28 Mar 2027  Europe/Berlin  1h forward, CET → CEST" in text
+    assert "██ ██ ╳╳ ██" in text
+    assert "02:30 does not exist: the run fires at 03:00 instead" in text
+
+
+def test_the_doubled_hour_of_berlin() -> None:
+    text = pictured("Europe/Berlin", "2027-10-01", "30 2 * * *")
+    assert "00 01 02 02 03" in text
+    assert "██ ██ ██ ▒▒ ██" in text
+    assert "02:30 happens twice: fires once, on the first pass" in text
+
+
+def test_half_an_hour_is_missing_on_lord_howe() -> None:
+    assert "██ ██ ╳█ ██" in pictured("Australia/Lord_Howe", "2026-09-01", "15 2 * * *")
+
+
+def test_havana_changes_at_midnight() -> None:
+    text = pictured("America/Havana", "2025-03-01", "30 0 * * *")  # newer zone data has no change in March 2027
+    assert "Sun 9 Mar 2025" in text or "Sat 8 Mar 2025" in text
+    assert "00:30 does not exist" in text
+
+
+def test_a_zone_that_never_changes_is_named() -> None:
+    assert pictured("Etc/UTC", "2027-01-01", "0 0 * * *") == "Etc/UTC"
+
+
+def test_another_policy_is_a_what_if() -> None:
+    assert "1 run skipped" in pictured("Europe/Berlin", "2027-03-01", "30 2 * * *", policy=2)

@@ -1,0 +1,57 @@
+"""The timeline: lanes as plain values and lines."""
+
+from __future__ import annotations
+
+from chronex.model.reasons import NO_REASON
+from chronex_tui.model.display import UNICODE, DisplaySettings
+from chronex_tui.model.lanes import Lane, LaneMark, Window, lane_line, lanes_in, past_marks
+from chronex_tui.model.layout import plain
+from chronex_tui.model.snapshot import RunItem, RunKey
+from tests.tui.world import HOME, HOUR, MINUTE, NOW
+
+DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
+
+
+def lane(*marks: LaneMark) -> str:
+    window = Window(NOW, HOUR)
+    return plain([lane_line(Lane("backup", marks), window, DISPLAY, 71, 11)])[11:]
+
+
+def test_a_run_is_as_long_as_it_took() -> None:
+    assert lane(LaneMark(NOW - 40 * MINUTE, NOW - 20 * MINUTE, "completed")).count("█") == 11
+    assert lane(LaneMark(NOW - 40 * MINUTE, NOW - 40 * MINUTE + 5000, "completed")).count("▪") == 1
+
+
+def test_a_short_run_on_the_border_of_two_columns_is_one_mark() -> None:
+    border = NOW - HOUR + 2 * MINUTE
+    assert lane(LaneMark(border - 30_000, border + 30_000, "completed")).strip(" │") == "▪"
+
+
+def test_what_runs_reaches_the_line_of_now_and_failures_end_in_their_sign() -> None:
+    assert lane(LaneMark(NOW - 10 * MINUTE, None, "running")).rstrip().endswith("▶")
+    assert "✖" in lane(LaneMark(NOW - 10 * MINUTE, NOW - 4 * MINUTE, "failed"))
+
+
+def test_two_runs_at_once_are_told_from_one() -> None:
+    first = LaneMark(NOW - 40 * MINUTE, NOW - 10 * MINUTE, "completed")
+    assert "!" in lane(first, LaneMark(NOW - 30 * MINUTE, NOW - 20 * MINUTE, "completed"))
+
+
+def test_the_window_takes_what_overlaps_it() -> None:
+    def item(start: int, end: int | None) -> RunItem:
+        return RunItem(RunKey("a", start), "completed", NO_REASON, start, start, end, recovery=False, manual=False)
+
+    window = Window(NOW, HOUR)
+    items = [item(NOW - 3 * HOUR, NOW - 2 * HOUR), item(NOW - 2 * HOUR, NOW - 30 * MINUTE), item(NOW - MINUTE, None)]
+    assert len(past_marks(items, window)["a"]) == 2
+
+
+def test_panning_and_zooming_keep_the_middle_or_move_it() -> None:
+    window = Window(NOW, HOUR)
+    assert window.zoomed(1) == Window(NOW, 6 * HOUR)
+    assert window.zoomed(-5) == Window(NOW, 10 * MINUTE)
+    assert window.panned(1).middle_ms == NOW + HOUR // 2
+
+
+def test_no_job_and_no_run_make_no_lane() -> None:
+    assert lanes_in(Window(NOW, HOUR), (), (), NOW) == ()
