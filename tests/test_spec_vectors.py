@@ -24,8 +24,10 @@ ROWS = [
     for number, row in enumerate(json.loads(path.read_text())["rows"])
 ]
 KINDS = {
-    "valid", "values", "invalid", "refused", "canonical", "duration", "equal", "not_equal", "describe", "next", "previous", "matches",
+    "valid", "values", "invalid", "refused", "canonical", "duration", "equal", "not_equal", "describe", "next", "previous", "matches", "warning",
 }  # fmt: skip
+
+LANGUAGE_WARNINGS = {"E022", "E025", "W001"}  # the others are advice of Chronex
 
 
 def of_kind(*kinds: str) -> Any:
@@ -120,6 +122,13 @@ def test_the_texts_mean_different_things(row: dict[str, Any]) -> None:
 @of_kind("describe")
 def test_the_description_is_that_of_the_row(row: dict[str, Any]) -> None:
     assert parsed(row).describe() == row["expected"]
+
+
+@of_kind("warning")
+def test_the_text_is_valid_with_these_warnings_of_the_language(row: dict[str, Any]) -> None:
+    found = chronex.validate(row["expr"])
+    assert found.is_valid
+    assert sorted(d.code for d in found.warnings if d.code in LANGUAGE_WARNINGS) == row["expected"]
 
 
 @of_kind("matches")

@@ -98,7 +98,7 @@ class RecoveryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class SpreadPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Where inside its window an occurrence starts (DESIGN, decision core)."""
+    """Where inside its window an occurrence starts; specs/decision.md has the algorithm."""
 
     mode: str = "after"
     duration_ms: int = 0

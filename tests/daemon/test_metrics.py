@@ -37,9 +37,10 @@ from chronex.model.records import Event, Job, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.records import Reading
+from chronex.testing import DAY, HOUR, RandomOutcomes, SimulatedMachine
 from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
-from tests.engine.simulation import DAY, HOUR, START, Simulation
+from tests.kit.machine import START
 from tests.kit.waits import DEADLINE_S
 from tests.tui.world import FixedClock
 
@@ -55,7 +56,7 @@ def scraped(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-def registry_of(world: Simulation) -> CollectorRegistry:
+def registry_of(world: SimulatedMachine) -> CollectorRegistry:
     collector = MetricsCollector(world.store, FixedClock(world.now), MetricsTally())
     while collector.advance():
         pass
@@ -64,17 +65,18 @@ def registry_of(world: Simulation) -> CollectorRegistry:
     return registry
 
 
-def page_of(world: Simulation) -> str:
+def page_of(world: SimulatedMachine) -> str:
     return generate_latest(registry_of(world)).decode()
 
 
 def test_what_is_counted_is_what_happened() -> None:
-    world = Simulation(
-        3, [Job(id="a", schedule="*/10 * * * *", tasks=TASK), Job(id="b", schedule="0 * * * *", tasks=TASK)]
+    world = SimulatedMachine(
+        [Job(id="a", schedule="*/10 * * * *", tasks=TASK), Job(id="b", schedule="0 * * * *", tasks=TASK)],
+        outcome=RandomOutcomes(3),
     )
     world.run_until(START + DAY // 2)
     world.crash()
-    world.now += 3 * HOUR
+    world.pass_time(3 * HOUR)
     world.boot()
     world.run_until(START + DAY)
     found = scraped(page_of(world))
@@ -118,7 +120,7 @@ FAMILIES = {
 
 
 def test_the_page_has_every_family_with_help_and_type() -> None:
-    lines = page_of(Simulation(1, [])).splitlines()
+    lines = page_of(SimulatedMachine()).splitlines()
     assert [line.split()[2:] for line in lines if line.startswith("# TYPE")] == [[*row] for row in FAMILIES.items()]
     helped = [line.split(maxsplit=3)[2:] for line in lines if line.startswith("# HELP")]
     assert [name for name, words in helped if words.endswith(".")] == list(FAMILIES)
@@ -127,7 +129,7 @@ def test_the_page_has_every_family_with_help_and_type() -> None:
 
 
 def test_both_formats_say_the_same() -> None:
-    world = Simulation(3, [Job(id="a", schedule="*/10 * * * *", tasks=TASK)])
+    world = SimulatedMachine([Job(id="a", schedule="*/10 * * * *", tasks=TASK)], outcome=RandomOutcomes(3))
     world.run_until(START + DAY // 8)
     registry = registry_of(world)
     text = generate_openmetrics(registry).decode()
@@ -144,7 +146,7 @@ def test_both_formats_say_the_same() -> None:
 
 
 def test_a_gauge_has_the_same_value_under_both_names() -> None:
-    world = Simulation(1, [Job(id="a", schedule="@daily", tasks=TASK, paused=True)])
+    world = SimulatedMachine([Job(id="a", schedule="@daily", tasks=TASK, paused=True)], outcome=RandomOutcomes(1))
     found = scraped(page_of(world))
     assert found["scheduler_jobs_paused", ()] == found["scheduler_jobs_paused_total", ()] == 1
 

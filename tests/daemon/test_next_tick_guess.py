@@ -15,7 +15,8 @@ from chronex.model.policies import OverlapPolicy, TaskMode
 from chronex.model.records import Call, Task
 from chronex.run import AttemptRequest
 from chronex.storage.records import Ledger
-from tests.engine.test_engine import FIRST, MINUTE, ONE, START, TWO, World
+from chronex.testing import MINUTE
+from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 MOST = 100
 ASKER = Asker("somebody", "cli", "here")
@@ -39,14 +40,14 @@ AS_ORDERED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("policy", AS_ORDERED.values(), ids=AS_ORDERED)
 def test_what_is_foreseen_is_what_the_tick_orders(policy: dict[str, Any]) -> None:
-    world = World(**policy)
+    world = SteppedEngine(**policy)
     foreseen = next_tick_guess(world.engine, FIRST, MOST)
     assert foreseen
     assert requested(foreseen) == requested(world.tick(FIRST))
 
 
 def test_the_time_of_the_last_run_is_foreseen_as_well() -> None:
-    world = World()
+    world = SteppedEngine()
     (first,) = world.tick(FIRST)
     world.end(first, "success", FIRST + 100)
     (foreseen,) = requested(next_tick_guess(world.engine, FIRST + MINUTE, MOST))
@@ -55,18 +56,18 @@ def test_the_time_of_the_last_run_is_foreseen_as_well() -> None:
 
 
 def test_a_jittered_run_is_foreseen_once_its_moment_is_drawn() -> None:
-    world = World("* * * * * <jitter:30s>")
+    world = SteppedEngine("* * * * * <jitter:30s>")
     assert world.tick(FIRST) == []
     due = world.occurrence(FIRST).due_ms
     assert due > FIRST
     assert requested(next_tick_guess(world.engine, due, MOST)) == requested(world.tick(due))
 
 
-def _pause(world: World) -> None:
+def _pause(world: SteppedEngine) -> None:
     world.store.update(lambda tx: pause(Ledger(tx, START), "job", ASKER))
 
 
-NOTHING: dict[str, tuple[dict[str, Any], Callable[[World], object]]] = {
+NOTHING: dict[str, tuple[dict[str, Any], Callable[[SteppedEngine], object]]] = {
     "a function of ours": ({"tasks": (Task(name="one", run=Call("module:function")),)}, lambda world: None),
     "what waits for its hook": ({"on_start": ("true",)}, lambda world: None),
     "a paused job": ({}, _pause),
@@ -77,25 +78,25 @@ NOTHING: dict[str, tuple[dict[str, Any], Callable[[World], object]]] = {
 
 
 @pytest.mark.parametrize(("policy", "act"), NOTHING.values(), ids=NOTHING)
-def test_nothing_is_prepared_for(policy: dict[str, Any], act: Callable[[World], object]) -> None:
-    world = World(**policy)
+def test_nothing_is_prepared_for(policy: dict[str, Any], act: Callable[[SteppedEngine], object]) -> None:
+    world = SteppedEngine(**policy)
     act(world)
     assert next_tick_guess(world.engine, FIRST, MOST) == []
 
 
 def test_nothing_is_prepared_while_the_run_before_it_runs() -> None:
-    world = World()
+    world = SteppedEngine()
     world.tick(FIRST)
     assert next_tick_guess(world.engine, FIRST + MINUTE, MOST) == []
 
 
 def test_no_more_is_prepared_than_was_asked_for() -> None:
-    world = World(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
+    world = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
     assert len(next_tick_guess(world.engine, FIRST, 1)) == 1
 
 
 def test_looking_ahead_writes_nothing() -> None:
-    world = World()
+    world = SteppedEngine()
     before = world.store.wait(-1, 0)
     next_tick_guess(world.engine, FIRST, MOST)
     assert world.store.wait(-1, 0) == before

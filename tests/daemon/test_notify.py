@@ -18,24 +18,25 @@ from chronex.model.records import Job, Notice, Task
 from chronex.run import LogDirectory, Surroundings
 from chronex.storage import journal, keys
 from chronex.storage.records import Ledger, Reading
-from tests.engine.simulation import HOUR, MINUTE, START, Simulation
+from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
+from tests.kit.machine import START
 
 TASK = (Task(name="main", run=("true",)),)
 HOURLY = Job(id="j", schedule="0 * * * *", tasks=TASK, notify=NotifyPolicy(("true",), after_failures=3))
 
 
-def notices(world: Simulation) -> list[tuple[str, int, int]]:
+def notices(world: SimulatedMachine) -> list[tuple[str, int, int]]:
     found = world.store.view(lambda tx: Reading(tx).scan(keys.NOTICE, Notice))
     return [(n.kind, ((n.nominal_ms or 0) - START) // HOUR, n.failures) for n in found]
 
 
-def failing(world: Simulation, share: float, hours: int) -> None:
-    world.fail_share = share
+def failing(world: SimulatedMachine, share: float, hours: int) -> None:
+    world.outcome = RandomOutcomes(1, fail_share=share)
     world.run_until(world.now + hours * HOUR)
 
 
 def test_told_once_after_so_many_failures_and_once_when_it_is_well_again() -> None:
-    world = Simulation(1, [HOURLY])
+    world = SimulatedMachine([HOURLY], outcome=RandomOutcomes(1))
     failing(world, 1.0, 6)
     assert notices(world) == [("failing", 3, 3)]
     failing(world, 0.0, 3)
@@ -46,7 +47,7 @@ def test_told_once_after_so_many_failures_and_once_when_it_is_well_again() -> No
 
 
 def test_a_crash_neither_repeats_nor_forgets() -> None:
-    world = Simulation(1, [HOURLY])
+    world = SimulatedMachine([HOURLY], outcome=RandomOutcomes(1))
     failing(world, 1.0, 4)
     world.crash()
     world.boot()
@@ -55,7 +56,9 @@ def test_a_crash_neither_repeats_nor_forgets() -> None:
 
 
 def test_without_recovery_only_failures_are_told() -> None:
-    world = Simulation(1, [replace(HOURLY, notify=NotifyPolicy(("true",), on_recovery=False))])
+    world = SimulatedMachine(
+        [replace(HOURLY, notify=NotifyPolicy(("true",), on_recovery=False))], outcome=RandomOutcomes(1)
+    )
     failing(world, 1.0, 3)
     failing(world, 0.0, 2)
     assert [kind for kind, _, _ in notices(world)] == ["failing"]
@@ -66,22 +69,22 @@ def test_without_recovery_only_failures_are_told() -> None:
 EXPECTED = replace(HOURLY, expect_within_ms=2 * HOUR)
 
 
-def surroundings(world: Simulation, directory: Path) -> Surroundings:
+def surroundings(world: SimulatedMachine, directory: Path) -> Surroundings:
     found = Surroundings.of_this_process(LogDirectory(directory / "logs"))
-    return Surroundings(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, "clock": world})
+    return Surroundings(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, "clock": world.clock})
 
 
-def look(world: Simulation, directory: Path) -> list[tuple[str, int, int]]:
+def look(world: SimulatedMachine, directory: Path) -> list[tuple[str, int, int]]:
     Notifier(world.store, surroundings(world, directory)).look_for_late()
     return notices(world)
 
 
 def test_a_run_that_was_missed_in_a_downtime_is_late_once_and_then_on_time(tmp_path: Path) -> None:
-    world = Simulation(1, [EXPECTED], fail_share=0)
+    world = SimulatedMachine([EXPECTED], outcome=RandomOutcomes(1, fail_share=0))
     failing(world, 0.0, 3)
     assert look(world, tmp_path) == []
     world.crash()
-    world.now += 5 * HOUR
+    world.pass_time(5 * HOUR)
     world.boot()
     assert look(world, tmp_path) == [("late", 6, 0)]
     assert look(world, tmp_path) == [("late", 6, 0)]
@@ -90,7 +93,7 @@ def test_a_run_that_was_missed_in_a_downtime_is_late_once_and_then_on_time(tmp_p
 
 
 def test_a_job_that_was_paused_by_mistake_is_late_too(tmp_path: Path) -> None:
-    world = Simulation(1, [EXPECTED], fail_share=0)
+    world = SimulatedMachine([EXPECTED], outcome=RandomOutcomes(1, fail_share=0))
     failing(world, 0.0, 1)
     world.store.update(lambda tx: pause(Ledger(tx, world.now), "j", Asker("eve", "cli", "here")))
     failing(world, 0.0, 6)
@@ -99,14 +102,14 @@ def test_a_job_that_was_paused_by_mistake_is_late_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes", [{"enabled": False}, {"expect_within_ms": None}, {"expect_within_ms": 40 * HOUR}])
 def test_nothing_is_owed(tmp_path: Path, changes: dict[str, object]) -> None:
-    world = Simulation(1, [replace(EXPECTED, **changes)], fail_share=1)
-    world.now += 10 * HOUR
+    world = SimulatedMachine([replace(EXPECTED, **changes)], outcome=RandomOutcomes(1, fail_share=1))
+    world.pass_time(10 * HOUR)
     assert look(world, tmp_path) == []
 
 
 def test_an_edit_owes_nothing_for_the_time_before_it(tmp_path: Path) -> None:
-    world = Simulation(1, [EXPECTED], fail_share=0)
-    world.now += 10 * HOUR
+    world = SimulatedMachine([EXPECTED], outcome=RandomOutcomes(1, fail_share=0))
+    world.pass_time(10 * HOUR)
     apply_jobs(world.store, [replace(EXPECTED, schedule="5 * * * *")], world.now)
     assert look(world, tmp_path) == []
 
@@ -114,18 +117,18 @@ def test_an_edit_owes_nothing_for_the_time_before_it(tmp_path: Path) -> None:
 # -- sending -----------------------------------------------------------------------------------------------------
 
 
-def events(world: Simulation) -> list[tuple[str, str]]:
+def events(world: SimulatedMachine) -> list[tuple[str, str]]:
     lines = world.store.view(journal.tail)
     return [(e.name, str(e.reason)) for _, e in lines if e.name.startswith("Notification")]
 
 
-def send(world: Simulation, directory: Path) -> None:
+def send(world: SimulatedMachine, directory: Path) -> None:
     asyncio.run(asyncio.wait_for(Notifier(world.store, surroundings(world, directory)).do(), 60))
 
 
 def test_the_command_reads_the_report_and_the_notice_is_gone(tmp_path: Path) -> None:
     script = f'cat > {tmp_path}/told; printf %s "$CHRONEX_NOTICE $CHRONEX_JOB" > {tmp_path}/env'
-    world = Simulation(1, [replace(HOURLY, notify=NotifyPolicy(script))])
+    world = SimulatedMachine([replace(HOURLY, notify=NotifyPolicy(script))], outcome=RandomOutcomes(1))
     failing(world, 1.0, 2)
     send(world, tmp_path)
     told = json.loads((tmp_path / "told").read_text())
@@ -142,12 +145,15 @@ def test_the_command_reads_the_report_and_the_notice_is_gone(tmp_path: Path) -> 
 
 
 def test_a_command_that_fails_is_tried_again_with_growing_pauses_and_then_given_up(tmp_path: Path) -> None:
-    world = Simulation(1, [replace(HOURLY, notify=NotifyPolicy(f"echo x >> {tmp_path}/tries; echo no; exit 3"))])
+    world = SimulatedMachine(
+        [replace(HOURLY, notify=NotifyPolicy(f"echo x >> {tmp_path}/tries; echo no; exit 3"))],
+        outcome=RandomOutcomes(1),
+    )
     failing(world, 1.0, 2)
     for pause_ms in PAUSES_MS:
         send(world, tmp_path)
         send(world, tmp_path)  # not before its time
-        world.now += pause_ms
+        world.pass_time(pause_ms)
     send(world, tmp_path)
     assert (tmp_path / "tries").read_text().count("x") == 1 + len(PAUSES_MS)
     assert notices(world) == []
@@ -155,10 +161,10 @@ def test_a_command_that_fails_is_tried_again_with_growing_pauses_and_then_given_
 
 
 def test_a_job_without_its_command_any_more_does_not_block_others(tmp_path: Path) -> None:
-    world = Simulation(1, [HOURLY])
+    world = SimulatedMachine([HOURLY], outcome=RandomOutcomes(1))
     failing(world, 1.0, 4)
     apply_jobs(world.store, [], world.now)
     for pause_ms in (*PAUSES_MS, MINUTE):
         send(world, tmp_path)
-        world.now += pause_ms
+        world.pass_time(pause_ms)
     assert notices(world) == []

@@ -34,8 +34,8 @@ asyncio.run(main())
 
 def race(tmp_path: Path, engines: int, jobs: int, starts: int) -> None:
     """Until so many commands have begun."""
-    place, witness = tmp_path / "store", tmp_path / "witness"
-    command = f'echo "$CHRONEX_ATTEMPT" >> "{witness}"'
+    place, noted = tmp_path / "store", tmp_path / "noted"
+    command = f'echo "$CHRONEX_ATTEMPT" >> "{noted}"'
     wanted = [
         Job(
             id=f"job{n}", schedule="* * * * * *", overlap=OverlapPolicy.QUEUE, tasks=(Task(name="main", run=command),)
@@ -55,14 +55,14 @@ def race(tmp_path: Path, engines: int, jobs: int, starts: int) -> None:
     for racer in racers:
         assert racer.stdout is not None
         assert racer.stdout.readline() == "ready\n"
-    until(lambda: witness.exists() and len(witness.read_text().split()) >= starts, f"{starts} starts", 5 * DEADLINE_S)
+    until(lambda: noted.exists() and len(noted.read_text().split()) >= starts, f"{starts} starts", 5 * DEADLINE_S)
     for racer in racers:
         assert racer.stdin is not None
         racer.stdin.close()
     for racer in racers:
         with racer:
             assert racer.wait(timeout=DEADLINE_S) == 0
-    ran = Counter(witness.read_text().split())
+    ran = Counter(noted.read_text().split())
     assert set(ran.values()) == {1}, "an attempt ran twice"
     with LmdbStore.open(place, create=False) as store:
         nodes: set[str] = set()

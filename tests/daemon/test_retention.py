@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.daemon.retention import Upkeep
+from chronex.engine.orders import Launch
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.settings import HistorySettings, LogSettings
@@ -18,22 +19,23 @@ from chronex.run import LogDirectory
 from chronex.storage import journal, keys
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Ledger, Reading
+from chronex.testing import DAY, HOUR, MINUTE, ProcessOutcome, RandomOutcomes, SimulatedMachine
 from chronex.views.why import why
-from tests.engine.simulation import DAY, HOUR, MINUTE, START, Simulation
+from tests.kit.machine import START
 
 SMALL = SchedulerSettings(
     history=HistorySettings(max_count=20, max_events=300), logs=LogSettings(max_count=5, max_age_ms=10 * DAY)
 )
 
 
-class Logged(Simulation):
+class Logged(SimulatedMachine):
     """A world whose attempts leave a log file each."""
 
     logs: LogDirectory
 
-    def _launch(self, order: object) -> None:
-        super()._launch(order)  # type: ignore[arg-type]
-        attempt = order.attempt  # type: ignore[attr-defined]
+    def launch(self, order: Launch) -> None:
+        super().launch(order)
+        attempt = order.attempt
         name, descriptor = self.logs.create(attempt.id)
         os.write(descriptor, b"output\n")
         os.close(descriptor)
@@ -50,7 +52,7 @@ class Logged(Simulation):
 
 @pytest.fixture
 def world(tmp_path: Path) -> Logged:
-    world = Logged(5, [], fail_share=0)  # a dead letter would stay, whatever the limits
+    world = Logged(outcome=RandomOutcomes(5, fail_share=0))  # a dead letter would stay, whatever the limits
     world.logs = LogDirectory(tmp_path / "logs")
     jobs = [Job(id=name, schedule="*/10 * * * *", tasks=(Task(name="main", run=("true",)),)) for name in ("a", "b")]
     apply_jobs(world.store, jobs, world.now)
@@ -62,7 +64,7 @@ def files(world: Logged) -> set[str]:
 
 
 def keep_up(world: Logged) -> None:
-    asyncio.run(Upkeep(world.store, world.logs, SMALL, world).whole_pass())
+    asyncio.run(Upkeep(world.store, world.logs, SMALL, world.clock).whole_pass())
 
 
 def test_files_and_records_are_bounded_however_long_it_runs(world: Logged) -> None:
@@ -92,10 +94,10 @@ def test_every_log_that_an_attempt_names_is_there_and_no_other(world: Logged) ->
 
 
 def test_the_log_of_a_running_attempt_stays_however_silent_it_is(world: Logged) -> None:
-    world.longest_ms = 100 * DAY
+    world.outcome = lambda _launch: ProcessOutcome(100 * DAY)
     world.run_until(START + 12 * HOUR)
     [process] = [p for p in world.live.values() if p.job == "a"]
-    world.now += 60 * DAY
+    world.pass_time(60 * DAY)
     stray = world.logs.create("attempt_" + "0" * 8 + "-0000-0000-0000-" + "0" * 12)
     os.close(stray[1])
     os.utime(world.logs.path / stray[0], (START / 1000, START / 1000))
@@ -146,7 +148,7 @@ def test_old_versions_and_nodes_go_when_nothing_refers_to_them(world: Logged) ->
 
 def test_a_step_is_small_and_a_pass_is_not_repeated_at_once(world: Logged) -> None:
     world.run_until(START + DAY)
-    upkeep = Upkeep(world.store, world.logs, SMALL, world)
+    upkeep = Upkeep(world.store, world.logs, SMALL, world.clock)
     asyncio.run(upkeep.do())
     left = len(world.occurrences("a"))
     assert left == 20
@@ -158,7 +160,7 @@ def test_a_step_is_small_and_a_pass_is_not_repeated_at_once(world: Logged) -> No
 
 def test_other_limits_count_from_the_next_step_on(world: Logged) -> None:
     world.run_until(START + DAY)
-    upkeep = Upkeep(world.store, world.logs, SchedulerSettings(), world)
+    upkeep = Upkeep(world.store, world.logs, SchedulerSettings(), world.clock)
     asyncio.run(upkeep.do())
     assert len(world.occurrences("a")) > 20
     upkeep.use(SMALL)

@@ -26,27 +26,27 @@ from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
 from chronex.model.records import Call, Job, Task
 from chronex.storage.records import Ledger, Reading
-from tests.declarative.world import World, crash, failing
+from tests.declarative.host import SimulatedHost, crash, failing
 
 HOUR = timedelta(hours=1)
 
 
-def jobs(world: World) -> dict[str, Job]:
-    return {job.id: job for job in world.store.view(lambda tx: Reading(tx).jobs())}
+def jobs(host: SimulatedHost) -> dict[str, Job]:
+    return {job.id: job for job in host.store.view(lambda tx: Reading(tx).jobs())}
 
 
-def edit(world: World, name: str, **changes: Any) -> None:
-    job = jobs(world)[job_id(name)]
-    world.store.update(lambda tx: Ledger(tx, 0).put(replace(job, **changes)))
+def edit(host: SimulatedHost, name: str, **changes: Any) -> None:
+    job = jobs(host)[job_id(name)]
+    host.store.update(lambda tx: Ledger(tx, 0).put(replace(job, **changes)))
 
 
-async def live(world: World, *registrations: Any, until: str | None = None) -> dict[str, str]:
+async def live(host: SimulatedHost, *registrations: Any, until: str | None = None) -> dict[str, str]:
     """One scheduler from initialize to stop; how it classified each task."""
-    scheduler = world.scheduler()
+    scheduler = host.scheduler()
     await scheduler.initialize(list(registrations))
     found = {one.task: one.classification.value for one in scheduler.resolution}
     if until is not None:
-        await world.at(until)
+        await host.at(until)
     await scheduler.stop()
     return found
 
@@ -55,13 +55,13 @@ async def live(world: World, *registrations: Any, until: str | None = None) -> d
 
 
 async def test_tasks_are_new_preserved_overridden_or_orphaned() -> None:
-    world = World()
-    assert await live(world, world.task("a"), world.task("b"), world.task("c")) == dict.fromkeys("abc", "new")
-    second = await live(world, world.task("a"), world.task("b", "5 4 * * *"), world.task("d"))
+    host = SimulatedHost()
+    assert await live(host, host.task("a"), host.task("b"), host.task("c")) == dict.fromkeys("abc", "new")
+    second = await live(host, host.task("a"), host.task("b", "5 4 * * *"), host.task("d"))
     assert second == {"a": "preserved", "b": "overridden", "c": "orphaned", "d": "new"}
-    assert sorted(jobs(world)) == ["a", "b", "d"]
+    assert sorted(jobs(host)) == ["a", "b", "d"]
     assert {Change(value) for value in (*second.values(), "new")} == set(Change)
-    world.verify()
+    host.verify()
 
 
 @pytest.mark.parametrize(
@@ -76,86 +76,86 @@ async def test_tasks_are_new_preserved_overridden_or_orphaned() -> None:
     ],
 )
 async def test_identical_means_name_text_and_delay(cron: str, delay: timedelta, expected: str) -> None:
-    world = World()
-    await live(world, world.task("a", "0 5 * * *", HOUR))
-    assert await live(world, world.task("a", cron, delay)) == {"a": expected}
+    host = SimulatedHost()
+    await live(host, host.task("a", "0 5 * * *", HOUR))
+    assert await live(host, host.task("a", cron, delay)) == {"a": expected}
 
 
 async def test_another_name_is_another_task() -> None:
-    world = World()
-    await live(world, world.task("a", "0 5 * * *"))
-    assert await live(world, world.task("A", "0 5 * * *")) == {"A": "new", "a": "orphaned"}
+    host = SimulatedHost()
+    await live(host, host.task("a", "0 5 * * *"))
+    assert await live(host, host.task("A", "0 5 * * *")) == {"A": "new", "a": "orphaned"}
 
 
 async def test_an_override_resets_timestamps_and_the_pending_retry() -> None:
-    world = World()
-    scheduler = world.scheduler()
-    await scheduler.initialize([world.task("a", "10 * * * *", HOUR, failing(5))])
-    await world.at("10:12")
+    host = SimulatedHost()
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a", "10 * * * *", HOUR, failing(5))])
+    await host.at("10:12")
     assert scheduler.tasks["a"].state is ScheduledTaskState.AWAITING_RETRY
-    await scheduler.initialize([world.task("a", "20 * * * *", HOUR)])
+    await scheduler.initialize([host.task("a", "20 * * * *", HOUR)])
     status = scheduler.tasks["a"]
     assert status[1:6] == (ScheduledTaskState.AWAITING_RUN, None, None, None, None)
-    await world.at("11:15")
+    await host.at("11:15")
     await scheduler.stop()
-    assert world.runs == [("a", "10:10"), ("a", "10:20")]
-    world.verify()
+    assert host.runs == [("a", "10:10"), ("a", "10:20")]
+    host.verify()
 
 
 async def test_an_override_in_the_minute_of_a_run_does_not_run_it_twice() -> None:
-    world = World()
-    scheduler = world.scheduler()
-    await scheduler.initialize([world.task("a", "10,20 * * * *", HOUR)])
-    await world.at("10:10:20")
-    await scheduler.initialize([world.task("a", "10,20 * * * *", 2 * HOUR)])
-    await world.at("10:22")
+    host = SimulatedHost()
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a", "10,20 * * * *", HOUR)])
+    await host.at("10:10:20")
+    await scheduler.initialize([host.task("a", "10,20 * * * *", 2 * HOUR)])
+    await host.at("10:22")
     await scheduler.stop()
-    assert world.runs == [("a", "10:10"), ("a", "10:20")]
-    world.verify()
+    assert host.runs == [("a", "10:10"), ("a", "10:20")]
+    host.verify()
 
 
 async def test_an_orphan_is_removed_and_its_retry_is_cancelled() -> None:
-    world = World()
-    scheduler = world.scheduler()
-    await scheduler.initialize([world.task("a", "10 * * * *", timedelta(minutes=5), failing(1)), world.task("b")])
-    await world.at("10:11")
-    await scheduler.initialize([world.task("b")])
-    await world.at("10:20")
+    host = SimulatedHost()
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a", "10 * * * *", timedelta(minutes=5), failing(1)), host.task("b")])
+    await host.at("10:11")
+    await scheduler.initialize([host.task("b")])
+    await host.at("10:20")
     assert list(scheduler.tasks) == ["b"]
     await scheduler.stop()
-    assert [time for name, time in world.runs if name == "a"] == ["10:10"]
-    world.verify()
+    assert [time for name, time in host.runs if name == "a"] == ["10:10"]
+    host.verify()
 
 
 async def test_a_task_that_is_removed_while_it_runs_ends_and_is_not_tried_again() -> None:
-    world = World()
+    host = SimulatedHost()
     gate = asyncio.Event()
 
     async def does() -> None:
         await gate.wait()
         raise RuntimeError("no")
 
-    scheduler = world.scheduler()
-    await scheduler.initialize([world.task("a", "10 * * * *", timedelta(minutes=1), does), world.task("b")])
-    await world.at("10:10")
-    await scheduler.initialize([world.task("b")])
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a", "10 * * * *", timedelta(minutes=1), does), host.task("b")])
+    await host.at("10:10")
+    await scheduler.initialize([host.task("b")])
     gate.set()
-    await world.at("10:15")
+    await host.at("10:15")
     await scheduler.stop()
-    assert [time for name, time in world.runs if name == "a"] == ["10:10"]
-    assert "TaskRunFailed" in world.events()
-    world.verify()
+    assert [time for name, time in host.runs if name == "a"] == ["10:10"]
+    assert "TaskRunFailed" in host.events()
+    host.verify()
 
 
 async def test_any_name_will_do() -> None:
-    world = World()
+    host = SimulatedHost()
     names = ["plain", "with space", "Ü/ö", "x" * 900, "task-" + "0" * 32, "\x1b[2J", "a\nb"]
-    scheduler = world.scheduler()
-    await scheduler.initialize([world.task(name, "10 * * * *") for name in names])
-    await world.at("10:10")
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task(name, "10 * * * *") for name in names])
+    await host.at("10:10")
     await scheduler.stop()
     assert sorted(scheduler.tasks) == sorted(names)
-    assert sorted(name for name, _ in world.runs) == sorted(names)
+    assert sorted(name for name, _ in host.runs) == sorted(names)
     assert len({job_id(name) for name in names}) == len(names)
 
 
@@ -163,19 +163,19 @@ async def test_any_name_will_do() -> None:
 
 
 async def test_every_record_has_the_identifier_of_its_scheduler() -> None:
-    world = World()
-    first = world.scheduler()
-    await first.initialize([world.task("a"), world.task("b")])
+    host = SimulatedHost()
+    first = host.scheduler()
+    await first.initialize([host.task("a"), host.task("b")])
     assert first.identifier
-    assert {job.metadata["scheduler"] for job in jobs(world).values()} == {first.identifier}
+    assert {job.metadata["scheduler"] for job in jobs(host).values()} == {first.identifier}
     identifier = first.identifier
-    await first.initialize([world.task("a"), world.task("c")])
+    await first.initialize([host.task("a"), host.task("c")])
     assert first.identifier == identifier
     await first.stop()
-    second = world.scheduler()
-    await second.initialize([world.task("a")])
+    second = host.scheduler()
+    await second.initialize([host.task("a")])
     assert second.identifier != identifier
-    assert {job.metadata["scheduler"] for job in jobs(world).values()} == {second.identifier}
+    assert {job.metadata["scheduler"] for job in jobs(host).values()} == {second.identifier}
     assert {one.task: (one.classification.value, one.scheduler) for one in second.resolution} == {
         "a": ("preserved", identifier),
         "c": ("orphaned", identifier),
@@ -184,15 +184,15 @@ async def test_every_record_has_the_identifier_of_its_scheduler() -> None:
 
 
 async def test_other_jobs_of_the_store_are_left_alone() -> None:
-    world = World()
-    apply_jobs(world.store, [Job(id="theirs", schedule="@daily", tasks=(Task(name="main", run=("true",)),))], 0)
-    await live(world, world.task("a"))
-    await live(world)
-    assert list(jobs(world)) == ["theirs"]
-    scheduler = world.scheduler()
+    host = SimulatedHost()
+    apply_jobs(host.store, [Job(id="theirs", schedule="@daily", tasks=(Task(name="main", run=("true",)),))], 0)
+    await live(host, host.task("a"))
+    await live(host)
+    assert list(jobs(host)) == ["theirs"]
+    scheduler = host.scheduler()
     with pytest.raises(ScheduleTaskError, match="Failed to schedule task 'theirs': the store has a job"):
-        await scheduler.initialize([world.task("theirs")])
-    assert jobs(world)["theirs"].schedule == "@daily"
+        await scheduler.initialize([host.task("theirs")])
+    assert jobs(host)["theirs"].schedule == "@daily"
 
 
 # -- all or nothing -------------------------------------------------------------------------------------------
@@ -201,9 +201,9 @@ async def test_other_jobs_of_the_store_are_left_alone() -> None:
 async def test_a_failing_override_restores_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     from chronex.declarative import persistence
 
-    world = World()
-    await live(world, world.task("a"), world.task("b"), world.task("c"))
-    before, rows = jobs(world), world.store.view(lambda tx: tx.scan(b"O", None, 100))
+    host = SimulatedHost()
+    await live(host, host.task("a"), host.task("b"), host.task("c"))
+    before, rows = jobs(host), host.store.view(lambda tx: tx.scan(b"O", None, 100))
     real = write_steps
 
     def failing_at_the_third(ledger: Ledger, steps: Any, actor: str) -> Any:
@@ -212,25 +212,25 @@ async def test_a_failing_override_restores_everything(monkeypatch: pytest.Monkey
         return real(ledger, steps, actor)
 
     monkeypatch.setattr(persistence, "write_steps", failing_at_the_third)
-    scheduler = world.scheduler()
+    scheduler = host.scheduler()
     with pytest.raises(ScheduleTaskError) as failed:
-        await scheduler.initialize([world.task("new"), world.task("a", "1 1 * * *"), world.task("b", "1 1 * * *")])
+        await scheduler.initialize([host.task("new"), host.task("a", "1 1 * * *"), host.task("b", "1 1 * * *")])
     assert str(failed.value) == "Failed to schedule task 'b': disk on fire"
     assert failed.value.details["name"] == "b"
     assert failed.value.details["cronExpression"] == "1 1 * * *"
     assert isinstance(failed.value.details["cause"], RuntimeError)
-    assert jobs(world) == before
-    assert world.store.view(lambda tx: tx.scan(b"O", None, 100)) == rows
+    assert jobs(host) == before
+    assert host.store.view(lambda tx: tx.scan(b"O", None, 100)) == rows
     assert scheduler.state is SchedulerState.UNINITIALIZED
 
 
 async def test_a_failing_reinitialization_leaves_the_store_and_stops() -> None:
-    world = World()
-    scheduler = world.scheduler()
-    await scheduler.initialize([world.task("a")])
-    await world.at("10:05")
-    before = jobs(world)
-    original = world.store.update
+    host = SimulatedHost()
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a")])
+    await host.at("10:05")
+    before = jobs(host)
+    original = host.store.update
     count = 0
 
     def second_fails(fn: Any, *, essential: bool = False) -> Any:
@@ -240,52 +240,52 @@ async def test_a_failing_reinitialization_leaves_the_store_and_stops() -> None:
             raise StoreFullError
         return original(fn, essential=essential)
 
-    world.store.update = second_fails  # type: ignore[method-assign]
+    host.store.update = second_fails  # type: ignore[method-assign]
     with pytest.raises(ScheduleTaskError):
-        await scheduler.initialize([world.task("a", "1 1 * * *")])
+        await scheduler.initialize([host.task("a", "1 1 * * *")])
     assert scheduler.state is SchedulerState.UNINITIALIZED
-    assert jobs(world)["a"].schedule == before["a"].schedule
-    await world.settle()
-    runs = len(world.runs)
-    await world.at("10:12")
-    assert len(world.runs) == runs
-    await scheduler.initialize([world.task("a")])
-    await world.at("10:20")
-    assert ("a", "10:20") in world.runs
+    assert jobs(host)["a"].schedule == before["a"].schedule
+    await host.settle()
+    runs = len(host.runs)
+    await host.at("10:12")
+    assert len(host.runs) == runs
+    await scheduler.initialize([host.task("a")])
+    await host.at("10:20")
+    assert ("a", "10:20") in host.runs
     await scheduler.stop()
-    world.verify()
+    host.verify()
 
 
 async def test_writing_the_same_state_again_changes_nothing() -> None:
-    world = World()
-    scheduler = world.scheduler()
-    await scheduler.initialize([world.task("a")])
-    before = jobs(world)
+    host = SimulatedHost()
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a")])
+    before = jobs(host)
     for _ in range(3):
-        await scheduler.initialize([world.task("a")])
-        assert jobs(world) == before
+        await scheduler.initialize([host.task("a")])
+        assert jobs(host) == before
     await scheduler.stop()
 
 
 async def test_a_crash_leaves_a_state_that_the_next_life_goes_on_with() -> None:
-    world = World()
-    scheduler = world.scheduler()
+    host = SimulatedHost()
+    scheduler = host.scheduler()
     blocked = asyncio.Event()
-    await scheduler.initialize([world.task("a", "10,40 * * * *", does=blocked.wait), world.task("b", "12 * * * *")])  # type: ignore[arg-type]
-    await world.at("10:10")
+    await scheduler.initialize([host.task("a", "10,40 * * * *", does=blocked.wait), host.task("b", "12 * * * *")])  # type: ignore[arg-type]
+    await host.at("10:10")
     await crash(scheduler)
-    world.sleep_until("10:30:10")
-    world.runs.clear()
-    again = world.scheduler()
-    await again.initialize([world.task("a", "10,40 * * * *"), world.task("b", "12 * * * *")])
-    await world.settle()
-    assert sorted(world.runs) == [("a", "10:30"), ("b", "10:30")]
-    await world.at("10:45")
-    assert sorted(world.runs) == [("a", "10:30"), ("a", "10:40"), ("b", "10:30")]
+    host.sleep_until("10:30:10")
+    host.runs.clear()
+    again = host.scheduler()
+    await again.initialize([host.task("a", "10,40 * * * *"), host.task("b", "12 * * * *")])
+    await host.settle()
+    assert sorted(host.runs) == [("a", "10:30"), ("b", "10:30")]
+    await host.at("10:45")
+    assert sorted(host.runs) == [("a", "10:30"), ("a", "10:40"), ("b", "10:30")]
     await again.stop()
-    names = [event.name for event in world.journal()]
+    names = [event.name for event in host.journal()]
     assert "SchedulerCrashed" in names
-    world.verify()
+    host.verify()
 
 
 # -- damaged records ------------------------------------------------------------------------------------------
@@ -327,41 +327,41 @@ DAMAGED: list[tuple[dict[str, Any], type[TaskTryDeserializeError], str, dict[str
 async def test_a_damaged_record_is_named_and_nothing_is_touched(
     changes: dict[str, Any], kind: type[TaskTryDeserializeError], message: str, details: dict[str, Any]
 ) -> None:
-    world = World()
-    await live(world, world.task("a"), world.task("b"))
-    edit(world, "a", **changes)
-    before = jobs(world)
-    scheduler = world.scheduler()
+    host = SimulatedHost()
+    await live(host, host.task("a"), host.task("b"))
+    edit(host, "a", **changes)
+    before = jobs(host)
+    scheduler = host.scheduler()
     with pytest.raises(kind) as refused:
-        await scheduler.initialize([world.task("a"), world.task("c")])
+        await scheduler.initialize([host.task("a"), host.task("c")])
     assert str(refused.value).startswith(message)
     assert details.items() <= refused.value.details.items()
     assert isinstance(refused.value, TaskTryDeserializeError)
-    assert jobs(world) == before
+    assert jobs(host) == before
     assert scheduler.state is SchedulerState.UNINITIALIZED
 
 
 async def test_tasks_that_are_not_what_was_asked_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from chronex.declarative import persistence
 
-    world = World()
-    await live(world, world.task("a"))
+    host = SimulatedHost()
+    await live(host, host.task("a"))
     monkeypatch.setattr(persistence, "write_steps", lambda *_: [])  # a store that loses a write
-    scheduler = world.scheduler()
+    scheduler = host.scheduler()
     with pytest.raises(TaskListMismatchError) as refused:
-        await scheduler.initialize([world.task("a"), world.task("b")])
+        await scheduler.initialize([host.task("a"), host.task("b")])
     assert refused.value.details == {"expected": ["a", "b"], "actual": ["a"]}
-    assert list(jobs(world)) == ["a"]
+    assert list(jobs(host)) == ["a"]
 
 
 async def test_a_moved_host_keeps_its_tasks_and_reads_them_in_its_new_zone() -> None:
-    world = World()
-    await live(world, world.task("a", "10 11 * * *"))
-    scheduler = world.scheduler()
+    host = SimulatedHost()
+    await live(host, host.task("a", "10 11 * * *"))
+    scheduler = host.scheduler()
     scheduler._zone = "Europe/Berlin"  # one hour ahead
-    await scheduler.initialize([world.task("a", "10 11 * * *")])
+    await scheduler.initialize([host.task("a", "10 11 * * *")])
     assert {one.classification.value for one in scheduler.resolution} == {"preserved"}
-    await world.at("10:12")
+    await host.at("10:12")
     await scheduler.stop()
-    assert world.runs == [("a", "10:10")]
-    world.verify()
+    assert host.runs == [("a", "10:10")]
+    host.verify()

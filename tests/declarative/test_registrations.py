@@ -21,7 +21,7 @@ from chronex.declarative.scheduler_errors import (
     ScheduleDuplicateTaskError,
 )
 from chronex.errors import ChronexError
-from tests.declarative.world import World
+from tests.declarative.host import SimulatedHost
 
 DELAY = timedelta(minutes=5)
 
@@ -145,28 +145,28 @@ BAD: list[Any] = [
 
 @pytest.mark.parametrize("registrations", BAD)
 async def test_what_is_invalid_is_raised_at_the_call_and_nothing_has_happened(registrations: Any) -> None:
-    world = World()
-    scheduler = world.scheduler()
+    host = SimulatedHost()
+    scheduler = host.scheduler()
     with pytest.raises(RegistrationError):
         _ = scheduler.initialize(registrations)  # not even awaited
     assert scheduler.state is SchedulerState.UNINITIALIZED
-    assert world.journal() == []
-    assert world.told == []
+    assert host.journal() == []
+    assert host.told == []
     assert scheduler.identifier == ""
 
 
 async def test_invalid_input_leaves_a_running_scheduler_as_it_is() -> None:
-    world = World()
-    scheduler = world.scheduler()
-    await scheduler.initialize([world.task("a")])
+    host = SimulatedHost()
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a")])
     for registrations in BAD:
         with pytest.raises(RegistrationError):
             _ = scheduler.initialize(registrations)
     assert scheduler.state is SchedulerState.RUNNING
     assert list(scheduler.tasks) == ["a"]
-    await world.at("10:10")
+    await host.at("10:10")
     await scheduler.stop()
-    assert ("a", "10:10") in world.runs
+    assert ("a", "10:10") in host.runs
 
 
 def test_the_interface_is_two_methods() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,31 +21,28 @@ from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Draft, Ledger
-from tests.engine.simulated.campaign import simulate
-from tests.engine.simulated.checker import check
-from tests.engine.simulated.expected import AfterEnd, Cron
-from tests.engine.simulated.hands import DAY, MINUTE
-from tests.engine.simulated.troubles import Event, Trouble
-from tests.engine.simulated.workload import Drawn
-from tests.engine.simulated.world import World
-from tests.engine.simulated.year import NEW_YEAR
+from chronex.testing import DAY, MINUTE
+from tests.engine.simulator.campaign import simulate
+from tests.engine.simulator.checker import check
+from tests.engine.simulator.expected_schedule import AfterEnd, Cron
+from tests.engine.simulator.faults import MachineFault, PlannedMachineFault
+from tests.engine.simulator.faulty_machine import FaultyMachine
+from tests.engine.simulator.workload import NEW_YEAR, DrawnJob
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
-def a_world(schedule: str = "*/7 * * * *", **policies: Any) -> World:
+def half_a_day(schedule: str = "*/7 * * * *", **policies: Any) -> FaultyMachine:
     """Half a day, with two hours of sleep in it."""
-    from random import Random
-
     policies.setdefault("overlap", OverlapPolicy.QUEUE)
     policies.setdefault("recovery", RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
     job = Job(id="job", schedule=schedule, tasks=(Task(name="a", run=("true",)), Task(name="b")), **policies)
     fields = schedule.partition(" {")[0]
-    world = World(Random(4), [Drawn(job, Cron(fields))], NEW_YEAR, places=1, faults=())
-    world.live_until(NEW_YEAR + DAY // 4)
-    world.suffer(Event(0, Trouble.SLEEP, DAY // 12, 0.0))
-    world.live_until(NEW_YEAR + DAY // 2)
-    return world
+    machine = FaultyMachine(Random(4), [DrawnJob(job, Cron(fields))], NEW_YEAR, slots=1, store_faults=())
+    machine.run_until(NEW_YEAR + DAY // 4)
+    machine.inject(PlannedMachineFault(0, MachineFault.SLEEP, DAY // 12, 0.0))
+    machine.run_until(NEW_YEAR + DAY // 2)
+    return machine
 
 
 def drop_an_occurrence(patch: pytest.MonkeyPatch) -> None:
@@ -148,7 +146,7 @@ CASES: list[tuple[Break, set[str], dict[str, Any]]] = [
     (launch_twice, {"doubled"}, {}),
     (admit_always, {"overlap"}, {}),
     (forget_the_pool, {"pool"}, {"overlap": OverlapPolicy.ALLOW}),
-    (lose_the_reason, {"fates"}, {}),
+    (lose_the_reason, {"outcomes"}, {}),
     (revive_what_has_ended, {"transitions"}, {}),
     (run_all_that_was_missed, {"recovery"}, {}),
     (forget_an_end, {"strays"}, {}),
@@ -161,9 +159,9 @@ CASES: list[tuple[Break, set[str], dict[str, Any]]] = [
 def test_a_broken_engine_is_found(
     break_it: Break, rules: set[str], policies: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert check(a_world(**policies)) == []
+    assert check(half_a_day(**policies)) == []
     break_it(monkeypatch)
-    assert rules <= {finding.rule for finding in check(a_world(**policies))}
+    assert rules <= {finding.rule for finding in check(half_a_day(**policies))}
 
 
 def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +169,7 @@ def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.Mon
     from chronex.timing import job_schedule
 
     job = Job(id="job", schedule="@every 5m", tasks=(Task(name="a", run=("true",)),), cadence=Cadence.FIXED_DELAY)
-    drawn = [Drawn(job, AfterEnd(NEW_YEAR, 5 * MINUTE))]
+    drawn = [DrawnJob(job, AfterEnd(NEW_YEAR, 5 * MINUTE))]
     assert check(simulate(2, DAY, drawn, NEW_YEAR)) == []
     monkeypatch.setattr(engine, "schedule_of", job_schedule._schedule_of)
     assert {finding.rule for finding in check(simulate(2, DAY, drawn, NEW_YEAR))} == {"instants"}

@@ -22,60 +22,23 @@ from chronex.model.policies import (
     TaskMode,
 )
 from chronex.model.reasons import Reason, ReasonCode, free_text
-from chronex.model.records import Job, Node, Occurrence, ProcessIdentity, Run, Task
+from chronex.model.records import Job, Node, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal
 from chronex.storage.keys import OCCURRENCE
 from chronex.storage.records import Ledger, Reading
-from chronex_store import MemoryStore
-
-START = 1_798_761_600_000  # 2027-01-01T00:00:00Z
-MINUTE = 60_000
-ONE, TWO, THREE = (Task(name=name, run=("true",)) for name in ("one", "two", "three"))
-
-
-class World:
-    """An engine on a memory store with one job, and the clock in the test's hand."""
-
-    def __init__(self, schedule: str = "* * * * *", places: int = 10, **policy: object) -> None:
-        self.store = MemoryStore()
-        policy.setdefault("tasks", (ONE,))
-        self.job = Job(id="job", schedule=schedule, **policy)  # type: ignore[arg-type]
-        apply_jobs(self.store, [self.job], START)
-        self.engine = Engine(self.store, "node-1", places, Random(1))
-
-    def tick(self, now: int, awake_since: int = START) -> list[Launch]:
-        return [o for o in self.engine.tick(now, awake_since).orders if isinstance(o, Launch)]
-
-    def end(self, launch: Launch, state: str, now: int, **more: object) -> tuple[object, ...]:
-        end = AttemptEnd(state, **more)  # type: ignore[arg-type]
-        return self.store.update(self.engine.ended(launch.attempt, end, now))
-
-    def occurrence(self, nominal: int) -> Occurrence:
-        found = self.store.view(lambda tx: Reading(tx).occurrence("job", nominal))
-        assert found is not None
-        return found
-
-    def run(self, nominal: int, task: str = "one") -> Run:
-        found = self.store.view(lambda tx: Reading(tx).run("job", nominal, task))
-        assert found is not None
-        return found
-
-    def events(self) -> list[str]:
-        return [event.name for _, event in self.store.view(journal.tail)]
-
-
-FIRST = START + MINUTE
+from chronex.testing import MINUTE
+from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
 
 
 def test_nothing_happens_before_the_first_instant() -> None:
-    world = World()
+    world = SteppedEngine()
     assert world.tick(FIRST - 1) == []
     assert world.engine.tick(FIRST - 1, START).next_ms == FIRST
 
 
 def test_an_instant_is_claimed_recorded_and_ordered_in_one_tick_and_never_again() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     assert (launch.occurrence.nominal_ms, launch.attempt.number, launch.task.name) == (FIRST, 1, "one")
     assert world.occurrence(FIRST).state is OccurrenceState.RUNNING
@@ -84,18 +47,18 @@ def test_an_instant_is_claimed_recorded_and_ordered_in_one_tick_and_never_again(
 
 
 def test_success_completes_the_occurrence() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.SUCCESS, FIRST + 500, exit_code=0, task_state={"seen": "42"})
     assert world.occurrence(FIRST).state is OccurrenceState.COMPLETED
-    assert world.events()[-2:] == ["TaskRunCompleted", "OccurrenceCompleted"]
+    assert world.event_names()[-2:] == ["TaskRunCompleted", "OccurrenceCompleted"]
     kept = world.store.view(lambda tx: Reading(tx).task_state("job", "one", "seen"))
     assert kept is not None
     assert kept.value == "42"
 
 
 def test_an_end_that_comes_twice_changes_nothing() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.SUCCESS, FIRST + 500)
     assert world.end(launch, AttemptState.FAILED, FIRST + 900) == ()
@@ -103,7 +66,7 @@ def test_an_end_that_comes_twice_changes_nothing() -> None:
 
 
 def test_tasks_run_one_after_the_other() -> None:
-    world = World(tasks=(ONE, TWO))
+    world = SteppedEngine(tasks=(ONE, TWO))
     (first,) = world.tick(FIRST)
     (second,) = world.end(first, AttemptState.SUCCESS, FIRST + 1)
     assert isinstance(second, Launch)
@@ -113,7 +76,7 @@ def test_tasks_run_one_after_the_other() -> None:
 
 
 def test_fail_fast_cancels_the_tasks_behind() -> None:
-    world = World(tasks=(ONE, TWO))
+    world = SteppedEngine(tasks=(ONE, TWO))
     (first,) = world.tick(FIRST)
     assert world.end(first, AttemptState.FAILED, FIRST + 1, reason=free_text("exit 3"), exit_code=3) == ()
     assert world.run(FIRST).state is RunState.DLQ
@@ -122,7 +85,7 @@ def test_fail_fast_cancels_the_tasks_behind() -> None:
 
 
 def test_continue_goes_on_and_the_occurrence_has_failed_all_the_same() -> None:
-    world = World(tasks=(replace(ONE, on_failure=FailureStrategy.CONTINUE), TWO))
+    world = SteppedEngine(tasks=(replace(ONE, on_failure=FailureStrategy.CONTINUE), TWO))
     (first,) = world.tick(FIRST)
     (second,) = world.end(first, AttemptState.FAILED, FIRST + 1)
     assert isinstance(second, Launch)
@@ -132,7 +95,7 @@ def test_continue_goes_on_and_the_occurrence_has_failed_all_the_same() -> None:
 
 def test_parallel_tasks_start_together_and_fail_fast_stops_the_others_but_not_one_that_continues() -> None:
     steady = replace(THREE, on_failure=FailureStrategy.CONTINUE)
-    world = World(tasks=(ONE, TWO, steady), mode=TaskMode.PARALLEL)
+    world = SteppedEngine(tasks=(ONE, TWO, steady), mode=TaskMode.PARALLEL)
     launches = {launch.task.name: launch for launch in world.tick(FIRST)}
     assert set(launches) == {"one", "two", "three"}
     orders = world.end(launches["one"], AttemptState.FAILED, FIRST + 1)
@@ -144,7 +107,7 @@ def test_parallel_tasks_start_together_and_fail_fast_stops_the_others_but_not_on
 
 
 def test_a_failed_run_is_tried_again_after_its_pause() -> None:
-    world = World("0 0 * * *", retry=RetryPolicy(max=1, interval_ms=5000))
+    world = SteppedEngine("0 0 * * *", retry=RetryPolicy(max=1, interval_ms=5000))
     midnight = START + 24 * 60 * MINUTE
     (launch,) = world.tick(midnight)
     world.end(launch, AttemptState.FAILED, midnight + 1000)
@@ -157,19 +120,19 @@ def test_a_failed_run_is_tried_again_after_its_pause() -> None:
 
 
 def test_an_exit_code_that_is_not_to_be_retried_goes_to_the_dead_letters_at_once() -> None:
-    world = World(retry=RetryPolicy(max=5))
+    world = SteppedEngine(retry=RetryPolicy(max=5))
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 1, retryable=False)
     assert world.run(FIRST).state is RunState.DLQ
 
 
 def test_a_new_occurrence_pre_empts_a_pending_retry() -> None:
-    world = World(retry=RetryPolicy(max=None, interval_ms=3_600_000))
+    world = SteppedEngine(retry=RetryPolicy(max=None, interval_ms=3_600_000))
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 1)
     (following,) = world.tick(FIRST + MINUTE)
     assert following.occurrence.nominal_ms == FIRST + MINUTE
-    assert "TaskRetryPreempted" in world.events()
+    assert "TaskRetryPreempted" in world.event_names()
     assert world.occurrence(FIRST).state is OccurrenceState.FAILED
 
 
@@ -178,14 +141,14 @@ def test_a_new_occurrence_pre_empts_a_pending_retry() -> None:
     [(OverlapPolicy.SKIP, OccurrenceState.SKIPPED), (OverlapPolicy.QUEUE, OccurrenceState.QUEUED)],
 )
 def test_an_occurrence_due_while_an_earlier_one_runs(policy: OverlapPolicy, state: OccurrenceState) -> None:
-    world = World(overlap=policy)
+    world = SteppedEngine(overlap=policy)
     world.tick(FIRST)
     assert world.tick(FIRST + MINUTE) == []
     assert world.occurrence(FIRST + MINUTE).state is state
 
 
 def test_the_queue_moves_when_the_running_one_ends() -> None:
-    world = World(overlap=OverlapPolicy.QUEUE)
+    world = SteppedEngine(overlap=OverlapPolicy.QUEUE)
     (launch,) = world.tick(FIRST)
     world.tick(FIRST + MINUTE)
     (following,) = world.end(launch, AttemptState.SUCCESS, FIRST + MINUTE + 1)
@@ -194,7 +157,7 @@ def test_the_queue_moves_when_the_running_one_ends() -> None:
 
 
 def test_cancel_running_stops_the_old_one_and_starts_the_new_one_when_it_is_gone() -> None:
-    world = World(overlap=OverlapPolicy.CANCEL_RUNNING)
+    world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
     (launch,) = world.tick(FIRST)
     (cancel,) = world.engine.tick(FIRST + MINUTE, START).orders
     assert isinstance(cancel, Cancel)
@@ -205,7 +168,7 @@ def test_cancel_running_stops_the_old_one_and_starts_the_new_one_when_it_is_gone
 
 
 def test_max_counts_executions_and_ends_the_schedule() -> None:
-    world = World("* * * * * {max:2}")
+    world = SteppedEngine("* * * * * {max:2}")
     for minute in range(1, 5):
         for launch in world.tick(START + minute * MINUTE):
             world.end(launch, AttemptState.FAILED, START + minute * MINUTE + 1)
@@ -214,7 +177,7 @@ def test_max_counts_executions_and_ends_the_schedule() -> None:
 
 
 def test_a_paused_job_skips_with_the_name_of_who_paused_it() -> None:
-    world = World()
+    world = SteppedEngine()
     paused = replace(world.store.view(lambda tx: Reading(tx).job("job")), paused=True, paused_by="ada")  # type: ignore[type-var]
     world.store.update(lambda tx: Ledger(tx, START).put(paused))  # type: ignore[arg-type]
     assert world.tick(FIRST) == []
@@ -222,7 +185,7 @@ def test_a_paused_job_skips_with_the_name_of_who_paused_it() -> None:
 
 
 def test_jitter_is_drawn_once_and_the_run_waits_for_it() -> None:
-    world = World("* * * * * {jitter:30s}")
+    world = SteppedEngine("* * * * * {jitter:30s}")
     world.tick(FIRST)
     due = world.occurrence(FIRST).due_ms
     assert FIRST < due < FIRST + 30_000
@@ -231,7 +194,7 @@ def test_jitter_is_drawn_once_and_the_run_waits_for_it() -> None:
 
 
 def test_a_fixed_delay_counts_from_the_end_of_the_run() -> None:
-    world = World("@every 60s", cadence=Cadence.FIXED_DELAY)
+    world = SteppedEngine("@every 60s", cadence=Cadence.FIXED_DELAY)
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.SUCCESS, FIRST + 10_000)
     assert world.tick(FIRST + MINUTE) == []
@@ -239,7 +202,7 @@ def test_a_fixed_delay_counts_from_the_end_of_the_run() -> None:
 
 
 def test_a_successor_takes_up_what_a_dead_node_left() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
     world.store.update(lambda tx: Ledger(tx, FIRST).put(dead))
@@ -257,7 +220,7 @@ def test_a_successor_takes_up_what_a_dead_node_left() -> None:
 
 
 def test_an_attempt_that_died_with_its_node_is_tried_again_but_not_for_ever() -> None:
-    world = World("0 0 1 1 *")
+    world = SteppedEngine("0 0 1 1 *")
     new_year = START + 365 * 24 * 60 * MINUTE
     orders = world.tick(new_year)
     launches, engine = 1, world.engine
@@ -279,7 +242,7 @@ def test_an_attempt_that_died_with_its_node_is_tried_again_but_not_for_ever() ->
 def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
     on_crash: CrashPolicy, adopted: bool
 ) -> None:
-    world = World("0 0 1 1 *", on_crash=on_crash, retry=RetryPolicy(max=3, interval_ms=1000))
+    world = SteppedEngine("0 0 1 1 *", on_crash=on_crash, retry=RetryPolicy(max=3, interval_ms=1000))
     new_year = START + 365 * 24 * 60 * MINUTE
     (launch,) = world.tick(new_year)
     world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", new_year))
@@ -296,7 +259,7 @@ def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
 
 
 def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> None:
-    world = World("0 0 1 1 *", on_crash=CrashPolicy.FAIL)
+    world = SteppedEngine("0 0 1 1 *", on_crash=CrashPolicy.FAIL)
     new_year = START + 365 * 24 * 60 * MINUTE
     world.tick(new_year)
     for number in range(1, 8):
@@ -310,14 +273,14 @@ def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> 
 
 
 def test_applying_the_same_jobs_again_changes_nothing() -> None:
-    world = World()
+    world = SteppedEngine()
     before = world.store.view(lambda tx: Reading(tx).job("job"))
     assert [c.change for c in apply_jobs(world.store, [world.job], START + 5)] == [Change.PRESERVED]
     assert world.store.view(lambda tx: Reading(tx).job("job")) == before
 
 
 def test_an_edited_schedule_gets_a_version_and_never_fires_at_once() -> None:
-    world = World("0 0 * * *")
+    world = SteppedEngine("0 0 * * *")
     noon = START + 12 * 60 * MINUTE
     edited = replace(world.job, schedule="0 * * * *")
     assert [c.change for c in apply_jobs(world.store, [edited], noon + 5)] == [Change.OVERRIDDEN]
@@ -328,7 +291,7 @@ def test_an_edited_schedule_gets_a_version_and_never_fires_at_once() -> None:
 
 
 def test_a_job_that_is_gone_keeps_its_history_and_starts_nothing() -> None:
-    world = World("* * * * * {jitter:30s}")
+    world = SteppedEngine("* * * * * {jitter:30s}")
     world.tick(FIRST)
     assert [c.change for c in apply_jobs(world.store, [], FIRST)] == [Change.ORPHANED]
     assert world.tick(FIRST + MINUTE) == []
@@ -339,7 +302,7 @@ SECONDLY = "* * * * * *"
 TEN_YEARS = 10 * 366 * 24 * 60 * MINUTE
 
 
-def waiting(world: World, state: OccurrenceState) -> list[int]:
+def waiting(world: SteppedEngine, state: OccurrenceState) -> list[int]:
     found = world.store.view(lambda tx: Reading(tx).occurrences("job", limit=10_000))
     return [one.nominal_ms for one in found if one.state is state]
 
@@ -354,7 +317,7 @@ def waiting(world: World, state: OccurrenceState) -> list[int]:
     ids=["execute_all", "bounded by a million", "bounded by ten years"],
 )
 def test_ten_years_of_seconds_owe_a_thousand_runs_and_the_others_are_one_span(recovery: RecoveryPolicy) -> None:
-    world = World(SECONDLY, recovery=recovery)
+    world = SteppedEngine(SECONDLY, recovery=recovery)
     now = START + TEN_YEARS + 1
     tick = world.engine.tick(now, awake_since_ms=now)
     assert (len(tick.orders), tick.has_more) == (1, False)
@@ -371,7 +334,7 @@ def test_ten_years_of_seconds_owe_a_thousand_runs_and_the_others_are_one_span(re
 
 
 def test_downtime_after_downtime_never_owes_more_than_a_thousand() -> None:
-    world = World(SECONDLY, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL))
+    world = SteppedEngine(SECONDLY, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL))
     for outage in range(1, 6):
         now = START + outage * 3_600_000 + 1
         world.engine.tick(now, awake_since_ms=now)
@@ -380,7 +343,7 @@ def test_downtime_after_downtime_never_owes_more_than_a_thousand() -> None:
 
 
 def test_a_tick_takes_no_more_jobs_once_it_has_planned_enough() -> None:
-    world = World()
+    world = SteppedEngine()
     jobs = [Job(id=f"job-{n}", schedule=SECONDLY, tasks=(ONE,)) for n in range(20)]
     apply_jobs(world.store, jobs, START)
     now, ticks, planned = START + TEN_YEARS, 0, 0
@@ -395,7 +358,7 @@ def test_a_tick_takes_no_more_jobs_once_it_has_planned_enough() -> None:
 
 
 def test_where_many_jobs_come_back_at_once_few_instants_of_each_have_records() -> None:
-    world = World()
+    world = SteppedEngine()
     apply_jobs(world.store, [Job(id=f"job-{n:03}", schedule=SECONDLY, tasks=(ONE,)) for n in range(300)], START)
     now = START + TEN_YEARS
     while world.engine.tick(now, awake_since_ms=now).has_more:
@@ -408,7 +371,7 @@ def test_where_many_jobs_come_back_at_once_few_instants_of_each_have_records() -
 
 
 def test_a_random_interval_that_slept_long_runs_once_and_goes_on_with_its_chain() -> None:
-    world = World("@every 1s-3s")
+    world = SteppedEngine("@every 1s-3s")
     now = START + 12 * 3_600_000
     launches: list[Launch] = []
     while True:

@@ -13,7 +13,8 @@ from chronex.model.reasons import ReasonCode
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.records import Ledger, Reading
-from tests.engine.test_engine import FIRST, MINUTE, ONE, THREE, TWO, World
+from chronex.testing import MINUTE
+from tests.kit.machine import FIRST, ONE, THREE, TWO, SteppedEngine
 
 DAILY = replace(ONE, idempotency_key="{job}:{date}", idempotency_ttl_ms=5 * MINUTE)
 
@@ -42,7 +43,7 @@ def test_places_that_no_key_can_be_made_of_are_named() -> None:
 
 
 def test_the_second_execution_with_a_live_key_is_skipped_with_that_reason() -> None:
-    world = World(tasks=(DAILY,))
+    world = SteppedEngine(tasks=(DAILY,))
     (first,) = world.tick(FIRST)
     assert first.idempotency_key == "job:2027-01-01"
     world.end(first, AttemptState.SUCCESS, FIRST + 1)
@@ -50,11 +51,11 @@ def test_the_second_execution_with_a_live_key_is_skipped_with_that_reason() -> N
     skipped = world.occurrence(FIRST + MINUTE)
     assert skipped.state is OccurrenceState.SKIPPED
     assert skipped.reason.code is ReasonCode.IDEMPOTENT
-    assert "OccurrenceSkipped" in world.events()
+    assert "OccurrenceSkipped" in world.event_names()
 
 
 def test_a_key_that_has_expired_executes_again() -> None:
-    world = World(tasks=(DAILY,))
+    world = SteppedEngine(tasks=(DAILY,))
     (first,) = world.tick(FIRST)
     world.end(first, AttemptState.SUCCESS, FIRST + 1)
     launches = [len(world.tick(FIRST + n * MINUTE)) for n in range(1, 6)]
@@ -62,7 +63,7 @@ def test_a_key_that_has_expired_executes_again() -> None:
 
 
 def test_attempts_of_one_run_share_its_key() -> None:
-    world = World("0 * * * *", tasks=(DAILY,), retry=RetryPolicy(max=1, interval_ms=0))
+    world = SteppedEngine("0 * * * *", tasks=(DAILY,), retry=RetryPolicy(max=1, interval_ms=0))
     hour = FIRST + 59 * MINUTE
     (first,) = world.tick(hour)
     world.end(first, AttemptState.FAILED, hour + 1)
@@ -71,7 +72,7 @@ def test_attempts_of_one_run_share_its_key() -> None:
 
 
 def test_a_failed_run_does_not_give_its_key_back() -> None:
-    world = World(tasks=(DAILY,))
+    world = SteppedEngine(tasks=(DAILY,))
     (first,) = world.tick(FIRST)
     world.end(first, AttemptState.FAILED, FIRST + 1)
     assert world.tick(FIRST + MINUTE) == []
@@ -79,7 +80,7 @@ def test_a_failed_run_does_not_give_its_key_back() -> None:
 
 @pytest.mark.parametrize("mode", TaskMode)
 def test_a_task_that_was_done_already_is_left_out_and_its_peers_go_on(mode: TaskMode) -> None:
-    world = World(tasks=(DAILY, TWO, replace(THREE, idempotency_key="fixed")), mode=mode)
+    world = SteppedEngine(tasks=(DAILY, TWO, replace(THREE, idempotency_key="fixed")), mode=mode)
     for nominal, expected in ((FIRST, ["one", "three", "two"]), (FIRST + MINUTE, ["two"])):
         ran: list[str] = []
         launches = world.tick(nominal)
@@ -93,11 +94,11 @@ def test_a_task_that_was_done_already_is_left_out_and_its_peers_go_on(mode: Task
     left_out = world.run(FIRST + MINUTE, "one")
     assert left_out.state is RunState.CANCELED
     assert left_out.reason.code is ReasonCode.IDEMPOTENT
-    assert "TaskRunSkipped" in world.events()
+    assert "TaskRunSkipped" in world.event_names()
 
 
 def test_two_occurrences_that_are_due_at_once_are_decided_in_one_transaction_and_one_wins() -> None:
-    world = World("* * * * * *", tasks=(DAILY,), overlap=OverlapPolicy.ALLOW)
+    world = SteppedEngine("* * * * * *", tasks=(DAILY,), overlap=OverlapPolicy.ALLOW)
     launches = world.tick(FIRST + 2_000)
     assert len(launches) == 1
     held = world.store.view(lambda tx: Reading(tx).idempotency(launches[0].idempotency_key, FIRST + 2_000))
@@ -106,7 +107,7 @@ def test_two_occurrences_that_are_due_at_once_are_decided_in_one_transaction_and
 
 
 def test_a_replay_has_a_key_of_its_own() -> None:
-    world = World("0 0 1 1 *", tasks=(DAILY,), overlap=OverlapPolicy.QUEUE)
+    world = SteppedEngine("0 0 1 1 *", tasks=(DAILY,), overlap=OverlapPolicy.QUEUE)
     again = Occurrence(
         job="job", nominal_ms=FIRST + 1, due_ms=FIRST, manual=True, replay_of="occ_1", stands_for_ms=FIRST
     )
@@ -121,6 +122,6 @@ def test_a_replay_has_a_key_of_its_own() -> None:
 
 
 def test_a_task_without_a_key_takes_none() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     assert launch.idempotency_key == world.run(FIRST).idempotency_key == ""

@@ -1,6 +1,6 @@
-"""Worlds by seed: no run lost, none doubled, none overlapping where that is not allowed, each fate with its reason.
+"""Simulated weeks by seed: no run is lost, doubled or overlapping where that is not allowed, and each outcome has a reason.
 
-To live one again: `python -m pytest tests/engine/test_simulation.py -k "seed and 26"`, or `live(26)` in a debugger.
+To repeat one: `python -m pytest tests/engine/test_simulation.py -k "seed and 26"`, or `run(26)` in a debugger.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from pathlib import Path
 import pytest
 
 from chronex.model.policies import FailureStrategy, OverlapPolicy, RecoveryStrategy, TaskMode
-from tests.engine.simulated.campaign import digest, simulate
-from tests.engine.simulated.checker import check
-from tests.engine.simulated.hands import DAY, WEEK
-from tests.engine.simulated.world import World
-from tests.engine.simulated.year import NEW_YEAR, YEAR, typical_jobs
+from chronex.testing import DAY, WEEK
+from tests.engine.simulator.campaign import digest, simulate
+from tests.engine.simulator.checker import check
+from tests.engine.simulator.faulty_machine import FaultyMachine
+from tests.engine.simulator.workload import NEW_YEAR, YEAR, typical_jobs
 
 SEEDS = Path(__file__).parent / "seeds" / "failed.txt"
 AT_ONCE = 10
 
 
-def live(seed: int, length: int = WEEK) -> World:
-    world = simulate(seed, length)
-    findings = check(world)
-    told = "\n".join(f"  {finding.rule}: {finding.what}" for finding in findings[:10])
-    assert not findings, f"seed {seed}, {length // DAY} days, {len(findings)} findings\n{told}"
-    return world
+def run(seed: int, length: int = WEEK) -> FaultyMachine:
+    machine = simulate(seed, length)
+    findings = check(machine)
+    shown = "\n".join(f"  {finding.rule}: {finding.what}" for finding in findings[:10])
+    assert not findings, f"seed {seed}, {length // DAY} days, {len(findings)} findings\n{shown}"
+    return machine
 
 
 def past_seeds() -> list[int]:
@@ -38,28 +38,28 @@ def past_seeds() -> list[int]:
 
 
 @pytest.mark.parametrize("seed", past_seeds())
-def test_a_seed_that_once_failed_lives_well(seed: int) -> None:
-    live(seed)
+def test_a_seed_that_once_failed_passes(seed: int) -> None:
+    run(seed)
 
 
 @pytest.mark.parametrize("first", range(0, 200, AT_ONCE))
 def test_a_simulated_week_keeps_every_promise(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
-        live(seed)
+        run(seed)
 
 
 def test_a_simulated_year_of_typical_jobs_takes_seconds() -> None:
-    world = simulate(1, YEAR, typical_jobs(), NEW_YEAR)
-    assert check(world) == []
-    assert len(world.processes) > 4_000
+    machine = simulate(1, YEAR, typical_jobs(), NEW_YEAR)
+    assert check(machine) == []
+    assert len(machine.processes) > 4_000
 
 
-def test_two_hundred_seeds_meet_every_policy_and_every_trouble() -> None:
-    """Drawn, not lived: what the campaign is about to meet."""
+def test_two_hundred_seeds_meet_every_policy_and_every_fault() -> None:
+    """Drawn, not run: what the campaign will meet."""
     from random import Random
 
-    from tests.engine.simulated.troubles import Trouble, draw_troubles
-    from tests.engine.simulated.workload import draw_jobs
+    from tests.engine.simulator.faults import MachineFault, draw_machine_faults
+    from tests.engine.simulator.workload import draw_jobs
 
     met: Counter[object] = Counter()
     for seed in range(200):
@@ -72,8 +72,8 @@ def test_two_hundred_seeds_meet_every_policy_and_every_trouble() -> None:
             )
             met["spread"] += job.spread is not None
             met[job.timezone] += 1
-        met.update(event.trouble for event in draw_troubles(random, NEW_YEAR, WEEK, 4))
-    wanted: list[object] = [*OverlapPolicy, *TaskMode, *FailureStrategy, *RecoveryStrategy, *Trouble]
+        met.update(planned.fault for planned in draw_machine_faults(random, NEW_YEAR, WEEK, 4))
+    wanted: list[object] = [*OverlapPolicy, *TaskMode, *FailureStrategy, *RecoveryStrategy, *MachineFault]
     wanted += ["jitter", "stagger", "window", "from", "until", "max", "spread", "Europe/Berlin", "America/New_York"]
     wanted += ["Cron", "FixedRate", "Chain", "AfterEnd"]
     assert [what for what in wanted if met[what] < 5] == []
@@ -86,7 +86,7 @@ def test_the_same_seed_writes_the_same_bytes(seed: int) -> None:
 
 def test_the_same_seed_writes_the_same_bytes_in_another_process() -> None:
     code = (
-        "from tests.engine.simulated.campaign import digest, simulate\n"
+        "from tests.engine.simulator.campaign import digest, simulate\n"
         f"print(digest(simulate(5, {2 * DAY})))"
     )  # fmt: skip
     root = Path(__file__).parents[2]
@@ -101,11 +101,11 @@ def test_the_same_seed_writes_the_same_bytes_in_another_process() -> None:
 @pytest.mark.parametrize("first", range(1_000, 6_000, 50))
 def test_a_simulated_week_keeps_every_promise_for_many_seeds(first: int) -> None:
     for seed in range(first, first + 50):
-        live(seed)
+        run(seed)
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(10_000, 10_020))
 def test_a_simulated_year_keeps_every_promise(seed: int) -> None:
-    live(seed, YEAR)
+    run(seed, YEAR)
     assert check(simulate(seed, YEAR, typical_jobs(), NEW_YEAR)) == []

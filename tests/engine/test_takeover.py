@@ -12,16 +12,17 @@ from chronex.model.policies import FailureStrategy, OverlapPolicy, TaskMode
 from chronex.model.records import Node, ProcessIdentity, Task
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Ledger
-from tests.engine.test_engine import FIRST, MINUTE, ONE, START, TWO, World
+from chronex.testing import MINUTE
+from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 
-def begin(world: World, launches: list[Launch]) -> None:
+def begin(world: SteppedEngine, launches: list[Launch]) -> None:
     """Each runs as a process with the number of its turn."""
     for number, launch in enumerate(launches, start=1):
         world.store.update(world.engine.started(launch.attempt, ProcessIdentity(number, "boot", 5), "", FIRST))
 
 
-def die(world: World) -> Engine:
+def die(world: SteppedEngine) -> Engine:
     """The node is gone, and this is its heir."""
     dead = Node(id="node-1", process=ProcessIdentity(99, "boot", 1))
     world.store.update(lambda tx: Ledger(tx, FIRST).put(dead))
@@ -31,7 +32,7 @@ def die(world: World) -> Engine:
 
 def test_a_peer_that_was_to_be_canceled_is_canceled_by_the_heir() -> None:
     """One fails, its end is recorded, and the daemon dies before it has stopped the other."""
-    world = World(tasks=(ONE, TWO), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
+    world = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
     launches = world.tick(FIRST)
     begin(world, launches)
     (lost,) = world.end(launches[0], AttemptState.FAILED, FIRST + 100)
@@ -44,7 +45,7 @@ def test_a_peer_that_was_to_be_canceled_is_canceled_by_the_heir() -> None:
 
 def test_a_peer_that_goes_on_whatever_others_do_is_left_alone_by_the_heir() -> None:
     two = Task(name="two", run=("true",), on_failure=FailureStrategy.CONTINUE)
-    world = World(tasks=(ONE, two), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
+    world = SteppedEngine(tasks=(ONE, two), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
     launches = world.tick(FIRST)
     begin(world, launches)
     assert world.end(launches[0], AttemptState.FAILED, FIRST + 100) == ()
@@ -55,7 +56,7 @@ def test_a_peer_that_goes_on_whatever_others_do_is_left_alone_by_the_heir() -> N
 @pytest.mark.parametrize("process_lives", [True, False])
 def test_one_that_was_to_make_room_makes_room_for_the_heir(process_lives: bool) -> None:
     """It was canceled for the next one, and the daemon died. The next instant, which would say so again, is far away."""
-    world = World(overlap=OverlapPolicy.CANCEL_RUNNING)
+    world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
     begin(world, world.tick(FIRST))
     (lost,) = world.engine.tick(FIRST + MINUTE, START).orders
     assert isinstance(lost, Cancel)
@@ -76,7 +77,7 @@ def test_one_that_was_to_make_room_makes_room_for_the_heir(process_lives: bool) 
 
 def test_one_that_another_node_runs_is_stopped_by_that_node() -> None:
     """Two engines on one store: the tick that finds the overlap is not always the owner's."""
-    world = World(overlap=OverlapPolicy.CANCEL_RUNNING)
+    world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
     (launch,) = world.tick(FIRST)
     other = Engine(world.store, "node-2", 10, Random(1))
     assert other.tick(FIRST + MINUTE, START).orders == ()
@@ -86,7 +87,7 @@ def test_one_that_another_node_runs_is_stopped_by_that_node() -> None:
 
 
 def test_one_that_only_waits_to_be_tried_again_after_a_crash_makes_room_at_once() -> None:
-    world = World(overlap=OverlapPolicy.CANCEL_RUNNING)
+    world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
     begin(world, world.tick(FIRST))
     heir = die(world)
     heir.take_over(lambda process: False, FIRST + MINUTE + 5)

@@ -10,19 +10,19 @@ from chronex.errors import TaskStateError
 from chronex.model.policies import RetryPolicy
 from chronex.model.states import AttemptState
 from chronex.storage.records import Ledger, Reading
-from tests.engine.test_engine import FIRST, World
+from tests.kit.machine import FIRST, SteppedEngine
 
 
-def stage(world: World, launch: Launch, **changes: str | None) -> None:
+def stage(world: SteppedEngine, launch: Launch, **changes: str | None) -> None:
     world.store.update(lambda tx: task_state.stage(Ledger(tx, FIRST), launch.attempt, changes))
 
 
-def state(world: World) -> dict[str, str]:
+def state(world: SteppedEngine) -> dict[str, str]:
     return world.store.view(lambda tx: task_state.task_state(tx, "job", "one"))
 
 
-def begun() -> tuple[World, Launch]:
-    world = World("0 * * * *", retry=RetryPolicy(max=1, interval_ms=0))
+def begun() -> tuple[SteppedEngine, Launch]:
+    world = SteppedEngine("0 * * * *", retry=RetryPolicy(max=1, interval_ms=0))
     world.store.update(lambda tx: task_state.put_state(Ledger(tx, FIRST), "job", "one", "old", "0"))
     (launch,) = world.tick(FIRST + 59 * 60_000)
     return world, launch

@@ -12,9 +12,10 @@ from chronex.errors import ChronexError, CustomScheduleError
 from chronex.model.records import Job
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Reading
+from chronex.testing import MINUTE
 from chronex.timing.job_schedule import Schedule, custom_schedule, forget_schedule, register_schedule
 from chronex.views.jobs import Situation, rows_of
-from tests.engine.test_engine import FIRST, MINUTE, ONE, START, World
+from tests.kit.machine import FIRST, ONE, START, SteppedEngine
 
 
 class Minutely:
@@ -46,7 +47,7 @@ def test_its_instants_are_planned_and_those_it_slept_through_recovered(
     registered: Callable[[Schedule], None],
 ) -> None:
     registered(Minutely())
-    world = World("mine", dialect="custom")
+    world = SteppedEngine("mine", dialect="custom")
     (launch,) = world.tick(FIRST)
     assert launch.occurrence.nominal_ms == FIRST
     world.end(launch, AttemptState.SUCCESS, FIRST + 1)
@@ -58,7 +59,7 @@ def test_its_instants_are_planned_and_those_it_slept_through_recovered(
 
 def test_a_node_without_the_schedule_leaves_the_job_alone_and_looks_on() -> None:
     register_schedule("mine", Minutely())
-    world = World("mine", dialect="custom")
+    world = SteppedEngine("mine", dialect="custom")
     forget_schedule("mine")
     apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
     assert [launch.job.id for launch in world.tick(FIRST)] == ["other"]
@@ -89,11 +90,11 @@ def test_a_fault_is_told_and_troubles_no_other_job(
 ) -> None:
     schedule = Minutely()
     registered(schedule)
-    world = World("mine", dialect="custom")
+    world = SteppedEngine("mine", dialect="custom")
     apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
     schedule.fault = fault
     assert [launch.job.id for launch in world.tick(FIRST)] == ["other"]
-    assert "ScheduleFailed" in world.events()
+    assert "ScheduleFailed" in world.event_names()
     with pytest.raises(CustomScheduleError, match=told):
         custom_schedule("mine").next(FIRST)
     schedule.fault = lambda: None

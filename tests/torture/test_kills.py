@@ -10,8 +10,8 @@ import pytest
 
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.kit.waits import until
-from tests.torture.at_once import live_at_once
-from tests.torture.crime_scene import ON_THE_WAY, WITNESS, Scene, kill_at_random
+from tests.torture.in_parallel import run_in_parallel
+from tests.torture.killed_daemon import NOTE_START, ON_THE_WAY, KilledDaemon, kill_at_random
 
 # Every commit kills at every point, one after the other on a store for each workload: each daemon recovers from the
 # death of the one before. Torture takes all points and workloads with each other (test_campaign.py).
@@ -26,44 +26,44 @@ QUICK = {
 
 
 def one_after_the_other(workload: str, machine: Machine) -> None:
-    scene = Scene(machine, workload)
+    killed = KilledDaemon(machine, workload)
     for point in QUICK[workload]:
-        assert scene.killed(point), f"the daemon never came to {point}"
-    scene.settle()
-    scene.check()
+        assert killed.killed(point), f"the daemon never came to {point}"
+    killed.settle()
+    killed.check()
 
 
 @pytest.mark.parametrize("half", [0, 1])
 def test_a_daemon_killed_at_any_point_loses_and_doubles_nothing(tmp_path: Path, half: int) -> None:
-    live_at_once(tmp_path, ((name, partial(one_after_the_other, name)) for name in list(QUICK)[half::2]))
+    run_in_parallel(tmp_path, ((name, partial(one_after_the_other, name)) for name in list(QUICK)[half::2]))
 
 
 def test_a_command_that_was_not_recorded_has_not_run(machine: Machine) -> None:
     """With `on_crash = "fail"` a repeated command would be the worst there is; one that never ran is tried again."""
-    scene = Scene(machine, "once")
-    assert scene.killed("identified")
-    assert not (machine.directory / "witness").exists()
-    scene.settle()
-    occurrences = scene.check()
+    killed = KilledDaemon(machine, "once")
+    assert killed.killed("identified")
+    assert not (machine.directory / "starts").exists()
+    killed.settle()
+    occurrences = killed.check()
     assert occurrences[0].state == "completed", occurrences[0].reason
 
 
 def test_a_command_that_may_have_run_is_not_repeated_where_the_job_forbids_it(machine: Machine) -> None:
-    scene = Scene(machine, "once")
-    assert scene.killed("process ended")
-    scene.settle()
-    occurrences = scene.check()
+    killed = KilledDaemon(machine, "once")
+    assert killed.killed("process ended")
+    killed.settle()
+    occurrences = killed.check()
     assert (occurrences[0].state, str(occurrences[0].reason)) == ("failed", "main: the scheduler died while it ran")
 
 
 def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:
     """Three deep: the recovery, the recovery of that, and the recovery of that."""
-    scene = Scene(machine, "overlap", "steps")
-    assert scene.killed("gate opened:2")
+    killed = KilledDaemon(machine, "overlap", "steps")
+    assert killed.killed("gate opened:2")
     for point in ("node registered", "taken over", "tick decided"):
-        assert scene.killed(point)
-    scene.settle()
-    scene.check()
+        assert killed.killed(point)
+    killed.settle()
+    killed.check()
 
 
 def test_killed_while_it_adopts(machine: Machine) -> None:
@@ -71,28 +71,28 @@ def test_killed_while_it_adopts(machine: Machine) -> None:
     release = machine.directory / "release"
     machine.write(
         f'[scheduler]\ngrace_period = "1s"\n[jobs.slow]\n{EVERY_SECOND}overlap = "queue_one"\n'
-        f'run = "{WITNESS}; while [ ! -e release ]; do sleep 0.05; done"\n'
+        f'run = "{NOTE_START}; while [ ! -e release ]; do sleep 0.05; done"\n'
     )
     first = machine.start()
-    until((machine.directory / "witness").exists, "the first start")
+    until((machine.directory / "starts").exists, "the first start")
     first.kill()
     first.wait()
     for _ in range(2):
         second = machine.start(fail_at="adopted")
         assert second.ended() == -9
-    assert len((machine.directory / "witness").read_text().splitlines()) == 1, "nothing runs beside the orphan"
+    assert len((machine.directory / "starts").read_text().splitlines()) == 1, "nothing runs beside the orphan"
     release.touch()
     third = machine.start(quiet=True)
-    until(lambda: len((machine.directory / "witness").read_text().splitlines()) >= 2, "the second try")
+    until(lambda: len((machine.directory / "starts").read_text().splitlines()) >= 2, "the second try")
     assert third.stopped() == 0
 
 
 @pytest.mark.parametrize("point", ["stop asked", "node leaving"])
 def test_killed_while_it_stops(machine: Machine, point: str) -> None:
-    scene = Scene(machine, "cancel")
-    assert scene.killed(point, "--for", "1500ms")
-    scene.settle()
-    scene.check()
+    killed = KilledDaemon(machine, "cancel")
+    assert killed.killed(point, "--for", "1500ms")
+    killed.settle()
+    killed.check()
 
 
 def test_killed_at_random_times(machine: Machine) -> None:

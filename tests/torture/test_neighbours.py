@@ -21,7 +21,7 @@ from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.daemon.test_signals import started
 from tests.kit.waits import DEADLINE_S, until
-from tests.torture.at_once import live_at_once
+from tests.torture.in_parallel import run_in_parallel
 
 QUICK = f'[jobs.quick]\n{EVERY_SECOND}run = ["true"]\n'
 
@@ -49,7 +49,7 @@ def test_of_daemons_started_at_once_one_works_and_the_others_say_so(machine: Mac
 def test_of_daemons_started_at_once_one_works_again_and_again(tmp_path: Path, group: int) -> None:
     rounds = [f"rivals, {group}, {number}" for number in range(4)]
     rivalry = test_of_daemons_started_at_once_one_works_and_the_others_say_so
-    live_at_once(tmp_path, ((name, rivalry) for name in rounds))
+    run_in_parallel(tmp_path, ((name, rivalry) for name in rounds))
 
 
 TRIM = """

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from chronex.engine.orders import Cancel
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
-from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import Event, Job, Node, ProcessIdentity, Task
-from chronex.storage import journal
-from chronex.storage.records import Ledger
-from tests.engine.simulation import MINUTE, Simulation
+from chronex.model.records import Job, Task
+from chronex.testing import MINUTE, RandomOutcomes, SimulatedMachine
 
 SCHEDULES = [
     "* * * * *",
@@ -35,43 +31,23 @@ def random_job(random: Random) -> Job:
     )
 
 
-def random_history(seed: int) -> Simulation:
+def random_history(seed: int) -> SimulatedMachine:
     """A job, three to six minutes, and one or two ends of the daemon: by kill, or in good order."""
     random = Random(seed)
-    world = Simulation(
-        seed,
+    world = SimulatedMachine(
         [random_job(random)],
-        places=random.choice([1, 50]),
-        fail_share=0.3,
-        longest_ms=random.choice([2_000, 100_000]),
-        orphans_survive=random.random() < 0.5,
+        slots=random.choice([1, 50]),
+        seed=seed,
+        outcome=RandomOutcomes(seed, fail_share=0.3, longest_ms=random.choice([2_000, 100_000])),
     )
+    orphans_survive = random.random() < 0.5
     for _ in range(random.choice([1, 1, 2])):
         world.run_until(world.now + random.randrange(MINUTE, 3 * MINUTE))
         if random.random() < 0.6:
-            world.crash()
+            world.crash(orphans_survive=orphans_survive)
         else:
-            stop(world)
-        world.now += random.choice([100, 20_000, 4 * MINUTE])
+            world.stop()
+        world.pass_time(random.choice([100, 20_000, 4 * MINUTE]))
         world.boot()
     world.run_until(world.now + MINUTE)
     return world
-
-
-def stop(world: Simulation) -> None:
-    """As the daemon does it: nothing more is started, what runs is canceled and seen to its end."""
-    world.engine.stopping = True
-    tell(world, "SchedulerStopRequested")
-    world.carry_out(
-        tuple(Cancel(process.launch.attempt, Reason(ReasonCode.STOPPING)) for process in world.live.values())
-    )
-    world._report_ends()
-    gone = Node(id=world.engine.node, process=ProcessIdentity(world.node_number, "boot", 1), stopped_ms=world.now)
-    world.store.update(lambda tx: Ledger(tx, world.now).put(gone))
-    tell(world, "SchedulerStopped")
-    world.alive_nodes = set()
-
-
-def tell(world: Simulation, name: str) -> None:
-    event = Event(name=name, at_ms=world.now, data={"node": world.engine.node})
-    world.store.update(lambda tx: journal.append(tx, event))

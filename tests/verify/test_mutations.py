@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chronex.verify import TITLES, verify_events
-from tests.verify.good_traces import GOOD
 from tests.verify.traces import complaints, lines, mutated, trace
+from tests.verify.valid_traces import VALID
 
 # (trace, what is done to it, the property that must complain, the number of the event where it breaks)
 MUTATIONS = [
@@ -80,16 +80,16 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("name", VALID)
 def test_a_good_trace_is_accepted(name: str) -> None:
-    assert complaints(verify_events(trace(GOOD[name]))) == []
+    assert complaints(verify_events(trace(VALID[name]))) == []
 
 
 @pytest.mark.parametrize(("name", "change", "broken", "number"), MUTATIONS)
 def test_a_broken_trace_is_refused_at_the_event_that_breaks_it(
     name: str, change: str, broken: str, number: int
 ) -> None:
-    assert (broken, number) in complaints(verify_events(mutated(GOOD[name], change)))
+    assert (broken, number) in complaints(verify_events(mutated(VALID[name], change)))
 
 
 @pytest.mark.parametrize("broken", TITLES)
@@ -97,16 +97,16 @@ def test_every_property_is_broken_by_some_mutation(broken: str) -> None:
     assert sum(1 for _, _, property_, _ in MUTATIONS if property_ == broken) >= 2 or broken == "S7"
 
 
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("name", VALID)
 def test_every_beginning_of_a_good_trace_is_good(name: str) -> None:
-    whole = trace(GOOD[name])
+    whole = trace(VALID[name])
     for length in range(len(whole)):
         assert complaints(verify_events(whole[:length])) == [], length
 
 
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("name", VALID)
 def test_a_trace_that_was_cut_off_raises_no_alarm(name: str) -> None:
-    whole = trace(GOOD[name])
+    whole = trace(VALID[name])
     for first in range(1, len(whole)):
         assert complaints(verify_events(whole[first:], first + 1)) == [], first
 
@@ -115,9 +115,9 @@ def test_a_trace_that_was_cut_off_raises_no_alarm(name: str) -> None:
 def test_evidence_is_short_ends_where_it_breaks_and_is_in_order(
     name: str, change: str, broken: str, number: int
 ) -> None:
-    report = verify_events(mutated(GOOD[name], change))
+    report = verify_events(mutated(VALID[name], change))
     for finding in (finding for result in report.properties for finding in result.findings):
         numbers = [line for line, _ in finding.evidence]
         assert 1 <= len(numbers) <= 3
         assert numbers == sorted(set(numbers))
-        assert numbers[-1] <= len(lines(GOOD[name])) + 2
+        assert numbers[-1] <= len(lines(VALID[name])) + 2

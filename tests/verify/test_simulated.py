@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from chronex.model.records import Job, Task
+from chronex.testing import MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.verify import TITLES, verify_store
-from tests.engine.simulation import MINUTE, Simulation
 from tests.verify.assertion import assert_verified
-from tests.verify.random_histories import random_history, tell
+from tests.verify.random_histories import random_history
 from tests.verify.traces import complaints
 
 PER_BATCH = 500
@@ -38,10 +38,12 @@ def test_the_random_histories_put_every_property_to_the_test() -> None:
 def test_a_node_that_starts_the_next_task_while_it_stops_is_caught() -> None:
     """A defect that the engine once had, brought back."""
     task = Task(name="one", run=("true",)), Task(name="two", run=("true",))
-    world = Simulation(1, [Job(id="job", schedule="* * * * *", tasks=task)], fail_share=0.0)
+    world = SimulatedMachine(
+        [Job(id="job", schedule="* * * * *", tasks=task)], outcome=RandomOutcomes(1, fail_share=0.0)
+    )
     world.run_until(world.now + MINUTE + 1)
     (process,) = world.live.values()
-    tell(world, "SchedulerStopRequested")
-    world.now = process.ends
-    world._report_ends()
+    world.journal("SchedulerStopRequested", node=world.engine.node)
+    world.clock.advance(process.stops_at - world.clock.monotonic)
+    world.report_ends()
     assert [name for name, _ in complaints(verify_store(world.store))] == ["S3"]

@@ -12,15 +12,16 @@ from msgspec.structs import replace
 from chronex.engine.update import Change, Policy, Way, apply_jobs
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
 from chronex.model.records import Counters, Job
+from chronex.testing import DAY, HOUR, MINUTE
 from chronex.views.apply_preview import Preview, preview
 from chronex.views.forecast import forecast
-from tests.engine.commands.world import DAY, HOUR, MINUTE, ONE, START, World
+from tests.kit.machine import ONE, START, SteppedEngine
 
 NOON = START + 12 * HOUR
 
 
 def seen(
-    world: World, wanted: list[Job], at: int = NOON, policy: Policy = Policy.IMMEDIATE, days: int = 3
+    world: SteppedEngine, wanted: list[Job], at: int = NOON, policy: Policy = Policy.IMMEDIATE, days: int = 3
 ) -> Preview:
     return world.read(lambda reading: preview(reading, wanted, at, Way(policy), days))
 
@@ -30,7 +31,7 @@ def hours(times: Any) -> list[int]:
 
 
 def test_a_moved_hour_is_told_as_moved_not_as_removed_and_added() -> None:
-    world = World("0 3 * * *")
+    world = SteppedEngine("0 3 * * *")
     world.tick(NOON)
     (effect,) = seen(world, [replace(world.job, schedule="0 5 * * *")]).effects
     assert (effect.added, effect.removed) == ((), ())
@@ -38,7 +39,7 @@ def test_a_moved_hour_is_told_as_moved_not_as_removed_and_added() -> None:
 
 
 def test_new_and_orphaned_jobs_are_all_added_and_all_removed() -> None:
-    world = World("0 3 * * *")
+    world = SteppedEngine("0 3 * * *")
     other = Job(id="other", schedule="0 6 * * *", tasks=(ONE,))
     found = seen(world, [other])
     assert [change.change for change in found.changes] == [Change.NEW, Change.ORPHANED]
@@ -47,26 +48,26 @@ def test_new_and_orphaned_jobs_are_all_added_and_all_removed() -> None:
 
 
 def test_graceful_shows_the_day_between() -> None:
-    world = World("0 3 * * *")
+    world = SteppedEngine("0 3 * * *")
     (effect,) = seen(world, [replace(world.job, schedule="0 5 * * *")], policy=Policy.GRACEFUL).effects
     assert [(hours([m.before])[0], hours([m.after])[0]) for m in effect.moved] == [(51, 53), (75, 77)]
 
 
 def test_a_changed_spread_moves_what_has_the_same_nominal_time() -> None:
-    world = World("0 3 * * *")
+    world = SteppedEngine("0 3 * * *")
     (effect,) = seen(world, [replace(world.job, spread=SpreadPolicy(duration_ms=HOUR))]).effects
     assert all(m.before.nominal_ms == m.after.nominal_ms for m in effect.moved)
     assert len(effect.moved) == 3
 
 
 def test_a_change_of_tasks_alone_moves_nothing() -> None:
-    world = World("0 3 * * *")
+    world = SteppedEngine("0 3 * * *")
     (effect,) = seen(world, [replace(world.job, description="other")]).effects
     assert (effect.added, effect.removed, effect.moved, effect.fires_now) == ((), (), (), ())
 
 
 def test_a_recovery_strategy_that_runs_what_was_missed_fires_now() -> None:
-    world = World("0 3 * * *", recovery=RecoveryPolicy(RecoveryStrategy.MARK_MISSED))
+    world = SteppedEngine("0 3 * * *", recovery=RecoveryPolicy(RecoveryStrategy.MARK_MISSED))
     wanted = replace(world.job, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
     found = seen(world, [wanted])  # nobody ran since START: 03:00 was missed
     assert found.fires_now
@@ -76,12 +77,12 @@ def test_a_recovery_strategy_that_runs_what_was_missed_fires_now() -> None:
 
 
 def test_what_was_owed_before_the_edit_is_not_the_edits_doing() -> None:
-    world = World("0 3 * * *")
+    world = SteppedEngine("0 3 * * *")
     assert not seen(world, [replace(world.job, description="other")]).fires_now
 
 
 def test_a_per_second_job_is_cut_and_says_how_far_it_reaches() -> None:
-    world = World("* * * * * *")
+    world = SteppedEngine("* * * * * *")
     (effect,) = seen(world, [], days=7).effects
     assert len(effect.removed) == 2000
     assert effect.until_ms == NOON + 2000 * 1000
@@ -100,7 +101,7 @@ def test_the_dry_run_says_exactly_what_then_happens(
 ) -> None:
     """Two worlds, one edited: the starts that one has and the other has not are those that the dry run named."""
     until = at + 3 * DAY
-    plain, changed = (World(old, spread=spread, overlap=OverlapPolicy.ALLOW, places=10_000) for _ in range(2))
+    plain, changed = (SteppedEngine(old, spread=spread, overlap=OverlapPolicy.ALLOW, places=10_000) for _ in range(2))
     for world in (plain, changed):
         run(world, START, at)
     wanted = replace(changed.job, schedule=new)
@@ -115,7 +116,7 @@ def test_the_dry_run_says_exactly_what_then_happens(
     assert {t for t in after - before if t in inside} == {t for t in come - gone if t in inside and t not in before}
 
 
-def run(world: World, since: int, until: int) -> set[int]:
+def run(world: SteppedEngine, since: int, until: int) -> set[int]:
     """Every start in [since, until), when it was due."""
     found: set[int] = set()
     now = since

@@ -11,23 +11,24 @@ from chronex.model.reasons import free_text
 from chronex.model.records import Job, Node, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Ledger, Reading
+from chronex.testing import MINUTE
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Row, Situation, detail_of, rows_of, summary_of
 from chronex_store import MemoryStore
-from tests.engine.test_engine import FIRST, MINUTE, ONE, START, TWO, World
+from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 
-def row(world: World, now: int) -> Row:
+def row(world: SteppedEngine, now: int) -> Row:
     (found,) = world.store.view(lambda tx: rows_of(Reading(tx), now))
     return found
 
 
-def detail(world: World, now: int) -> Detail:
+def detail(world: SteppedEngine, now: int) -> Detail:
     found = world.store.view(lambda tx: Reading(tx).job("job"))
     assert found is not None
     return world.store.view(lambda tx: detail_of(Reading(tx), found, now))
 
 
-def change(world: World, **changes: object) -> None:
+def change(world: SteppedEngine, **changes: object) -> None:
     def write(tx):  # type: ignore[no-untyped-def]
         ledger = Ledger(tx, START)
         job = ledger.job("job")
@@ -43,13 +44,13 @@ def test_every_situation_has_a_meaning_and_a_glyph_of_its_own() -> None:
 
 
 def test_a_new_job_waits_for_its_first_instant() -> None:
-    found = row(World(), START)
+    found = row(SteppedEngine(), START)
     assert (found.situation, found.next, found.last) == (Situation.WAITING, NextRun(FIRST, FIRST, True), None)
     assert (found.is_active, found.is_enabled, found.is_paused, found.is_running) == (True, True, False, False)
 
 
 def test_a_running_job_says_since_when_and_what_runs() -> None:
-    world = World(tasks=(ONE, TWO))
+    world = SteppedEngine(tasks=(ONE, TWO))
     world.tick(FIRST + 7)
     found = row(world, FIRST + 9)
     assert (found.situation, found.is_running, found.running_since_ms) == (Situation.RUNNING, True, FIRST + 7)
@@ -58,7 +59,7 @@ def test_a_running_job_says_since_when_and_what_runs() -> None:
 
 
 def test_a_failed_task_that_waits_is_retrying_with_attempt_and_time() -> None:
-    world = World("0 * * * *", retry=RetryPolicy(max=3, interval_ms=5_000))
+    world = SteppedEngine("0 * * * *", retry=RetryPolicy(max=3, interval_ms=5_000))
     hour = START + 60 * MINUTE
     (launch,) = world.tick(hour)
     world.end(launch, AttemptState.FAILED, hour + 100, reason=free_text("exit code 3"), exit_code=3)
@@ -71,7 +72,7 @@ def test_a_failed_task_that_waits_is_retrying_with_attempt_and_time() -> None:
 
 
 def test_outcomes_are_told_newest_first_with_durations_and_the_last_problem() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 400, reason=free_text("exit code 1"))
     assert row(world, FIRST + 500).situation is Situation.FAILED
@@ -89,7 +90,7 @@ def test_outcomes_are_told_newest_first_with_durations_and_the_last_problem() ->
 
 
 def test_a_queue_is_counted_and_the_last_outcome_is_found_behind_what_is_open() -> None:
-    world = World(overlap=OverlapPolicy.QUEUE)
+    world = SteppedEngine(overlap=OverlapPolicy.QUEUE)
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.SUCCESS, FIRST + 1)
     world.tick(FIRST + MINUTE)
@@ -112,7 +113,7 @@ PAUSES = [
 
 @pytest.mark.parametrize(("changes", "now", "situation", "nominal"), [case[1:] for case in PAUSES], ids=[c[0] for c in PAUSES])  # fmt: skip
 def test_a_pause(changes: dict[str, object], now: int, situation: Situation, nominal: int | None) -> None:
-    world = World()
+    world = SteppedEngine()
     change(world, **changes)
     found = row(world, now)
     assert found.situation is situation
@@ -120,7 +121,7 @@ def test_a_pause(changes: dict[str, object], now: int, situation: Situation, nom
 
 
 def test_what_the_row_says_of_a_pause_with_an_end_is_what_the_engine_does() -> None:
-    world = World()
+    world = SteppedEngine()
     change(world, paused=True, paused_until_ms=FIRST + 90_000)
     expected = row(world, START).next
     launched = [world.tick(FIRST + n * MINUTE) for n in range(3)]
@@ -131,7 +132,7 @@ def test_what_the_row_says_of_a_pause_with_an_end_is_what_the_engine_does() -> N
 
 
 def test_a_drawn_jitter_is_shown_and_one_not_drawn_yet_is_not_invented() -> None:
-    world = World("0 * * * * {jitter:10m}")
+    world = SteppedEngine("0 * * * * {jitter:10m}")
     hour = START + 60 * MINUTE
     assert row(world, START).next == NextRun(hour, hour, is_drawn=False)
     world.tick(hour)
@@ -142,7 +143,7 @@ def test_a_drawn_jitter_is_shown_and_one_not_drawn_yet_is_not_invented() -> None
 
 
 def test_a_spread_before_the_nominal_time_is_told_as_it_will_be_decided() -> None:
-    world = World("0 * * * *", spread=SpreadPolicy(mode="before", duration_ms=10 * MINUTE))
+    world = SteppedEngine("0 * * * *", spread=SpreadPolicy(mode="before", duration_ms=10 * MINUTE))
     expected = row(world, START).next
     assert expected is not None
     assert expected.nominal_ms == START + 60 * MINUTE
@@ -152,7 +153,7 @@ def test_a_spread_before_the_nominal_time_is_told_as_it_will_be_decided() -> Non
 
 
 def test_a_job_that_has_fired_as_often_as_it_may_is_done() -> None:
-    world = World("* * * * * {max:2}")
+    world = SteppedEngine("* * * * * {max:2}")
     assert [run.nominal_ms for run in detail(world, START).upcoming] == [FIRST, FIRST + MINUTE]
     for nominal in (FIRST, FIRST + MINUTE):
         (launch,) = world.tick(nominal)
@@ -163,7 +164,7 @@ def test_a_job_that_has_fired_as_often_as_it_may_is_done() -> None:
 
 
 def test_the_summary_counts_jobs_nodes_queue_and_dead_letters() -> None:
-    world = World(places=1)
+    world = SteppedEngine(places=1)
     apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
     for name, places in (("dead", 3), ("alive", 7)):
         node = Node(id=name, process=ProcessIdentity(len(name), "boot", 1), places=places, started_ms=START)
@@ -180,7 +181,7 @@ def test_the_summary_counts_jobs_nodes_queue_and_dead_letters() -> None:
 
 
 def test_looking_never_writes() -> None:
-    world = World(overlap=OverlapPolicy.QUEUE)
+    world = SteppedEngine(overlap=OverlapPolicy.QUEUE)
     world.tick(FIRST)
     before = world.store.wait(-1, 0)
     detail(world, FIRST)

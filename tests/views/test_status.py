@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
-from chronex.model.records import Event, Job, Task
-from chronex.storage import journal
+from chronex.model.records import Job, Task
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Ledger, Reading
+from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.views.status import Standing, standing_of
-from tests.engine.simulation import HOUR, MINUTE, START, Simulation
+from tests.kit.machine import START
 
 TASK = (Task(name="main", run=("true",)),)
 JOBS = [
@@ -19,19 +19,16 @@ JOBS = [
 ]
 
 
-def standing(world: Simulation, *, alive: bool = True) -> Standing:
+def standing(world: SimulatedMachine, *, alive: bool = True) -> Standing:
     return world.store.view(lambda tx: standing_of(Reading(tx), world.now, lambda _process: alive))
 
 
-def sleep(world: Simulation, hours: int) -> None:
-    world.now += hours * HOUR
-    world.awake_since = world.now
-    event = Event(name="MachineSlept", at_ms=world.now, data={"by_ms": hours * HOUR, "slept_ms": hours * HOUR})
-    world.store.update(lambda tx: journal.append(tx, event))
+def sleep(world: SimulatedMachine, hours: int) -> None:
+    world.sleep(hours * HOUR)
 
 
 def test_the_card_of_a_night_asleep() -> None:
-    world = Simulation(1, JOBS, fail_share=0)
+    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
     world.run_until(START + 2 * HOUR + 10 * MINUTE)
     sleep(world, 8)
     world.run_until(world.now + HOUR // 4)
@@ -46,13 +43,11 @@ def test_the_card_of_a_night_asleep() -> None:
 
 
 def test_the_card_of_a_downtime() -> None:
-    world = Simulation(1, JOBS, fail_share=0)
+    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
     world.run_until(START + 2 * HOUR + 10 * MINUTE)
     world.crash()
-    world.now += 3 * HOUR
+    world.pass_time(3 * HOUR)
     world.boot()
-    started = Event(name="SchedulerStarted", at_ms=world.now, data={"node": world.engine.node})
-    world.store.update(lambda tx: journal.append(tx, started))
     world.run_until(world.now + HOUR // 4)
     card = standing(world).card
     assert card is not None
@@ -61,7 +56,7 @@ def test_the_card_of_a_downtime() -> None:
 
 
 def test_when_all_is_well_nothing_needs_attention() -> None:
-    world = Simulation(1, JOBS, fail_share=0)
+    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
     world.run_until(START + 3 * HOUR)
     found = standing(world)
     assert found.attention() == []
@@ -70,7 +65,7 @@ def test_when_all_is_well_nothing_needs_attention() -> None:
 
 
 def test_what_needs_a_person_is_told_in_sentences() -> None:
-    world = Simulation(1, JOBS, fail_share=1)
+    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=1))
     world.run_until(START + 3 * HOUR)
 
     def late(tx: Transaction) -> None:
@@ -88,4 +83,4 @@ def test_what_needs_a_person_is_told_in_sentences() -> None:
 
 
 def test_an_empty_store_needs_nothing() -> None:
-    assert standing(Simulation(1, []), alive=False).attention() == []
+    assert standing(SimulatedMachine(), alive=False).attention() == []

@@ -16,8 +16,8 @@ from chronex.storage import journal
 from chronex.verify import Verifier, follow
 from chronex_store import LmdbStore, MemoryStore
 from tests.cli.conftest import Chronex
-from tests.verify.good_traces import NORMAL
 from tests.verify.traces import at_ms, mutated, trace
+from tests.verify.valid_traces import NORMAL
 
 
 def store_at(path: Path, events: list[Event]) -> Path:

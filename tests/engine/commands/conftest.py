@@ -1,4 +1,4 @@
-"""Whatever a test of the commands did to its worlds, the formal model finds nothing in their journals."""
+"""After every test of the commands the formal model finds nothing in the journals of its engines."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engine.commands.world import World
+from tests.kit.machine import SteppedEngine
 from tests.verify.assertion import assert_verified
 
 
 @pytest.fixture(autouse=True)
-def worlds_are_verified(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    made: list[World] = []
-    real = World.__init__
+def journals_are_verified(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    made: list[SteppedEngine] = []
+    real = SteppedEngine.__init__
 
-    def noted(self: World, *arguments: object, **policy: object) -> None:
+    def remembered(self: SteppedEngine, *arguments: object, **policy: object) -> None:
         real(self, *arguments, **policy)  # type: ignore[arg-type]
         made.append(self)
 
-    monkeypatch.setattr(World, "__init__", noted)
+    monkeypatch.setattr(SteppedEngine, "__init__", remembered)
     yield
-    for world in made:
-        assert_verified(world.store, has_daemon=False)
+    for machine in made:
+        assert_verified(machine.store, has_daemon=False)

@@ -10,13 +10,14 @@ from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState, RunState
-from tests.engine.commands.world import BOB, FIRST, MINUTE, ONE, START, TWO, World
+from chronex.testing import MINUTE
+from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine
 
 WHY = Reason(ReasonCode.CANCELED, by="ann@desk (cli)")
 
 
 def test_what_waits_is_over_at_once() -> None:
-    world = World(overlap=OverlapPolicy.QUEUE)
+    world = SteppedEngine(overlap=OverlapPolicy.QUEUE)
     world.tick(FIRST)
     queued = world.ask(trigger, "job").occurrence
     done = world.ask(cancel, queued.id, at=FIRST + 2)
@@ -26,13 +27,13 @@ def test_what_waits_is_over_at_once() -> None:
 
 
 def test_what_runs_is_ordered_to_stop_by_the_next_tick_and_only_once() -> None:
-    world = World(tasks=(ONE, TWO))
+    world = SteppedEngine(tasks=(ONE, TWO))
     (launch,) = world.tick(FIRST)
     asked = world.ask(cancel, launch.occurrence.id)
     assert not asked.is_over
     assert [(order.attempt.id, order.reason) for order in world.canceled(FIRST + 2)] == [(launch.attempt.id, WHY)]
     assert world.canceled(FIRST + 3) == []
-    assert world.end(launch, "canceled", FIRST + 4, reason=WHY) == []
+    assert world.launches_after(launch, "canceled", FIRST + 4, reason=WHY) == []
     ended = world.occurrence(FIRST)
     assert (ended.state, ended.reason) == (OccurrenceState.CANCELED, WHY)
     assert world.run(FIRST, "two").state is RunState.CANCELED
@@ -42,7 +43,7 @@ def test_what_runs_is_ordered_to_stop_by_the_next_tick_and_only_once() -> None:
     ("state", "fate"), [("success", "completed"), ("failed", "canceled"), ("timeout", "canceled")]
 )
 def test_an_end_that_was_faster_than_the_cancel_counts_but_is_not_tried_again(state: str, fate: str) -> None:
-    world = World(retry=RetryPolicy(max=5))
+    world = SteppedEngine(retry=RetryPolicy(max=5))
     (launch,) = world.tick(FIRST)
     world.ask(cancel, launch.occurrence.id)
     world.end(launch, state, FIRST + 2)
@@ -51,7 +52,7 @@ def test_an_end_that_was_faster_than_the_cancel_counts_but_is_not_tried_again(st
 
 
 def test_a_wish_is_heard_by_the_node_that_runs_the_work_whoever_ticks_first() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     owner = world.engine
     world.ask(cancel, launch.occurrence.id)
@@ -62,7 +63,7 @@ def test_a_wish_is_heard_by_the_node_that_runs_the_work_whoever_ticks_first() ->
 
 
 def test_what_waits_for_a_retry_is_over_at_once() -> None:
-    world = World(retry=RetryPolicy(max=5))
+    world = SteppedEngine(retry=RetryPolicy(max=5))
     (launch,) = world.tick(FIRST)
     world.end(launch, "failed", FIRST + 2)
     assert world.ask(cancel, launch.occurrence.id, at=FIRST + 3).is_over
@@ -70,7 +71,7 @@ def test_what_waits_for_a_retry_is_over_at_once() -> None:
 
 
 def test_parallel_tasks_are_all_stopped() -> None:
-    world = World(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
+    world = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
     launches = world.tick(FIRST)
     world.ask(cancel, launches[0].occurrence.id)
     assert {order.attempt.task for order in world.canceled(FIRST + 2)} == {"one", "two"}
@@ -79,7 +80,7 @@ def test_parallel_tasks_are_all_stopped() -> None:
 @pytest.mark.parametrize("process_lives", [True, False])
 def test_the_heir_of_a_dead_daemon_honours_the_wish(process_lives: bool) -> None:
 
-    world = World(retry=RetryPolicy(max=5))
+    world = SteppedEngine(retry=RetryPolicy(max=5))
     (launch,) = world.tick(FIRST)
     child = ProcessIdentity(77, "boot", 5)
     world.store.update(world.engine.started(launch.attempt, child, "", FIRST))
@@ -98,7 +99,7 @@ def test_the_heir_of_a_dead_daemon_honours_the_wish(process_lives: bool) -> None
 
 
 def test_any_id_inside_an_occurrence_names_it_and_a_beginning_will_do() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     for text in (launch.occurrence.id[:12], launch.attempt.id[:20], world.run(FIRST).id, "job@2027-01-01T00:01:00Z"):
         assert world.ask(cancel, text).occurrence.nominal_ms == FIRST
@@ -116,14 +117,14 @@ def test_any_id_inside_an_occurrence_names_it_and_a_beginning_will_do() -> None:
     ],
 )
 def test_an_id_of_nothing_is_told(text: str, says: str) -> None:
-    world = World()
+    world = SteppedEngine()
     world.tick(FIRST)
     with pytest.raises(UnknownIdError, match=says):
         world.ask(cancel, text)
 
 
 def test_a_beginning_of_two_ids_is_refused() -> None:
-    world = World(overlap=OverlapPolicy.ALLOW)
+    world = SteppedEngine(overlap=OverlapPolicy.ALLOW)
     ids: list[str] = []
     while len({one[:8] for one in ids}) == len(ids):  # 16 bits: a pair is found soon
         ids.append(world.ask(trigger, "job", at=START + 1 + 2 * len(ids)).occurrence.id)
@@ -132,7 +133,7 @@ def test_a_beginning_of_two_ids_is_refused() -> None:
 
 
 def test_what_has_ended_cannot_be_canceled() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     world.end(launch, "success", FIRST + 2)
     with pytest.raises(NotPossibleError, match="has ended already: completed"):
@@ -140,7 +141,7 @@ def test_what_has_ended_cannot_be_canceled() -> None:
 
 
 def test_the_journal_says_who_asked_and_why() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     world.ask(cancel, launch.occurrence.id, by=BOB)
     event = world.events()[-1]

@@ -20,23 +20,24 @@ from chronex.model.reasons import free_text
 from chronex.model.records import Task
 from chronex.model.states import RunState
 from chronex.storage.records import Ledger
-from tests.engine.commands.world import DAY, FIRST, HOUR, MINUTE, ONE, START, TWO, World
+from chronex.testing import DAY, HOUR, MINUTE
+from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 PILL = Task(name="one", run=("false",), env={"LEVEL": "9"}, secrets=("TOKEN",))
 
 
-def buried(world: World, at: int = FIRST) -> str:
+def buried(world: SteppedEngine, at: int = FIRST) -> str:
     (launch,) = world.tick(at)
     world.end(launch, "failed", at + 5, exit_code=1, reason=free_text("exit code 1"))
     return world.run(at).id
 
 
-def letters(world: World) -> list[str]:
+def letters(world: SteppedEngine) -> list[str]:
     return world.read(lambda reading: [run.id for run in dead_letters(reading)])
 
 
 def test_a_poison_pill_fails_with_growing_pauses_is_buried_and_blocks_nobody() -> None:
-    world = World("0 * * * *", tasks=(PILL,), retry=RetryPolicy(max=3, interval_ms=MINUTE, backoff=2.0))
+    world = SteppedEngine("0 * * * *", tasks=(PILL,), retry=RetryPolicy(max=3, interval_ms=MINUTE, backoff=2.0))
     nominal = START + HOUR
     tries: list[int] = []
     now = nominal
@@ -51,7 +52,7 @@ def test_a_poison_pill_fails_with_growing_pauses_is_buried_and_blocks_nobody() -
 
 
 def test_a_dead_letter_tells_its_attempts_its_version_and_names_without_values() -> None:
-    world = World(tasks=(PILL,))
+    world = SteppedEngine(tasks=(PILL,))
     name = buried(world)
     found = world.read(lambda reading: dead_letter(reading, name[:14]))
     assert [(a.number, a.exit_code) for a in found.attempts] == [(1, 1)]
@@ -62,17 +63,17 @@ def test_a_dead_letter_tells_its_attempts_its_version_and_names_without_values()
 
 
 def test_a_replay_runs_it_again_and_the_dead_letters_are_empty() -> None:
-    world = World("0 0 1 1 *", tasks=(ONE, PILL_TWO, THREE_AFTER))
+    world = SteppedEngine("0 0 1 1 *", tasks=(ONE, PILL_TWO, THREE_AFTER))
     nominal = START + 365 * DAY
     (first,) = world.tick(nominal, awake_since=nominal)
-    (second,) = world.end(first, "success", nominal + 1)
+    (second,) = world.launches_after(first, "success", nominal + 1)
     world.end(second, "failed", nominal + 2)
     (name,) = letters(world)
     world.ask(replay_dead_letter, name, at=nominal + 10)
     assert letters(world) == []
     (again,) = world.tick(nominal + 11)
     assert (again.task.name, again.occurrence.scheduled_ms) == ("two", nominal), "what succeeded is not done again"
-    (behind,) = world.end(again, "success", nominal + 12)
+    (behind,) = world.launches_after(again, "success", nominal + 12)
     assert behind.task.name == "three", "what its failure kept from running runs now"
     world.end(behind, "success", nominal + 13)
     assert world.occurrence(again.occurrence.nominal_ms).state.value == "completed"
@@ -82,7 +83,7 @@ PILL_TWO, THREE_AFTER = TWO, Task(name="three", run=("true",))
 
 
 def test_of_two_replays_one_wins_and_the_other_is_told() -> None:
-    world = World()
+    world = SteppedEngine()
     name = buried(world)
     world.ask(replay_dead_letter, name, at=FIRST + 10)
     with pytest.raises(NotPossibleError, match=r"replayed: occ_.*not a dead letter"):
@@ -90,7 +91,7 @@ def test_of_two_replays_one_wins_and_the_other_is_told() -> None:
 
 
 def test_a_dropped_letter_is_gone_with_who_dropped_it() -> None:
-    world = World()
+    world = SteppedEngine()
     name = buried(world)
     world.ask(drop_dead_letter, name, at=FIRST + 10, reason="known")
     run = world.run(FIRST)
@@ -99,7 +100,7 @@ def test_a_dropped_letter_is_gone_with_who_dropped_it() -> None:
 
 
 def test_a_letter_that_is_none_is_told() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     world.end(launch, "success", FIRST + 1)
     with pytest.raises(NotPossibleError, match="is success, not a dead letter"):
@@ -112,7 +113,7 @@ def test_a_letter_that_is_none_is_told() -> None:
     ("bounds", "kept"), [({"most": 2}, 2), ({"oldest_ms": 2 * MINUTE}, 3), ({"most": 9, "oldest_ms": 9 * DAY}, 5)]
 )
 def test_their_number_is_bounded_by_count_and_age_the_oldest_first(bounds: dict[str, Any], kept: int) -> None:
-    world = World()
+    world = SteppedEngine()
     names = [buried(world, FIRST + n * MINUTE) for n in range(5)]
     now = FIRST + 4 * MINUTE + 5
     dropped = world.store.update(lambda tx: bound_dead_letters(Ledger(tx, now), **bounds))

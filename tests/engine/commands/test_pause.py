@@ -9,17 +9,18 @@ from chronex.errors import NotPossibleError
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
-from tests.engine.commands.world import BOB, FIRST, MINUTE, START, World
+from chronex.testing import MINUTE
+from tests.kit.machine import BOB, FIRST, START, SteppedEngine
 
 ALL = RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
 
 
-def fates(world: World) -> list[str]:
+def fates(world: SteppedEngine) -> list[str]:
     return [o.state.value for o in reversed(world.read(lambda reading: reading.occurrences("job")))]
 
 
 def test_a_paused_job_skips_and_says_who_paused_it() -> None:
-    world = World()
+    world = SteppedEngine()
     world.ask(pause, "job", at=START + 1)
     assert world.tick(FIRST) == []
     skipped = world.occurrence(FIRST)
@@ -27,7 +28,7 @@ def test_a_paused_job_skips_and_says_who_paused_it() -> None:
 
 
 def test_a_pause_with_an_end_is_over_by_itself_and_the_journal_says_so() -> None:
-    world = World()
+    world = SteppedEngine()
     world.ask(pause, "job", at=START + 1, until_ms=FIRST + 1)
     world.tick(FIRST)
     assert len(world.tick(FIRST + MINUTE)) == 1
@@ -36,7 +37,7 @@ def test_a_pause_with_an_end_is_over_by_itself_and_the_journal_says_so() -> None
 
 
 def test_what_was_due_in_a_pause_stays_skipped_when_no_daemon_was_there_to_skip_it() -> None:
-    world = World(recovery=ALL)
+    world = SteppedEngine(recovery=ALL)
     world.ask(pause, "job", at=FIRST + 1)  # the instant before it was only missed
     world.ask(resume, "job", at=FIRST + 2 * MINUTE + 1)
     awake = FIRST + 3 * MINUTE + 1
@@ -48,7 +49,7 @@ def test_what_was_due_in_a_pause_stays_skipped_when_no_daemon_was_there_to_skip_
 
 def test_what_was_planned_before_a_pause_and_is_due_in_it_is_skipped_and_runs_when_resumed_in_time() -> None:
     for is_resumed in (False, True):
-        world = World("* * * * * {jitter:50s}")
+        world = SteppedEngine("* * * * * {jitter:50s}")
         world.tick(FIRST)
         due = world.occurrence(FIRST).due_ms
         assert due > FIRST
@@ -59,7 +60,7 @@ def test_what_was_planned_before_a_pause_and_is_due_in_it_is_skipped_and_runs_wh
 
 
 def test_pausing_again_moves_the_end_and_resuming_twice_tells_once() -> None:
-    world = World()
+    world = SteppedEngine()
     world.ask(pause, "job", at=START + 1, until_ms=START + 100)
     world.ask(pause, "job", at=START + 2, by=BOB)
     assert (world.stored().paused_until_ms, world.stored().paused_by) == (None, str(BOB))
@@ -70,4 +71,4 @@ def test_pausing_again_moves_the_end_and_resuming_twice_tells_once() -> None:
 
 def test_a_pause_must_end_in_the_future() -> None:
     with pytest.raises(NotPossibleError, match="in the future"):
-        World().ask(pause, "job", at=FIRST, until_ms=FIRST)
+        SteppedEngine().ask(pause, "job", at=FIRST, until_ms=FIRST)

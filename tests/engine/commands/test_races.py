@@ -34,19 +34,20 @@ from chronex.model.reasons import free_text
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
 from chronex.storage.records import Ledger
-from tests.engine.commands.referee import Refereed, assert_consistent, assert_settled
-from tests.engine.commands.world import ANN, BOB, HOUR, MINUTE, ONE, START, TWO, World
+from chronex.testing import HOUR, MINUTE
+from tests.engine.commands.store_invariants import CheckedStore, assert_consistent, assert_settled
+from tests.kit.machine import ANN, BOB, ONE, START, TWO, SteppedEngine
 
 Steps = Iterator[None]
 
 
-class Scene(World):
-    """A world whose store has a referee, and whose daemon carries out its orders one step at a time."""
+class RacingEngine(SteppedEngine):
+    """An engine on a checked store, whose daemon carries out its orders one step at a time."""
 
     def __init__(self, **policy: object) -> None:
         super().__init__(**{"schedule": "0 * * * *", "retry": RetryPolicy(max=1, interval_ms=1000), **policy})  # type: ignore[arg-type]
         self.now = START + HOUR
-        self.store = Refereed(self.store)  # type: ignore[assignment]
+        self.store = CheckedStore(self.store)  # type: ignore[assignment]
         self.engine = Engine(self.store, "node-1", 10, Random(1))
         self.live: dict[str, Launch] = {}
         self.stopped: set[str] = set()
@@ -58,7 +59,7 @@ class Scene(World):
             elif isinstance(order, Cancel):
                 self.stopped.add(order.attempt.id)
 
-    def look_around(self) -> None:
+    def tick_once(self) -> None:
         self.now += 1
         self.carry_out(self.engine.tick(self.now, START).orders)
 
@@ -77,12 +78,12 @@ class Scene(World):
         """Nobody asks for anything more; the daemon goes on until there is nothing left to do."""
         end = START + HOUR + 31 * MINUTE
         while self.now < end:
-            self.look_around()
+            self.tick_once()
             while self.live:
                 self.end_one("success")
             upcoming = self.read(lambda reading: reading.next_due_after(self.now))
             self.now = end if upcoming is None else min(max(upcoming, self.now + 1), end)
-        self.look_around()
+        self.tick_once()
         while self.live:
             self.end_one("success")
 
@@ -90,43 +91,43 @@ class Scene(World):
 # -- situations ------------------------------------------------------------------------------------------
 
 
-def idle() -> Scene:
-    return Scene()
+def idle() -> RacingEngine:
+    return RacingEngine()
 
 
-def running(state: str = "") -> Scene:
-    scene = Scene(tasks=(ONE, TWO))
-    scene.look_around()
+def running(state: str = "") -> RacingEngine:
+    scene = RacingEngine(tasks=(ONE, TWO))
+    scene.tick_once()
     if state:
         scene.end_one(state)
     return scene
 
 
-def retrying() -> Scene:
+def retrying() -> RacingEngine:
     return running("failed")
 
 
-def queued() -> Scene:
-    scene = Scene(overlap=OverlapPolicy.QUEUE)
-    scene.look_around()
+def queued() -> RacingEngine:
+    scene = RacingEngine(overlap=OverlapPolicy.QUEUE)
+    scene.tick_once()
     scene.do(lambda ledger: trigger(ledger, "job", BOB))
     return scene
 
 
-def buried() -> Scene:
-    scene = Scene(retry=RetryPolicy(max=0))
-    scene.look_around()
+def buried() -> RacingEngine:
+    scene = RacingEngine(retry=RetryPolicy(max=0))
+    scene.tick_once()
     scene.end_one("failed")
     return scene
 
 
-def planned() -> Scene:
-    scene = Scene(spread=SpreadPolicy(mode="before", duration_ms=30 * MINUTE), schedule="30 1 * * *")
-    scene.look_around()
+def planned() -> RacingEngine:
+    scene = RacingEngine(spread=SpreadPolicy(mode="before", duration_ms=30 * MINUTE), schedule="30 1 * * *")
+    scene.tick_once()
     return scene
 
 
-def stopping() -> Scene:
+def stopping() -> RacingEngine:
     scene = running()
     scene.do(lambda ledger: cancel(ledger, ledger.active("job")[0], BOB))
     return scene
@@ -138,23 +139,23 @@ SITUATIONS = [idle, running, retrying, queued, buried, planned, stopping]
 # -- commands, as the steps between which others may come ------------------------------------------------
 
 
-def ticks(scene: Scene) -> Steps:
-    scene.look_around()
+def ticks(scene: RacingEngine) -> Steps:
+    scene.tick_once()
     yield
     scene.end_one("success")
 
 
-def completion(scene: Scene) -> Steps:
+def completion(scene: RacingEngine) -> Steps:
     scene.end_one("success")
     yield
 
 
-def failure(scene: Scene) -> Steps:
+def failure(scene: RacingEngine) -> Steps:
     scene.end_one("failed")
     yield
 
 
-def edit(scene: Scene) -> Steps:
+def edit(scene: RacingEngine) -> Steps:
     basis = scene.store.view(journal.head)
     yield
     wanted = replace(scene.job, schedule="*/20 * * * *", tasks=(TWO,))
@@ -162,7 +163,7 @@ def edit(scene: Scene) -> Steps:
     apply_jobs(scene.store, [wanted], scene.now, "edit", basis=basis)
 
 
-def graceful_edit(scene: Scene) -> Steps:
+def graceful_edit(scene: RacingEngine) -> Steps:
     basis = scene.store.view(journal.head)
     yield
     wanted = replace(scene.job, schedule="*/15 * * * *")
@@ -170,58 +171,58 @@ def graceful_edit(scene: Scene) -> Steps:
     apply_jobs(scene.store, [wanted], scene.now, "graceful", policy=Policy.GRACEFUL, basis=basis)
 
 
-def removal(scene: Scene) -> Steps:
+def removal(scene: RacingEngine) -> Steps:
     scene.now += 1
     apply_jobs(scene.store, [], scene.now, "removal")
     yield
 
 
-def way_back(scene: Scene) -> Steps:
+def way_back(scene: RacingEngine) -> Steps:
     scene.now += 1
     roll_back(scene.store, "job", 1, scene.now)
     yield
 
 
-def triggers(scene: Scene) -> Steps:
+def triggers(scene: RacingEngine) -> Steps:
     scene.do(lambda ledger: trigger(ledger, "job", ANN, idempotency_key="key"))
     yield
 
 
-def pauses(scene: Scene) -> Steps:
+def pauses(scene: RacingEngine) -> Steps:
     scene.do(lambda ledger: pause(ledger, "job", ANN))
     yield
     scene.do(lambda ledger: resume(ledger, "job", ANN))
 
 
-def cancels(scene: Scene) -> Steps:
+def cancels(scene: RacingEngine) -> Steps:
     found = scene.read(lambda reading: [o for o in reading.occurrences("job") if not is_final(o.state)])
     yield
     if found:
         scene.do(lambda ledger: cancel(ledger, found[0], ANN))
 
 
-def replays(scene: Scene) -> Steps:
+def replays(scene: RacingEngine) -> Steps:
     found = scene.read(lambda reading: [o for o in reading.occurrences("job") if is_final(o.state)])
     yield
     if found:
         scene.do(lambda ledger: replay(ledger, found[0], ANN, "again"))
 
 
-def letter_replays(scene: Scene) -> Steps:
+def letter_replays(scene: RacingEngine) -> Steps:
     found = scene.read(dead_letters)
     yield
     if found:
         scene.do(lambda ledger: replay_dead_letter(ledger, found[0], ANN))
 
 
-def letter_drops(scene: Scene) -> Steps:
+def letter_drops(scene: RacingEngine) -> Steps:
     found = scene.read(dead_letters)
     yield
     if found:
         scene.do(lambda ledger: drop_dead_letter(ledger, found[0], ANN))
 
 
-def death(scene: Scene) -> Steps:
+def death(scene: RacingEngine) -> Steps:
     """The daemon is killed with its children, and another one takes over."""
     scene.live.clear()
     scene.boot("node-2")
@@ -240,7 +241,7 @@ COMMANDS = [
 
 
 # All others are one transaction.
-STEPS: dict[Callable[[Scene], Steps], int] = dict.fromkeys(
+STEPS: dict[Callable[[RacingEngine], Steps], int] = dict.fromkeys(
     (ticks, edit, graceful_edit, pauses, cancels, replays, letter_replays, letter_drops, death), 2
 )
 
@@ -254,7 +255,9 @@ def orders_of(one: int, other: int) -> Iterator[str]:
     yield from ("b" + rest for rest in orders_of(one, other - 1))
 
 
-def play(scene: Scene, first: Callable[[Scene], Steps], second: Callable[[Scene], Steps], order: str) -> None:
+def play(
+    scene: RacingEngine, first: Callable[[RacingEngine], Steps], second: Callable[[RacingEngine], Steps], order: str
+) -> None:
     actors = {"a": first(scene), "b": second(scene)}
     for name in order:
         with suppress(CommandError):  # refused in one sentence: nothing was written
@@ -270,13 +273,15 @@ def play(scene: Scene, first: Callable[[Scene], Steps], second: Callable[[Scene]
     ("first", "second"), combinations_with_replacement(COMMANDS, 2), ids=lambda command: command.__name__
 )
 def test_every_pair_in_every_order_leaves_what_the_table_allows(
-    situation: Callable[[], Scene], first: Callable[[Scene], Steps], second: Callable[[Scene], Steps]
+    situation: Callable[[], RacingEngine],
+    first: Callable[[RacingEngine], Steps],
+    second: Callable[[RacingEngine], Steps],
 ) -> None:
     for order in orders_of(STEPS.get(first, 1), STEPS.get(second, 1)):
         play(situation(), first, second, order)
 
 
-def test_the_referee_sees_a_transition_that_the_table_does_not_have() -> None:
+def test_the_checked_store_sees_a_transition_that_the_table_does_not_have() -> None:
     scene = buried()
     record = scene.occurrence(START + HOUR)
     with pytest.raises(AssertionError):

@@ -13,11 +13,12 @@ from chronex.errors import NotPossibleError, UnknownJobError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import OccurrenceState
-from tests.engine.commands.world import BOB, FIRST, MINUTE, ONE, START, TWO, World
+from chronex.testing import MINUTE
+from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine
 
 
 def test_a_trigger_is_due_at_once_and_the_next_tick_starts_it_with_its_parameters() -> None:
-    world = World()
+    world = SteppedEngine()
     asked = world.ask(trigger, "job", at=START + 10, parameters={"day": "monday"})
     assert asked.answer is Answer.PENDING
     (launch,) = world.tick(START + 11)
@@ -27,7 +28,7 @@ def test_a_trigger_is_due_at_once_and_the_next_tick_starts_it_with_its_parameter
 
 
 def test_a_trigger_without_a_daemon_waits_for_the_next_one() -> None:
-    world = World("0 0 1 1 *")
+    world = SteppedEngine("0 0 1 1 *")
     asked = world.ask(trigger, "job", at=START + 10)
     world.boot("node-2")
     (launch,) = world.tick(START + 30 * MINUTE, awake_since=START + 30 * MINUTE)
@@ -36,7 +37,7 @@ def test_a_trigger_without_a_daemon_waits_for_the_next_one() -> None:
 
 @pytest.mark.parametrize("at", [FIRST, FIRST + 1, FIRST + 999])
 def test_triggers_never_take_an_instant_of_the_schedule_nor_of_each_other(at: int) -> None:
-    world = World("@every 1m", overlap=OverlapPolicy.ALLOW)
+    world = SteppedEngine("@every 1m", overlap=OverlapPolicy.ALLOW)
     asked = [world.ask(trigger, "job", at=at).occurrence.nominal_ms for _ in range(5)]
     assert len(set(asked)) == 5
     assert all(nominal % 1000 and nominal != FIRST for nominal in asked)
@@ -55,7 +56,7 @@ def test_triggers_never_take_an_instant_of_the_schedule_nor_of_each_other(at: in
     ],
 )
 def test_overlap_is_answered_at_once_where_the_store_knows(policy: OverlapPolicy, answer: Answer) -> None:
-    world = World(overlap=policy)
+    world = SteppedEngine(overlap=policy)
     (running,) = world.tick(FIRST)
     asked = world.ask(trigger, "job")
     assert asked.answer is answer
@@ -65,7 +66,7 @@ def test_overlap_is_answered_at_once_where_the_store_knows(policy: OverlapPolicy
 
 
 def test_a_pending_retry_in_the_way_is_left_to_the_daemon_which_preempts_it() -> None:
-    world = World(retry=RetryPolicy(max=3, interval_ms=MINUTE * 10))
+    world = SteppedEngine(retry=RetryPolicy(max=3, interval_ms=MINUTE * 10))
     (first,) = world.tick(FIRST)
     world.end(first, "failed", FIRST + 5)
     assert world.ask(trigger, "job", at=FIRST + 10).answer is Answer.PENDING
@@ -75,14 +76,14 @@ def test_a_pending_retry_in_the_way_is_left_to_the_daemon_which_preempts_it() ->
 
 
 def test_a_trigger_runs_while_the_job_is_paused() -> None:
-    world = World()
+    world = SteppedEngine()
     world.ask(pause, "job", at=START + 5)
     world.ask(trigger, "job", at=START + 10)
     assert [launch.occurrence.manual for launch in world.tick(START + 11)] == [True]
 
 
 def test_a_live_key_answers_skipped_and_an_expired_one_does_not() -> None:
-    world = World(overlap=OverlapPolicy.ALLOW)
+    world = SteppedEngine(overlap=OverlapPolicy.ALLOW)
     first = world.ask(trigger, "job", at=START + 10, idempotency_key="k", ttl_ms=1000)
     second = world.ask(trigger, "job", at=START + 20, idempotency_key="k", ttl_ms=1000)
     third = world.ask(trigger, "job", at=START + 1010, idempotency_key="k", ttl_ms=1000)
@@ -92,13 +93,13 @@ def test_a_live_key_answers_skipped_and_an_expired_one_does_not() -> None:
 
 
 def test_the_key_of_a_trigger_is_not_the_key_of_a_task_with_the_same_text() -> None:
-    world = World(tasks=(replace(ONE, idempotency_key="k", idempotency_ttl_ms=MINUTE),))
+    world = SteppedEngine(tasks=(replace(ONE, idempotency_key="k", idempotency_ttl_ms=MINUTE),))
     world.ask(trigger, "job", at=START + 10, idempotency_key="k")
     assert len(world.tick(START + 11)) == 1
 
 
 def test_a_holder_that_never_ran_gives_its_key_back() -> None:
-    world = World()
+    world = SteppedEngine()
     (running,) = world.tick(FIRST)
     skipped = world.ask(trigger, "job", idempotency_key="k")
     assert skipped.answer is Answer.SKIPPED
@@ -107,7 +108,7 @@ def test_a_holder_that_never_ran_gives_its_key_back() -> None:
 
 
 def test_an_unknown_job_is_named_with_its_neighbour_and_nothing_is_written() -> None:
-    world = World()
+    world = SteppedEngine()
     before = world.events()
     with pytest.raises(UnknownJobError, match=r"no job 'jub'; did you mean job\?"):
         world.ask(trigger, "jub")
@@ -119,19 +120,19 @@ def test_an_unknown_job_is_named_with_its_neighbour_and_nothing_is_written() -> 
 @pytest.mark.parametrize("parameters", [{"": "x"}, {"a": "b\0c"}, {str(n): "" for n in range(101)}])
 def test_parameters_that_no_command_could_be_given_are_refused(parameters: dict[str, str]) -> None:
     with pytest.raises(NotPossibleError):
-        World().ask(trigger, "job", parameters=parameters)
+        SteppedEngine().ask(trigger, "job", parameters=parameters)
 
 
 # -- replay ----------------------------------------------------------------------------------------------
 
 
-def ended(world: World, state: str = "failed") -> str:
+def ended(world: SteppedEngine, state: str = "failed") -> str:
     (launch,) = world.tick(FIRST)
     world.end(launch, state, FIRST + 5)
     return launch.occurrence.id
 
 
-def again(world: World, named: Any, at: int = FIRST + 100, reason: str = "fixed", **more: Any) -> Any:
+def again(world: SteppedEngine, named: Any, at: int = FIRST + 100, reason: str = "fixed", **more: Any) -> Any:
     return world.store.update(lambda tx: replay(_ledger(tx, at), named, BOB, reason, **more))
 
 
@@ -142,7 +143,7 @@ def _ledger(tx: Any, at: int) -> Any:
 
 
 def test_a_replay_is_a_new_occurrence_at_the_old_scheduled_time() -> None:
-    world = World()
+    world = SteppedEngine()
     original = ended(world)
     asked = again(world, original)
     (launch,) = world.tick(FIRST + 101)
@@ -157,7 +158,7 @@ def test_a_replay_is_a_new_occurrence_at_the_old_scheduled_time() -> None:
 
 @pytest.mark.parametrize(("as_of", "tasks"), [("then", ["one"]), ("now", ["two"])])
 def test_a_replay_runs_the_version_of_then_or_of_now(as_of: str, tasks: list[str]) -> None:
-    world = World()
+    world = SteppedEngine()
     original = ended(world)
     apply_jobs(world.store, [replace(world.job, tasks=(TWO,))], FIRST + 50)
     again(world, original, as_of=as_of)
@@ -165,14 +166,14 @@ def test_a_replay_runs_the_version_of_then_or_of_now(as_of: str, tasks: list[str
 
 
 def test_replays_wait_for_each_other_instead_of_being_dropped() -> None:
-    world = World(overlap=OverlapPolicy.SKIP)
+    world = SteppedEngine(overlap=OverlapPolicy.SKIP)
     original = ended(world)
     for n in range(3):
         again(world, original, at=FIRST + 100 + n)
     (launch,) = world.tick(FIRST + 200)
     seen = 1
     while launch is not None:
-        following = world.end(launch, "success", FIRST + 300 + seen)
+        following = world.launches_after(launch, "success", FIRST + 300 + seen)
         if not following:
             break
         (launch,) = following
@@ -181,14 +182,14 @@ def test_replays_wait_for_each_other_instead_of_being_dropped() -> None:
 
 
 def test_what_has_not_ended_cannot_be_replayed() -> None:
-    world = World()
+    world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     with pytest.raises(NotPossibleError, match="still running; cancel it, or wait"):
         again(world, launch.occurrence.id)
 
 
 def test_what_never_ran_can_be_replayed() -> None:
-    world = World()
+    world = SteppedEngine()
     world.tick(FIRST + MINUTE, awake_since=FIRST + MINUTE + 1)  # both were slept through; the last one runs
     missed = next(o for o in world.read(lambda r: r.occurrences("job")) if o.nominal_ms == FIRST)
     assert again(world, missed.id[:16], at=FIRST + MINUTE + 100).original.nominal_ms == FIRST

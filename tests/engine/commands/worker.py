@@ -31,7 +31,7 @@ from chronex.model.states import is_final
 from chronex.storage import journal
 from chronex.storage.records import Ledger, Reading
 from chronex_store import LmdbStore
-from tests.engine.commands.referee import Refereed
+from tests.engine.commands.store_invariants import CheckedStore
 
 ONE, TWO = Task(name="one", run=("true",)), Task(name="two", run=("true",))
 JOBS = [
@@ -49,7 +49,7 @@ JOBS = [
 def engine(path: Path, seed: int) -> None:
     random = Random(seed)
     with LmdbStore.open(path) as inner:
-        store = Refereed(inner)
+        store = CheckedStore(inner)
         node = Node(id=f"node-{seed}", process=ProcessIdentity(seed, "boot", 1))
         store.update(lambda tx: Ledger(tx, inner.now()).put(node))
         runner = Engine(store, node.id, 5, random)
@@ -82,7 +82,7 @@ def people(path: Path, seed: int, count: int) -> None:
     random, asker = Random(seed), Asker(f"person-{seed}", "cli", "here")
     refused = 0
     with LmdbStore.open(path) as inner:
-        store = Refereed(inner)
+        store = CheckedStore(inner)
         for _ in range(count):
             try:
                 _ask(random, asker, store, inner)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""Updates too leave journals in which the formal model finds nothing."""
+"""After every test of updates the formal model finds nothing in the journals either."""
 
 from __future__ import annotations
 
-from tests.engine.commands.conftest import worlds_are_verified
+from tests.engine.commands.conftest import journals_are_verified
 
-__all__ = ["worlds_are_verified"]
+__all__ = ["journals_are_verified"]

@@ -16,19 +16,20 @@ from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Job
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
-from tests.engine.commands.world import DAY, FIRST, HOUR, MINUTE, ONE, START, THREE, TWO, World
+from chronex.testing import DAY, HOUR, MINUTE
+from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
 
 NOON = START + 12 * HOUR
 EARLY, LATE = "0 3 * * *", "0 5 * * *"
 
 
-def edited(world: World, at: int, policy: Policy = Policy.IMMEDIATE, **changes: Any) -> Change:
+def edited(world: SteppedEngine, at: int, policy: Policy = Policy.IMMEDIATE, **changes: Any) -> Change:
     world.job = replace(world.job, **changes)
     (changed,) = apply_jobs(world.store, [world.job], at, "test", policy=policy)
     return changed.change
 
 
-def starts(world: World, until: int, since: int = NOON) -> list[tuple[int, str]]:
+def starts(world: SteppedEngine, until: int, since: int = NOON) -> list[tuple[int, str]]:
     """When each occurrence started after `since`, as hours after START, and with which task it began."""
     found: list[tuple[int, str]] = []
     now = since
@@ -40,13 +41,13 @@ def starts(world: World, until: int, since: int = NOON) -> list[tuple[int, str]]
     return found
 
 
-def everything(world: World) -> list[tuple[bytes, bytes]]:
+def everything(world: SteppedEngine) -> list[tuple[bytes, bytes]]:
     return world.store.view(lambda tx: tx.scan(b"", None, 100_000))
 
 
 @pytest.mark.parametrize("policy", Policy)
 def test_applying_twice_is_applying_once(policy: Policy) -> None:
-    world = World(EARLY)
+    world = SteppedEngine(EARLY)
     assert edited(world, NOON, policy, schedule=LATE, tasks=(TWO,)) is Change.OVERRIDDEN
     before = everything(world)
     assert edited(world, NOON + 1, policy) is Change.PRESERVED
@@ -63,27 +64,27 @@ def test_applying_twice_is_applying_once(policy: Policy) -> None:
     ],
 )
 def test_when_an_edited_schedule_takes_effect(policy: Policy, expected: list[int]) -> None:
-    world = World(EARLY)
+    world = SteppedEngine(EARLY)
     starts(world, NOON, since=START)
     edited(world, NOON, policy, schedule=LATE)
     assert [hour for hour, _ in starts(world, START + 4 * DAY - 1)] == expected
 
 
 def test_graceful_runs_the_last_old_occurrence_with_the_old_definition() -> None:
-    world = World(EARLY)
+    world = SteppedEngine(EARLY)
     edited(world, NOON, Policy.GRACEFUL, schedule=LATE, tasks=(TWO,))
     assert starts(world, START + 3 * DAY) == [(27, "one"), (53, "two")]
 
 
 def test_graceful_again_before_the_switch_keeps_the_one_that_waits() -> None:
-    world = World(EARLY)
+    world = SteppedEngine(EARLY)
     edited(world, NOON, Policy.GRACEFUL, schedule=LATE)
     edited(world, NOON + HOUR, Policy.GRACEFUL, schedule="0 7 * * *")
     assert [hour for hour, _ in starts(world, START + 3 * DAY)] == [27, 55]
 
 
 def test_an_edit_never_fires_at_once_and_what_passed_undecided_is_told() -> None:
-    world = World("*/10 * * * *")
+    world = SteppedEngine("*/10 * * * *")
     edited(world, NOON, schedule="*/20 * * * *")  # no daemon ran since START
     assert world.tick(NOON, awake_since=NOON) == []
     told = next(event for event in world.events() if event.name == "OccurrencesMissed")
@@ -92,7 +93,7 @@ def test_an_edit_never_fires_at_once_and_what_passed_undecided_is_told() -> None
 
 
 def test_switching_a_job_off_and_on_does_not_catch_up_on_the_time_between() -> None:
-    world = World("* * * * *")
+    world = SteppedEngine("* * * * *")
     edited(world, FIRST + 1, enabled=False)
     edited(world, FIRST + DAY, enabled=True)
     assert world.tick(FIRST + DAY + 1, awake_since=FIRST + DAY + 1) == []
@@ -104,7 +105,7 @@ def test_switching_a_job_off_and_on_does_not_catch_up_on_the_time_between() -> N
 BEFORE = SpreadPolicy(mode="before", duration_ms=2 * HOUR)
 
 
-def planned(world: World) -> int:
+def planned(world: SteppedEngine) -> int:
     """The nominal time of an occurrence that is decided and not due yet: a spread before 03:00 of the next day."""
     nominal = START + DAY + 3 * HOUR
     for launch in world.tick(nominal - 2 * HOUR):
@@ -114,7 +115,7 @@ def planned(world: World) -> int:
 
 
 def test_what_waits_and_is_no_longer_wanted_is_withdrawn_with_the_version_that_did_it() -> None:
-    world = World(EARLY, spread=BEFORE)
+    world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     edited(world, nominal - 2 * HOUR + 1, schedule=LATE)
     withdrawn = world.occurrence(nominal)
@@ -122,7 +123,7 @@ def test_what_waits_and_is_no_longer_wanted_is_withdrawn_with_the_version_that_d
 
 
 def test_an_edit_and_its_undoing_leave_the_occurrence_that_was_withdrawn_to_run() -> None:
-    world = World(EARLY, spread=BEFORE)
+    world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     edited(world, nominal - 2 * HOUR + 1, schedule=LATE)
     edited(world, nominal - 2 * HOUR + 2, schedule=EARLY)
@@ -130,7 +131,7 @@ def test_an_edit_and_its_undoing_leave_the_occurrence_that_was_withdrawn_to_run(
 
 
 def test_removing_a_job_and_bringing_it_back_leaves_what_was_withdrawn_to_run() -> None:
-    world = World(EARLY, spread=BEFORE)
+    world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     apply_jobs(world.store, [], nominal - 2 * HOUR + 1)
     assert world.occurrence(nominal).state is OccurrenceState.CANCELED
@@ -139,7 +140,7 @@ def test_removing_a_job_and_bringing_it_back_leaves_what_was_withdrawn_to_run() 
 
 
 def test_what_waits_and_is_still_wanted_gets_the_new_definition_and_its_new_place() -> None:
-    world = World(EARLY, spread=BEFORE)
+    world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     edited(world, nominal - 2 * HOUR + 1, tasks=(TWO,), spread=SpreadPolicy(mode="after", duration_ms=HOUR))
     moved = world.occurrence(nominal)
@@ -149,7 +150,7 @@ def test_what_waits_and_is_still_wanted_gets_the_new_definition_and_its_new_plac
 
 
 def test_windowed_leaves_what_waits_beyond_its_window() -> None:
-    world = World(EARLY, spread=BEFORE)
+    world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     world.job = replace(world.job, schedule=LATE)
     apply_jobs(world.store, [world.job], nominal - 2 * HOUR + 1, policy=Policy.WINDOWED, window_ms=HOUR)
@@ -157,32 +158,32 @@ def test_windowed_leaves_what_waits_beyond_its_window() -> None:
 
 
 def test_what_is_queued_stays_and_gets_the_new_definition() -> None:
-    world = World("0 0 1 1 *", overlap=OverlapPolicy.QUEUE)
+    world = SteppedEngine("0 0 1 1 *", overlap=OverlapPolicy.QUEUE)
     world.ask(trigger, "job", at=START + 1)
     (running,) = world.tick(START + 2)
     world.ask(trigger, "job", at=START + 3)
     edited(world, START + 4, tasks=(TWO,))
-    assert [launch.task.name for launch in world.end(running, "success", START + 5)] == ["two"]
+    assert [launch.task.name for launch in world.launches_after(running, "success", START + 5)] == ["two"]
 
 
 # -- tasks and running occurrences -----------------------------------------------------------------------
 
 
 def test_a_running_occurrence_keeps_its_version_to_the_end() -> None:
-    world = World(tasks=(ONE, TWO))
+    world = SteppedEngine(tasks=(ONE, TWO))
     (first,) = world.tick(FIRST)
     edited(world, FIRST + 1, tasks=(THREE,))
-    (second,) = world.end(first, "success", FIRST + 2)
+    (second,) = world.launches_after(first, "success", FIRST + 2)
     assert second.task.name == "two"
     world.end(second, "success", FIRST + 3)
     assert [launch.task.name for launch in world.tick(FIRST + MINUTE)] == ["three"]
 
 
 def test_a_removed_jobs_running_occurrence_goes_on_with_its_tasks_and_its_retries() -> None:
-    world = World(tasks=(ONE, TWO), retry=RetryPolicy(max=1, interval_ms=1000))
+    world = SteppedEngine(tasks=(ONE, TWO), retry=RetryPolicy(max=1, interval_ms=1000))
     (first,) = world.tick(FIRST)
     assert apply_jobs(world.store, [], FIRST + 1)[0].change is Change.ORPHANED
-    (second,) = world.end(first, "success", FIRST + 2)
+    (second,) = world.launches_after(first, "success", FIRST + 2)
     world.end(second, "failed", FIRST + 3)
     (again,) = world.tick(FIRST + 1003)
     assert again.attempt.number == 2
@@ -192,7 +193,7 @@ def test_a_removed_jobs_running_occurrence_goes_on_with_its_tasks_and_its_retrie
 
 
 def test_a_removed_jobs_waiting_occurrences_are_canceled_and_told() -> None:
-    world = World("0 0 1 1 *", overlap=OverlapPolicy.QUEUE)
+    world = SteppedEngine("0 0 1 1 *", overlap=OverlapPolicy.QUEUE)
     world.ask(trigger, "job", at=START + 1)
     apply_jobs(world.store, [], START + 2)
     assert [(e.name, e.reason) for e in world.events()][-2:] == [
@@ -202,7 +203,7 @@ def test_a_removed_jobs_waiting_occurrences_are_canceled_and_told() -> None:
 
 
 def test_a_job_that_comes_back_goes_on_counting_its_versions() -> None:
-    world = World()
+    world = SteppedEngine()
     apply_jobs(world.store, [], START + 1)
     (changed,) = apply_jobs(world.store, [world.job], START + 2)
     assert (changed.change, changed.version) == (Change.NEW, 2)
@@ -212,7 +213,7 @@ def test_a_job_that_comes_back_goes_on_counting_its_versions() -> None:
 
 
 def test_a_stale_writer_is_refused_with_who_changed_what_and_nothing_is_written() -> None:
-    world = World()
+    world = SteppedEngine()
     basis = world.store.view(journal.head)
     edited(world, START + 1, tasks=(TWO,))
     before = everything(world)
@@ -222,7 +223,7 @@ def test_a_stale_writer_is_refused_with_who_changed_what_and_nothing_is_written(
 
 
 def test_a_stale_writer_who_wants_what_is_there_already_is_right() -> None:
-    world = World()
+    world = SteppedEngine()
     basis = world.store.view(journal.head)
     edited(world, START + 1, tasks=(TWO,))
     (changed,) = apply_jobs(world.store, [world.job], START + 2, basis=basis)
@@ -230,7 +231,7 @@ def test_a_stale_writer_who_wants_what_is_there_already_is_right() -> None:
 
 
 def test_ticks_and_triggers_in_between_make_no_writer_stale() -> None:
-    world = World()
+    world = SteppedEngine()
     basis = world.store.view(journal.head)
     world.tick(FIRST)
     world.ask(trigger, "job")
@@ -238,7 +239,7 @@ def test_ticks_and_triggers_in_between_make_no_writer_stale() -> None:
 
 
 def test_trigger_files_and_job_files_leave_each_others_jobs_alone() -> None:
-    world = World()
+    world = SteppedEngine()
     mine = Job(id="mine", schedule="@daily", source="/t/mine.json", tasks=(ONE,))
     apply_jobs(world.store, [mine], START + 1, owns=lambda job: job.source == mine.source)
     apply_jobs(world.store, [world.job], START + 2)
@@ -251,7 +252,7 @@ def test_trigger_files_and_job_files_leave_each_others_jobs_alone() -> None:
 
 
 def test_rolling_back_gives_an_earlier_definition_as_a_new_version() -> None:
-    world = World()
+    world = SteppedEngine()
     edited(world, START + 1, tasks=(TWO,))
     changed = roll_back(world.store, "job", 1, START + 2, "test")
     assert (changed.change, changed.version) == (Change.OVERRIDDEN, 3)
@@ -261,14 +262,14 @@ def test_rolling_back_gives_an_earlier_definition_as_a_new_version() -> None:
 
 
 def test_a_removed_job_can_be_rolled_back_into_being() -> None:
-    world = World()
+    world = SteppedEngine()
     apply_jobs(world.store, [], START + 1)
     assert roll_back(world.store, "job", 1, START + 2).change is Change.NEW
     assert world.stored().tasks == (ONE,)
 
 
 def test_a_version_or_job_that_is_not_kept_is_told() -> None:
-    world = World()
+    world = SteppedEngine()
     with pytest.raises(NotPossibleError, match="version 7 of job is not kept; there are 1"):
         roll_back(world.store, "job", 7, START + 1)
     with pytest.raises(UnknownJobError, match="did you mean job"):
@@ -276,7 +277,7 @@ def test_a_version_or_job_that_is_not_kept_is_told() -> None:
 
 
 def test_versions_are_bounded_but_none_that_is_in_use_goes() -> None:
-    world = World("0 0 1 1 *")
+    world = SteppedEngine("0 0 1 1 *")
     world.ask(trigger, "job", at=START + 1)
     (running,) = world.tick(START + 2)
     for n in range(MOST_VERSIONS + 20):
@@ -284,4 +285,4 @@ def test_versions_are_bounded_but_none_that_is_in_use_goes() -> None:
     kept = [job.version for job in world.read(lambda reading: kept_versions(reading, "job"))]
     assert len(kept) <= MOST_VERSIONS + 2
     assert kept[-1] == 1, "the running occurrence began with it"
-    assert world.end(running, "success", START + 1000) == []
+    assert world.launches_after(running, "success", START + 1000) == []

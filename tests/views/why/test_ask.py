@@ -13,14 +13,16 @@ from chronex.engine.update import apply_jobs
 from chronex.model.ids import occurrence_id
 from chronex.model.policies import DstSetting, SpreadPolicy
 from chronex.model.records import Job, Task
+from chronex.storage.ports import Store
 from chronex.storage.records import Ledger, Reading
+from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.timing.zones import load_zone
 from chronex.views.why import Answer, latest_and_next, why
 from chronex.views.why.causes import Cause
 from chronex.views.why.instants import by_occurrence, clock_links, instant_of, read_time
 from chronex.views.why.job_versions import lives_of
 from chronex_store import MemoryStore
-from tests.engine.simulation import HOUR, MINUTE, START, Simulation
+from tests.kit.machine import START
 
 TASK = (Task(name="main", run=("true",)),)
 BERLIN = load_zone("Europe/Berlin")
@@ -36,7 +38,7 @@ def applied(*jobs: Job, now: int = START) -> MemoryStore:
     return store
 
 
-def ask(store: MemoryStore, job: str, instant: int, now: int) -> Answer:
+def ask(store: Store, job: str, instant: int, now: int) -> Answer:
     answer = store.view(lambda tx: why(Reading(tx), job, instant, now))
     assert answer is not None
     return answer
@@ -139,10 +141,10 @@ def test_what_no_scheduler_has_looked_at_is_undecided() -> None:
 
 
 def test_a_backlog_too_long_to_list_is_explained_too() -> None:
-    world = Simulation(1, [Job(id="j", schedule="* * * * *", tasks=TASK)], fail_share=0)
+    world = SimulatedMachine([Job(id="j", schedule="* * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
     world.run_until(START + HOUR)
     world.crash()
-    world.now += 20 * HOUR
+    world.pass_time(20 * HOUR)
     world.boot()
     world.run_until(world.now + MINUTE)
     answer = ask(world.store, "j", START + 2 * HOUR, world.now)
@@ -152,7 +154,7 @@ def test_a_backlog_too_long_to_list_is_explained_too() -> None:
 
 
 def test_what_retention_removed_is_forgotten_not_denied() -> None:
-    world = Simulation(1, [Job(id="j", schedule="0 * * * *", tasks=TASK)], fail_share=0)
+    world = SimulatedMachine([Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
     world.run_until(START + 10 * HOUR)
     world.store.update(
         lambda tx: Ledger(tx, world.now).delete(b"O" + b"j\0" + (START + HOUR + (1 << 63)).to_bytes(8, "big"))
@@ -161,7 +163,7 @@ def test_what_retention_removed_is_forgotten_not_denied() -> None:
 
 
 def test_without_a_time_the_last_thing_and_the_next() -> None:
-    world = Simulation(1, [Job(id="j", schedule="0 * * * *", tasks=TASK)], fail_share=0)
+    world = SimulatedMachine([Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
     world.run_until(START + 3 * HOUR + 30 * MINUTE)
     last, upcoming = world.store.view(lambda tx: latest_and_next(Reading(tx), "j", world.now))
     assert (last.instant_ms, last.cause) == (START + 3 * HOUR, Cause.COMPLETED)
@@ -208,7 +210,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     ],
 )
 def test_the_occurrence_that_is_meant(text: str, instant: int) -> None:
-    world = Simulation(1, [Job(id="j", schedule="0 * * * *", tasks=TASK)], fail_share=0)
+    world = SimulatedMachine([Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
     world.run_until(START + 2 * HOUR + 15 * MINUTE)
 
     def meant(reading: Reading) -> int:

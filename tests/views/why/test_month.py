@@ -1,4 +1,4 @@
-"""`why` against a world that knows better: a month with every policy in play, every instant asked for."""
+"""`why` against a month that knows what happened to it: every policy in play, every instant asked for."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import pytest
 from chronex.model.ids import occurrence_id
 from chronex.storage.ports import ReadTransaction
 from chronex.storage.records import Reading
+from chronex.testing import HOUR, MINUTE
 from chronex.views.why import Answer, why
 from chronex.views.why.causes import Cause
-from tests.engine.simulation import HOUR, MINUTE, START, hourly
-from tests.views.why.chronicle import Chronicle, a_month
+from tests.kit.machine import START
+from tests.views.why.month import Hourly, RecordedMonth, a_month
 
 MISSED = {Cause.DOWN, Cause.SUPERSEDED, Cause.FOLDED, Cause.TOO_OLD}
 
 
-def answers(world: Chronicle, job: str, instants: list[int]) -> dict[int, Answer]:
+def answers(world: RecordedMonth, job: str, instants: list[int]) -> dict[int, Answer]:
     def ask(tx: ReadTransaction) -> dict[int, Answer]:
         reading = Reading(tx)
         found = {instant: why(reading, job, instant, world.now) for instant in instants}
@@ -35,7 +36,7 @@ def check_month(seed: int, places: int = 50, orphans: bool = False) -> Counter[C
             continue
         instants = families[job.id].instants(START, world.now - 1)
         due = {o.nominal_ms: o.due_ms for o in world.occurrences(job.id)}
-        known = world.knowledge(job, instants, due)
+        known = world.expected_causes(job, instants, due)
         told = answers(world, job.id, instants)
         wrong = [(job.id, i, known[i], told[i].cause, told[i].summary) for i in instants if told[i].cause != known[i]]
         assert not wrong, (len(wrong), wrong[:5])
@@ -47,8 +48,8 @@ def check_month(seed: int, places: int = 50, orphans: bool = False) -> Counter[C
     return seen
 
 
-def check_names(world: Chronicle, instant: int, answer: Answer) -> None:
-    """The outage, the run in the way and who paused are those that the world saw."""
+def check_names(world: RecordedMonth, instant: int, answer: Answer) -> None:
+    """The outage, the run in the way and who paused are those of the month."""
     if answer.cause in MISSED:
         outage = world.outage_of(instant)
         assert outage is not None
@@ -64,10 +65,10 @@ def check_names(world: Chronicle, instant: int, answer: Answer) -> None:
         assert "alice" in answer.names["paused_by"]
 
 
-def check_edited(world: Chronicle) -> None:
+def check_edited(world: RecordedMonth) -> None:
     """Before the edit only the old schedule held, after it only the new one; both sides know of the other."""
     at, _ = world.edits["edited"]
-    old, new = hourly(11), hourly(41)
+    old, new = Hourly(11), Hourly(41)
     before = answers(world, "edited", new.instants(START, at))
     assert {answer.cause for answer in before.values()} == {Cause.REPLACED}
     assert {answer.names["newer_version"] for answer in before.values()} == {2}

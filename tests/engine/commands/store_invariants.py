@@ -27,7 +27,7 @@ _FIRST: dict[type, State] = {
 }
 
 
-def _ways() -> set[tuple[type, str, str]]:
+def _reachable() -> set[tuple[type, str, str]]:
     """Every (kind, from, to) that some number of rows of the transition table leads through."""
     found = {(type(s), str(s), str(t.destination)) for t in TRANSITIONS for s in t.sources}
     while True:
@@ -37,7 +37,7 @@ def _ways() -> set[tuple[type, str, str]]:
         found |= longer
 
 
-_WAYS = _ways()
+_REACHABLE = _reachable()
 States = dict[bytes, State]
 
 
@@ -52,7 +52,7 @@ def states(tx: ReadTransaction) -> States:
     return found
 
 
-class Refereed:
+class CheckedStore:
     """A store that checks every update against the transition table; otherwise the store it is given."""
 
     def __init__(self, inner: Store) -> None:
@@ -62,23 +62,23 @@ class Refereed:
         return getattr(self._inner, name)
 
     def update(self, fn: UpdateFn[Any], *, essential: bool = False) -> Any:
-        def watched(tx: Any) -> Any:
+        def checked(tx: Any) -> Any:
             before = states(tx)
             result = fn(tx)
             assert_allowed(before, states(tx))
             return result
 
-        return self._inner.update(watched, essential=essential)
+        return self._inner.update(checked, essential=essential)
 
 
 def assert_allowed(before: States, after: States) -> None:
     for key, state in after.items():
         old = before.get(key, _FIRST[type(state)])
-        assert old == state or (type(state), str(old), str(state)) in _WAYS, (key, old, state)
+        assert old == state or (type(state), str(old), str(state)) in _REACHABLE, (key, old, state)
 
 
 def assert_consistent(tx: ReadTransaction) -> None:
-    """Indexes stand for records and records for each other."""
+    """Every index entry belongs to a record, and every record has its entries."""
     reading = Reading(tx)
     wanted: set[bytes] = set()
     present = {key for tag in keys.INDEXES for page in pages(tx, bytes([tag])) for key, _ in page}
@@ -99,7 +99,7 @@ def assert_consistent(tx: ReadTransaction) -> None:
 
 
 def assert_settled(tx: ReadTransaction, now_ms: int) -> None:
-    """Nothing runs, and nothing that is due waits any more: every occurrence has its fate."""
+    """Nothing runs, and nothing that is due waits any more: every occurrence has its outcome."""
     reading = Reading(tx)
     assert (reading.active(), reading.active_runs(), reading.active_attempts(), reading.queued()) == ([], [], [], [])
     for page in pages(tx, keys.OCCURRENCE):

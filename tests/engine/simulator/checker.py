@@ -13,9 +13,10 @@ from chronex.model.records import Job, Occurrence, Run
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
 from chronex.storage.records import Reading
+from chronex.testing import SimulatedProcess
 from chronex.timing.job_schedule import options_of
-from tests.engine.simulated.expected import AfterEnd, Chain, Expected
-from tests.engine.simulated.world import Process, World
+from tests.engine.simulator.expected_schedule import AfterEnd, Chain, Expected
+from tests.engine.simulator.faulty_machine import FaultyMachine
 from tests.verify.assertion import broken
 
 MANY = 10_000_000
@@ -27,20 +28,21 @@ class Finding(NamedTuple):
 
 
 class History:
-    """All that one world has left behind, by job."""
+    """All that one machine has recorded, by job."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, machine: FaultyMachine) -> None:
+        self.machine = machine
         self.occurrences: dict[str, list[Occurrence]] = {}
+        self.set_back: list[int] = []  # wall times at which the clock was set back
         self.spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self.queued: dict[tuple[str, int | None], int] = {}
-        self.processes: dict[str, list[Process]] = defaultdict(list)
-        world.rows.view(lambda tx: self._read(Reading(tx)))
-        for process in world.processes:
-            self.processes[process.launch.job.id].append(process)
+        self.processes: dict[str, list[SimulatedProcess]] = defaultdict(list)
+        machine.rows.view(lambda tx: self._read(Reading(tx)))
+        for process in machine.processes:
+            self.processes[process.job].append(process)
 
     def _read(self, reading: Reading) -> None:
-        for job, _ in self.world.drawn:
+        for job, _ in self.machine.drawn:
             self.occurrences[job.id] = reading.occurrences(job.id, limit=MANY)[::-1]
         self.running_attempts = {attempt.id for attempt in reading.active_attempts(limit=MANY)}
         self.waiting_runs = [run for run in reading.due(MANY**2, limit=MANY) if isinstance(run, Run)]
@@ -48,20 +50,23 @@ class History:
         for _, event in journal.tail(reading.tx, limit=MANY):
             if event.name == "OccurrencesMissed":
                 self.spans[event.job].append((event.data["from_ms"], event.data["to_ms"]))
+            elif event.name == "ClockStepped" and event.data["by_ms"] < 0:
+                self.set_back.append(event.at_ms)
             elif event.name == "OccurrenceQueued":
                 self.queued[event.job, event.nominal_ms] = event.at_ms
 
 
-def check(world: World) -> list[Finding]:
-    history = History(world)
-    found = [Finding("transitions", text) for text in world.rows.findings]
-    found += [Finding("formal model", f"{result.property}: {result.findings[0]}") for result in broken(world.rows)]
+def check(machine: FaultyMachine) -> list[Finding]:
+    history = History(machine)
+    found = [Finding("transitions", text) for text in machine.rows.findings]
+    found += [Finding("formal model", f"{result.property}: {result.findings[0]}") for result in broken(machine.rows)]
     for rule in RULES:
         found += [Finding(rule.__name__.strip("_"), text) for text in rule(history)]
-    for job, expected in world.drawn:
-        for judge in JOB_RULES:
+    for job, expected in machine.drawn:
+        for rule_of_job in JOB_RULES:
             found += [
-                Finding(judge.__name__.strip("_"), f"{job.id}: {text}") for text in judge(history, job, expected)
+                Finding(rule_of_job.__name__.strip("_"), f"{job.id}: {text}")
+                for text in rule_of_job(history, job, expected)
             ]
     return found
 
@@ -70,24 +75,24 @@ def check(world: World) -> list[Finding]:
 
 
 def _instants(history: History, job: Job, expected: Expected) -> Iterator[str]:
-    """Every due instant has exactly one fate: a record of its own, or a place in a span that the journal tells."""
+    """Every due instant has exactly one outcome: a record of its own, or a place in a span that the journal names."""
     recorded = [occurrence.nominal_ms for occurrence in history.occurrences[job.id]]
     if isinstance(expected, AfterEnd):
         yield from _after_ends(history, job, expected)
     elif isinstance(expected, Chain):
-        yield from _chained(expected, recorded, history.world.horizon)
+        yield from _chained(expected, recorded, history.machine.horizon_ms, history.set_back)
     else:
-        until = max([history.world.horizon + lead_ms(job), *recorded])
+        until = max([history.machine.horizon_ms + lead_ms(job), *recorded])
         ahead = set(recorded)  # a spread may decide an instant before it comes
-        due = expected.instants(history.world.start, until)
-        due = [at for at in due if at <= history.world.horizon or at in ahead]
-        told = [at for at in due for first, last in history.spans[job.id] if first <= at <= last]
-        wanted, found = Counter(due), Counter(recorded + told)
+        due = expected.instants(history.machine.start_ms, until)
+        due = [at for at in due if at <= history.machine.horizon_ms or at in ahead]
+        covered = [at for at in due for first, last in history.spans[job.id] if first <= at <= last]
+        wanted, found = Counter(due), Counter(recorded + covered)
         lost, extra = sorted(wanted - found), sorted(found - wanted)
         if extra:
-            yield f"nobody expected {extra[:5]}, or they were told twice"
+            yield f"{extra[:5]} were not expected, or were recorded twice"
         if lost and not _ended_by_max(history, job, lost[0]):
-            yield f"no fate for {lost[:5]} ({len(lost)} in all)"
+            yield f"no outcome for {lost[:5]} ({len(lost)} in all)"
 
 
 def _ended_by_max(history: History, job: Job, first_lost: int) -> bool:
@@ -100,30 +105,33 @@ def _ended_by_max(history: History, job: Job, first_lost: int) -> bool:
 
 
 def _after_ends(history: History, job: Job, expected: AfterEnd) -> Iterator[str]:
-    starts = {expected.anchor, *(o.finished_ms for o in history.occurrences[job.id])}
+    starts = {expected.anchor, *history.set_back, *(o.finished_ms for o in history.occurrences[job.id])}
     last = expected.anchor
     for occurrence in history.occurrences[job.id]:
         if occurrence.nominal_ms - expected.delay not in starts:
             yield f"{occurrence.nominal_ms} follows no end"
-        last = occurrence.finished_ms or history.world.horizon
-    if last + expected.delay < history.world.horizon and last + expected.delay < history.world.hands.wall:
+        last = occurrence.finished_ms or history.machine.horizon_ms
+    if last + expected.delay < history.machine.horizon_ms and last + expected.delay < history.machine.now:
         yield f"nothing has followed the end at {last}"
 
 
-def _chained(expected: Chain, recorded: list[int], horizon: int) -> Iterator[str]:
-    for before, after in pairwise([expected.anchor, *recorded]):
-        if not expected.shortest <= after - before <= expected.longest:
+def _chained(expected: Chain, recorded: list[int], horizon: int, set_back: list[int]) -> Iterator[str]:
+    """A clock that is set back begins the chain again: then an instant may follow the step, or any other instant."""
+    links = [expected.anchor, *recorded]
+    for before, after in pairwise(links):
+        bases = [*set_back, *links] if set_back else [before]
+        if not any(expected.shortest <= after - base <= expected.longest for base in bases):
             yield f"{after} is {after - before} ms after the one before"
-    if horizon - [expected.anchor, *recorded][-1] > expected.longest:
+    if horizon - links[-1] > expected.longest:
         yield "the chain has broken off"
 
 
-# -- fates -----------------------------------------------------------------------------------------------------------
+# -- outcomes ----------------------------------------------------------------------------------------------------------
 
 
-def _fates(history: History, job: Job, expected: Expected) -> Iterator[str]:
+def _outcomes(history: History, job: Job, expected: Expected) -> Iterator[str]:
     """What has ended says when and why; what has not ended is under way."""
-    wall = history.world.hands.wall
+    wall = history.machine.now
     alive = {run.nominal_ms for run in (*history.active_runs, *history.waiting_runs) if run.job == job.id}
     for occurrence in history.occurrences[job.id]:
         at, state = occurrence.nominal_ms, occurrence.state
@@ -160,7 +168,7 @@ def _placement(history: History, job: Job, expected: Expected) -> Iterator[str]:
 
 
 def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
-    """Of what was slept through, exactly those run that the strategy lets run."""
+    """Of the missed instants exactly those run that the strategy lets run."""
     waves: dict[int, list[Occurrence]] = defaultdict(list)
     for occurrence in history.occurrences[job.id]:
         if occurrence.recovery:
@@ -178,28 +186,27 @@ def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
             case RecoveryStrategy.BOUNDED if count is not None and len(kept) > count:
                 yield f"{len(kept)} were kept, and {count} allowed"
         if strategy is RecoveryStrategy.COMPRESSED and wave[-1].span_end_ms != wave[-1].nominal_ms:
-            yield f"{wave[-1].nominal_ms} was not told what it covers"
+            yield f"{wave[-1].nominal_ms} does not say what it covers"
 
 
-# -- processes, by what the world saw ---------------------------------------------------------------------------------
+# -- processes, as the machine saw them --------------------------------------------------------------------------------
 
 
 def _doubled(history: History) -> Iterator[str]:
     """An attempt is started once, and at most one success of a task is on record."""
-    for attempt, times in Counter(process.attempt for process in history.world.processes).items():
+    for attempt, times in Counter(process.attempt_id for process in history.machine.processes).items():
         if times > 1:
             yield f"{attempt} was started {times} times"
     successes: Counter[tuple[str, int, str]] = Counter()
-    for process in history.world.processes:
-        if process.reported and process.state == "success":
-            launch = process.launch
-            successes[launch.job.id, launch.occurrence.nominal_ms, launch.task.name] += 1
+    for process in history.machine.processes:
+        if process.is_reported and process.state == "success":
+            successes[process.job, process.nominal_ms, process.task] += 1
     yield from (f"{run} succeeded {times} times" for run, times in successes.items() if times > 1)
 
 
 def _strays(history: History) -> Iterator[str]:
     """What lives is recorded as running, and what is recorded as running lives."""
-    living = {process.attempt for process in history.world.live.values()}
+    living = {process.attempt_id for process in history.machine.live.values()}
     yield from (f"{attempt} runs and no record says so" for attempt in sorted(living - history.running_attempts))
     yield from (f"{attempt} is said to run and is gone" for attempt in sorted(history.running_attempts - living))
 
@@ -207,17 +214,17 @@ def _strays(history: History) -> Iterator[str]:
 def _pool(history: History) -> Iterator[str]:
     """Never more occurrences with a process at once than there are places."""
     moments: list[tuple[int, int, tuple[str, int]]] = []
-    for process in history.world.processes:
-        if _ended(process, history.world) == process.started:
+    for process in history.machine.processes:
+        if _ended(process, history.machine) == process.started_ms:
             continue  # killed in the moment of its start
-        whose = (process.launch.job.id, process.launch.occurrence.nominal_ms)
-        moments.append((process.started, 1, whose))
-        moments.append((_ended(process, history.world), -1, whose))
+        whose = (process.job, process.nominal_ms)
+        moments.append((process.started_ms, 1, whose))
+        moments.append((_ended(process, history.machine), -1, whose))
     alive: Counter[tuple[str, int]] = Counter()
     for at, change, whose in sorted(moments):
         alive[whose] += change
-        if sum(1 for count in alive.values() if count > 0) > history.world.places:
-            yield f"more than {history.world.places} at once at {at}"
+        if sum(1 for count in alive.values() if count > 0) > history.machine.slots:
+            yield f"more than {history.machine.slots} at once at {at}"
             return
         if alive[whose] <= 0:
             del alive[whose]
@@ -225,27 +232,27 @@ def _pool(history: History) -> Iterator[str]:
 
 def _overlap(history: History, job: Job, expected: Expected) -> Iterator[str]:
     """Two occurrences at once only where that is allowed; two tasks at once only where they are parallel."""
-    latest: Process | None = None
-    for process in sorted(history.processes[job.id], key=lambda p: p.started):
-        if latest is not None and _ended(latest, history.world) > process.started:
-            same = latest.launch.occurrence.nominal_ms == process.launch.occurrence.nominal_ms
+    latest: SimulatedProcess | None = None
+    for process in sorted(history.processes[job.id], key=lambda p: p.started_ms):
+        if latest is not None and _ended(latest, history.machine) > process.started_ms:
+            same = latest.nominal_ms == process.nominal_ms
             if not same and job.overlap is not OverlapPolicy.ALLOW:
-                yield f"{process.launch.occurrence.nominal_ms} began while {latest.launch.occurrence.nominal_ms} ran"
+                yield f"{process.nominal_ms} began while {latest.nominal_ms} ran"
             if same and (job.mode is TaskMode.SEQUENTIAL or latest.launch.task == process.launch.task):
-                yield f"two attempts of {process.launch.occurrence.nominal_ms} at once"
-        if latest is None or _ended(process, history.world) >= _ended(latest, history.world):
+                yield f"two attempts of {process.nominal_ms} at once"
+        if latest is None or _ended(process, history.machine) >= _ended(latest, history.machine):
             latest = process
 
 
-def _ended(process: Process, world: World) -> int:
-    return world.hands.boot if process.ended is None else process.ended
+def _ended(process: SimulatedProcess, machine: FaultyMachine) -> int:
+    return machine.clock.boot if process.ended_ms is None else process.ended_ms
 
 
 def _completion(history: History, job: Job, expected: Expected) -> Iterator[str]:
     """A completed occurrence has a success of every task; one that never started has no process."""
     seen: dict[int, set[str]] = defaultdict(set)
     for process in history.processes[job.id]:
-        seen[process.launch.occurrence.nominal_ms].add(process.launch.task.name if process.state == "success" else "")
+        seen[process.nominal_ms].add(process.task if process.state == "success" else "")
     for occurrence in history.occurrences[job.id]:
         ran = seen.get(occurrence.nominal_ms, set())
         if occurrence.state is OccurrenceState.COMPLETED and not {task.name for task in job.tasks} <= ran:
@@ -256,5 +263,5 @@ def _completion(history: History, job: Job, expected: Expected) -> Iterator[str]
 
 RULES: tuple[Callable[[History], Iterator[str]], ...] = (_doubled, _strays, _pool)
 JOB_RULES: tuple[Callable[[History, Job, Expected], Iterator[str]], ...] = (
-    _instants, _fates, _placement, _recovery, _overlap, _completion,
+    _instants, _outcomes, _placement, _recovery, _overlap, _completion,
 )  # fmt: skip

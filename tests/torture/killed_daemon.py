@@ -1,4 +1,4 @@
-"""A machine whose daemon is killed, the commands that witness it, and what must be true afterwards."""
+"""A machine whose daemon is killed, commands that note their starts, and what must be true afterwards."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tests.kit.waits import until
 
 SECOND = 1000
 # Each command writes its own line in one go when it begins; a line is one start that really happened.
-WITNESS = 'echo \\"$CHRONEX_ATTEMPT $$\\" >> witness'
+NOTE_START = 'echo \\"$CHRONEX_ATTEMPT $$\\" >> starts'
 
 WORKLOADS: dict[str, str] = {
-    "tick": f'[jobs.plain]\n{EVERY_SECOND}run = "{WITNESS}"\n',
+    "tick": f'[jobs.plain]\n{EVERY_SECOND}run = "{NOTE_START}"\n',
     "retry": f'[jobs.failing]\n{EVERY_SECOND}overlap = "queue"\nretry = {{ max = 2, interval = "100ms" }}\n'
-    f'run = "{WITNESS}; exit 3"\n',
-    "overlap": f'[jobs.slow]\n{EVERY_SECOND}overlap = "queue_one"\nrun = "{WITNESS}; sleep 1.3"\n',
-    "cancel": f'[jobs.endless]\n{EVERY_SECOND}overlap = "cancel_running"\nrun = "{WITNESS}; exec sleep 60"\n',
-    "steps": f'[jobs.two]\n{EVERY_SECOND}overlap = "queue"\n[[jobs.two.tasks]]\nname = "one"\nrun = "{WITNESS}"\n'
-    f'[[jobs.two.tasks]]\nname = "two"\nrun = "{WITNESS}"\n',
+    f'run = "{NOTE_START}; exit 3"\n',
+    "overlap": f'[jobs.slow]\n{EVERY_SECOND}overlap = "queue_one"\nrun = "{NOTE_START}; sleep 1.3"\n',
+    "cancel": f'[jobs.endless]\n{EVERY_SECOND}overlap = "cancel_running"\nrun = "{NOTE_START}; exec sleep 60"\n',
+    "steps": f'[jobs.two]\n{EVERY_SECOND}overlap = "queue"\n[[jobs.two.tasks]]\nname = "one"\nrun = "{NOTE_START}"\n'
+    f'[[jobs.two.tasks]]\nname = "two"\nrun = "{NOTE_START}"\n',
     "flood": f'[jobs.loud]\n{EVERY_SECOND}overlap = "queue"\nlog_limit = "64KiB"\n'
-    f'run = "{WITNESS}; head -c 300000 /dev/zero"\n',
-    "once": f'[jobs.careful]\n{EVERY_SECOND}on_crash = "fail"\nrun = "{WITNESS}"\n',
+    f'run = "{NOTE_START}; head -c 300000 /dev/zero"\n',
+    "once": f'[jobs.careful]\n{EVERY_SECOND}on_crash = "fail"\nrun = "{NOTE_START}"\n',
     "timeout": f'[jobs.stuck]\n{EVERY_SECOND}overlap = "queue"\ntask_timeout = "300ms"\nretry = 1\n'
-    f'run = "{WITNESS}; exec sleep 60"\n',
+    f'run = "{NOTE_START}; exec sleep 60"\n',
     "peers": f'[jobs.peers]\n{EVERY_SECOND}mode = "parallel"\non_failure = "fail_fast"\n'
-    f'[[jobs.peers.tasks]]\nname = "one"\nrun = "{WITNESS}; sleep 0.2; exit 3"\n'
-    f'[[jobs.peers.tasks]]\nname = "two"\nrun = "{WITNESS}; exec sleep 60"\n',
+    f'[[jobs.peers.tasks]]\nname = "one"\nrun = "{NOTE_START}; sleep 0.2; exit 3"\n'
+    f'[[jobs.peers.tasks]]\nname = "two"\nrun = "{NOTE_START}; exec sleep 60"\n',
     "keyed": f'[jobs.keyed]\n{EVERY_SECOND}overlap = "allow"\n[[jobs.keyed.tasks]]\nname = "one"\n'
-    f'idempotency_key = "{{job}}"\nidempotency_ttl = "2s"\nrun = "{WITNESS}; sleep 0.5"\n',
+    f'idempotency_key = "{{job}}"\nidempotency_ttl = "2s"\nrun = "{NOTE_START}; sleep 0.5"\n',
     "hooked": f'[jobs.hooked]\n{EVERY_SECOND}overlap = "queue"\non_start = "sleep 0.1"\non_complete = "sleep 0.1"\n'
-    f'run = "{WITNESS}"\n',
+    f'run = "{NOTE_START}"\n',
 }
 
 # These come only where there is something to take up, to trim, or to stop.
@@ -49,7 +49,7 @@ ELSEWHERE = {"adopted", "history trimmed", "stop asked", "node leaving"}
 ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE]
 
 
-class Scene:
+class KilledDaemon:
     """One store, killed daemons, and at last one that may end in good order."""
 
     def __init__(self, machine: Machine, *workloads: str) -> None:
@@ -118,7 +118,7 @@ class Scene:
         return occurrences
 
     def _starts(self) -> list[tuple[str, int]]:
-        path = self.machine.directory / "witness"
+        path = self.machine.directory / "starts"
         lines = path.read_text().splitlines() if path.exists() else []
         return [(line.split()[0], int(line.split()[1])) for line in lines]
 
@@ -143,15 +143,15 @@ class Scene:
 def kill_at_random(machine: Machine, chance: Random, kills: int, jobs: int) -> None:
     """As many jobs as asked for, of every workload in turn, and daemons killed when nobody expects it."""
     kinds = list(WORKLOADS.values())
-    scene = Scene(machine)
-    scene.describe("".join(_numbered(kinds[number % len(kinds)], number) for number in range(jobs)))
+    killed = KilledDaemon(machine)
+    killed.describe("".join(_numbered(kinds[number % len(kinds)], number) for number in range(jobs)))
     for _ in range(kills):
         daemon = machine.start(quiet=True)
         time.sleep(chance.uniform(0.3, 2.5))  # the point is that nobody knows when
         daemon.kill()
         daemon.wait()
-    scene.settle()
-    scene.check()
+    killed.settle()
+    killed.check()
 
 
 def _numbered(workload: str, number: int) -> str:

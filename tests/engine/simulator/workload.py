@@ -1,4 +1,4 @@
-"""Jobs by chance: every policy of the model turns up within a few dozen seeds."""
+"""Random jobs, in which every policy of the model turns up within a few dozen seeds, and the jobs of a typical year."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import NamedTuple
 
+from chronex.engine.orders import Launch
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -18,9 +19,10 @@ from chronex.model.policies import (
     TaskMode,
 )
 from chronex.model.records import Job, Task
-from tests.engine.simulated.expected import AfterEnd, Chain, Cron, Expected, FixedRate
-from tests.engine.simulated.hands import HOUR, MINUTE, SECOND, WEEK
+from chronex.testing import DAY, HOUR, MINUTE, SECOND, WEEK, ProcessOutcome
+from tests.engine.simulator.expected_schedule import AfterEnd, Chain, Cron, Expected, FixedRate
 
+LONGEST_RUN = 12 * MINUTE
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu")
 # Around the clock changes of the zones above, and a week in which none has one.
 STARTS = tuple(
@@ -50,16 +52,31 @@ SPREADS = (
 )
 
 
-class Drawn(NamedTuple):
+class DrawnJob(NamedTuple):
     job: Job
     expected: Expected
 
 
-def draw_jobs(random: Random, start: int, count: int) -> list[Drawn]:
+class DrawnOutcomes:
+    """What processes do: most are short, one in five fails, and some take a while to stop."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def run(self, _launch: Launch) -> ProcessOutcome:
+        longest = self._random.choice((200, 5_000, 5_000, 50_000, LONGEST_RUN))
+        duration = self._random.randrange(100, 100 + longest)
+        return ProcessOutcome(duration, int(self._random.random() < 0.2))
+
+    def stop_time(self, _launch: Launch) -> int:
+        return self._random.choice((0, 0, 700, 5_000))
+
+
+def draw_jobs(random: Random, start: int, count: int) -> list[DrawnJob]:
     return [_job(random, f"job-{number}", start) for number in range(count)]
 
 
-def _job(random: Random, name: str, start: int) -> Drawn:
+def _job(random: Random, name: str, start: int) -> DrawnJob:
     text, zone, expected, cadence = _schedule(random, start)
     job = Job(
         id=name,
@@ -76,7 +93,7 @@ def _job(random: Random, name: str, start: int) -> Drawn:
         spread=random.choice(SPREADS) if isinstance(expected, Cron) and random.random() < 0.25 else None,
         execution_timeout_ms=random.choice((None, None, 5 * MINUTE)),
     )
-    return Drawn(job, expected)
+    return DrawnJob(job, expected)
 
 
 def _task(random: Random, number: int) -> Task:
@@ -123,3 +140,36 @@ def _cron(random: Random, start: int) -> tuple[str, str, Expected, Cadence]:
 
 def _written(at: int) -> str:
     return f"{datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%dT%H:%M:%S}Z"
+
+
+# -- a typical year --------------------------------------------------------------------------------
+
+NEW_YEAR = int(datetime(2027, 1, 1, tzinfo=UTC).timestamp()) * 1000
+YEAR = 365 * DAY
+
+_RETRIES = RetryPolicy(2, MINUTE, backoff=2.0)
+
+
+def typical_jobs() -> list[DrawnJob]:
+    backup, report, billing = "30 2 * * *", "0 9 * * MON-FRI", "0 0 L * *"
+    return [
+        _typical("backup", Cron(backup, "Europe/Berlin"), "dump", "upload", overlap=OverlapPolicy.QUEUE_ONE),
+        _typical("report", Cron(report, "America/New_York"), "mail", spread=SpreadPolicy("after", 15 * MINUTE)),
+        _typical(
+            "billing", Cron(billing, "Asia/Seoul"), "bill", recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
+        ),
+        _typical("clean", Cron("17 */6 * * *"), "clean", recovery=RecoveryPolicy(RecoveryStrategy.MARK_MISSED)),
+        DrawnJob(
+            _typical_job("sync", "@every 4h", "UTC", ("pull",), overlap=OverlapPolicy.SKIP),
+            FixedRate(NEW_YEAR, 4 * HOUR),
+        ),
+    ]
+
+
+def _typical(name: str, cron: Cron, *tasks: str, **policies: object) -> DrawnJob:
+    return DrawnJob(_typical_job(name, cron.fields, cron.zone, tasks, **policies), cron)
+
+
+def _typical_job(name: str, schedule: str, zone: str, tasks: tuple[str, ...], **policies: object) -> Job:
+    steps = tuple(Task(name=task, run=("true",)) for task in tasks)
+    return Job(id=name, schedule=schedule, timezone=zone, tasks=steps, retry=_RETRIES, **policies)  # type: ignore[arg-type]

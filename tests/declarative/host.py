@@ -16,32 +16,17 @@ from chronex.model.records import Event, ProcessIdentity
 from chronex.storage import journal
 from chronex.storage.ports import T, UpdateFn
 from chronex.storage.records import Ledger
-from chronex_store import MemoryStore
+from chronex.testing import FakeClock, MemoryStore
 from tests.verify.assertion import assert_verified
 
 MINUTE = timedelta(minutes=1)
 FIVE_MINUTES = timedelta(minutes=5)
 
 
-class HandClock:
-    """All three hands move together: nothing sleeps, nobody sets the clock."""
-
-    def __init__(self, moment: datetime) -> None:
-        self.set(moment)
-
-    def set(self, moment: datetime) -> None:
-        self.moment = moment
-
-    def wall_ms(self) -> int:
-        return round(self.moment.timestamp() * 1000)
-
-    monotonic_ms = boottime_ms = wall_ms
-
-
 class LoopStore(MemoryStore):
-    """A memory store whose waiters live on the event loop: no thread, no real time, and one can see who waits."""
+    """A memory store whose waiters are futures of the event loop: no thread, no real time, and the waiters can be listed."""
 
-    def __init__(self, clock: HandClock) -> None:
+    def __init__(self, clock: FakeClock) -> None:
         super().__init__(clock)
         self._waiting: set[asyncio.Future[None]] = set()
         self.fail_next: Exception | None = None
@@ -74,12 +59,12 @@ class LoopStore(MemoryStore):
         return all(not waiter.done() for waiter in self._waiting)
 
 
-class World:
-    """`await world.at("10:10")` moves the clock there, minute by minute, and lets everything happen that is due."""
+class SimulatedHost:
+    """`await host.at("10:10")` moves the clock there, minute by minute, and lets everything happen that is due."""
 
     def __init__(self, start: str = "2027-01-04T10:00:30", zone: str = "UTC") -> None:
         self.zone = ZoneInfo(zone)
-        self.clock = HandClock(datetime.fromisoformat(start).replace(tzinfo=self.zone))
+        self.clock = FakeClock(datetime.fromisoformat(start).replace(tzinfo=self.zone))
         self.store = LoopStore(self.clock)
         self.told: list[SchedulerEvent] = []
         self.runs: list[tuple[str, str]] = []  # (task, wall time of its start)
@@ -100,28 +85,32 @@ class World:
         return name, stepless(cron), callback, delay
 
     @property
+    def moment(self) -> datetime:
+        return datetime.fromtimestamp(self.clock.wall_ms() / 1000, self.zone)
+
+    @property
     def now(self) -> str:
-        return self.clock.moment.strftime("%H:%M")
+        return self.moment.strftime("%H:%M")
 
     async def at(self, time: str) -> None:
         """On to that time (of this day or, with a date, of that), minute by minute."""
         end = self._moment(time)
-        while self.clock.moment.timestamp() < end.timestamp():
+        while self.clock.wall_ms() / 1000 < end.timestamp():
             now = self.clock.wall_ms() // 1000
             following = min(now - now % 60 + 60, int(end.timestamp()))
-            self.clock.set(datetime.fromtimestamp(following, self.zone))
+            self.clock.advance(following * 1000 - self.clock.wall_ms())
             await self.settle()
 
     def sleep_until(self, time: str) -> None:
         """The clock goes on while nothing runs."""
-        self.clock.set(self._moment(time))
+        self.clock.advance(self._moment(time) - self.moment)
 
     def _moment(self, time: str) -> datetime:
-        text = time if "T" in time else f"{self.clock.moment.date()}T{time}"
+        text = time if "T" in time else f"{self.moment.date()}T{time}"
         return datetime.fromisoformat(text).replace(tzinfo=self.zone)
 
     async def settle(self) -> None:
-        """Wake whoever waits for the store, and let the loop run until all wait again."""
+        """Wake every waiter of the store, and let the loop run until all wait again."""
         self.store.wake()
         for _ in range(40):
             await asyncio.sleep(0)
@@ -138,7 +127,7 @@ class World:
 
 
 async def crash(scheduler: Scheduler) -> None:
-    """The process dies: no word in the journal, no callback goes on."""
+    """The process dies: the journal gets no event, and no callback goes on."""
     engine = scheduler._engine
     assert isinstance(engine, EmbeddedEngine)
     assert engine._work is not None

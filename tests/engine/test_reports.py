@@ -10,7 +10,7 @@ from chronex.engine.orders import Launch, Order, RunHook
 from chronex.model.policies import RetryPolicy
 from chronex.model.reasons import free_text
 from chronex.model.states import AttemptState
-from tests.engine.test_engine import FIRST, ONE, START, TWO, World
+from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 HOOKED: Any = {"on_start": ("say", "start"), "on_complete": "say end"}
 
@@ -20,7 +20,7 @@ def kinds(orders: tuple[object, ...] | tuple[Order, ...]) -> list[str]:
 
 
 def test_on_start_comes_before_the_first_task_and_on_complete_after_the_last() -> None:
-    world = World(tasks=(ONE, TWO), **HOOKED)
+    world = SteppedEngine(tasks=(ONE, TWO), **HOOKED)
     orders = world.engine.tick(FIRST, START).orders
     assert kinds(orders) == ["on_start", "Launch"]
     assert isinstance(orders[0], RunHook)
@@ -45,7 +45,7 @@ def test_on_start_comes_before_the_first_task_and_on_complete_after_the_last() -
 
 
 def test_a_retry_calls_no_hook_and_is_counted_in_the_report() -> None:
-    world = World("0 * * * *", retry=RetryPolicy(max=1, interval_ms=0), **HOOKED)
+    world = SteppedEngine("0 * * * *", retry=RetryPolicy(max=1, interval_ms=0), **HOOKED)
     hour = FIRST + 59 * 60_000
     start, launch = world.engine.tick(hour, START).orders
     assert isinstance(launch, Launch)
@@ -58,7 +58,7 @@ def test_a_retry_calls_no_hook_and_is_counted_in_the_report() -> None:
 
 
 def test_what_never_started_has_no_hooks() -> None:
-    world = World(**HOOKED)
+    world = SteppedEngine(**HOOKED)
     world.tick(FIRST)
     later = world.engine.tick(FIRST + 60_000, START).orders
     assert later == (), "skipped because of the one that runs"

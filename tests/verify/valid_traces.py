@@ -273,7 +273,7 @@ SET_BACK_BETWEEN = """
 10:20:00 OccurrenceStarted a@10:20 due_ms=10:20:00
 """
 
-GOOD = {
+VALID = {
     "set back between": SET_BACK_BETWEEN,
     "queued and set back": QUEUED_AND_SET_BACK,
     "queued beyond the last": QUEUED_BEYOND_THE_LAST,

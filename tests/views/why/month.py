@@ -1,13 +1,13 @@
-"""A simulated month whose world keeps its own notes: outages, pauses, edits, and the processes it saw.
+"""A simulated month that keeps its own list of outages, pauses, edits and processes.
 
-`knowledge` tells from these notes alone, without any record of the engine but the drawn start, why an instant ended
-as it did. It knows the policies as DESIGN states them, not as the engine codes them.
+`expected_causes` works out from that list alone, without any record of the engine but the drawn start, why an instant
+ended as it did. It follows the policies as they are documented, not as the engine codes them.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from msgspec.structs import replace
@@ -15,58 +15,57 @@ from msgspec.structs import replace
 from chronex.engine.commands.actor import Asker
 from chronex.engine.commands.pause import pause, resume
 from chronex.engine.engine import Tick
-from chronex.engine.update import apply_jobs
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.reasons import ReasonCode
-from chronex.model.records import Event, Job, Task
-from chronex.storage import journal
+from chronex.model.records import Job, Task
 from chronex.storage.records import Ledger, Reading
+from chronex.testing import DAY, HOUR, MINUTE, RandomOutcomes, SimulatedMachine, SimulatedProcess
 from chronex.views.why import Answer
 from chronex.views.why.causes import Cause
-from tests.engine.simulation import DAY, HOUR, MINUTE, START, Family, Process, Simulation, hourly
+from tests.kit.machine import START
 
 MONTH = 30 * DAY
 ALICE = Asker("alice", "cli", "laptop")
 _STALE = 6 * MINUTE  # an execution timeout of five minutes and the grace of one
 
 
-@dataclass
-class Chronicle(Simulation):
-    """The world, and what it did to the scheduler: (from, until) of each outage and pause, and the edits."""
+class RecordedMonth(SimulatedMachine):
+    """A machine, and a list of what happened to it: (from, until) of each outage and pause, and the edits."""
 
-    outages: list[tuple[int, int]] = field(default_factory=list)
-    crashes: list[tuple[int, int]] = field(default_factory=list)
-    pauses: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    edits: dict[str, tuple[int, Job]] = field(default_factory=dict)
-    # When the scheduler looked: how many processes had been started by then, and which of them lived.
-    looks: dict[int, tuple[int, frozenset[str]]] = field(default_factory=dict)
+    def __init__(self, seed: int, jobs: list[Job], slots: int, orphans_survive: bool) -> None:
+        self.jobs = jobs
+        self.orphans_survive = orphans_survive
+        self.outages: list[tuple[int, int]] = []
+        self.crashes: list[tuple[int, int]] = []
+        self.pauses: dict[str, list[tuple[int, int]]] = {}
+        self.edits: dict[str, tuple[int, Job]] = {}
+        # By the time of a tick: how many processes had been started before it, and which of them lived.
+        self.ticks: dict[int, tuple[int, frozenset[str]]] = {}
+        outcomes = RandomOutcomes(seed, longest_ms=70 * MINUTE)
+        super().__init__(jobs, slots=slots, seed=seed, outcome=outcomes)
 
     def boot(self) -> None:
         super().boot()
-        look = self.engine.tick
+        tick = self.engine.tick
 
-        def noted(now_ms: int, awake_since_ms: int) -> Tick:
-            self.looks.setdefault(now_ms, (len(self.launched), frozenset(self.live)))
-            return look(now_ms, awake_since_ms)
+        def recorded(now_ms: int, awake_since_ms: int) -> Tick:
+            self.ticks.setdefault(now_ms, (len(self.processes), frozenset(self.live)))
+            return tick(now_ms, awake_since_ms)
 
-        self.engine.tick = noted  # type: ignore[method-assign]
+        self.engine.tick = recorded  # type: ignore[method-assign]
 
-    def go_down(self, at: int, length: int) -> None:
+    def outage(self, at: int, length: int) -> None:
+        """The scheduler is killed, and the next one starts after `length`."""
         self.run_until(at)
-        self.crash()
         self.outages.append((at, at + length))
         self.crashes.append((at, at + length))
-        self.now = at + length
-        self.boot()
+        self.go_down(length, orphans_survive=self.orphans_survive)
 
-    def sleep(self, at: int, length: int) -> None:
-        """The machine slept: the daemon notices the jump and writes it down."""
+    def suspend(self, at: int, length: int) -> None:
+        """The machine sleeps; the scheduler notices and records it."""
         self.run_until(at)
         self.outages.append((at, at + length))
-        self.now = self.awake_since = at + length
-        slept = Event(name="MachineSlept", at_ms=self.now, data={"by_ms": length, "slept_ms": length})
-        self.store.update(lambda tx: journal.append(tx, slept))
-        self._report_ends()
+        self.sleep(length)
 
     def pause(self, job: str, at: int, length: int) -> None:
         self.run_until(at)
@@ -78,15 +77,15 @@ class Chronicle(Simulation):
     def edit(self, at: int, edited: Job) -> None:
         self.run_until(at)
         wanted = [edited if job.id == edited.id else job for job in self.jobs]
-        apply_jobs(self.store, wanted, self.now, actor="bob")
+        self.apply(wanted, actor="bob")
         self.edits[edited.id] = (at, edited)
 
-    # -- what the world knows ----------------------------------------------------------------------------
+    # -- what must follow ----------------------------------------------------------------------------
 
     def outage_of(self, instant: int) -> tuple[int, int] | None:
         return next((o for o in self.outages if o[0] <= instant < o[1]), None)
 
-    def knowledge(self, job: Job, instants: list[int], due: dict[int, int]) -> dict[int, Cause]:
+    def expected_causes(self, job: Job, instants: list[int], due: dict[int, int]) -> dict[int, Cause]:
         """The cause of every instant, in order: earlier verdicts say who waited for whom."""
         known: dict[int, Cause] = {}
         for instant in instants:
@@ -113,7 +112,7 @@ class Chronicle(Simulation):
         return any(begin <= at < end for begin, end in self.pauses.get(job, []))
 
     def _dropped(self, job: Job, instants: list[int], instant: int) -> Cause | None:
-        """What the recovery strategy makes of an instant that was slept through."""
+        """What the recovery strategy makes of a missed instant."""
         outage = self.outage_of(instant)
         if outage is None:
             return None
@@ -137,7 +136,7 @@ class Chronicle(Simulation):
             return Cause.WINDOW_EXCEEDED
         if at >= self.now:
             return Cause.PENDING
-        if self._is_owed(job, instant):
+        if self._is_caught_up(job, instant):
             return Cause.QUEUED
         waiting = self._waiting(job, instant, at, due, known)
         if job.overlap is OverlapPolicy.SKIP and self._busy(job.id, instant, at, due):
@@ -152,7 +151,7 @@ class Chronicle(Simulation):
             return Cause.QUEUED if self._turn(job.id, instant, at) >= self.now else Cause.WINDOW_EXCEEDED
         return Cause.QUEUED
 
-    def _is_owed(self, job: Job, instant: int) -> bool:
+    def _is_caught_up(self, job: Job, instant: int) -> bool:
         """One of several missed runs that the strategy asks for: it waits for its turn, however many wait."""
         asked_for = job.recovery.strategy in (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
         return asked_for and self.outage_of(instant) is not None
@@ -170,11 +169,11 @@ class Chronicle(Simulation):
                 count += wanted <= at and not self._had_begun(processes[0], at)
         return count
 
-    def _had_begun(self, process: Process, at: int) -> bool:
+    def _had_begun(self, process: SimulatedProcess, at: int) -> bool:
         """Before the scheduler looked at `at`: what it started then, it started after it had looked."""
-        if process.started != at or at not in self.looks:
-            return process.started <= at
-        return self._order[process.attempt_id] < self.looks[at][0]
+        if process.started_ms != at or at not in self.ticks:
+            return process.started_ms <= at
+        return self._order[process.attempt_id] < self.ticks[at][0]
 
     def _turn(self, job: str, instant: int, at: int) -> int:
         """When the job was free for one that waited since `at`."""
@@ -191,12 +190,12 @@ class Chronicle(Simulation):
 
         One that had waited before it is started at the end of the look: until then it still waits.
         """
-        started, living = self.looks[at]
+        started, living = self.ticks[at]
         for process in self._of_job(job):
-            if _nominal(process) == instant:
+            if process.nominal_ms == instant:
                 continue
-            now = process.started == at and self._order[process.attempt_id] >= started
-            nominal = _nominal(process)
+            now = process.started_ms == at and self._order[process.attempt_id] >= started
+            nominal = process.nominal_ms
             first = self._processes(job, nominal)[0] is process  # else it is under way, and tried again
             had_waited = first and self._awake_from(due.get(nominal, nominal)) < at
             if process.attempt_id in living or (now and nominal < instant and not had_waited):
@@ -208,96 +207,110 @@ class Chronicle(Simulation):
         occurrence = self.store.view(lambda tx: Reading(tx).occurrence(answer.job, answer.instant_ms))
         assert occurrence is not None
         at = occurrence.finished_ms or 0
-        living = self.looks[at][1]
-        return {_nominal(p) for p in self._of_job(answer.job) if p.attempt_id in living or p.started == at}
+        living = self.ticks[at][1]
+        return {p.nominal_ms for p in self._of_job(answer.job) if p.attempt_id in living or p.started_ms == at}
 
-    def _of_job(self, job: str) -> list[Process]:
+    def _of_job(self, job: str) -> list[SimulatedProcess]:
         self._processes(job, 0)
         return self._by_job.get(job, [])
 
     def _outcome(
-        self, job: Job, mine: list[Process], instant: int, instants: list[int], due: dict[int, int]
+        self, job: Job, mine: list[SimulatedProcess], instant: int, instants: list[int], due: dict[int, int]
     ) -> Cause:
         last = mine[-1]
-        if last.canceled.code is ReasonCode.EXECUTION_TIMEOUT:
-            return Cause.TIMEOUT  # an orphan that still lived when the next scheduler came
+        if last.canceled_by is not None and last.canceled_by.reason.code is ReasonCode.EXECUTION_TIMEOUT:
+            return Cause.TIMEOUT
         if self._was_reaped(job, mine):
             return Cause.STALE
         if last.attempt_id in self.live:
             return Cause.RUNNING
         if last.state == "canceled":
             return Cause.MADE_ROOM
-        died = any(last.ends == begin and last.state != "canceled" for begin, _ in self.crashes) and self._killed(
-            last
-        )
+        died = any(
+            self._end_of(last) == begin and last.state != "canceled" for begin, _ in self.crashes
+        ) and self._killed(last)
         if last.state == "success" and not died:
-            is_last_task = last.launch.task.name == job.tasks[-1].name
+            is_last_task = last.task == job.tasks[-1].name
             return Cause.COMPLETED if is_last_task else Cause.RUNNING
-        tries = sum(1 for p in mine if p.launch.task.name == last.launch.task.name and not self._killed(p))
-        crashed = sum(1 for p in mine if p.launch.task.name == last.launch.task.name and self._killed(p))
+        tries = sum(1 for p in mine if p.task == last.task and not self._killed(p))
+        crashed = sum(1 for p in mine if p.task == last.task and self._killed(p))
         if (died and crashed <= 3) or (not died and tries <= (job.retry.max or 0)):
             # Another attempt was owed and never came: a newcomer took its turn, unless the month ended first.
             # One that a crash had interrupted gives way only where the policy says so.
             given_way = Cause.MADE_ROOM if died else Cause.PREEMPTED
-            return given_way if self._newcomer(instant, instants, due, last.ends) else Cause.RUNNING
+            return given_way if self._newcomer(instant, instants, due, self._end_of(last)) else Cause.RUNNING
         return Cause.FAILED
 
     def _newcomer(self, instant: int, instants: list[int], due: dict[int, int], after: int) -> bool:
         return any(self._awake_from(due[i]) >= after for i in instants if i != instant and due.get(i, 0) < self.now)
 
-    def _killed(self, process: Process) -> bool:
+    def _killed(self, process: SimulatedProcess) -> bool:
         return not self.orphans_survive and any(
-            process.ends == at and process.started <= at for at, _ in self.crashes
+            self._end_of(process) == at and process.started_ms <= at for at, _ in self.crashes
         )
 
-    def _was_reaped(self, job: Job, mine: list[Process]) -> bool:
+    def _was_reaped(self, job: Job, mine: list[SimulatedProcess]) -> bool:
         """It was under way at a crash, and too old when the next scheduler came."""
         if job.execution_timeout_ms is None:
             return False
-        begun = mine[0].started
+        begun = mine[0].started_ms
         for crash, boot in self.crashes:
-            under_way = begun <= crash and mine[-1].ends >= crash
-            if under_way and boot > begun + _STALE and mine[-1].started <= crash:
+            under_way = begun <= crash and self._end_of(mine[-1]) >= crash
+            if under_way and boot > begun + _STALE and mine[-1].started_ms <= crash:
                 return True
         return False
 
-    def _processes(self, job: str, instant: int) -> list[Process]:
+    def _processes(self, job: str, instant: int) -> list[SimulatedProcess]:
         if len(self.processes) != getattr(self, "_indexed", -1):
-            self._by_instant: dict[tuple[str, int], list[Process]] = {}
-            self._by_job: dict[str, list[Process]] = {}
-            self._order = {attempt_id: number for number, attempt_id in enumerate(self.launched)}
+            self._by_instant: dict[tuple[str, int], list[SimulatedProcess]] = {}
+            self._by_job: dict[str, list[SimulatedProcess]] = {}
+            self._order = {process.attempt_id: number for number, process in enumerate(self.processes)}
             for process in self.processes:
                 self._by_job.setdefault(process.job, []).append(process)
-                self._by_instant.setdefault((process.job, _nominal(process)), []).append(process)
+                self._by_instant.setdefault((process.job, process.nominal_ms), []).append(process)
             self._spans: dict[str, list[tuple[int, int, int]]] = {}
             for (name, nominal), life in self._by_instant.items():
-                insort(self._spans.setdefault(name, []), (life[0].started, life[-1].ends, nominal))
+                insort(self._spans.setdefault(name, []), (life[0].started_ms, self._end_of(life[-1]), nominal))
             self._turns: dict[tuple[str, int, int], int] = {}
             self._indexed = len(self.processes)
         return self._by_instant.get((job, instant), [])
 
+    def _end_of(self, process: SimulatedProcess) -> int:
+        return self.clock.boot + DAY if process.ended_ms is None else process.ended_ms
+
     def _fired_before(self, job: str, instant: int) -> int:
-        return len({_nominal(p) for p in self._of_job(job) if p.started < instant})
+        return len({p.nominal_ms for p in self._of_job(job) if p.started_ms < instant})
 
     def _awake_from(self, instant: int) -> int:
         outage = self.outage_of(instant)
         return instant if outage is None else outage[1]
 
 
-def _nominal(process: Process) -> int:
-    return process.launch.occurrence.nominal_ms
+@dataclass(frozen=True)
+class Hourly:
+    """An expression, and its instants in (after, until] by plain sums."""
+
+    minute: int
+
+    @property
+    def expression(self) -> str:
+        return f"{self.minute} * * * *"
+
+    def instants(self, after: int, until: int) -> list[int]:
+        first = after + 1 + (self.minute * MINUTE - after - 1) % HOUR
+        return list(range(first, until + 1, HOUR))
 
 
-def a_month(seed: int, places: int = 50, orphans: bool = False) -> tuple[Chronicle, dict[str, Family]]:
+def a_month(seed: int, places: int = 50, orphans: bool = False) -> tuple[RecordedMonth, dict[str, Hourly]]:
     """Every overlap and recovery policy, jitter, stagger, window, max; crashes, a sleep, pauses, an edit."""
     random = Random(seed)
-    families: dict[str, Family] = {}
+    families: dict[str, Hourly] = {}
     jobs: list[Job] = []
     strategies = list(RecoveryStrategy)
     # In a crowded pool the turn of one that waits is decided by other jobs; a window would then end it unseen.
     options = ["", "{jitter:20s}", "{window:2m}" if places > 10 else "", "{stagger:30s}", ""]
     for number, overlap in enumerate(OverlapPolicy):
-        family = hourly(random.randrange(60))
+        family = Hourly(random.randrange(60))
         strategy = strategies[(number + seed) % 5]
         families[f"job-{number}"] = family
         bounded = strategy is RecoveryStrategy.BOUNDED
@@ -312,15 +325,15 @@ def a_month(seed: int, places: int = 50, orphans: bool = False) -> tuple[Chronic
                 execution_timeout_ms=5 * MINUTE if number == 2 else None,
             )
         )
-    families["few"] = hourly(7)
+    families["few"] = Hourly(7)
     jobs.append(Job(id="few", schedule="7 * * * * {max:20}", tasks=(Task(name="task-0", run=("true",)),)))
-    families["edited"] = hourly(11)
+    families["edited"] = Hourly(11)
     jobs.append(Job(id="edited", schedule="11 * * * *", tasks=(Task(name="task-0", run=("true",)),)))
-    world = Chronicle(seed, jobs, places=places, longest_ms=70 * MINUTE, orphans_survive=orphans)
+    world = RecordedMonth(seed, jobs, places, orphans)
     for week in range(4):
         at = START + week * 7 * DAY
-        world.go_down(at + random.randrange(DAY), random.choice([MINUTE, 3 * HOUR, 12 * HOUR]))
-        world.sleep(at + 2 * DAY + random.randrange(DAY), random.choice([5 * MINUTE, 8 * HOUR]))
+        world.outage(at + random.randrange(DAY), random.choice([MINUTE, 3 * HOUR, 12 * HOUR]))
+        world.suspend(at + 2 * DAY + random.randrange(DAY), random.choice([5 * MINUTE, 8 * HOUR]))
         begin, length = at + 4 * DAY + random.randrange(DAY), random.randrange(HOUR, 9 * HOUR)
         if places > 10:  # those that wait in a queue are turned away one by one when their turn falls into a pause
             pausable = [job.id for job in jobs[:5] if job.overlap in (OverlapPolicy.SKIP, OverlapPolicy.ALLOW)]

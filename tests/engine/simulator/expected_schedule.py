@@ -1,4 +1,4 @@
-"""Which instants must have a fate, told without the engine's search: the slow oracle of tests/timing, or plain sums."""
+"""Which instants must have an outcome, computed without the engine's search: the slow oracle of tests/timing, or plain sums."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from tests.engine.simulated.hands import DAY
+from chronex.testing import DAY
 from tests.timing import oracle
 
 

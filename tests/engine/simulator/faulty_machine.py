@@ -1,0 +1,70 @@
+"""A simulated machine with drawn jobs, on a store that fails on purpose and watches every commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from msgspec.structs import replace
+
+from chronex.engine.update import apply_jobs
+from chronex.storage.ports import Transaction
+from chronex.storage.records import Ledger
+from chronex.testing import HOUR, MINUTE, SECOND, FakeClock, SimulatedMachine
+from chronex_store.fault_injection import FaultyStore, PlannedFault
+from tests.engine.simulator.faults import KILL_POINTS, MachineFault, PlannedMachineFault
+from tests.engine.simulator.observed_store import ObservedStore
+from tests.engine.simulator.workload import DrawnJob, DrawnOutcomes
+
+
+class FaultyMachine(SimulatedMachine):
+    """`rows` is the store below the injected faults, for the checker and for what must not fail."""
+
+    def __init__(
+        self, random: Random, drawn: list[DrawnJob], start: int, slots: int, store_faults: Iterable[PlannedFault]
+    ) -> None:
+        self.random = random
+        self.drawn = drawn
+        clock = FakeClock(start)
+        self.rows = ObservedStore(clock)
+        outcomes = DrawnOutcomes(random)
+        jitter = Random(random.randrange(1 << 30))
+        apply_jobs(self.rows, [each.job for each in drawn], start)
+        super().__init__(
+            start=start,
+            slots=slots,
+            seed=jitter,
+            outcome=outcomes.run,
+            stop_time=outcomes.stop_time,
+            clock=clock,
+            store=FaultyStore(self.rows, store_faults),
+        )
+
+    def restart_after_kill(self) -> None:
+        downtime = self.random.choice((SECOND, MINUTE, HOUR))
+        self.go_down(downtime, orphans_survive=self.random.random() < 0.5)
+
+    def inject(self, planned: PlannedMachineFault) -> None:
+        match planned.fault:
+            case MachineFault.KILL:
+                self.go_down(planned.length, orphans_survive=planned.chance < 0.5)
+            case MachineFault.SLEEP:
+                self.sleep(planned.length)
+            case MachineFault.STEP:
+                self.set_clock(planned.length)
+            case MachineFault.PAUSE:
+                name = self.drawn[int(planned.chance * len(self.drawn))].job.id
+                self._pause(name, by="operator")
+                self.run_for(planned.length)
+                self._pause(name, by="")
+            case fault:
+                self.kill_at(KILL_POINTS[fault])
+
+    def _pause(self, name: str, by: str) -> None:
+        def write(tx: Transaction) -> None:
+            ledger = Ledger(tx, self.now)
+            job = ledger.job(name)
+            assert job is not None
+            ledger.put(replace(job, paused=bool(by), paused_by=by))
+
+        self.rows.update(write)
