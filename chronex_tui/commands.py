@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chronex.engine.commands import Answer, Asker, cancel, pause, replay, replay_dead_letter, resume, trigger
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
+from chronex.model.reasons import text_of
 from chronex.model.records import Occurrence
 from chronex.model.states import RunState
 from chronex.storage.records import Ledger
@@ -216,7 +217,7 @@ class StoreCommands:
         choices = [Choice("a", "all", f"all {count(len(dead), 'dead letter')} of {name}")] if len(dead) > 1 else []
         by_letter = dict(zip((letter for letter in LETTERS if letter != "a"), offered, strict=False))
         for letter, item in by_letter.items():
-            choices.append(Choice(letter, letter, self._describe(item), cell_safe(item.reason)))
+            choices.append(Choice(letter, letter, self._describe(item), cell_safe(text_of(item.reason))))
 
         def replay_choice(answer: str) -> None:
             self._replay(dead if answer == "all" else [by_letter[answer]])
@@ -256,11 +257,15 @@ def _question(verb: str, names: Sequence[str], rest: str) -> str:
 def trigger_jobs(ledger: Ledger, names: Sequence[str], actor: Asker) -> CommandResult:
     """A trigger that the overlap policy skips stays on record, so it is reported and not rolled back."""
     found = [trigger(ledger, name, actor) for name in names]
-    skipped = [f"{one.occurrence.job} was not started: {one.reason}" for one in found if one.answer is Answer.SKIPPED]
+    skipped = [
+        f"{one.occurrence.job} was not started: {text_of(one.reason)}"
+        for one in found
+        if one.answer is Answer.SKIPPED
+    ]
     if skipped:
         return CommandResult("; ".join(skipped[:3]), is_refused=True)
     queued = next((one for one in found if one.answer is Answer.QUEUED), None)
-    tail = "" if queued is None else f"; {queued.occurrence.job} waits: {queued.reason}"
+    tail = "" if queued is None else f"; {queued.occurrence.job} waits: {text_of(queued.reason)}"
     return CommandResult(f"asked to run {_list(names)}{tail}")
 
 

@@ -12,6 +12,7 @@ from chronex.cli.record_output import SITUATION_COLOURS, attempt_json, outcome_j
 from chronex.cli.times import timed
 from chronex.expr.describe import describe
 from chronex.model.policies import RecoveryPolicy, RetryPolicy
+from chronex.model.reasons import text_of
 from chronex.model.records import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import format_duration
@@ -67,7 +68,7 @@ def _meaning(detail: Detail, now_ms: int, zone: Zone) -> str:
     if row.situation is Situation.FAILED and detail.last_problem is not None:
         times = job.counters.failures_in_a_row
         often = "" if times == 1 else f" {times} times in a row"
-        return f"failed{often}: {terminal_safe(detail.last_problem.reason)}"
+        return f"failed{often}: {terminal_safe(text_of(detail.last_problem.reason))}"
     return MEANING[row.situation]
 
 
@@ -98,9 +99,10 @@ def _now(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
             since = length(max(0, now_ms - (attempt.started_ms or attempt.created_ms)))
             yield f"running    {attempt.task}, attempt {attempt.number}, for {since}"
     for retry in detail.retries:
-        yield f"retry      {_retry_text(retry)} {upcoming(retry.at_ms, now_ms, zone)}: {terminal_safe(retry.reason)}"
+        reason = terminal_safe(text_of(retry.reason))
+        yield f"retry      {_retry_text(retry)} {upcoming(retry.at_ms, now_ms, zone)}: {reason}"
     if detail.queued:
-        yield f"queued     {len(detail.queued)}: {terminal_safe(detail.queued[0].reason)}"
+        yield f"queued     {len(detail.queued)}: {terminal_safe(text_of(detail.queued[0].reason))}"
 
 
 def _retry_text(retry: Retry) -> str:
@@ -114,7 +116,7 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
         return
     last = detail.outcomes[0]
     took = "" if last.duration_ms is None else f" after {length(last.duration_ms)}"
-    why = f": {terminal_safe(last.reason)}" if last.reason else ""
+    why = f": {terminal_safe(text_of(last.reason))}" if last.reason else ""
     yield f"last       {full(last.nominal_ms, zone)} {last.state.value}{took}{why}"
     symbol = 0 if wants_unicode() else 1
     drawn = (paint(_MARKS[o.state][symbol], _MARKS[o.state][2]) for o in reversed(detail.outcomes))
@@ -227,7 +229,7 @@ def _retry_json(retry: Retry) -> dict[str, Any]:
         "attempt": retry.attempt,
         "most": retry.most,
         **timed("at", retry.at_ms),
-        "reason": retry.reason,
+        "reason": text_of(retry.reason),
     }
 
 

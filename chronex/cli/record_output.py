@@ -6,6 +6,7 @@ from typing import Any
 
 from chronex.cli.output import wants_unicode
 from chronex.cli.times import timed
+from chronex.model.reasons import text_of
 from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.views.jobs import GLYPHS, Outcome, Situation
@@ -30,7 +31,7 @@ def occurrence_line(occurrence: Occurrence) -> str:
     word = {OccurrenceState.RUNNING: "started", OccurrenceState.PENDING: "waiting"}.get(
         occurrence.state, occurrence.state.value
     )
-    return f"{word:10} {occurrence.job}  {occurrence.id}  {occurrence.reason}"
+    return f"{word:10} {occurrence.job}  {occurrence.id}  {text_of(occurrence.reason)}"
 
 
 def occurrence_json(occurrence: Occurrence) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def occurrence_json(occurrence: Occurrence) -> dict[str, Any]:
         **timed("nominal", occurrence.nominal_ms),
         **timed("scheduled", occurrence.scheduled_ms),
         "state": occurrence.state.value,
-        "reason": occurrence.reason,
+        "reason": text_of(occurrence.reason),
         "version": occurrence.version,
         "replay_of": occurrence.replay_of or None,
     }
@@ -52,7 +53,7 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "task": attempt.task,
         "number": attempt.number,
         "state": attempt.state.value,
-        "reason": attempt.reason,
+        "reason": text_of(attempt.reason),
         **timed("started", attempt.started_ms),
         **timed("ended", attempt.finished_ms),
         "exit_code": attempt.exit_code,
@@ -70,7 +71,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     return {
         **timed("nominal", outcome.nominal_ms),
         "state": outcome.state.value,
-        "reason": outcome.reason,
+        "reason": text_of(outcome.reason),
         **timed("started", outcome.started_ms),
         **timed("ended", outcome.finished_ms),
         "duration_ms": outcome.duration_ms,

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
-from chronex.engine import reasons
 from chronex.engine.engine import AttemptStart, Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.task_state import task_state
@@ -23,6 +22,7 @@ from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.ids import occurrence_id, run_id
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
 from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
 from chronex.model.states import AttemptState
 from chronex.run import (
@@ -105,6 +105,22 @@ class StartRecorder:
                 one.recorded.set_result(None)
 
 
+class StopRequest(Cancellation):
+    """The cancellation of one attempt: the engine is given the reason back, the task is shown its words."""
+
+    __slots__ = ("stop_reason",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stop_reason = NO_REASON
+
+    def stop(self, reason: Reason) -> None:
+        """The first reason stays."""
+        if not self.requested:
+            self.stop_reason = reason
+            self.request(text_of(reason))
+
+
 class Executor:
     """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
 
@@ -130,7 +146,7 @@ class Executor:
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
         self._starts = StartRecorder(store, engine)
         self.prestart = Prestart(run_context, partial(next_tick_guess, engine), self._request_of)
-        self._cancellations: dict[str, Cancellation] = {}
+        self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._starting: dict[str, asyncio.Task[None]] = {}
@@ -144,7 +160,7 @@ class Executor:
             elif isinstance(order, RunHook):
                 self._begin_hook(order)
             elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
-                self._cancellations[order.attempt.id].request(order.reason)
+                self._cancellations[order.attempt.id].stop(order.reason)
 
     def adopt(self, orphans: Iterable[Attempt]) -> None:
         """Watch what a dead node left running."""
@@ -158,7 +174,7 @@ class Executor:
         self._stopping = True
         self.prestart.discard()
         for cancellation in list(self._cancellations.values()):
-            cancellation.request(reasons.STOPPING)
+            cancellation.stop(Reason(ReasonCode.STOPPING))
 
     async def finish(self) -> None:
         """Wait until every attempt and hook has ended."""
@@ -187,7 +203,7 @@ class Executor:
             at_ms=self.clock.wall_ms(),
             job=order.occurrence.job,
             nominal_ms=order.occurrence.nominal_ms,
-            reason=problem,
+            reason=free_text(problem),
             data=fields,
         )
         log_event(log, "hook failed", {"job": event.job, **fields, "reason": problem}, logging.WARNING)
@@ -210,7 +226,7 @@ class Executor:
         except StoreError as error:
             self._log_unrecorded("the start could not be recorded", attempt, error)
             return
-        await self._ended(attempt, result, hooks.cancellation)
+        await self._ended(attempt, result)
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
@@ -238,7 +254,7 @@ class Executor:
         fail_point("adopted")
         started = attempt.started_ms or attempt.created_ms
         result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.run_context)
-        await self._ended(attempt, result, hooks.cancellation)
+        await self._ended(attempt, result)
 
     def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
         """What a dead daemon had started, as far as the records still say."""
@@ -264,7 +280,8 @@ class Executor:
         cancellation = self._cancellations[attempt.id]
         if deadline_ms is not None:
             left_s = max(0, deadline_ms - self.clock.wall_ms()) / 1000
-            end = asyncio.get_running_loop().call_later(left_s, cancellation.request, reasons.EXECUTION_TIMEOUT)
+            reason = Reason(ReasonCode.EXECUTION_TIMEOUT)
+            end = asyncio.get_running_loop().call_later(left_s, cancellation.stop, reason)
             self._deadlines[attempt.id] = end
 
     def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
@@ -279,9 +296,9 @@ class Executor:
             # Logged once it is on record: from here on a successor would find the process.
             log_event(log, "attempt started", log_fields(attempt))
 
-        cancellation = self._cancellations[attempt.id] = Cancellation()
+        cancellation = self._cancellations[attempt.id] = StopRequest()
         if self._stopping:
-            cancellation.request(reasons.STOPPING)
+            cancellation.stop(Reason(ReasonCode.STOPPING))
         return Hooks(record, cancellation)
 
     async def _record_call_start(self, start: AttemptStart) -> None:
@@ -289,12 +306,14 @@ class Executor:
             await self._starts.record(start)
             log_event(log, "attempt started", log_fields(start.attempt))
 
-    async def _ended(self, attempt: Attempt, result: AttemptResult, cancellation: Cancellation) -> None:
-        self._cancellations.pop(attempt.id, None)
+    async def _ended(self, attempt: Attempt, result: AttemptResult) -> None:
+        cancellation = self._cancellations.pop(attempt.id)
         if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
             deadline.cancel()
-        end = end_of(result, cancellation.reason)
-        fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": end.reason}
+        end = end_of(result, cancellation.stop_reason)
+        fields = {
+            **log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": text_of(end.reason)
+        }  # fmt: skip
         log_event(log, "attempt ended", fields)
         self.on_end(attempt, AttemptState(end.state))
         update = self.engine.ended(attempt, end, self.clock.wall_ms())
@@ -325,11 +344,12 @@ def log_fields(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def end_of(result: AttemptResult, cancel_reason: str) -> AttemptEnd:
-    """The end in words for people. Stopped because its occurrence ran out of time, an attempt has timed out."""
+def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
+    """The end with its reason. An attempt that was stopped because its occurrence ran out of time has timed out."""
     end = result.as_end()
     if result.state is not AttemptState.CANCELED:
-        return end._replace(reason=result.error)
-    if cancel_reason == reasons.EXECUTION_TIMEOUT:
+        own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON
+        return end._replace(reason=own)
+    if cancel_reason.code is ReasonCode.EXECUTION_TIMEOUT:
         return end._replace(state=AttemptState.TIMEOUT, reason=cancel_reason, retryable=False)
-    return end._replace(reason=cancel_reason or result.error)
+    return end._replace(reason=cancel_reason or free_text(result.error))

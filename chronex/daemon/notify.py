@@ -12,6 +12,7 @@ from chronex.clock import Clock
 from chronex.daemon.periodic import PeriodicTask
 from chronex.engine import notices
 from chronex.model.ids import occurrence_id
+from chronex.model.reasons import free_text, text_of
 from chronex.model.records import Event, Job, Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
@@ -25,6 +26,7 @@ EVERY_S = 2.0
 LATE_EVERY_MS = 30_000
 AT_ONCE = 4
 LONGEST_S = 20.0
+LONGEST_REASON = 2_000
 # After these pauses the command is tried again; then the notice is given up and the journal says so.
 PAUSES_MS = (10_000, 60_000, 300_000, 1_800_000)
 _JOBS_AT_ONCE = 1_000
@@ -102,8 +104,8 @@ class Notifier:
             ledger.delete(key_of(notice))
             name = "NotificationFailed" if problem else "NotificationSent"
             data = {"kind": notice.kind, "tries": notice.tries + 1}
-            append(tx, Event(name=name, at_ms=now_ms, job=notice.job, nominal_ms=notice.nominal_ms, reason=problem,
-                             data=data))  # fmt: skip
+            append(tx, Event(name=name, at_ms=now_ms, job=notice.job, nominal_ms=notice.nominal_ms,
+                             reason=free_text(problem), data=data))  # fmt: skip
 
         await self._store.update_async(write)
 
@@ -117,7 +119,7 @@ def report_of(notice: Notice) -> dict[str, Any]:
         "at": instant_text(notice.at_ms),
         "nominal": None if nominal is None else instant_text(nominal),
         "occurrence": None if nominal is None else occurrence_id(notice.job, nominal),
-        "reason": notice.reason,
+        "reason": text_of(notice.reason)[:LONGEST_REASON],
         "failures_in_a_row": notice.failures,
         "try": notice.tries + 1,
     }

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from chronex.declarative.scheduler_states import utc_datetime
+from chronex.model.reasons import text_of
 from chronex.model.records import Event
 from chronex.storage import journal
 from chronex.storage.ports import Store
@@ -97,5 +98,9 @@ class EventFeed:
 
 
 def _event_data(event: Event) -> dict[str, Any]:
-    extra = {"attempt": event.attempt, "scheduled_at": utc_datetime(event.nominal_ms), "reason": event.reason or None}
+    extra = {
+        "attempt": event.attempt,
+        "scheduled_at": utc_datetime(event.nominal_ms),
+        "reason": text_of(event.reason) or None,
+    }
     return {**event.data, **{key: value for key, value in extra.items() if value is not None}}

@@ -24,13 +24,13 @@ from chronex.declarative.scheduler_errors import (
     TaskListMismatchError,
     TaskMissingFieldError,
 )
-from chronex.engine import reasons
 from chronex.engine.lifecycle import Progress
 from chronex.engine.plan import next_look
 from chronex.engine.update.apply import write_steps
 from chronex.engine.update.diff import Change, Step, told_of
 from chronex.engine.update.versions import last_version
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Call, Counters, Event, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState, RunState
 from chronex.storage.journal import append
@@ -41,7 +41,6 @@ from chronex.timing.zones import load_zone
 MINUTE_MS = 60_000
 SOURCE = "declarative"  # the source of a job that is a task of a declarative scheduler
 TASK = "main"
-ZONE_CHANGED = "the host is in another time zone"
 _MAX_JOBS = 1_000_000
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 _HASHED = re.compile(r"task-[0-9a-f]{32}", re.ASCII)
@@ -180,7 +179,13 @@ def _preserve(ledger: Ledger, old: PersistedTask, scheduler: str, zone: str) -> 
     job = replace(old.job, timezone=zone, metadata={**old.job.metadata, "scheduler": scheduler})
     if job.timezone != old.job.timezone:
         job = _with_next_instant(job, ledger.now_ms)
-        changed = Event(name="JobOverridden", at_ms=ledger.now_ms, job=job.id, reason=ZONE_CHANGED, data=told_of(job))
+        changed = Event(
+            name="JobOverridden",
+            at_ms=ledger.now_ms,
+            job=job.id,
+            reason=Reason(ReasonCode.ZONE_CHANGED),
+            data=told_of(job),
+        )
         append(ledger.tx, changed)
     if job != old.job:
         ledger.put(job)
@@ -245,5 +250,5 @@ def _end_retries(ledger: Ledger, job: str) -> None:
     for occurrence in ledger.active(job):
         runs = ledger.runs(job, occurrence.nominal_ms)
         if any(run.state is RunState.RETRY for run in runs):
-            progress.cancel(occurrence, reasons.JOB_REMOVED)
+            progress.cancel(occurrence, Reason(ReasonCode.JOB_REMOVED))
     append(ledger.tx, *progress.events)

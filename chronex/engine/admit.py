@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from chronex.engine import reasons
 from chronex.engine.plan import CATCHING_UP
 from chronex.model.policies import OverlapPolicy
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Job, Occurrence
 
 # A job that takes longer than its interval would otherwise queue without end.
@@ -24,7 +24,7 @@ class Verdict(Enum):
 
 class Admission(NamedTuple):
     verdict: Verdict
-    reason: str = ""
+    reason: Reason = NO_REASON
 
 
 _DROPPING = (OverlapPolicy.SKIP, OverlapPolicy.QUEUE_ONE)
@@ -46,38 +46,38 @@ def admit(
     hours of an hourly `execute_all` would be one run and four that were skipped because of it.
     """
     if window_ms is not None and now_ms > occurrence.nominal_ms + window_ms and not occurrence.manual:
-        return Admission(Verdict.SKIP, reasons.WINDOW_EXCEEDED)
+        return Admission(Verdict.SKIP, Reason(ReasonCode.WINDOW_EXCEEDED))
     if job.overlap is OverlapPolicy.ALLOW:
-        blocker = ""
+        blocker = NO_REASON
     elif running:
-        blocker = f"{reasons.OVERLAP}: {running[0].id}"
+        blocker = Reason(ReasonCode.OVERLAP, running[0].id)
     else:
-        blocker = reasons.EARLIER_WAITS if waiting else ""
+        blocker = Reason(ReasonCode.EARLIER_WAITS) if waiting else NO_REASON
     is_owed = occurrence.recovery and job.recovery.strategy in CATCHING_UP
     if is_owed and (blocker or free_places <= 0):
-        return Admission(Verdict.QUEUE, blocker or reasons.POOL_FULL)
+        return Admission(Verdict.QUEUE, blocker or Reason(ReasonCode.POOL_FULL))
     if blocker:
         # Whoever asks for a replay wants it done, not dropped: it waits for its turn.
         policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in _DROPPING else job.overlap
         return _overlapping(policy, blocker, is_running=bool(running), waiting=waiting)
     if free_places <= 0:
-        return _queue(reasons.POOL_FULL, waiting)
+        return _queue(Reason(ReasonCode.POOL_FULL), waiting)
     return START
 
 
-def _overlapping(policy: OverlapPolicy, blocker: str, *, is_running: bool, waiting: int) -> Admission:
+def _overlapping(policy: OverlapPolicy, blocker: Reason, *, is_running: bool, waiting: int) -> Admission:
     match policy:
         case OverlapPolicy.SKIP:
             return Admission(Verdict.SKIP, blocker)
         case OverlapPolicy.QUEUE_ONE if waiting:
-            return Admission(Verdict.SKIP, reasons.EARLIER_WAITS)
+            return Admission(Verdict.SKIP, Reason(ReasonCode.EARLIER_WAITS))
         case OverlapPolicy.CANCEL_RUNNING if is_running and waiting < MOST_QUEUED:
             return Admission(Verdict.CANCEL_OTHERS, blocker)
         case _:
             return _queue(blocker, waiting)
 
 
-def _queue(reason: str, waiting: int) -> Admission:
+def _queue(reason: Reason, waiting: int) -> Admission:
     if waiting >= MOST_QUEUED:
-        return Admission(Verdict.SKIP, reasons.QUEUE_FULL)
+        return Admission(Verdict.SKIP, Reason(ReasonCode.QUEUE_FULL))
     return Admission(Verdict.QUEUE, reason)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.lifecycle import Progress
 from chronex.engine.orders import AttemptEnd, Order
@@ -27,6 +26,7 @@ from chronex.engine.plan import (
 from chronex.engine.takeover import IsAlive, take_over
 from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.policies import OverlapPolicy
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
 from chronex.storage.indexes import index_keys, key_of
@@ -220,14 +220,14 @@ class _Step:
             return
         if job.paused and not job.is_paused_at(self.ledger.now_ms):
             job = replace(job, paused=False)
-            self._tell("JobResumed", job.id, None, reasons.PAUSE_OVER)
+            self._tell("JobResumed", job.id, None, Reason(ReasonCode.PAUSE_OVER))
         try:
             now, awake_since, chance = self.ledger.now_ms, self.awake_since_ms, self.engine.chance
             plan = plan_job(job, schedule_of(job), now, awake_since, chance, Limits(self._room(job), self.listed))
         except CustomScheduleError as error:
             # The cursor stays: once the schedule answers again, every instant is found.
             self.ledger.put(replace(job, next_ms=self.ledger.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
-            self._tell("ScheduleFailed", job.id, None, str(error))
+            self._tell("ScheduleFailed", job.id, None, free_text(str(error)))
             return
         self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
@@ -237,7 +237,8 @@ class _Step:
             if not self.ledger.create(occurrence):
                 self._tell("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
             elif not fate.runs:
-                state = OccurrenceState.SKIPPED if fate.reason == reasons.UNSCHEDULABLE else OccurrenceState.MISSED
+                is_skipped = fate.reason.code is ReasonCode.UNSCHEDULABLE
+                state = OccurrenceState.SKIPPED if is_skipped else OccurrenceState.MISSED
                 self.progress.end_unstarted(occurrence, state, fate.reason)
             elif occurrence.due_ms <= self.ledger.now_ms:
                 self._admit(occurrence)
@@ -251,10 +252,11 @@ class _Step:
     def _admit(self, occurrence: Occurrence) -> None:
         job = self.ledger.job(occurrence.job)
         if job is None:
-            self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, reasons.JOB_REMOVED)
+            self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, Reason(ReasonCode.JOB_REMOVED))
             return
         if is_held(job, occurrence, self.ledger.now_ms):
-            self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.paused_by(job.paused_by))
+            paused = Reason(ReasonCode.PAUSED, by=job.paused_by)
+            self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
             return
         running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
@@ -277,7 +279,7 @@ class _Step:
         self.progress.start(job, occurrence)
         self._free = self.free_places - 1
 
-    def _queue(self, occurrence: Occurrence, reason: str) -> None:
+    def _queue(self, occurrence: Occurrence, reason: Reason) -> None:
         if occurrence.state is OccurrenceState.QUEUED:
             return
         self.ledger.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
@@ -285,7 +287,7 @@ class _Step:
 
     def _cancel(self, occurrence: Occurrence) -> None:
         """Kept as a wish, like a person's: the order may be another node's to give, or be lost with this one."""
-        if not self.progress.cancel(occurrence, reasons.CANCELED_FOR_NEXT):
+        if not self.progress.cancel(occurrence, Reason(ReasonCode.CANCELED_FOR_NEXT)):
             wished = self.ledger.occurrence(occurrence.job, occurrence.nominal_ms)
             assert wished is not None, "it runs"
             self._stop(wished)
@@ -304,7 +306,12 @@ class _Step:
                 engine.served_last = name
 
     def _tell(
-        self, name: str, job: str, nominal_ms: int | None, reason: str = "", data: dict[str, int] | None = None
+        self,
+        name: str,
+        job: str,
+        nominal_ms: int | None,
+        reason: Reason = NO_REASON,
+        data: dict[str, int] | None = None,
     ) -> None:
         self.events.append(
             Event(

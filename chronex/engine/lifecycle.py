@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.engine import idempotency, notices, reasons, task_state
+from chronex.engine import idempotency, notices, task_state
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.place import Chance
 from chronex.engine.plan import next_look
@@ -21,6 +21,7 @@ from chronex.model.policies import (
     TaskMode,
     retry_pause,
 )
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, of_task
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
 from chronex.storage.records import Ledger
@@ -44,20 +45,20 @@ class Progress:
         """Claim the occurrence and start its first task, or all of them."""
         limit = options_of(job).max
         if limit is not None and job.counters.fired >= limit and not occurrence.manual:
-            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, reasons.MAX_REACHED)
+            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.MAX_REACHED))
             return
         version = self.version_of(occurrence) or job
         now = self.ledger.now_ms
         tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
         holder = idempotency.held_by_others(self.ledger, version, tasks, occurrence, now)
         if holder:
-            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, f"{reasons.IDEMPOTENT}: {holder}")
+            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.IDEMPOTENT, holder))
             return
         timeout = version.execution_timeout_ms
         claimed = self.ledger.advance(
             occurrence,
             OccurrenceState.RUNNING,
-            reason="",
+            reason=NO_REASON,
             owner=self.node,
             epoch=occurrence.epoch + 1,
             started_ms=now,
@@ -83,7 +84,7 @@ class Progress:
         if not all(begun) or not tasks:
             self.settle(version, claimed)
 
-    def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
+    def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         """Give an occurrence that never ran its fate."""
         ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=self.ledger.now_ms)
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
@@ -91,7 +92,7 @@ class Progress:
         self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
         self._wake_fixed_delay(occurrence.job)
 
-    def cancel(self, occurrence: Occurrence, reason: str) -> bool:
+    def cancel(self, occurrence: Occurrence, reason: Reason) -> bool:
         """End it where nothing runs; else cancel what waits and keep the wish, for its owner or that one's heir.
 
         True when it has ended here and now.
@@ -107,14 +108,14 @@ class Progress:
         self._finish(occurrence, OccurrenceState.CANCELED, reason)
         return True
 
-    def order_stop(self, occurrence: Occurrence, reason: str) -> None:
+    def order_stop(self, occurrence: Occurrence, reason: Reason) -> None:
         self.orders += [Cancel(attempt, reason) for attempt in self._running_attempts(occurrence)]
 
     def _running_attempts(self, occurrence: Occurrence) -> list[Attempt]:
         attempts = self.ledger.attempts(occurrence.job, occurrence.nominal_ms)
         return [attempt for attempt in attempts if attempt.state is AttemptState.RUNNING]
 
-    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
+    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         now = self.ledger.now_ms
         ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=now)
         good = state is OccurrenceState.COMPLETED
@@ -137,20 +138,17 @@ class Progress:
 
     def reap(self, occurrence: Occurrence) -> None:
         """Give up on an occurrence that outlived its deadline and its grace: its owner hangs or is out of reach."""
+        reason, now = Reason(ReasonCode.EXECUTION_TIMEOUT), self.ledger.now_ms
         for attempt in self.ledger.attempts(occurrence.job, occurrence.nominal_ms):
             if attempt.state is AttemptState.RUNNING:
-                given_up = self.ledger.advance(
-                    attempt, AttemptState.CRASHED, reason=reasons.EXECUTION_TIMEOUT, finished_ms=self.ledger.now_ms
-                )
+                given_up = self.ledger.advance(attempt, AttemptState.CRASHED, reason=reason, finished_ms=now)
                 task_state.drop(self.ledger, given_up)
         for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
             if run.state is RunState.RUNNING:
-                self.ledger.advance(
-                    run, RunState.CANCELED, reason=reasons.EXECUTION_TIMEOUT, finished_ms=self.ledger.now_ms
-                )
+                self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
             else:
-                self._cancel_run(run, reasons.EXECUTION_TIMEOUT)
-        self._finish(occurrence, OccurrenceState.FAILED_STALE, reasons.EXECUTION_TIMEOUT)
+                self._cancel_run(run, reason)
+        self._finish(occurrence, OccurrenceState.FAILED_STALE, reason)
 
     # -- runs --------------------------------------------------------------------------------------------
 
@@ -159,7 +157,7 @@ class Progress:
         run = self.ledger.run(occurrence.job, occurrence.nominal_ms, task.name)
         assert run is not None, "every task of a running occurrence has its run"
         if holder := idempotency.take(self.ledger, run.idempotency_key, task, occurrence):
-            reason = f"{reasons.IDEMPOTENT}: {holder}"
+            reason = Reason(ReasonCode.IDEMPOTENT, holder)
             self._cancel_run(run, reason)
             self.tell("TaskRunSkipped", occurrence, reason, task=task.name)
             return False
@@ -192,7 +190,8 @@ class Progress:
         if run.state is RunState.RETRY:
             run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
         if task is None:
-            self.ledger.advance(run, RunState.CANCELED, reason="the task was removed", finished_ms=self.ledger.now_ms)
+            removed = Reason(ReasonCode.TASK_REMOVED)
+            self.ledger.advance(run, RunState.CANCELED, reason=removed, finished_ms=self.ledger.now_ms)
             self.settle(version, occurrence)
             return
         if occurrence.owner != self.node:
@@ -210,7 +209,7 @@ class Progress:
             return False
         if any(self._is_owed(run) for run in runs):
             return False
-        reason = f"{reasons.PREEMPTED}: {newcomer.id}"
+        reason = Reason(ReasonCode.PREEMPTED, newcomer.id)
         for run in runs:
             if run.state is RunState.RETRY:
                 self.tell("TaskRetryPreempted", waiting, reason, task=run.task)
@@ -225,7 +224,7 @@ class Progress:
         last = self.ledger.attempt(run.job, run.nominal_ms, run.task, run.attempts)
         return last is not None and last.state is AttemptState.CRASHED
 
-    def _cancel_run(self, run: Run, reason: str) -> None:
+    def _cancel_run(self, run: Run, reason: Reason) -> None:
         if run.state is RunState.RETRY:
             run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
         if run.state in (RunState.SCHEDULED, RunState.CLAIMED):
@@ -263,10 +262,12 @@ class Progress:
         now, task = self.ledger.now_ms, job.task(run.task)
         data: dict[str, Any] = {"exit_code": end.exit_code, "state": end.state}
         if attempt.state is AttemptState.SUCCESS:
-            self.ledger.advance(run, RunState.SUCCESS, exit_code=end.exit_code, reason="", error="", finished_ms=now)
+            self.ledger.advance(
+                run, RunState.SUCCESS, exit_code=end.exit_code, reason=NO_REASON, error="", finished_ms=now
+            )
             self.tell("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
             return
-        reason = end.reason or end.error or reasons.RUN_FAILED
+        reason = end.reason or free_text(end.error) or Reason(ReasonCode.RUN_FAILED)
         self.tell("TaskRunFailed", occurrence, reason, task=run.task, attempt=attempt.number, data=data)
         if attempt.state is AttemptState.CANCELED or occurrence.cancel_reason:
             # Nobody wants another try of what was to be canceled, nor to find it among the dead letters.
@@ -326,7 +327,8 @@ class Progress:
 
     def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
         """Fail fast: peers are canceled, but for running ones that are to continue whatever others do."""
-        reason = failed.reason if failed.state is RunState.CANCELED else f"{reasons.PEER_FAILED}: {failed.task}"
+        is_canceled = failed.state is RunState.CANCELED
+        reason = failed.reason if is_canceled else Reason(ReasonCode.PEER_FAILED, failed.task)
         for run in runs.values():
             task = job.task(run.task)
             goes_on = task is not None and task.on_failure is FailureStrategy.CONTINUE
@@ -364,8 +366,8 @@ class Progress:
         self.ledger.put(replace(job, counters=replace(job.counters, **counters), last_run_ms=started))
 
     def tell(
-        self, name: str, occurrence: Occurrence, reason: str = "", *, task: str = "", attempt: int | None = None,
-        data: dict[str, Any] | None = None,
+        self, name: str, occurrence: Occurrence, reason: Reason = NO_REASON, *, task: str = "",
+        attempt: int | None = None, data: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.events.append(
             Event(
@@ -419,21 +421,21 @@ def stopping_run(job: Job, runs: Mapping[str, Run]) -> Run | None:
     return None
 
 
-def fate_of(runs: Iterable[Run]) -> tuple[OccurrenceState, str]:
+def fate_of(runs: Iterable[Run]) -> tuple[OccurrenceState, Reason]:
     """How an occurrence ends whose runs are all over, and why."""
     over = [run for run in runs if not is_done_already(run)]
     failed = next((run for run in over if run.state in _ENDED_BADLY), None)
     if failed is not None:
-        return OccurrenceState.FAILED, f"{failed.task}: {failed.reason}"
+        return OccurrenceState.FAILED, of_task(failed.task, failed.reason)
     canceled = next((run for run in over if run.state is RunState.CANCELED), None)
     if canceled is not None:
         return OccurrenceState.CANCELED, canceled.reason
-    return OccurrenceState.COMPLETED, ""
+    return OccurrenceState.COMPLETED, NO_REASON
 
 
 def is_done_already(run: Run) -> bool:
     """It was left out because its key has been executed: its peers go on as if it had succeeded."""
-    return run.state is RunState.CANCELED and run.reason.startswith(reasons.IDEMPOTENT)
+    return run.state is RunState.CANCELED and run.reason.code is ReasonCode.IDEMPOTENT
 
 
 _JITTER_STEPS = 1_000_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.errors import CustomScheduleError
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Event, Job, Notice, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
@@ -34,11 +35,11 @@ def note_end(ledger: Ledger, ended: Occurrence) -> None:
         if ended.state in _FAILED and failures + 1 == limit:
             _put(ledger, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
         elif ended.state is OccurrenceState.COMPLETED and failures >= limit and job.notify.on_recovery:
-            _put(ledger, job, RECOVERED, ended.nominal_ms, "", failures)
+            _put(ledger, job, RECOVERED, ended.nominal_ms, NO_REASON, failures)
     if ended.state is OccurrenceState.COMPLETED and job.late_ms is not None and ended.nominal_ms >= job.late_ms:
         ledger.put(replace(job, late_ms=None))
         if job.notify is not None and job.notify.on_recovery:
-            _put(ledger, job, ON_TIME, ended.nominal_ms, "", 0)
+            _put(ledger, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
 
 
 def overdue(reading: Reading, job: Job, now_ms: int) -> int | None:
@@ -73,7 +74,7 @@ def note_late(ledger: Ledger, job_id: str) -> bool:
     event = Event(name="JobLate", at_ms=ledger.now_ms, job=job.id, nominal_ms=expected)
     append(ledger.tx, event)
     if job.notify is not None:
-        _put(ledger, job, LATE, expected, "no run has completed in time", job.counters.failures_in_a_row)
+        _put(ledger, job, LATE, expected, Reason(ReasonCode.LATE), job.counters.failures_in_a_row)
     return True
 
 
@@ -83,8 +84,8 @@ def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
     return [notice for notice in found if notice.next_ms <= now_ms][:limit]
 
 
-def _put(ledger: Ledger, job: Job, kind: str, nominal_ms: int, reason: str, failures: int) -> None:
+def _put(ledger: Ledger, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
     if len(ledger.tx.scan(keys.NOTICE, None, MOST_WAITING)) >= MOST_WAITING:
         return
-    at_ms, words = ledger.now_ms, reason[:2_000]
-    ledger.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=words, failures=failures))
+    at_ms = ledger.now_ms
+    ledger.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=reason, failures=failures))

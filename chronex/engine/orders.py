@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronex.engine.reports import Report
+from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Attempt, Job, Occurrence, Task, Work
 
 
@@ -22,7 +23,7 @@ class Cancel(NamedTuple):
     """Stop this attempt if it is yours; its end is reported like any other."""
 
     attempt: Attempt
-    reason: str
+    reason: Reason
 
 
 class RunHook(NamedTuple):
@@ -41,7 +42,7 @@ class AttemptEnd(NamedTuple):
     """How an attempt ended, as its supervisor saw it."""
 
     state: str  # an AttemptState that is not running
-    reason: str = ""
+    reason: Reason = NO_REASON
     exit_code: int | None = None
     signal: int | None = None
     error: str = ""

@@ -10,10 +10,10 @@ import msgspec
 
 from chronex.decision import DECISION_VERSION, make_spread
 from chronex.decision.window_spread import Spread
-from chronex.engine import reasons
 from chronex.expr.option_block import Options
 from chronex.model.placed import Decision
 from chronex.model.policies import SpreadPolicy
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Job
 from chronex.timing.occurrences import stagger_offset
 
@@ -40,7 +40,7 @@ class Placement(NamedTuple):
     due_ms: int
     jitter_ms: int
     decision: Decision | None
-    impossible: str = ""
+    impossible: Reason = NO_REASON
 
 
 def place(job: Job, options: Options, nominal_ms: int, chance: Chance) -> Placement:
@@ -61,7 +61,7 @@ def place(job: Job, options: Options, nominal_ms: int, chance: Chance) -> Placem
         reason=chosen.reason,
     )
     if chosen.chosen_ms is None:
-        return Placement(nominal_ms, jitter, decision, reasons.UNSCHEDULABLE)
+        return Placement(nominal_ms, jitter, decision, Reason(ReasonCode.UNSCHEDULABLE))
     return Placement(chosen.chosen_ms + stagger + jitter, jitter, decision)
 
 

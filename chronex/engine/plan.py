@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.place import Chance, lead_ms, place
 from chronex.model.placed import MissedSpan
 from chronex.model.policies import Cadence, RecoveryPolicy, RecoveryStrategy
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Job, Occurrence
 from chronex.timing.job_schedule import Schedule, is_interval, options_of
 
@@ -25,6 +25,7 @@ MANY_DUE = 100
 # A strategy that runs several runs at most so many, those that wait already counted: ten years of a per-second
 # `execute_all` would be three hundred million records, and no machine would ever come to the end of them.
 MOST_OWED = 1_000
+TOO_MANY = Reason(ReasonCode.TOO_MANY, str(MOST_OWED))
 # A span says how many it holds as far as that is cheap, then that there are more.
 MOST_COUNTED = 10_000
 CATCHING_UP = (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
@@ -45,7 +46,7 @@ class Fate(NamedTuple):
 
     nominal_ms: int
     runs: bool
-    reason: str = ""
+    reason: Reason = NO_REASON
     span: tuple[int, int] | None = None
 
 
@@ -218,19 +219,19 @@ def most_listed(policy: RecoveryPolicy, limits: Limits) -> int:
     return max(limits.listed, _most_run(policy, limits.room))
 
 
-def reason_of_older(policy: RecoveryPolicy, older: MissedSpan, now_ms: int, room: int = MOST_OWED) -> str:
+def reason_of_older(policy: RecoveryPolicy, older: MissedSpan, now_ms: int, room: int = MOST_OWED) -> Reason:
     """Why the instants of a span too long to list do not run."""
     match policy.strategy:
         case RecoveryStrategy.EXECUTE_ALL:
-            return reasons.TOO_MANY
+            return TOO_MANY
         case RecoveryStrategy.BOUNDED:
             return _reason_beyond(policy, older.to_ms, now_ms, room)
         case RecoveryStrategy.COMPRESSED:
-            return reasons.FOLDED
+            return Reason(ReasonCode.FOLDED)
         case RecoveryStrategy.EXECUTE_LAST:
-            return reasons.SUPERSEDED
+            return Reason(ReasonCode.SUPERSEDED)
         case RecoveryStrategy.MARK_MISSED:
-            return reasons.DOWN
+            return Reason(ReasonCode.DOWN)
 
 
 def settle(
@@ -243,13 +244,13 @@ def settle(
         case RecoveryStrategy.EXECUTE_ALL | RecoveryStrategy.BOUNDED:
             return _several(policy, missed, now_ms, room)
         case RecoveryStrategy.MARK_MISSED:
-            return [Fate(nominal, runs=False, reason=reasons.DOWN) for nominal in missed]
+            return [Fate(nominal, runs=False, reason=Reason(ReasonCode.DOWN)) for nominal in missed]
         case RecoveryStrategy.COMPRESSED:
             first = older.from_ms if older else missed[0]
-            covered = [Fate(nominal, runs=False, reason=reasons.FOLDED) for nominal in missed[:-1]]
+            covered = [Fate(nominal, runs=False, reason=Reason(ReasonCode.FOLDED)) for nominal in missed[:-1]]
             return [*covered, Fate(missed[-1], runs=True, span=(first, missed[-1]))]
         case RecoveryStrategy.EXECUTE_LAST:
-            passed = [Fate(nominal, runs=False, reason=reasons.SUPERSEDED) for nominal in missed[:-1]]
+            passed = [Fate(nominal, runs=False, reason=Reason(ReasonCode.SUPERSEDED)) for nominal in missed[:-1]]
             return [*passed, Fate(missed[-1], runs=True)]
 
 
@@ -273,7 +274,7 @@ def _is_too_old(policy: RecoveryPolicy, nominal_ms: int, now_ms: int) -> bool:
     return policy.max_age_ms is not None and nominal_ms < now_ms - policy.max_age_ms
 
 
-def _reason_beyond(policy: RecoveryPolicy, nominal_ms: int, now_ms: int, room: int) -> str:
+def _reason_beyond(policy: RecoveryPolicy, nominal_ms: int, now_ms: int, room: int) -> Reason:
     """The policy's own bounds, where they would have been enough; else the limit on what is owed."""
     by_count = policy.max_count is not None and policy.max_count <= room
-    return reasons.TOO_OLD if by_count or _is_too_old(policy, nominal_ms, now_ms) else reasons.TOO_MANY
+    return Reason(ReasonCode.TOO_OLD) if by_count or _is_too_old(policy, nominal_ms, now_ms) else TOO_MANY

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from chronex.model.reasons import text_of
 from chronex.model.records import Job, Occurrence, Run
 from chronex.storage.records import Reading
 
@@ -46,7 +47,7 @@ def report_of(reading: Reading, hook: str, job: Job, occurrence: Occurrence) -> 
         started=_stamp(occurrence.started_ms),
         ended=_stamp(occurrence.finished_ms),
         state=occurrence.state.value,
-        reason=occurrence.reason[:_LONGEST_TEXT],
+        reason=text_of(occurrence.reason)[:_LONGEST_TEXT],
         on_failure=job.failure.value,
         recovery=occurrence.recovery,
         manual=occurrence.manual,
@@ -63,7 +64,7 @@ def _task(run: Run) -> dict[str, Any]:
         "state": run.state.value,
         "attempts": run.attempts,
         "exit_code": run.exit_code,
-        "reason": run.reason[:_LONGEST_TEXT],
+        "reason": text_of(run.reason)[:_LONGEST_TEXT],
         "started": _stamp(run.started_ms),
         "ended": _stamp(run.finished_ms),
     }

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.lifecycle import Progress
 from chronex.engine.orders import AttemptEnd, Cancel
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Attempt, Event, Occurrence, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Ledger
@@ -95,11 +95,11 @@ def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
     if occurrence is not None and occurrence.cancel_reason:
         progress.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
         return
-    reason = reasons.NEVER_STARTED if attempt.started_ms is None else reasons.OWNER_DIED
-    progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reason))
+    code = ReasonCode.NEVER_STARTED if attempt.started_ms is None else ReasonCode.OWNER_DIED
+    progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, Reason(code)))
 
 
 def _cancel_overdue(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
     occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
     if occurrence is not None and occurrence.deadline_ms is not None and occurrence.deadline_ms <= ledger.now_ms:
-        progress.orders.append(Cancel(attempt, reasons.EXECUTION_TIMEOUT))
+        progress.orders.append(Cancel(attempt, Reason(ReasonCode.EXECUTION_TIMEOUT)))

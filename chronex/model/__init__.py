@@ -18,6 +18,7 @@ from chronex.model.policies import (
     SpreadPolicy,
     TaskMode,
 )
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import (
     Attempt,
     Call,
@@ -40,6 +41,7 @@ from chronex.model.records import (
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance
 
 __all__ = [
+    "NO_REASON",
     "Attempt",
     "AttemptState",
     "Cadence",
@@ -63,6 +65,8 @@ __all__ = [
     "OverlapPolicy",
     "ProcessIdentity",
     "Quarantined",
+    "Reason",
+    "ReasonCode",
     "Record",
     "RecoveryPolicy",
     "RecoveryStrategy",

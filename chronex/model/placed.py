@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from chronex.model.reasons import NO_REASON, Reason
+
 
 class Decision(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """Why the occurrence starts where it does inside its window."""
@@ -25,4 +27,4 @@ class MissedSpan(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     to_ms: int
     count: int
     is_more: bool = False
-    reason: str = ""
+    reason: Reason = NO_REASON

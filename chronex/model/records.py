@@ -26,6 +26,7 @@ from chronex.model.policies import (
     SpreadPolicy,
     TaskMode,
 )
+from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 Command = tuple[str, ...] | str
@@ -177,7 +178,7 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     jitter_ms: int = 0
     decision: Decision | None = None
     state: OccurrenceState = OccurrenceState.PENDING
-    reason: str = ""
+    reason: Reason = NO_REASON
     version: int = 1
     owner: str = ""
     epoch: int = 0
@@ -192,7 +193,7 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     replay_of: str = ""
     stands_for_ms: int | None = None
     only: tuple[str, ...] = ()
-    cancel_reason: str = ""
+    cancel_reason: Reason = NO_REASON
     cancel_ms: int | None = None
     created_ms: int = 0
     started_ms: int | None = None
@@ -219,7 +220,7 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     nominal_ms: int
     task: str
     state: RunState = RunState.SCHEDULED
-    reason: str = ""
+    reason: Reason = NO_REASON
     owner: str = ""
     epoch: int = 0
     attempts: int = 0
@@ -254,7 +255,7 @@ class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     task: str
     number: int
     state: AttemptState = AttemptState.RUNNING
-    reason: str = ""
+    reason: Reason = NO_REASON
     owner: str = ""
     epoch: int = 0
     process: ProcessIdentity | None = None
@@ -299,7 +300,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     nominal_ms: int | None = None
     task: str = ""
     attempt: int | None = None
-    reason: str = ""
+    reason: Reason = NO_REASON
     actor: str = ""
     data: dict[str, Any] = {}
 
@@ -328,7 +329,7 @@ class Notice(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     kind: str
     at_ms: int
     nominal_ms: int | None = None
-    reason: str = ""
+    reason: Reason = NO_REASON
     failures: int = 0
     tries: int = 0
     next_ms: int = 0

@@ -180,7 +180,6 @@ class AttemptResult:
         """What the engine records of it."""
         return AttemptEnd(
             state=self.state,
-            reason=self.reason,
             exit_code=self.exit_code,
             signal=self.signal,
             error=self.error,

@@ -62,7 +62,16 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def encode(key: bytes, record: Record) -> bytes:
     """The bytes to store under `key`; RecordTooLargeError over 64 KiB."""
-    payload = _encode(record)
+    return with_header(key, _encode(record))
+
+
+def decode(key: bytes, raw: bytes) -> Record:
+    """The record under `key`; DamagedRecordError when it is not exactly what was written there."""
+    return _typed(key, payload_of(key, raw))
+
+
+def with_header(key: bytes, payload: bytes) -> bytes:
+    """The payload as it is stored under `key`; RecordTooLargeError over 64 KiB."""
     size = len(payload)
     if size + HEADER.size > MAX_VALUE_BYTES:
         raise RecordTooLargeError(
@@ -71,8 +80,8 @@ def encode(key: bytes, record: Record) -> bytes:
     return HEADER.pack(RECORD_VERSION, size, _checksum(key, RECORD_VERSION, payload)) + payload
 
 
-def decode(key: bytes, raw: bytes) -> Record:
-    """The record under `key`; DamagedRecordError when it is not exactly what was written there."""
+def payload_of(key: bytes, raw: bytes) -> bytes:
+    """What was written under `key`, whatever its type; DamagedRecordError when the bytes are not those."""
     if len(raw) < HEADER.size:
         raise DamagedRecordError(key, f"only {len(raw)} bytes")
     version, size, checksum = HEADER.unpack_from(raw)
@@ -83,7 +92,7 @@ def decode(key: bytes, raw: bytes) -> Record:
         raise DamagedRecordError(key, "the checksum does not match")
     if version != RECORD_VERSION:
         raise DamagedRecordError(key, f"version {version} is not known")
-    return _typed(key, payload)
+    return payload
 
 
 def _typed(key: bytes, payload: bytes) -> Record:

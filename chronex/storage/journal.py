@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from chronex.errors import DamagedRecordError
+from chronex.model.reasons import free_text
 from chronex.model.records import Event, Sequence
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
@@ -88,5 +89,5 @@ def _readable(rows: list[tuple[bytes, bytes]]) -> list[Line]:
         try:
             lines.append((keys.sequence_of(key), cast("Event", decode(key, raw))))
         except DamagedRecordError as error:
-            lines.append((keys.sequence_of(key), Event(name="Unreadable", at_ms=0, reason=error.reason)))
+            lines.append((keys.sequence_of(key), Event(name="Unreadable", at_ms=0, reason=free_text(error.reason))))
     return lines

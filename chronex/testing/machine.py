@@ -15,6 +15,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Attempt, Event, Job, Node, Occurrence, ProcessIdentity
 from chronex.storage import journal
 from chronex.storage.ports import Store
@@ -208,7 +209,7 @@ class SimulatedMachine:
         self.engine.stopping = True
         self.journal("SchedulerStopRequested", node=self.engine.node)
         for process in self.live.values():
-            self._cancel(process, Cancel(process.launch.attempt, "stopped"))
+            self._cancel(process, Cancel(process.launch.attempt, Reason(ReasonCode.STOPPING)))
             process.stops_at = self.clock.monotonic
         self.report_ends()
         self._put_node(stopped_ms=self.now)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from chronex.model.reasons import text_of
 from chronex.model.records import Event
 
 # An event of the journal with its number.
@@ -217,7 +218,7 @@ def event_to_dict(line: JournalLine) -> dict[str, Any]:
         "nominal_ms": event.nominal_ms,
         "task": event.task,
         "attempt": event.attempt,
-        "reason": event.reason,
+        "reason": text_of(event.reason),
         "actor": event.actor,
         "data": event.data,
     }

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from chronex.engine import reasons
 from chronex.engine.place import NO_CHANCE, place
 from chronex.errors import CustomScheduleError
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Job
 from chronex.timing.job_schedule import options_of, schedule_of
 
@@ -24,7 +24,7 @@ class Foreseen(NamedTuple):
     job: str
     due_ms: int
     latest_ms: int
-    reason: str = ""
+    reason: Reason = NO_REASON
 
     @property
     def runs(self) -> bool:
@@ -64,5 +64,5 @@ def _foreseen(job: Job, nominal_ms: int) -> Foreseen:
     placed = place(job, options, nominal_ms, NO_CHANCE)
     reason = placed.impossible
     if not reason and job.was_paused_at(placed.due_ms):
-        reason = reasons.paused_by(job.paused_by)
+        reason = Reason(ReasonCode.PAUSED, by=job.paused_by)
     return Foreseen(nominal_ms, job.id, placed.due_ms, placed.due_ms + max(options.jitter or 0, 1) - 1, reason)

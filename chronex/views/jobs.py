@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from chronex.engine.place import NO_CHANCE, lead_ms, place
 from chronex.expr.option_block import Options
+from chronex.model.reasons import Reason
 from chronex.model.records import Attempt, Job, Node, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.storage import keys
@@ -79,7 +80,7 @@ class Outcome(NamedTuple):
 
     nominal_ms: int
     state: OccurrenceState
-    reason: str
+    reason: Reason
     started_ms: int | None
     finished_ms: int | None
     recovery: bool
@@ -104,7 +105,7 @@ class Retry(NamedTuple):
     attempt: int
     most: int | None
     at_ms: int
-    reason: str
+    reason: Reason
 
 
 class Row(NamedTuple):

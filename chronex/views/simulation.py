@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.admit import Verdict, admit
 from chronex.engine.place import Chance
 from chronex.engine.plan import plan_job
 from chronex.model.policies import Cadence, OverlapPolicy
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.timing.job_schedule import Schedule, is_interval, options_of, schedule_of
@@ -32,7 +32,7 @@ class Played(NamedTuple):
 
     occurrence: Occurrence
     state: OccurrenceState
-    reason: str
+    reason: Reason
     started_ms: int | None = None
     ended_ms: int | None = None
 
@@ -142,7 +142,7 @@ class _Stage:
             self.canceled.discard(run.number)
             return
         self.running[occurrence.job].remove(occurrence)
-        yield Played(occurrence, OccurrenceState.COMPLETED, "", run.started_ms, run.ends_ms)
+        yield Played(occurrence, OccurrenceState.COMPLETED, NO_REASON, run.started_ms, run.ends_ms)
         if self.parts[occurrence.job].follows_its_end:
             self._plan_next(occurrence.job, run.ends_ms)
         yield from self._start_queued(run.ends_ms)
@@ -190,7 +190,8 @@ class _Stage:
             self.running[other.job].remove(other)
             run = next(run for run in self.ends if run.occurrence is other)
             self.canceled.add(run.number)
-            yield Played(other, OccurrenceState.CANCELED, reasons.CANCELED_FOR_NEXT, run.started_ms, at)
+            reason = Reason(ReasonCode.CANCELED_FOR_NEXT)
+            yield Played(other, OccurrenceState.CANCELED, reason, run.started_ms, at)
         yield from self._start_queued(at)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from chronex.model.reasons import words_of
 from chronex.model.states import OccurrenceState
 from chronex.timing.zones import Zone
 from chronex.views.simulation import Played
@@ -72,7 +73,7 @@ def _count(found: SimulationTally, each: Played) -> None:
             job.canceled += 1
         case _:
             job.skipped += 1
-            job.reasons[each.reason.partition(":")[0]] += 1
+            job.reasons[words_of(each.reason)] += 1
     if each.started_ms is not None and each.ended_ms is not None:
         wait = each.started_ms - each.occurrence.due_ms
         job.queued += wait > 0

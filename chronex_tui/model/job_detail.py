@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from chronex.expr.describe import describe
+from chronex.model.reasons import text_of
 from chronex.model.records import Attempt, Call, Command, Job, Run
 from chronex.text.durations import countdown, elapsed, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
@@ -60,7 +61,7 @@ def _strip(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon
     if detail.firing is not None and row.situation in _WITH_TRIES:
         yield from _tries(detail.firing, display, row.job, with_reason=True)
     elif row.last is not None and not row.last.is_good:
-        yield (("why    ", "label"), (cell_safe(row.last.reason), STYLES[row.last.state]))
+        yield (("why    ", "label"), (cell_safe(text_of(row.last.reason)), STYLES[row.last.state]))
     yield next(iter(_meaning(detail, display, cells)))
     yield _next_line(detail, display, cells)
     yield next(iter(_clock(detail, display, cells * 3)))
@@ -86,7 +87,7 @@ def _now(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_a
     if detail.firing is not None and row.situation in _WITH_TRIES:
         yield from firing_lines(detail.firing, display, row.job, cells)
     elif row.last is not None and not row.last.is_good:
-        yield from _labelled("why", cell_safe(row.last.reason), STYLES[row.last.state], cells)
+        yield from _labelled("why", cell_safe(text_of(row.last.reason)), STYLES[row.last.state], cells)
 
 
 def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> Line:
@@ -129,7 +130,7 @@ def firing_lines(firing: Firing, display: DisplaySettings, job: Job, cells: int)
     for run, line in zip(firing.runs, _tries(firing, display, job, with_reason=False), strict=True):
         yield line
         if _is_bad(run):
-            yield from _labelled("why", cell_safe(run.reason), STYLES[run.state], cells)
+            yield from _labelled("why", cell_safe(text_of(run.reason)), STYLES[run.state], cells)
 
 
 def _tries(firing: Firing, display: DisplaySettings, job: Job, *, with_reason: bool) -> Iterator[Line]:
@@ -144,7 +145,7 @@ def _tries(firing: Firing, display: DisplaySettings, job: Job, *, with_reason: b
         if not tries:
             spans.append((word(run.state), STYLES[run.state]))
         if with_reason and _is_bad(run):
-            spans.append((cell_safe(run.reason), STYLES[run.state]))
+            spans.append((cell_safe(text_of(run.reason)), STYLES[run.state]))
         yield tuple(spans)
 
 

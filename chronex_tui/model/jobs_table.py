@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from chronex.model.reasons import short_text
 from chronex.model.records import Job
 from chronex.text.durations import DAY_MS, MINUTE_MS, countdown, elapsed, largest_unit, rounded_duration
 from chronex.text.terminal import cell_safe
@@ -13,7 +14,7 @@ from chronex.timing.job_schedule import timing_of
 from chronex.views.jobs import Outcome, Row, Situation
 from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, word
 from chronex_tui.model.layout import Column, ColumnTable, Line
-from chronex_tui.model.time_text import short_reason, stamp
+from chronex_tui.model.time_text import stamp
 
 COLUMNS = (
     Column("job", "  JOB", 16, share=4, most=40),
@@ -163,7 +164,7 @@ def last_words(last: Outcome | None, display: DisplaySettings, job: Job) -> Line
     if last.is_good:
         return (("ok", style), (f" {when} ", ""), (_took(last), "dim"))
     if last.state in ("failed", "failed_stale"):
-        what = cell_safe(short_reason(last.reason)) or "failed"
+        what = cell_safe(short_text(last.reason)) or "failed"
         return ((what, style), (f" {when}", ""))
     return ((word(last.state), style), (f" {when}", ""))
 

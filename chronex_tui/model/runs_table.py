@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from chronex.model.reasons import ReasonCode, short_text, text_of
 from chronex.model.records import Attempt, Job
 from chronex.text.durations import countdown, elapsed, rounded_duration
 from chronex.text.instants import rfc3339
@@ -14,7 +15,7 @@ from chronex.timing.zones import Zone
 from chronex_tui.model.display import STYLES, DisplaySettings, sign, word
 from chronex_tui.model.layout import Column, ColumnTable, Line, crop, wrap
 from chronex_tui.model.snapshot import Firing, RunItem, RunKey
-from chronex_tui.model.time_text import abbreviation, exact_clock_time, full_stamp, short_reason, stamp
+from chronex_tui.model.time_text import abbreviation, exact_clock_time, full_stamp, stamp
 
 COLUMNS = (
     Column("state", "STATE", 11),
@@ -67,7 +68,7 @@ class RunsTable(ColumnTable):
             "took": ((took(item, display.now_ms), "" if item.finished_ms else "running"),),
             "why": (
                 *_flags(item),
-                (cell_safe(short_reason(item.reason)), "" if state in ("failed", "dlq") else "dim"),
+                (cell_safe(short_text(item.reason)), "" if state in ("failed", "dlq") else "dim"),
             ),
         }
 
@@ -113,7 +114,7 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
         (f"{sign(occurrence.state, display.glyphs)} {word(occurrence.state)}", style),
         (f"  {occurrence.job}", "bold"),
     )
-    for piece in wrap(cell_safe(occurrence.reason), max(cells - 2, 10)) if occurrence.reason else ():
+    for piece in wrap(cell_safe(text_of(occurrence.reason)), max(cells - 2, 10)) if occurrence.reason else ():
         yield ((f"  {piece}", style),)
     yield ()
     yield _fact("for", full_stamp(occurrence.nominal_ms, zone))
@@ -171,5 +172,5 @@ def _attempt(attempt: Attempt, display: DisplaySettings, zone: Zone, cells: int)
         (f" {exact_clock_time(at, zone)}  {span:>7}", ""),
         (f"  {code or kept}", "dim"),
     )
-    if attempt.reason and attempt.reason != "exited" and not attempt.reason.startswith("exit code"):
-        yield ((f"         {crop(cell_safe(attempt.reason), max(cells - 9, 5))}", "dim"),)
+    if attempt.reason and attempt.reason.code is not ReasonCode.EXIT_CODE:
+        yield ((f"         {crop(cell_safe(text_of(attempt.reason)), max(cells - 9, 5))}", "dim"),)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from chronex.errors import ChronexError
+from chronex.model.reasons import Reason, of_task
 from chronex.model.records import Attempt, Occurrence, Run
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal, keys
@@ -32,7 +33,7 @@ class RunItem(NamedTuple):
 
     key: RunKey
     state: str
-    reason: str
+    reason: Reason
     due_ms: int
     started_ms: int | None
     finished_ms: int | None
@@ -253,7 +254,7 @@ def _dead(reading: Reading) -> list[RunItem]:
     for run in reading.dead_letters():
         key = RunKey(run.job, run.nominal_ms)
         if key not in found:
-            found[key] = RunItem(key, "failed", f"{run.task}: {run.reason}", run.nominal_ms, run.started_ms,
+            found[key] = RunItem(key, "failed", of_task(run.task, run.reason), run.nominal_ms, run.started_ms,
                                  run.finished_ms, recovery=False, manual=False, is_dead=True)  # fmt: skip
     return sorted(found.values(), key=lambda item: -item.at_ms)
 

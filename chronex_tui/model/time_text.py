@@ -60,10 +60,3 @@ def day_of(ms: int, zone: Zone) -> str:
 def count(number: int, noun: str) -> str:
     """1 run, 1,200 runs."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def short_reason(reason: str) -> str:
-    """`main: exit code 1` as `exit 1`; other reasons without the name of their task."""
-    head, separator, rest = reason.partition(": ")
-    text = rest if separator and " " not in head else reason
-    return text.replace("exit code ", "exit ")

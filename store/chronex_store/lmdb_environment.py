@@ -39,7 +39,7 @@ from chronex_store.directory_checks import (
 )
 from chronex_store.lmdb_errors import translate, translate_open
 
-FORMAT = 1
+FORMAT = 2
 ENGINE = "0.9"
 MAX_READERS = 1024
 DEFAULT_MAP_SIZE = (1 << 30) if sys.maxsize > 1 << 32 else (64 << 20)

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from chronex.errors import StoreError
 from chronex.storage import keys
 from chronex.storage.codec import encode
-from chronex.storage.ports import Transaction
+from chronex.storage.migrate_reasons import reasons_to_codes
+from chronex.storage.ports import Row, Transaction
+from chronex.storage.records import pages
 from chronex_store import lmdb_environment
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.lmdb_environment import LmdbEnvironment
@@ -20,9 +22,34 @@ from chronex_store.store_snapshot import write_snapshot
 from chronex_store.transaction import LmdbTransaction
 
 MigrationStep = Callable[[Transaction], None]
+# What one record of the old format becomes: the same row where nothing changes, other rows, or none.
+Conversion = Callable[[bytes, bytes], list[Row]]
+
+# Applied to every record one after the other, each to the rows that the one before it gave.
+TO_FORMAT_2: tuple[Conversion, ...] = (reasons_to_codes,)
+
+
+def convert_records(tx: Transaction, conversions: tuple[Conversion, ...]) -> None:
+    """Rewrite the records that the conversions change; index entries, meta records and damaged bytes stay.
+
+    A conversion that gives a new key must pass a record of that key through, because the walk may come to it.
+    """
+    for page in pages(tx, b""):
+        for key, raw in page:
+            if key[:1] in keys.INDEXES + keys.META + keys.QUARANTINE:
+                continue
+            rows = [(key, raw)]
+            for convert in conversions:
+                rows = [new for row in rows for new in convert(*row)]
+            for new_key, new_raw in rows:
+                if (new_key, new_raw) != (key, raw):
+                    tx.put(new_key, new_raw)
+            if all(new_key != key for new_key, _ in rows):
+                tx.delete(key)
+
 
 # The step at key N brings a store from format N to N + 1.
-STEPS: dict[int, MigrationStep] = {}
+STEPS: dict[int, MigrationStep] = {1: lambda tx: convert_records(tx, TO_FORMAT_2)}
 
 
 def migrate_if_older(env: LmdbEnvironment, now_ms: int) -> LmdbEnvironment:

@@ -9,6 +9,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import RetryPolicy
+from chronex.model.reasons import free_text
 from chronex.model.records import Job, Task
 from chronex.model.states import AttemptState
 from chronex.run.output import BoundedLog, LogDirectory
@@ -49,7 +50,9 @@ class Past:
         kept = log.finish()
         store.update(self.engine.started(launch.attempt, None, kept.name, self.now, 1000))
         good = state is AttemptState.SUCCESS
-        end = AttemptEnd(state, "" if good else "exit code 3", exit_code=0 if good else 3, log_bytes=kept.size)
+        end = AttemptEnd(
+            state, free_text("" if good else "exit code 3"), exit_code=0 if good else 3, log_bytes=kept.size
+        )
         store.update(self.engine.ended(launch.attempt, end, self.now + 1_500))
 
 

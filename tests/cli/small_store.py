@@ -14,6 +14,7 @@ from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
+from chronex.model.reasons import free_text
 from chronex.model.records import Job, Task
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
@@ -37,7 +38,7 @@ class Place:
             engine = Engine(store, "node-1", 10, Random(1))
             for order in engine.tick(wall_ms(), wall_ms()).orders:
                 if isinstance(order, Launch) and state != "running":
-                    store.update(engine.ended(order.attempt, AttemptEnd(state, "exit code 3"), wall_ms()))
+                    store.update(engine.ended(order.attempt, AttemptEnd(state, free_text("exit code 3")), wall_ms()))
 
     def job(self, name: str) -> Job:
         with LmdbStore.open(Path(self.path)) as store:

@@ -15,6 +15,7 @@ from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
+from chronex.model.reasons import free_text
 from chronex.model.records import Job, Task
 from chronex.timing.zones import load_zone
 from chronex_store import LmdbStore
@@ -53,7 +54,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
         (launch,) = engine.tick(now, now).orders
         assert isinstance(launch, Launch)
         opened.update(engine.started(launch.attempt, None, "", now + 1))
-        opened.update(engine.ended(launch.attempt, AttemptEnd("failed", "exit code 1", exit_code=1), now + 5))
+        opened.update(
+            engine.ended(launch.attempt, AttemptEnd("failed", free_text("exit code 1"), exit_code=1), now + 5)
+        )
     return str(place)
 
 

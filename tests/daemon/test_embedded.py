@@ -128,7 +128,7 @@ async def test_what_goes_wrong_is_told_in_a_sentence(target: str, sentence: str)
     async with EmbeddedEngine(MemoryStore(), calls={"fails": fails}) as engine:
         engine.apply([job(target)])
         (occurrence,) = await ended(engine)
-    assert (occurrence.state, occurrence.reason) == (OccurrenceState.FAILED, f"main: {sentence}")
+    assert (occurrence.state, str(occurrence.reason)) == (OccurrenceState.FAILED, f"main: {sentence}")
 
 
 async def test_stopping_asks_what_runs_to_end_and_records_it(tmp_path: Path) -> None:
@@ -280,6 +280,6 @@ async def test_a_task_that_was_claimed_while_the_engine_stopped_is_not_left_clai
     attempts = store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms))
     assert ran == ["one"]
     assert [attempt.state for attempt in attempts] == ["success", "canceled"]
-    assert (occurrence.state, occurrence.reason) == ("canceled", "the scheduler was stopped")
+    assert (occurrence.state, str(occurrence.reason)) == ("canceled", "the scheduler was stopped")
     assert_verified(store)
     await engine.stop()

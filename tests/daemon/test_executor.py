@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from chronex.daemon.executor import end_of
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Attempt, Occurrence
+from chronex.model.states import AttemptState
+from chronex.run.request import AttemptResult
+from chronex.run.request import EndReason as EndKind
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.daemon.machine import Machine
@@ -82,13 +87,13 @@ def is_alive(pid: int) -> bool:
 def test_a_command_that_cannot_begin_is_recorded_with_its_error(machine: Machine) -> None:
     found, (attempt,) = outcome(machine, 'run = ["/no/such/program"]\n')
     assert (found.state, attempt.errno) == ("failed", errno.ENOENT)
-    assert found.reason == "main: /no/such/program: no such program (ENOENT)"
+    assert str(found.reason) == "main: /no/such/program: no such program (ENOENT)"
 
 
 def test_an_execution_timeout_ends_the_run_and_not_before(machine: Machine) -> None:
     found, (attempt,) = outcome(machine, 'execution_timeout = "300ms"\nrun = ["sleep", "60"]\n')
     assert (found.state, attempt.state) == ("failed", "timeout")
-    assert found.reason == "main: the execution timeout passed"
+    assert str(found.reason) == "main: the execution timeout passed"
     assert found.started_ms is not None
     assert found.finished_ms is not None
     assert 300 <= found.finished_ms - found.started_ms < 60_000, "the command would have slept for a minute"
@@ -98,3 +103,25 @@ def test_a_jobs_own_log_limit_is_kept(machine: Machine) -> None:
     _, (attempt,) = outcome(machine, 'log_limit = "4KiB"\nrun = "head -c 100000 /dev/zero"\n')
     assert attempt.log_bytes <= 4096 + 200
     assert attempt.log_dropped >= 95_000
+
+
+@pytest.mark.parametrize(
+    ("reason", "state", "retryable"),
+    [
+        (Reason(ReasonCode.EXECUTION_TIMEOUT), AttemptState.TIMEOUT, False),
+        (Reason(ReasonCode.STOPPING), AttemptState.CANCELED, False),
+        # A person's words are no timeout, whatever they say.
+        (Reason(ReasonCode.CANCELED, "the execution timeout passed", "ann"), AttemptState.CANCELED, False),
+    ],
+)
+def test_why_it_was_stopped_says_how_it_ended(reason: Reason, state: AttemptState, retryable: bool) -> None:
+    result = AttemptResult(state=AttemptState.CANCELED, reason=EndKind.CANCELED, error=str(reason))
+    end = end_of(result, reason)
+    assert (end.state, end.reason, end.retryable) == (state, reason, retryable)
+
+
+def test_what_ended_by_itself_has_the_code_of_how_and_its_own_words() -> None:
+    failed = AttemptResult(state=AttemptState.FAILED, reason=EndKind.EXIT_CODE, error="exit code 3", retryable=True)
+    assert end_of(failed, NO_REASON).reason == Reason(ReasonCode.EXIT_CODE, "exit code 3")
+    done = AttemptResult(state=AttemptState.SUCCESS, reason=EndKind.EXITED)
+    assert end_of(done, NO_REASON).reason == NO_REASON

@@ -11,9 +11,9 @@ from chronex.clock import SystemClock
 from chronex.daemon import executor, loop
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS
-from chronex.engine import reasons
 from chronex.errors import StoreFullError
 from chronex.model.policies import OverlapPolicy
+from chronex.model.reasons import ReasonCode
 from chronex.model.records import Call, Job, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
@@ -119,7 +119,9 @@ async def test_a_store_that_was_full_for_long_counts_as_downtime(caplog: pytest.
         await until_async(lambda: any(o.recovery for o in begun(store)), "what is caught up")
     missed = [o for o in begun(store) if o.recovery]
     assert len(missed) > 100
-    assert [o.reason for o in missed if o.state is OccurrenceState.MISSED] == [reasons.SUPERSEDED] * (len(missed) - 1)
+    assert [o.reason.code for o in missed if o.state is OccurrenceState.MISSED] == [ReasonCode.SUPERSEDED] * (
+        len(missed) - 1
+    )
 
 
 async def test_whoever_is_to_leave_does_not_wait_for_room_for_ever(caplog: pytest.LogCaptureFixture) -> None:

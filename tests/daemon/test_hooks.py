@@ -88,6 +88,6 @@ async def test_hooks_surround_the_tasks_and_their_failure_is_recorded_and_change
             "the failure of the hook in the journal",
         )
     assert order == ["on_start running", "task", "on_complete completed"]
-    assert [(event.job, event.reason, event.data["hook"]) for event in events] == [
+    assert [(event.job, str(event.reason), event.data["hook"]) for event in events] == [
         ("job", "OSError: the mail server is down", "on_complete")
     ]

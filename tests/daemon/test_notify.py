@@ -119,7 +119,7 @@ def test_an_edit_owes_nothing_for_the_time_before_it(tmp_path: Path) -> None:
 
 def events(world: SimulatedMachine) -> list[tuple[str, str]]:
     lines = world.store.view(journal.tail)
-    return [(e.name, e.reason) for _, e in lines if e.name.startswith("Notification")]
+    return [(e.name, str(e.reason)) for _, e in lines if e.name.startswith("Notification")]
 
 
 def send(world: SimulatedMachine, directory: Path) -> None:

@@ -81,4 +81,4 @@ def test_each_of_several_missed_runs_has_its_turn(
 
 def test_the_reason_of_an_overlap_names_the_run_in_the_way() -> None:
     job = Job(id="j", schedule="* * * * *")
-    assert EARLIER.id in admit(job, OCCURRENCE, [EARLIER], 0, 1, 1000, None).reason
+    assert EARLIER.id in admit(job, OCCURRENCE, [EARLIER], 0, 1, 1000, None).reason.detail

@@ -17,6 +17,7 @@ from chronex.engine.lifecycle import Progress
 from chronex.engine.orders import Launch
 from chronex.engine.plan import Plan
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Draft, Ledger
@@ -94,13 +95,15 @@ def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
 
 def lose_the_reason(patch: pytest.MonkeyPatch) -> None:
     end = Progress.end_unstarted
-    patch.setattr(Progress, "end_unstarted", lambda self, occurrence, state, reason: end(self, occurrence, state, ""))
+    patch.setattr(
+        Progress, "end_unstarted", lambda self, occurrence, state, reason: end(self, occurrence, state, NO_REASON)
+    )
 
 
 def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
     finish = Progress._finish
 
-    def revive(self: Progress, occurrence: Occurrence, state: OccurrenceState, reason: str) -> None:
+    def revive(self: Progress, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         finish(self, occurrence, state, reason)
         earlier = self.ledger.occurrence(occurrence.job, occurrence.nominal_ms - 7 * MINUTE)
         if earlier is not None:
@@ -132,7 +135,7 @@ def start_early(patch: pytest.MonkeyPatch) -> None:
 
 def complete_without_the_second_task(patch: pytest.MonkeyPatch) -> None:
     def settle(self: Progress, job: Job, occurrence: Occurrence) -> None:
-        self._finish(occurrence, OccurrenceState.COMPLETED, "")
+        self._finish(occurrence, OccurrenceState.COMPLETED, NO_REASON)
 
     patch.setattr(Progress, "settle", settle)
 

@@ -7,10 +7,9 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.engine import MOST_PLANNED, Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
-from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_COUNTED, MOST_LISTED, MOST_OWED
+from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_COUNTED, MOST_LISTED, MOST_OWED, TOO_MANY
 from chronex.engine.update import Change, apply_jobs
 from chronex.model.policies import (
     Cadence,
@@ -22,6 +21,7 @@ from chronex.model.policies import (
     RetryPolicy,
     TaskMode,
 )
+from chronex.model.reasons import Reason, ReasonCode, free_text
 from chronex.model.records import Job, Node, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal
@@ -78,10 +78,10 @@ def test_tasks_run_one_after_the_other() -> None:
 def test_fail_fast_cancels_the_tasks_behind() -> None:
     world = SteppedEngine(tasks=(ONE, TWO))
     (first,) = world.tick(FIRST)
-    assert world.end(first, AttemptState.FAILED, FIRST + 1, reason="exit 3", exit_code=3) == ()
+    assert world.end(first, AttemptState.FAILED, FIRST + 1, reason=free_text("exit 3"), exit_code=3) == ()
     assert world.run(FIRST).state is RunState.DLQ
     assert world.run(FIRST, "two").state is RunState.CANCELED
-    assert world.occurrence(FIRST).reason == "one: exit 3"
+    assert str(world.occurrence(FIRST).reason) == "one: exit 3"
 
 
 def test_continue_goes_on_and_the_occurrence_has_failed_all_the_same() -> None:
@@ -100,7 +100,7 @@ def test_parallel_tasks_start_together_and_fail_fast_stops_the_others_but_not_on
     assert set(launches) == {"one", "two", "three"}
     orders = world.end(launches["one"], AttemptState.FAILED, FIRST + 1)
     assert [o.attempt.task for o in orders if isinstance(o, Cancel)] == ["two"]
-    world.end(launches["two"], AttemptState.CANCELED, FIRST + 2, reason=reasons.PEER_FAILED)
+    world.end(launches["two"], AttemptState.CANCELED, FIRST + 2, reason=Reason(ReasonCode.PEER_FAILED))
     assert world.occurrence(FIRST).state is OccurrenceState.RUNNING
     world.end(launches["three"], AttemptState.SUCCESS, FIRST + 3)
     assert world.occurrence(FIRST).state is OccurrenceState.FAILED
@@ -181,7 +181,7 @@ def test_a_paused_job_skips_with_the_name_of_who_paused_it() -> None:
     paused = replace(world.store.view(lambda tx: Reading(tx).job("job")), paused=True, paused_by="ada")  # type: ignore[type-var]
     world.store.update(lambda tx: Ledger(tx, START).put(paused))  # type: ignore[arg-type]
     assert world.tick(FIRST) == []
-    assert world.occurrence(FIRST).reason == "paused by ada"
+    assert str(world.occurrence(FIRST).reason) == "paused by ada"
 
 
 def test_jitter_is_drawn_once_and_the_run_waits_for_it() -> None:
@@ -212,7 +212,7 @@ def test_a_successor_takes_up_what_a_dead_node_left() -> None:
     assert (orders, [attempt.id for attempt in adopted]) == ((), [launch.attempt.id])
     # The orphan counts for the overlap policy; once it is gone, its end is recorded by the heir.
     assert heir.tick(FIRST + MINUTE, START).orders == ()
-    gone = AttemptEnd(AttemptState.CRASHED, "its exit code is not known")
+    gone = AttemptEnd(AttemptState.CRASHED, free_text("its exit code is not known"))
     world.store.update(heir.ended(adopted[0], gone, FIRST + MINUTE + 1))
     (again,) = heir.tick(FIRST + MINUTE + 1, START).orders
     assert isinstance(again, Launch)
@@ -251,7 +251,7 @@ def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
     heir = Engine(world.store, "node-2", 10, Random(1))
     _, orphans = heir.take_over(lambda identity: adopted and identity.pid == 77, new_year + 1)
     for orphan in orphans:
-        unknown = AttemptEnd(AttemptState.CRASHED, "its exit code is not known")
+        unknown = AttemptEnd(AttemptState.CRASHED, free_text("its exit code is not known"))
         world.store.update(heir.ended(orphan, unknown, new_year + 2))
     again = [order for order in heir.tick(new_year + 5_000, START).orders if isinstance(order, Launch)]
     assert len(again) == (1 if on_crash is CrashPolicy.RETRY else 0)
@@ -326,11 +326,11 @@ def test_ten_years_of_seconds_owe_a_thousand_runs_and_the_others_are_one_span(re
         event for _, event in world.store.view(lambda tx: journal.tail(tx, 0, 10_000)) if event.data.get("count")
     ]
     first_kept = now - 1 - (MOST_OWED - 1) * 1000
-    assert (told.name, told.reason) == ("OccurrencesMissed", reasons.TOO_MANY)
+    assert (told.name, told.reason) == ("OccurrencesMissed", TOO_MANY)
     assert told.data == {"from_ms": START + 1000, "to_ms": first_kept - 1000, "count": MOST_COUNTED, "is_more": True}
     older = world.occurrence(first_kept).older
     assert older is not None
-    assert (older.from_ms, older.to_ms, older.reason) == (START + 1000, first_kept - 1000, reasons.TOO_MANY)
+    assert (older.from_ms, older.to_ms, older.reason) == (START + 1000, first_kept - 1000, TOO_MANY)
 
 
 def test_downtime_after_downtime_never_owes_more_than_a_thousand() -> None:
@@ -339,7 +339,7 @@ def test_downtime_after_downtime_never_owes_more_than_a_thousand() -> None:
         now = START + outage * 3_600_000 + 1
         world.engine.tick(now, awake_since_ms=now)
         assert len(waiting(world, OccurrenceState.QUEUED)) <= MOST_OWED
-    assert world.occurrence(now - 1).reason == reasons.TOO_MANY
+    assert world.occurrence(now - 1).reason == TOO_MANY
 
 
 def test_a_tick_takes_no_more_jobs_once_it_has_planned_enough() -> None:

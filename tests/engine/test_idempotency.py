@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.idempotency import key_of
 from chronex.engine.orders import Launch
 from chronex.model.ids import unknown_key_fields
 from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
+from chronex.model.reasons import ReasonCode
 from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.records import Ledger, Reading
@@ -50,7 +50,7 @@ def test_the_second_execution_with_a_live_key_is_skipped_with_that_reason() -> N
     assert world.tick(FIRST + MINUTE) == []
     skipped = world.occurrence(FIRST + MINUTE)
     assert skipped.state is OccurrenceState.SKIPPED
-    assert skipped.reason.startswith(reasons.IDEMPOTENT)
+    assert skipped.reason.code is ReasonCode.IDEMPOTENT
     assert "OccurrenceSkipped" in world.event_names()
 
 
@@ -93,7 +93,7 @@ def test_a_task_that_was_done_already_is_left_out_and_its_peers_go_on(mode: Task
         assert world.occurrence(nominal).state is OccurrenceState.COMPLETED
     left_out = world.run(FIRST + MINUTE, "one")
     assert left_out.state is RunState.CANCELED
-    assert left_out.reason.startswith(reasons.IDEMPOTENT)
+    assert left_out.reason.code is ReasonCode.IDEMPOTENT
     assert "TaskRunSkipped" in world.event_names()
 
 

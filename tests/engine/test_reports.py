@@ -8,6 +8,7 @@ import msgspec
 
 from chronex.engine.orders import Launch, Order, RunHook
 from chronex.model.policies import RetryPolicy
+from chronex.model.reasons import free_text
 from chronex.model.states import AttemptState
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
@@ -28,7 +29,9 @@ def test_on_start_comes_before_the_first_task_and_on_complete_after_the_last() -
     following = world.end(orders[1], AttemptState.SUCCESS, FIRST + 1_000)
     assert kinds(following) == ["Launch"]
     assert isinstance(following[0], Launch)
-    (hook,) = world.end(following[0], AttemptState.FAILED, FIRST + 2_000, reason="exit code 3", exit_code=3)
+    (hook,) = world.end(
+        following[0], AttemptState.FAILED, FIRST + 2_000, reason=free_text("exit code 3"), exit_code=3
+    )
     assert isinstance(hook, RunHook)
     report = msgspec.to_builtins(hook.report)
     assert (report["hook"], report["state"], report["reason"]) == ("on_complete", "failed", "two: exit code 3")

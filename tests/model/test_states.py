@@ -6,6 +6,7 @@ import pytest
 
 from chronex.errors import IllegalTransitionError
 from chronex.model import Attempt, AttemptState, Occurrence, OccurrenceState, Run, RunState, advance
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import TRANSITIONS, State, is_final, transition
 
 TABLE = {
@@ -68,9 +69,9 @@ def test_final_states_have_no_way_out(state: State, final: bool) -> None:
 
 def test_advance_returns_a_changed_copy() -> None:
     before = Occurrence(job="j", nominal_ms=0, due_ms=0)
-    after = advance(before, OccurrenceState.SKIPPED, reason="overlap")
-    assert (before.state, after.state, after.reason) == ("pending", "skipped", "overlap")
+    after = advance(before, OccurrenceState.SKIPPED, reason=Reason(ReasonCode.OVERLAP))
+    assert (before.state, after.state, after.reason.code) == ("pending", "skipped", "overlap")
     with pytest.raises(IllegalTransitionError):
         advance(after, OccurrenceState.RUNNING)
     assert advance(Run(job="j", nominal_ms=0, task="t"), RunState.CLAIMED, owner="n").owner == "n"
-    assert advance(Attempt(job="j", nominal_ms=0, task="t", number=1), AttemptState.CRASHED).reason == ""
+    assert advance(Attempt(job="j", nominal_ms=0, task="t", number=1), AttemptState.CRASHED).reason == NO_REASON

@@ -110,22 +110,25 @@ def test_those_who_have_the_old_store_open_are_told(made: Path, tmp_path: Path) 
             store.wait(since, 1)
 
 
+NOW = lmdb_environment.FORMAT
+
+
 class TestMigration:
     @pytest.fixture(autouse=True)
     def next_format(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lmdb_environment, "FORMAT", 3)
+        monkeypatch.setattr(lmdb_environment, "FORMAT", NOW + 2)
 
     def test_it_runs_every_step_after_a_backup(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             migration,
             "STEPS",
-            {1: lambda tx: tx.put(b"Qone", b"1"), 2: lambda tx: tx.put(b"Qtwo", tx.get(b"Qone") or b"")},
+            {NOW: lambda tx: tx.put(b"Qone", b"1"), NOW + 1: lambda tx: tx.put(b"Qtwo", tx.get(b"Qone") or b"")},
         )
         with LmdbStore.open(made) as store:
             assert store.view(lambda tx: tx.get(b"Qtwo")) == b"1"
-            assert store.environment().meta.migrated_from == (1, 2)
+            assert store.environment().meta.migrated_from == (NOW, NOW + 1)
         with LmdbStore.open(made) as store:
-            assert store.environment().meta.format == 3
+            assert store.environment().meta.format == NOW + 2
         monkeypatch.undo()
         (saved,) = made.glob("before-format-*.backup")
         restore(saved, made.parent / "old")
@@ -135,7 +138,7 @@ class TestMigration:
         def fail(tx: object) -> None:
             raise RuntimeError
 
-        monkeypatch.setattr(migration, "STEPS", {1: lambda tx: tx.put(b"Qone", b"1"), 2: fail})
+        monkeypatch.setattr(migration, "STEPS", {NOW: lambda tx: tx.put(b"Qone", b"1"), NOW + 1: fail})
         for _ in range(2):
             with pytest.raises(RuntimeError):
                 LmdbStore.open(made)

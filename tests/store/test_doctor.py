@@ -10,6 +10,7 @@ import pytest
 
 from chronex.errors import StoreError
 from chronex.model import Event
+from chronex.model.reasons import free_text
 from chronex.storage import keys
 from chronex.storage.journal import append
 from chronex.storage.ports import Row, Transaction
@@ -157,7 +158,7 @@ def fill_pages(open_lmdb: OpenLmdb) -> LmdbStore:
     fill(store)
 
     def many(tx: Transaction) -> None:
-        append(tx, *(Event(name=f"Event{number}", at_ms=AT, reason="r" * 200) for number in range(200)))
+        append(tx, *(Event(name=f"Event{number}", at_ms=AT, reason=free_text("r" * 200)) for number in range(200)))
 
     store.update(many)
     store.update(lambda tx: tx.delete(keys.event_key(50)))

@@ -53,7 +53,7 @@ def test_a_command_that_may_have_run_is_not_repeated_where_the_job_forbids_it(ma
     assert killed.killed("process ended")
     killed.settle()
     occurrences = killed.check()
-    assert (occurrences[0].state, occurrences[0].reason) == ("failed", "main: the scheduler died while it ran")
+    assert (occurrences[0].state, str(occurrences[0].reason)) == ("failed", "main: the scheduler died while it ran")
 
 
 def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:

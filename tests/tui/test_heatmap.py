@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from chronex.model.reasons import NO_REASON
 from chronex.timing.zones import load_zone
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.heatmap import (
@@ -64,7 +65,7 @@ def test_the_ramp_follows_what_there_is() -> None:
 
 def ran(name: str, start: int, took: int | None) -> RunItem:
     end = None if took is None else start + took
-    return RunItem(RunKey(name, start), "completed", "", start, start, end, recovery=False, manual=False)
+    return RunItem(RunKey(name, start), "completed", NO_REASON, start, start, end, recovery=False, manual=False)
 
 
 def test_run_time_falls_into_the_hours_in_which_it_was_spent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chronex.model.reasons import NO_REASON
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.lanes import Lane, LaneMark, Window, lane_line, lanes_in, past_marks
 from chronex_tui.model.layout import plain
@@ -38,7 +39,7 @@ def test_two_runs_at_once_are_told_from_one() -> None:
 
 def test_the_window_takes_what_overlaps_it() -> None:
     def item(start: int, end: int | None) -> RunItem:
-        return RunItem(RunKey("a", start), "completed", "", start, start, end, recovery=False, manual=False)
+        return RunItem(RunKey("a", start), "completed", NO_REASON, start, start, end, recovery=False, manual=False)
 
     window = Window(NOW, HOUR)
     items = [item(NOW - 3 * HOUR, NOW - 2 * HOUR), item(NOW - 2 * HOUR, NOW - 30 * MINUTE), item(NOW - MINUTE, None)]

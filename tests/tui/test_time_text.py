@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from chronex.model.reasons import Reason, ReasonCode, short_text
 from chronex.text.durations import countdown, elapsed, largest_unit, rounded_duration
-from chronex_tui.model.time_text import short_reason, stamp
+from chronex_tui.model.time_text import stamp
 from tests.tui.world import DAY, HOME, HOUR, MINUTE, NOW
 
 
@@ -30,5 +31,5 @@ def test_other_words_of_time() -> None:
     assert stamp(NOW + 4 * MINUTE, NOW, HOME) == "15:00:04"
     assert stamp(NOW // MINUTE * MINUTE + 13 * HOUR, NOW, HOME) == "Mon 03:56"
     assert stamp(NOW + 400 * DAY, NOW, HOME) == "20 Dec 2027"
-    assert short_reason("main: exit code 1") == "exit 1"
-    assert short_reason("an earlier occurrence still runs: occ_1") == "an earlier occurrence still runs: occ_1"
+    assert short_text(Reason(ReasonCode.EXIT_CODE, "exit code 1", "main")) == "exit 1"
+    assert short_text(Reason(ReasonCode.OVERLAP, "occ_1")) == "an earlier occurrence still runs: occ_1"

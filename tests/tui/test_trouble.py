@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from chronex.model.reasons import free_text, of_task
 from chronex.model.records import Event, Job, Occurrence, Record, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
@@ -53,8 +54,8 @@ def hostile_world(path: Path) -> Path:
         )  # fmt: skip
         records.append(
             Occurrence(job=f"job-{number}", nominal_ms=NOW - MINUTE, due_ms=NOW - MINUTE, started_ms=NOW - MINUTE,
-                       finished_ms=NOW - 1000, state=OccurrenceState.FAILED, reason=f"main: {text}", triggered_by=text,
-                       manual=True)
+                       finished_ms=NOW - 1000, state=OccurrenceState.FAILED, reason=of_task("main", free_text(text)),
+                       triggered_by=text, manual=True)
         )  # fmt: skip
         records.append(replace(records[-2], counters=replace(JOBS[0].counters, failed=1, failures_in_a_row=1)))
     write(path, *records)

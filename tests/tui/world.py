@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chronex.engine.plan import next_look
 from chronex.model.policies import RetryPolicy
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, of_task
 from chronex.model.records import Attempt, Counters, Event, Job, Node, Occurrence, Record, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.run import identity_of
@@ -19,6 +20,8 @@ from chronex.timing.zones import Zone, load_zone
 from chronex_store import LmdbStore
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+EXIT_1 = Reason(ReasonCode.EXIT_CODE, "exit code 1")
+EXIT_2 = Reason(ReasonCode.EXIT_CODE, "exit code 2")
 NOW = 1_794_750_964_000  # Sunday 2026-11-15 14:56:04 in Berlin
 HOME: Zone = load_zone("Europe/Berlin")
 BACKUP_LOG = (
@@ -81,17 +84,17 @@ def history(name: str, period: int, count: int, took: int, last: int, bad: tuple
             Occurrence(
                 job=name, nominal_ms=at, due_ms=at, started_ms=at + 12, finished_ms=done, created_ms=at,
                 state=OccurrenceState.FAILED if is_bad else OccurrenceState.COMPLETED,
-                reason="main: exit code 2" if is_bad else "",
+                reason=of_task("main", EXIT_2) if is_bad else NO_REASON,
             )
         )  # fmt: skip
         state = RunState.DLQ if is_bad else RunState.SUCCESS
         found.append(
             Run(job=name, nominal_ms=at, task="main", state=state, attempts=1, started_ms=at + 12, finished_ms=done,
-                reason="exit code 2" if is_bad else "")
+                reason=EXIT_2 if is_bad else NO_REASON)
         )  # fmt: skip
         found.append(
             Attempt(job=name, nominal_ms=at, task="main", number=1, created_ms=at, started_ms=at + 15,
-                    finished_ms=done, exit_code=2 if is_bad else 0, reason="exit code 2" if is_bad else "exited",
+                    finished_ms=done, exit_code=2 if is_bad else 0, reason=EXIT_2 if is_bad else NO_REASON,
                     state=AttemptState.FAILED if is_bad else AttemptState.SUCCESS)
         )  # fmt: skip
     return found
@@ -110,14 +113,14 @@ def retrying_backup() -> list[Record]:
     at = NOW - 12 * MINUTE
     tries: list[Record] = [
         Attempt(job="backup-db", nominal_ms=at, task="main", number=number, created_ms=start, started_ms=start,
-                finished_ms=start + 400, exit_code=1, state=AttemptState.FAILED, reason="exit code 1",
+                finished_ms=start + 400, exit_code=1, state=AttemptState.FAILED, reason=EXIT_1,
                 log_bytes=len(BACKUP_LOG) if number == 2 else 0)
         for number, start in ((1, at), (2, NOW - 4 * MINUTE - 4000))
     ]  # fmt: skip
     return [
         Occurrence(job="backup-db", nominal_ms=at, due_ms=at, started_ms=at, state=OccurrenceState.RUNNING, epoch=1),
         Run(job="backup-db", nominal_ms=at, task="main", state=RunState.RETRY, attempts=2, started_ms=at,
-            next_attempt_ms=NOW + 190_000, reason="exit code 1", exit_code=1),
+            next_attempt_ms=NOW + 190_000, reason=EXIT_1, exit_code=1),
         *tries,
     ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from chronex.engine.update import apply_jobs
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.reasons import free_text
 from chronex.model.records import Job, Node, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Ledger, Reading
@@ -61,19 +62,19 @@ def test_a_failed_task_that_waits_is_retrying_with_attempt_and_time() -> None:
     world = SteppedEngine("0 * * * *", retry=RetryPolicy(max=3, interval_ms=5_000))
     hour = START + 60 * MINUTE
     (launch,) = world.tick(hour)
-    world.end(launch, AttemptState.FAILED, hour + 100, reason="exit code 3", exit_code=3)
+    world.end(launch, AttemptState.FAILED, hour + 100, reason=free_text("exit code 3"), exit_code=3)
     found = row(world, hour + 200)
     assert found.situation is Situation.RETRYING
     assert found.retry is not None
     assert (found.retry.task, found.retry.attempt, found.retry.most) == ("one", 2, 4)
-    assert (found.retry.at_ms, found.retry.reason) == (hour + 5_100, "exit code 3")
+    assert (found.retry.at_ms, str(found.retry.reason)) == (hour + 5_100, "exit code 3")
     assert detail(world, hour + 200).retries == (found.retry,)
 
 
 def test_outcomes_are_told_newest_first_with_durations_and_the_last_problem() -> None:
     world = SteppedEngine()
     (launch,) = world.tick(FIRST)
-    world.end(launch, AttemptState.FAILED, FIRST + 400, reason="exit code 1")
+    world.end(launch, AttemptState.FAILED, FIRST + 400, reason=free_text("exit code 1"))
     assert row(world, FIRST + 500).situation is Situation.FAILED
     (launch,) = world.tick(FIRST + MINUTE)
     world.end(launch, AttemptState.SUCCESS, FIRST + MINUTE + 900)
@@ -84,7 +85,7 @@ def test_outcomes_are_told_newest_first_with_durations_and_the_last_problem() ->
         (OccurrenceState.FAILED, 400),
     ]
     assert found.last_problem is not None
-    assert found.last_problem.reason == "one: exit code 1"
+    assert str(found.last_problem.reason) == "one: exit code 1"
     assert found.row.last == found.outcomes[0]
 
 
@@ -127,7 +128,7 @@ def test_what_the_row_says_of_a_pause_with_an_end_is_what_the_engine_does() -> N
     assert [len(launches) for launches in launched] == [0, 0, 1]
     assert expected is not None
     assert launched[2][0].occurrence.nominal_ms == expected.nominal_ms
-    assert world.occurrence(FIRST).reason == "paused"
+    assert str(world.occurrence(FIRST).reason) == "paused"
 
 
 def test_a_drawn_jitter_is_shown_and_one_not_drawn_yet_is_not_invented() -> None:

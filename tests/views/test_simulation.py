@@ -50,7 +50,7 @@ def test_a_rehearsal_ends_as_the_engine_does(name: str) -> None:
     jobs, durations, places = CASES[name]
     end = BEGIN + 30 * HOUR
     played = [
-        (p.occurrence.job, p.occurrence.nominal_ms, str(p.state), p.reason, p.started_ms, p.ended_ms)
+        (p.occurrence.job, p.occurrence.nominal_ms, str(p.state), str(p.reason), p.started_ms, p.ended_ms)
         for p in rehearse(jobs, BEGIN, end, durations.__getitem__, places, Random(7))
     ]
     real = by_engine(jobs, durations, places, end)
@@ -92,7 +92,7 @@ def by_engine(jobs: list[Job], durations: dict[str, int], places: int, end: int)
                 carry_out(store.update(engine.ended(attempt, AttemptEnd(state=AttemptState.SUCCESS), now)))
     done = store.view(lambda tx: Reading(tx).finished(limit=100_000))
     return sorted(
-        (o.job, o.nominal_ms, str(o.state), o.reason, o.started_ms, o.finished_ms if o.started_ms else None)
+        (o.job, o.nominal_ms, str(o.state), str(o.reason), o.started_ms, o.finished_ms if o.started_ms else None)
         for o in done
     )
 

@@ -207,13 +207,16 @@ def _lines(session: StoreSession, runs: list[Run]) -> list[str]:
 
 
 def _line(run: Run, zone: Zone) -> str:
+    from chronex.model.reasons import text_of
     from chronex.views.wording import column
 
     died = column(run.finished_ms or run.created_ms, zone)
-    return f"{died}  {f'{run.job}/{run.task}':24} {run.id}  {run.attempts} tried  {run.reason}"
+    return f"{died}  {f'{run.job}/{run.task}':24} {run.id}  {run.attempts} tried  {text_of(run.reason)}"
 
 
 def _run_json(run: Run) -> dict[str, Any]:
+    from chronex.model.reasons import text_of
+
     return {
         "id": run.id,
         "job": run.job,
@@ -223,7 +226,7 @@ def _run_json(run: Run) -> dict[str, Any]:
         "attempts": run.attempts,
         "exit_code": run.exit_code,
         "state": run.state.value,
-        "reason": run.reason,
+        "reason": text_of(run.reason),
     }
 
 
@@ -241,6 +244,8 @@ def _letter_json(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _try_json(attempt: Attempt) -> dict[str, Any]:
+    from chronex.model.reasons import text_of
+
     return {
         "id": attempt.id,
         "number": attempt.number,
@@ -249,12 +254,13 @@ def _try_json(attempt: Attempt) -> dict[str, Any]:
         **timed("ended", attempt.finished_ms),
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
-        "reason": attempt.reason,
+        "reason": text_of(attempt.reason),
         "log": attempt.log_path,
     }
 
 
 def _letter_lines(letter: DeadLetter, zone: Zone) -> list[str]:
+    from chronex.model.reasons import text_of
     from chronex.views.wording import column
 
     run, occurrence = letter.run, letter.occurrence
@@ -262,11 +268,11 @@ def _letter_lines(letter: DeadLetter, zone: Zone) -> list[str]:
     lines = [
         f"{run.job}/{run.task} of {time_text(run.nominal_ms, zone)}{version}",
         f"  {run.id}",
-        f"  {run.reason}",
+        f"  {text_of(run.reason)}",
     ]
     for attempt in letter.attempts:
         when = column(attempt.started_ms or attempt.created_ms, zone)
-        lines.append(f"  attempt {attempt.number}  {when}  {attempt.state.value}  {attempt.reason}")
+        lines.append(f"  attempt {attempt.number}  {when}  {attempt.state.value}  {text_of(attempt.reason)}")
     if run.environment:
         lines.append(f"  was given {', '.join(run.environment)} (values are not kept)")
     return [*lines, f"  again: chronex dlq replay {run.id}"]

@@ -158,6 +158,7 @@ def _has_history(reading: Reading, job: str) -> bool:
 
 
 def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
+    from chronex.model.reasons import text_of
     from chronex.model.states import OccurrenceState
     from chronex.views.wording import column, how_many, length
 
@@ -173,7 +174,7 @@ def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
         lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence))
         if (older := occurrence.older) is not None:
             front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}"
-            reason = f"{how_many(older)} until {column(older.to_ms, zone)}: {older.reason}"
+            reason = f"{how_many(older)} until {column(older.to_ms, zone)}: {text_of(older.reason)}"
             lines += _row(front, OccurrenceState.MISSED, " " * 7, reason)
     return lines
 
@@ -192,7 +193,9 @@ def _row(front: str, state: OccurrenceState, took: str, reason: str) -> list[str
 
 
 def _reason(occurrence: Occurrence) -> str:
-    words = [occurrence.reason] if occurrence.reason else []
+    from chronex.model.reasons import text_of
+
+    words = [text_of(occurrence.reason)] if occurrence.reason else []
     if occurrence.recovery and occurrence.started_ms is not None:
         words.append("(caught up)")
     if occurrence.manual:
@@ -202,6 +205,7 @@ def _reason(occurrence: Occurrence) -> str:
 
 def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
     from chronex.cli.record_output import attempt_json
+    from chronex.model.reasons import text_of
 
     attempts = reading.attempts(occurrence.job, occurrence.nominal_ms) if occurrence.started_ms is not None else []
     return {
@@ -212,7 +216,7 @@ def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         **timed("started", occurrence.started_ms),
         **timed("ended", occurrence.finished_ms),
         "state": occurrence.state.value,
-        "reason": occurrence.reason,
+        "reason": text_of(occurrence.reason),
         "recovery": occurrence.recovery,
         "manual": occurrence.manual,
         "version": occurrence.version,
@@ -222,10 +226,12 @@ def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
 
 
 def _span_json(span: MissedSpan) -> dict[str, Any]:
+    from chronex.model.reasons import text_of
+
     return {
         **timed("from", span.from_ms),
         **timed("to", span.to_ms),
         "count": span.count,
         "is_more": span.is_more,
-        "reason": span.reason,
+        "reason": text_of(span.reason),
     }

@@ -132,6 +132,7 @@ def _latest(reading: Reading, job: str) -> list[Attempt]:
 
 
 def _print_all(reader: LogReader, attempts: list[Attempt], options: LogsOptions) -> None:
+    from chronex.model.reasons import words_beyond
     from chronex.model.states import AttemptState
 
     for attempt in attempts:
@@ -139,12 +140,14 @@ def _print_all(reader: LogReader, attempts: list[Attempt], options: LogsOptions)
             out(paint(f"== {_heading(attempt)} ==", "bold"))
         _write(_tail(_whole(reader, attempt), options.lines), raw=options.raw)
         if not attempt.log_bytes and attempt.state is not AttemptState.RUNNING and len(attempts) == 1:
-            more = f": {attempt.error}" if attempt.error and attempt.error != attempt.reason else ""
-            err(terminal_safe(f"{_heading(attempt)}; no output{more}"))
+            more = words_beyond(attempt.reason, attempt.error)
+            err(terminal_safe(f"{_heading(attempt)}; no output{f': {more}' if more else ''}"))
 
 
 def _heading(attempt: Attempt) -> str:
-    reason = f": {attempt.reason}" if attempt.reason else ""
+    from chronex.model.reasons import text_of
+
+    reason = f": {text_of(attempt.reason)}" if attempt.reason else ""
     return terminal_safe(f"{attempt.task}, attempt {attempt.number}, {attempt.state}{reason}")
 
 

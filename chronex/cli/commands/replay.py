@@ -119,6 +119,7 @@ def _originals(reading: Reading, chosen: str | PastFilter) -> list[Occurrence]:
 
 def _agreed(session: StoreSession, originals: list[Occurrence], yes: bool, form: str) -> bool:
     from chronex.cli.store_session import confirmed
+    from chronex.model.reasons import text_of
     from chronex.views.wording import column
 
     if not originals:
@@ -126,6 +127,8 @@ def _agreed(session: StoreSession, originals: list[Occurrence], yes: bool, form:
         return False
     if form == "text":
         zone = session.zone_of(originals[0].job)
-        print_lines(f"{column(one.nominal_ms, zone)}  {one.state.value:12} {one.reason}" for one in originals)
+        print_lines(
+            f"{column(one.nominal_ms, zone)}  {one.state.value:12} {text_of(one.reason)}" for one in originals
+        )
         print_lines([f"{len(originals)} to replay, the oldest first"])
     return confirmed(f"replay {len(originals)}?", is_sure=yes)

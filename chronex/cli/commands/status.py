@@ -77,6 +77,8 @@ def _read(store: LmdbStore, now_ms: int) -> Standing:
 
 
 def status_json(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any]:
+    from chronex.model.reasons import text_of
+
     daemon, space = found.summary.daemon, store.space()
     return {
         **timed("at", now_ms),
@@ -92,7 +94,8 @@ def status_json(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any
         "failing": [_brief(row) | {"failures": row.job.counters.failures_in_a_row, "reason": _reason(row)}
                     for row in found.failing],
         "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, **timed("at", retry.at_ms),
-                                    "reason": retry.reason} for row in found.retrying if (retry := row.retry)],
+                                    "reason": text_of(retry.reason)}
+                     for row in found.retrying if (retry := row.retry)],
         "late": [{"job": job.id, **timed("since", job.late_ms)} for job in found.late],
         "dead_letters": found.summary.dead_letters,
         "notices": found.notices,
@@ -115,7 +118,9 @@ def _brief(row: Row) -> dict[str, Any]:
 
 
 def _reason(row: Row) -> str:
-    return row.last.reason if row.last is not None else ""
+    from chronex.model.reasons import text_of
+
+    return text_of(row.last.reason) if row.last is not None else ""
 
 
 def _outage_json(card: Card) -> dict[str, Any]:
@@ -150,6 +155,7 @@ def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> No
 
 
 def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterator[str]:
+    from chronex.model.reasons import text_of
     from chronex.views.status import MOST_LISTED
     from chronex.views.wording import length, moment, upcoming
 
@@ -169,7 +175,7 @@ def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterat
     for row in found.retrying[:MOST_LISTED]:
         if (retry := row.retry) is not None:
             when = upcoming(retry.at_ms, now_ms, zone)
-            yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({retry.reason})"
+            yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({text_of(retry.reason)})"
     for row in found.failing[:MOST_LISTED]:
         often = row.job.counters.failures_in_a_row
         times = f"{often} times in a row, " if often > 1 else ""

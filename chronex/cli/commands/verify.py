@@ -175,6 +175,7 @@ def _print_finding(result: PropertyResult, finding: PropertyFinding) -> None:
 
 
 def _event_text(line: JournalLine) -> str:
+    from chronex.model.reasons import text_of
     from chronex.verify.results import utc_text
 
     number, event = line
@@ -188,7 +189,7 @@ def _event_text(line: JournalLine) -> str:
         f"{number:>7}  {utc_text(event.at_ms):24} {event.name:24}",
         subject,
         f"on {node}" if node else "",
-        event.reason,
+        text_of(event.reason),
     ]
     return " ".join(part for part in parts if part)
 

@@ -7,6 +7,7 @@ import platform
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from chronex.model.reasons import free_text
 from chronex.model.records import Event
 from chronex.storage.journal import append
 from chronex.storage.records import Ledger
@@ -54,7 +55,7 @@ def tell(
         job=job,
         nominal_ms=nominal_ms,
         task=task,
-        reason=reason,
+        reason=free_text(reason),
         actor=str(asker),
         data=data or {},
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import NamedTuple
 
-from chronex.engine import reasons
 from chronex.engine.commands.actor import Asker, tell
 from chronex.engine.commands.names import occurrence_named
 from chronex.engine.lifecycle import Progress
 from chronex.errors import NotPossibleError
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Event, Occurrence
 from chronex.model.states import is_final
 from chronex.storage.journal import append
@@ -21,7 +21,7 @@ class Canceled(NamedTuple):
 
     occurrence: Occurrence
     is_over: bool
-    reason: str
+    reason: Reason
 
 
 def cancel(ledger: Ledger, run_or_occurrence_id: str | Occurrence, asker: Asker, reason: str = "") -> Canceled:
@@ -31,10 +31,10 @@ def cancel(ledger: Ledger, run_or_occurrence_id: str | Occurrence, asker: Asker,
     found = ledger.occurrence(found.job, found.nominal_ms) or found
     if is_final(found.state):
         raise NotPossibleError(f"{found.id} has ended already: {found.state}")
-    spoken = f"{reasons.CANCELED_BY} {asker}" + (f": {reason}" if reason else "")
+    canceled = Reason(ReasonCode.CANCELED, reason, str(asker))
     tell(ledger, "CancelRequested", asker, found.job, found.nominal_ms, reason)
     events: list[Event] = []
     progress = Progress(ledger, "", Random(0), [], events)  # noqa: S311  nothing is drawn
-    is_over = progress.cancel(found, spoken)
+    is_over = progress.cancel(found, canceled)
     append(ledger.tx, *events)
-    return Canceled(ledger.occurrence(found.job, found.nominal_ms) or found, is_over, spoken)
+    return Canceled(ledger.occurrence(found.job, found.nominal_ms) or found, is_over, canceled)

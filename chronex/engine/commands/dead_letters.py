@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.engine import reasons
 from chronex.engine.commands.actor import Asker, tell
 from chronex.engine.commands.names import find
 from chronex.engine.commands.trigger import AsOf, Replayed, repeat
 from chronex.errors import NotPossibleError, UnknownIdError
+from chronex.model.reasons import Reason, ReasonCode, text_of
 from chronex.model.records import Attempt, Job, Occurrence, Run
 from chronex.model.states import RunState
 from chronex.storage import keys
@@ -53,7 +53,11 @@ def find_dead_letter(reading: Reading, text: str) -> Run:
         raise UnknownIdError(text, f"{len(found)} dead letters begin like that; write more of the id")
     named = find(reading, text)  # raises where there is no such run at all
     run = reading.run(named.job, named.nominal_ms, named.task) if named.task else None
-    state = f"{run.id} is {run.state}" + (f" ({run.reason})" if run.reason else "") if run else f"{text} is no run"
+    state = (
+        f"{run.id} is {run.state}" + (f" ({text_of(run.reason)})" if run.reason else "")
+        if run
+        else f"{text} is no run"
+    )
     raise NotPossibleError(f"{state}, not a dead letter; `chronex dlq list` shows them")
 
 
@@ -67,16 +71,15 @@ def replay_dead_letter(
         raise NotPossibleError(f"the occurrence of {run.id} is gone; `chronex dlq drop` removes it")
     behind = [one.task for one in ledger.runs(run.job, run.nominal_ms) if one.state is RunState.CANCELED]
     replayed = repeat(ledger, original, asker, reason, as_of=as_of, only=(run.task, *behind))
-    _settle(ledger, run, f"{reasons.REPLAYED}: {replayed.occurrence.id}")
+    _settle(ledger, run, Reason(ReasonCode.REPLAYED, replayed.occurrence.id))
     return replayed
 
 
 def drop_dead_letter(ledger: Ledger, run_id: str | Run, asker: Asker, reason: str = "") -> Run:
     """Take it off the list for good; its history stays."""
     run = _still_dead(ledger, run_id)
-    spoken = f"{reasons.DROPPED} by {asker}" + (f": {reason}" if reason else "")
     tell(ledger, "TaskDropped", asker, run.job, run.nominal_ms, reason, task=run.task)
-    return _settle(ledger, run, spoken)
+    return _settle(ledger, run, Reason(ReasonCode.DROPPED, reason, str(asker)))
 
 
 def bound_dead_letters(ledger: Ledger, most: int = MOST_KEPT, oldest_ms: int = OLDEST_KEPT_MS) -> int:
@@ -88,7 +91,7 @@ def bound_dead_letters(ledger: Ledger, most: int = MOST_KEPT, oldest_ms: int = O
     for key in doomed:
         run = ledger.get(keys.record_of(key), Run)
         if run is not None:
-            _settle(ledger, run, f"{reasons.DROPPED}: too many dead letters, or too old")
+            _settle(ledger, run, Reason(ReasonCode.DROPPED_BY_LIMIT))
     return len(doomed)
 
 
@@ -101,7 +104,7 @@ def _still_dead(ledger: Ledger, named: str | Run) -> Run:
     return run
 
 
-def _settle(ledger: Ledger, run: Run, reason: str) -> Run:
+def _settle(ledger: Ledger, run: Run, reason: Reason) -> Run:
     """Along the table: back to scheduled, and from there out of the way; what runs again is a run of its own."""
     scheduled = ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
     return ledger.advance(scheduled, RunState.CANCELED, reason=reason)

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit
 from chronex.engine.commands.actor import Asker, tell
 from chronex.engine.commands.names import job_named, occurrence_named
 from chronex.engine.lifecycle import Progress
 from chronex.errors import CustomScheduleError, NotPossibleError
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Event, Idempotency, Job, Occurrence
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.journal import append
@@ -39,7 +39,7 @@ class Triggered(NamedTuple):
 
     occurrence: Occurrence
     answer: Answer
-    reason: str = ""
+    reason: Reason = NO_REASON
 
 
 class Replayed(NamedTuple):
@@ -48,7 +48,7 @@ class Replayed(NamedTuple):
     occurrence: Occurrence
     answer: Answer
     original: Occurrence
-    reason: str = ""
+    reason: Reason = NO_REASON
 
 
 class AsOf(StrEnum):
@@ -77,7 +77,7 @@ def trigger(
         data["idempotency_key"] = idempotency_key
     tell(ledger, "JobTriggered", asker, job.id, wanted.nominal_ms, data=data)
     if holder:
-        return _enter(ledger, job, wanted, f"{reasons.IDEMPOTENT}: {holder}")
+        return _enter(ledger, job, wanted, Reason(ReasonCode.IDEMPOTENT, holder))
     return _enter(ledger, job, wanted)
 
 
@@ -197,7 +197,7 @@ def _never_ran(ledger: Ledger, held: Idempotency) -> bool:
     return holder is not None and is_final(holder.state) and holder.started_ms is None
 
 
-def _enter(ledger: Ledger, job: Job, wanted: Occurrence, refusal: str = "") -> Triggered:
+def _enter(ledger: Ledger, job: Job, wanted: Occurrence, refusal: Reason = NO_REASON) -> Triggered:
     """Write the occurrence and answer the question of overlap here and now, where the store knows the answer.
 
     Whether the pool has a place is for the daemon to say. So is what a pending retry in the way is worth.

@@ -8,7 +8,6 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.lifecycle import Progress
 from chronex.engine.update.diff import (
     DEFAULT_WINDOW_MS,
@@ -25,6 +24,7 @@ from chronex.engine.update.diff import (
 )
 from chronex.engine.update.versions import kept_versions, prune_versions
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Event, Job, JobVersion
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append, tail
@@ -108,7 +108,9 @@ def _write(ledger: Ledger, step: Step, actor: str, data: dict[str, int]) -> Chan
 
 def _write_occurrences(ledger: Ledger, step: Step, events: list[Event]) -> None:
     progress = Progress(ledger, "", Random(0), [], events)  # noqa: S311  nothing is drawn
-    reason = reasons.JOB_REMOVED if step.job is None else f"{reasons.REPLACED}: {step.job.version}"
+    reason = (
+        Reason(ReasonCode.JOB_REMOVED) if step.job is None else Reason(ReasonCode.REPLACED, str(step.job.version))
+    )
     for one in step.withdrawn:
         progress.end_unstarted(one, OccurrenceState.CANCELED, reason)
     for one in step.revived:

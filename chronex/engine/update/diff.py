@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.place import NO_CHANCE, place
 from chronex.engine.plan import next_look
 from chronex.engine.update.versions import last_version
 from chronex.errors import CustomScheduleError
+from chronex.model.reasons import ReasonCode
 from chronex.model.records import Counters, Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
@@ -241,7 +241,7 @@ def _revived(reading: Reading, job: Job, now_ms: int, also_ms: int | None = None
         for one in newest
         if one.state is OccurrenceState.CANCELED
         and one.nominal_ms > now_ms
-        and one.reason.startswith((reasons.REPLACED, reasons.JOB_REMOVED))
+        and one.reason.code in (ReasonCode.REPLACED, ReasonCode.JOB_REMOVED)
         and (one.nominal_ms == also_ms or _is_instant(job, one.nominal_ms))
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chronex.engine.reasons import Cause
 from chronex.views.why.answer import Answer, Link, Source
 from chronex.views.why.ask import latest_and_next, why
+from chronex.views.why.causes import Cause
 
 __all__ = ["Answer", "Cause", "Link", "Source", "latest_and_next", "why"]

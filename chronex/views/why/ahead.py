@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from chronex.engine.place import spread_of
-from chronex.engine.reasons import Cause
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Job
 from chronex.storage.records import Reading
@@ -12,6 +11,7 @@ from chronex.timing.job_schedule import options_of, schedule_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.why.answer import Answer, Link, Source, stamp
+from chronex.views.why.causes import Cause
 from chronex.views.why.instants import clock_note, is_untraceable, names_instant, next_of, zone_of
 from chronex.views.why.job_versions import Lives
 from chronex.views.why.unrecorded import Finding, answered, not_named

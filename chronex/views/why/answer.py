@@ -8,8 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from chronex.engine.reasons import Cause
 from chronex.timing.zones import Zone
+from chronex.views.why.causes import Cause
 from chronex.views.wording import stamp
 
 __all__ = ["NO_NAMES", "Answer", "Link", "Source", "moment", "stamp"]

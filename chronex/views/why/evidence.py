@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chronex.engine import reasons
-from chronex.engine.reasons import detail_of
 from chronex.model.events import EVENTS
+from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.records import Attempt, Event, Job, Occurrence, Run
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys
@@ -71,7 +70,7 @@ def _told(event: Event, zone: Zone) -> list[Link]:
         return [Link(fact, event.at_ms, Source.JOURNAL)]
     task = f"{event.task}: " if event.task else ""
     by = f" by {event.actor}" if event.actor else ""
-    reason = f": {event.reason}" if event.reason else ""
+    reason = f": {text_of(event.reason)}" if event.reason else ""
     words = _WORDS.get(event.name) or EVENTS.get(event.name, event.name)
     return [Link(f"{task}{words}{by}{reason}", event.at_ms, Source.JOURNAL)]
 
@@ -92,7 +91,7 @@ def _attempt_names(attempt: Attempt) -> dict[str, Any]:
         "state": attempt.state.value,
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
-        "reason": attempt.reason,
+        "reason": text_of(attempt.reason),
     }
 
 
@@ -116,9 +115,10 @@ def _how(attempt: Attempt) -> str:
         parts.append(f"exit code {attempt.exit_code}")
     if attempt.signal is not None:
         parts.append(f"signal {attempt.signal}")
-    said = attempt.reason or attempt.error
-    if said and said not in parts:
-        parts.append(said)
+    is_exit_code = attempt.reason.code is ReasonCode.EXIT_CODE and bool(attempt.exit_code)
+    words = text_of(attempt.reason) or attempt.error
+    if words and not is_exit_code:
+        parts.append(words)
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -126,10 +126,10 @@ def _run_links(run: Run, zone: Zone) -> list[Link]:
     if run.state is RunState.RETRY and run.next_attempt_ms is not None:
         return [Link(f"{run.task}: waits for its next attempt", run.next_attempt_ms, Source.RECORD)]
     if run.state is RunState.CANCELED and run.reason and run.attempts == 0:
-        return [Link(f"{run.task}: never started: {run.reason}", run.finished_ms, Source.RECORD)]
-    if run.reason.startswith(reasons.IDEMPOTENT):
+        return [Link(f"{run.task}: never started: {text_of(run.reason)}", run.finished_ms, Source.RECORD)]
+    if run.reason.code is ReasonCode.IDEMPOTENT:
         key = f" ({run.idempotency_key})" if run.idempotency_key else ""
-        return [Link(f"{run.task}: not run, {run.reason}{key}", run.finished_ms, Source.RECORD)]
+        return [Link(f"{run.task}: not run, {text_of(run.reason)}{key}", run.finished_ms, Source.RECORD)]
     if run.state is RunState.DLQ:
         return [Link(f"{run.task}: lies in the dead-letter queue", run.finished_ms, Source.RECORD)]
     return []
@@ -155,7 +155,7 @@ def by_id(reading: Reading, occurrence: Occurrence, wanted: str) -> Occurrence |
 
 def blocker_link(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[str, Any]) -> Link | None:
     """Which occurrence was in the way, and from when to when it ran."""
-    wanted = detail_of(occurrence.reason)
+    wanted = occurrence.reason.detail
     if not wanted:
         return None
     names["other"] = wanted

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronex.engine import reasons
-from chronex.engine.reasons import Cause, cause_of
+from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.why.answer import Answer, Link, Source, stamp
+from chronex.views.why.causes import Cause, cause_of
 from chronex.views.why.evidence import (
     Outage,
     blocker_link,
@@ -47,14 +47,21 @@ _OUTAGE_WORDS = {
 def cause_of_record(occurrence: Occurrence) -> Cause:
     if occurrence.state in _BY_STATE:
         return _BY_STATE[occurrence.state]
-    return cause_of(occurrence.reason) or _OTHERWISE.get(occurrence.state, Cause.SKIPPED)
+    code = occurrence.reason.code
+    if occurrence.state is _S.FAILED and code is not ReasonCode.PREEMPTED:
+        return Cause.FAILED  # whatever its task ended of
+    return cause_of(code) or _OTHERWISE.get(occurrence.state, Cause.SKIPPED)
 
 
 def recorded(reading: Reading, lives: Lives, occurrence: Occurrence, now_ms: int) -> Answer:
     version = next((job for job in lives.versions if job.version == occurrence.version), lives.last)
     zone = zone_of(version)
     cause = cause_of_record(occurrence)
-    names: dict[str, Any] = {"state": occurrence.state.value, "reason": occurrence.reason, "version": version.version}
+    names: dict[str, Any] = {
+        "state": occurrence.state.value,
+        "reason": text_of(occurrence.reason),
+        "version": version.version,
+    }
     links = [
         *_origin(lives, version, occurrence, zone),
         *placement_links(version, occurrence, zone),
@@ -144,19 +151,19 @@ def pause_links(reading: Reading, job: str, before_ms: int, names: dict[str, Any
         return []
     event = found[1]
     names["paused_by"], names["paused_ms"] = event.actor, event.at_ms
-    why = f": {event.reason}" if event.reason else ""
+    why = f": {text_of(event.reason)}" if event.reason else ""
     return [Link(f"paused by {event.actor or 'someone'}{why}", event.at_ms, Source.JOURNAL)]
 
 
 def _fate(occurrence: Occurrence, zone: Zone, now_ms: int) -> Link:
-    reason = f": {occurrence.reason}" if occurrence.reason else ""
+    reason = f": {text_of(occurrence.reason)}" if occurrence.reason else ""
     if occurrence.finished_ms is not None:
         return Link(f"{occurrence.state.value.replace('_', ' ')}{reason}", occurrence.finished_ms, Source.RECORD)
     return Link(f"it is {occurrence.state.value} now{reason}", now_ms, Source.RECORD)
 
 
 def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> str:
-    reason = occurrence.reason or "no reason is on record"
+    reason = text_of(occurrence.reason) or "no reason is on record"
     match occurrence.state:
         case _S.COMPLETED:
             return f"it ran and completed: {_times(occurrence, zone)}"
@@ -181,7 +188,7 @@ def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> s
 def _skipped(occurrence: Occurrence, cause: Cause, reason: str, zone: Zone) -> str:
     if cause is Cause.WINDOW_EXCEEDED and occurrence.finished_ms is not None:
         late = format_duration(max(occurrence.finished_ms - occurrence.nominal_ms, 0))
-        return f"{reasons.WINDOW_EXCEEDED}, it could start only {late} after its time"
+        return f"{reason}, it could start only {late} after its time"
     return reason
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from chronex.engine.reasons import Cause
 from chronex.expr.fields import MONTHS, WEEKDAYS, FieldSet
 from chronex.expr.meaning import Cron, Every, Once, Repeating
 from chronex.model.records import Job
@@ -11,6 +10,7 @@ from chronex.timing.clock_changes import effect_of
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
 from chronex.views.why.answer import Link, Source, moment, stamp
+from chronex.views.why.causes import Cause
 
 _DAY = 86_400
 

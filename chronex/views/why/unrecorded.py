@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from chronex.engine.reasons import Cause, cause_of
 from chronex.model.placed import MissedSpan
+from chronex.model.reasons import text_of
 from chronex.model.records import Job, Occurrence
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import options_of
 from chronex.views.why.answer import NO_NAMES, Answer, Link, Source, stamp
+from chronex.views.why.causes import Cause, cause_of
 from chronex.views.why.evidence import Outage, after, down_since, outage_at
 from chronex.views.why.instants import is_untraceable, names_instant, next_of, previous_of, zone_of
 from chronex.views.why.job_versions import Lives
@@ -106,10 +107,10 @@ def _told_as_span(reading: Reading, lives: Lives, job: Job, instant_ms: int, now
     zone, names = zone_of(job), {"strategy": job.recovery.strategy.value}
     outage = outage_at(reading, instant_ms, decided) or Outage("down", None, decided)
     bounds = f"{stamp(span.from_ms, zone)} to {stamp(span.to_ms, zone)}"
-    fact = f"too many to list one by one: {how_many(span)} from {bounds}: {span.reason}"
+    fact = f"too many to list one by one: {how_many(span)} from {bounds}: {text_of(span.reason)}"
     told = Link(fact, decided, Source.JOURNAL if following[0].older is None else Source.RECORD)
-    cause = cause_of(span.reason) or Cause.DOWN
-    return Finding(cause, f"it was missed: {span.reason}", [outage_link(outage, zone, names), told], names)
+    cause = cause_of(span.reason.code) or Cause.DOWN
+    return Finding(cause, f"it was missed: {text_of(span.reason)}", [outage_link(outage, zone, names), told], names)
 
 
 def _span_event(reading: Reading, job: str, instant_ms: int, decided_ms: int) -> MissedSpan | None:

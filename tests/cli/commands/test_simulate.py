@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.commands.simulate import SimulatedSpan
+from chronex.model.reasons import NO_REASON
 from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.views.simulation import Played
@@ -65,7 +66,9 @@ def test_a_run_that_takes_longer_than_its_interval_is_seen(chronex: Chronex, fil
 
 
 def test_without_an_end_no_more_is_played_than_a_person_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
-    played = [Played(Occurrence(job="a", nominal_ms=n, due_ms=n), OccurrenceState.COMPLETED, "") for n in range(5)]
+    played = [
+        Played(Occurrence(job="a", nominal_ms=n, due_ms=n), OccurrenceState.COMPLETED, NO_REASON) for n in range(5)
+    ]
     short = SimulatedSpan(played, 99, is_chosen=False, most=3)
     assert (len(list(short)), short.end_ms) == (3, 2)
     assert "--to says how far to go" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import pytest
 
 from chronex.cli.commands import verify as command
 from chronex.engine.update import apply_jobs
+from chronex.model.reasons import free_text
 from chronex.model.records import Event, Job, Task
 from chronex.storage import journal
 from chronex.verify import Verifier, follow
@@ -125,7 +126,9 @@ def test_watching_in_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str
 
 def test_nothing_of_the_journal_steers_the_terminal(chronex: Chronex, tmp_path: Path) -> None:
     events = trace(NORMAL)
-    hostile = Event(name="TaskRunCompleted", at_ms=0, job="a", nominal_ms=1, task="\x1b[2J", attempt=1, reason="\x07")
+    hostile = Event(
+        name="TaskRunCompleted", at_ms=0, job="a", nominal_ms=1, task="\x1b[2J", attempt=1, reason=free_text("\x07")
+    )
     done = chronex("verify", "--store", str(store_at(tmp_path / "store", [*events, hostile])))
     assert done.code == 1
     assert "\x1b" not in done.out

@@ -16,6 +16,7 @@ from chronex.engine.commands import (
 )
 from chronex.errors import NotPossibleError, UnknownIdError
 from chronex.model.policies import RetryPolicy
+from chronex.model.reasons import free_text
 from chronex.model.records import Task
 from chronex.model.states import RunState
 from chronex.storage.records import Ledger
@@ -27,7 +28,7 @@ PILL = Task(name="one", run=("false",), env={"LEVEL": "9"}, secrets=("TOKEN",))
 
 def buried(world: SteppedEngine, at: int = FIRST) -> str:
     (launch,) = world.tick(at)
-    world.end(launch, "failed", at + 5, exit_code=1, reason="exit code 1")
+    world.end(launch, "failed", at + 5, exit_code=1, reason=free_text("exit code 1"))
     return world.run(at).id
 
 
@@ -43,7 +44,7 @@ def test_a_poison_pill_fails_with_growing_pauses_is_buried_and_blocks_nobody() -
     while len(tries) < 4:
         for launch in world.tick(now):
             tries.append(now)
-            world.end(launch, "failed", now, exit_code=1, reason="exit code 1")
+            world.end(launch, "failed", now, exit_code=1, reason=free_text("exit code 1"))
         now += MINUTE
     assert [b - a for a, b in pairwise(tries)] == [MINUTE, 2 * MINUTE, 4 * MINUTE]
     assert letters(world) == [world.run(nominal).id]
@@ -95,7 +96,7 @@ def test_a_dropped_letter_is_gone_with_who_dropped_it() -> None:
     world.ask(drop_dead_letter, name, at=FIRST + 10, reason="known")
     run = world.run(FIRST)
     assert (letters(world), run.state) == ([], RunState.CANCELED)
-    assert run.reason == "dropped by ann@desk (cli): known"
+    assert str(run.reason) == "dropped by ann@desk (cli): known"
 
 
 def test_a_letter_that_is_none_is_told() -> None:

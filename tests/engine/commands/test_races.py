@@ -30,6 +30,7 @@ from chronex.engine.orders import AttemptEnd, Cancel, Launch
 from chronex.engine.update import Policy, apply_jobs, roll_back
 from chronex.errors import CommandError
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.reasons import free_text
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
 from chronex.storage.records import Ledger
@@ -66,7 +67,7 @@ class RacingEngine(SteppedEngine):
         self.now += 1
         if self.live:
             name, launch = self.live.popitem()
-            end = AttemptEnd("canceled" if name in self.stopped else state, "the end")
+            end = AttemptEnd("canceled" if name in self.stopped else state, free_text("the end"))
             self.carry_out(self.store.update(self.engine.ended(launch.attempt, end, self.now)))
 
     def do(self, act: Callable[[Ledger], Any]) -> Any:

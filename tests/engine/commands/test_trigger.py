@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.commands import Answer, pause, replay, trigger
 from chronex.engine.update import apply_jobs
 from chronex.errors import NotPossibleError, UnknownJobError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.testing import MINUTE
 from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine
@@ -61,7 +61,7 @@ def test_overlap_is_answered_at_once_where_the_store_knows(policy: OverlapPolicy
     asked = world.ask(trigger, "job")
     assert asked.answer is answer
     if answer is not Answer.PENDING:
-        assert asked.reason == f"{reasons.OVERLAP}: {running.occurrence.id}"
+        assert asked.reason == Reason(ReasonCode.OVERLAP, running.occurrence.id)
     assert asked.occurrence.state.value == answer.value
 
 
@@ -88,7 +88,7 @@ def test_a_live_key_answers_skipped_and_an_expired_one_does_not() -> None:
     second = world.ask(trigger, "job", at=START + 20, idempotency_key="k", ttl_ms=1000)
     third = world.ask(trigger, "job", at=START + 1010, idempotency_key="k", ttl_ms=1000)
     assert [one.answer for one in (first, second, third)] == [Answer.PENDING, Answer.SKIPPED, Answer.PENDING]
-    assert second.reason == f"{reasons.IDEMPOTENT}: {first.occurrence.id}"
+    assert second.reason == Reason(ReasonCode.IDEMPOTENT, first.occurrence.id)
     assert second.occurrence.state is OccurrenceState.SKIPPED
 
 
@@ -152,7 +152,7 @@ def test_a_replay_is_a_new_occurrence_at_the_old_scheduled_time() -> None:
     assert launch.occurrence.id == asked.occurrence.id != original
     told = world.events()[-3:]
     replayed = next(event for event in world.events() if event.name == "OccurrenceReplayed")
-    assert (replayed.actor, replayed.reason, replayed.data["replay_of"]) == (str(BOB), "fixed", original)
+    assert (replayed.actor, str(replayed.reason), replayed.data["replay_of"]) == (str(BOB), "fixed", original)
     assert told[-1].name == "TaskRunStarted"
 
 

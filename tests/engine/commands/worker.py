@@ -25,6 +25,7 @@ from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import Policy, apply_jobs, roll_back
 from chronex.errors import CommandError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.reasons import free_text
 from chronex.model.records import Job, Node, ProcessIdentity, Task
 from chronex.model.states import is_final
 from chronex.storage import journal
@@ -71,7 +72,9 @@ def engine(path: Path, seed: int) -> None:
             for name in random.sample(sorted(live), len(live) if asked_to_stop else len(live) // 2):
                 state = "canceled" if name in stopped else random.choice(["success", "success", "failed"])
                 carry_out(
-                    store.update(runner.ended(live.pop(name).attempt, AttemptEnd(state, "the end"), inner.now()))
+                    store.update(
+                        runner.ended(live.pop(name).attempt, AttemptEnd(state, free_text("the end")), inner.now())
+                    )
                 )
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.commands import trigger
 from chronex.engine.update import Change, Policy, apply_jobs, kept_versions, roll_back
 from chronex.engine.update.versions import MOST_VERSIONS
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Job
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
@@ -88,7 +88,7 @@ def test_an_edit_never_fires_at_once_and_what_passed_undecided_is_told() -> None
     edited(world, NOON, schedule="*/20 * * * *")  # no daemon ran since START
     assert world.tick(NOON, awake_since=NOON) == []
     told = next(event for event in world.events() if event.name == "OccurrencesMissed")
-    assert told.reason == f"{reasons.REPLACED}: 2"
+    assert told.reason == Reason(ReasonCode.REPLACED, "2")
     assert told.data == {"from_ms": START + 10 * MINUTE, "to_ms": NOON}
 
 
@@ -119,7 +119,7 @@ def test_what_waits_and_is_no_longer_wanted_is_withdrawn_with_the_version_that_d
     nominal = planned(world)
     edited(world, nominal - 2 * HOUR + 1, schedule=LATE)
     withdrawn = world.occurrence(nominal)
-    assert (withdrawn.state, withdrawn.reason) == (OccurrenceState.CANCELED, f"{reasons.REPLACED}: 2")
+    assert (withdrawn.state, withdrawn.reason) == (OccurrenceState.CANCELED, Reason(ReasonCode.REPLACED, "2"))
 
 
 def test_an_edit_and_its_undoing_leave_the_occurrence_that_was_withdrawn_to_run() -> None:
@@ -197,8 +197,8 @@ def test_a_removed_jobs_waiting_occurrences_are_canceled_and_told() -> None:
     world.ask(trigger, "job", at=START + 1)
     apply_jobs(world.store, [], START + 2)
     assert [(e.name, e.reason) for e in world.events()][-2:] == [
-        ("JobOrphaned", ""),
-        ("OccurrenceCanceled", reasons.JOB_REMOVED),
+        ("JobOrphaned", NO_REASON),
+        ("OccurrenceCanceled", Reason(ReasonCode.JOB_REMOVED)),
     ]
 
 

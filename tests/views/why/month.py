@@ -12,16 +12,16 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine import reasons
 from chronex.engine.commands.actor import Asker
 from chronex.engine.commands.pause import pause, resume
 from chronex.engine.engine import Tick
-from chronex.engine.reasons import Cause
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.reasons import ReasonCode
 from chronex.model.records import Job, Task
 from chronex.storage.records import Ledger, Reading
 from chronex.testing import DAY, HOUR, MINUTE, RandomOutcomes, SimulatedMachine, SimulatedProcess
 from chronex.views.why import Answer
+from chronex.views.why.causes import Cause
 from tests.kit.machine import START
 
 MONTH = 30 * DAY
@@ -218,7 +218,7 @@ class RecordedMonth(SimulatedMachine):
         self, job: Job, mine: list[SimulatedProcess], instant: int, instants: list[int], due: dict[int, int]
     ) -> Cause:
         last = mine[-1]
-        if last.canceled_by is not None and last.canceled_by.reason == reasons.EXECUTION_TIMEOUT:
+        if last.canceled_by is not None and last.canceled_by.reason.code is ReasonCode.EXECUTION_TIMEOUT:
             return Cause.TIMEOUT
         if self._was_reaped(job, mine):
             return Cause.STALE

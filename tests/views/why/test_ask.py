@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from chronex.engine.commands.actor import Asker
 from chronex.engine.commands.pause import pause
-from chronex.engine.reasons import Cause
 from chronex.engine.update import apply_jobs
 from chronex.model.ids import occurrence_id
 from chronex.model.policies import DstSetting, SpreadPolicy
@@ -19,6 +18,7 @@ from chronex.storage.records import Ledger, Reading
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.timing.zones import load_zone
 from chronex.views.why import Answer, latest_and_next, why
+from chronex.views.why.causes import Cause
 from chronex.views.why.instants import by_occurrence, clock_links, instant_of, read_time
 from chronex.views.why.job_versions import lives_of
 from chronex_store import MemoryStore

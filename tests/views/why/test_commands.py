@@ -8,14 +8,15 @@ import pytest
 
 from chronex.engine.commands import cancel, replay, trigger
 from chronex.engine.orders import Launch
-from chronex.engine.reasons import Cause
 from chronex.model.events import EVENTS
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Event, Task
 from chronex.model.states import AttemptState
 from chronex.storage.records import Ledger, Reading
 from chronex.testing import MINUTE
 from chronex.timing.zones import load_zone
 from chronex.views.why import Answer, why
+from chronex.views.why.causes import Cause
 from chronex.views.why.evidence import _told
 from tests.kit.machine import ANN, SteppedEngine
 
@@ -105,3 +106,13 @@ def test_no_name_of_an_event_is_shown_to_people() -> None:
     for name in EVENTS:
         for link in _told(Event(name=name, at_ms=0, actor="ada"), load_zone("UTC")):
             assert name not in link.fact
+
+
+def test_a_failed_task_that_is_called_paused_is_a_failure() -> None:
+    machine = AskedEngine(task="paused")
+    machine.run_due(NOON)
+    reason = Reason(ReasonCode.EXIT_CODE, "exit code 1")
+    machine.end_latest(AttemptState.FAILED, NOON + 5, reason=reason, exit_code=1)
+    answer = machine.why(NOON, NOON + 10)
+    assert (answer.cause, answer.names["reason"]) == (Cause.FAILED, "paused: exit code 1")
+    assert answer.summary.startswith("it ran and failed: paused: exit code 1; ")

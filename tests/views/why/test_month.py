@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from chronex.engine.reasons import Cause
 from chronex.model.ids import occurrence_id
 from chronex.storage.ports import ReadTransaction
 from chronex.storage.records import Reading
 from chronex.testing import HOUR, MINUTE
 from chronex.views.why import Answer, why
+from chronex.views.why.causes import Cause
 from tests.kit.machine import START
 from tests.views.why.month import Hourly, RecordedMonth, a_month
 

@@ -1,0 +1,203 @@
+"""Why an occurrence, a run or an attempt is in its state: a code, what was said, and who asked.
+
+Records hold codes and every decision compares codes. The words are written here, in `text_of` and `short_text`, for
+history, `why`, the journal's readers, hooks and the dashboard.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class ReasonCode(StrEnum):
+    """Stored as text, so a code keeps its spelling for ever; a code of a newer version is read as it stands."""
+
+    NONE = ""
+
+    # It does not start, or waits.
+    PAUSED = "paused"
+    WINDOW_EXCEEDED = "window_exceeded"
+    UNSCHEDULABLE = "unschedulable"
+    OVERLAP = "overlap"
+    EARLIER_WAITS = "earlier_waits"
+    QUEUE_FULL = "queue_full"
+    POOL_FULL = "pool_full"
+    IDEMPOTENT = "idempotent"
+    MAX_REACHED = "max_reached"
+
+    # It was due in a downtime.
+    DOWN = "down"
+    FOLDED = "folded"
+    TOO_OLD = "too_old"
+    TOO_MANY = "too_many"
+    SUPERSEDED = "superseded"
+
+    # It was ended from outside.
+    PREEMPTED = "preempted"
+    EXECUTION_TIMEOUT = "execution_timeout"
+    CANCELED_FOR_NEXT = "canceled_for_next"
+    PEER_FAILED = "peer_failed"
+    OWNER_DIED = "owner_died"
+    NEVER_STARTED = "never_started"
+    STOPPING = "stopping"
+    CANCELED = "canceled"
+    REPLACED = "replaced"
+    JOB_REMOVED = "job_removed"
+    TASK_REMOVED = "task_removed"
+
+    # An attempt ended by itself; the values are those that the supervisor of attempts uses.
+    RUN_FAILED = "run_failed"
+    EXIT_CODE = "exit_code"
+    SIGNAL = "signal"
+    EXCEPTION = "exception"
+    TIMEOUT = "timeout"
+    NOT_STARTED = "not_started"
+    UNKNOWN_EXIT = "unknown_exit"
+
+    # A dead letter was taken off the list.
+    REPLAYED = "replayed"
+    DROPPED = "dropped"
+    DROPPED_BY_LIMIT = "dropped_by_limit"
+
+    # Events and notices.
+    PAUSE_OVER = "pause_over"
+    ZONE_CHANGED = "zone_changed"
+    LATE = "late"
+    FREE_TEXT = "free_text"  # the words of a person or a program that no other code stands for
+
+    @classmethod
+    def _missing_(cls, value: object) -> ReasonCode | None:
+        if not isinstance(value, str):
+            return None
+        unknown = str.__new__(cls, value)
+        unknown._name_ = unknown._value_ = value
+        return unknown
+
+
+class Reason(Struct, frozen=True, gc=False, array_like=True):
+    """`detail` is what it speaks of or what was said: the id of the occurrence in the way, "exit code 3".
+
+    `by` is who asked for it, or the task whose end it is.
+    """
+
+    code: ReasonCode = ReasonCode.NONE
+    detail: str = ""
+    by: str = ""
+
+    def __bool__(self) -> bool:
+        return self.code is not ReasonCode.NONE
+
+    def __str__(self) -> str:
+        return text_of(self)
+
+
+# One object, because what is left out of a stored record is what is the default itself.
+NO_REASON = Reason()
+
+
+def free_text(words: str) -> Reason:
+    """The words of a person or a program; no reason where there are none."""
+    return Reason(ReasonCode.FREE_TEXT, words) if words else NO_REASON
+
+
+def of_task(task: str, reason: Reason) -> Reason:
+    """The reason of an occurrence that failed because this task ended for `reason`."""
+    return Reason(reason.code, reason.detail, task)
+
+
+# Where the detail is part of the sentence the words name it; else it follows them after a colon.
+_DETAIL = "{detail}"
+_WORDS = {
+    ReasonCode.NONE: "",
+    ReasonCode.PAUSED: "paused",
+    ReasonCode.WINDOW_EXCEEDED: "window exceeded",
+    ReasonCode.UNSCHEDULABLE: "no start inside its spread window satisfies the constraints",
+    ReasonCode.OVERLAP: "an earlier occurrence still runs",
+    ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
+    ReasonCode.QUEUE_FULL: "the queue of the job is full",
+    ReasonCode.POOL_FULL: "waits for a free place in the pool",
+    ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",
+    ReasonCode.MAX_REACHED: "the limit of executions is reached",
+    ReasonCode.DOWN: "the scheduler was not running",
+    ReasonCode.FOLDED: "folded into a later occurrence by the recovery strategy",
+    ReasonCode.TOO_OLD: "beyond the bounds of the recovery strategy",
+    ReasonCode.TOO_MANY: "only the newest {detail} missed occurrences of a job are made up for",
+    ReasonCode.SUPERSEDED: "a later missed occurrence runs instead",
+    ReasonCode.PREEMPTED: "a new occurrence pre-empted the pending retry",
+    ReasonCode.EXECUTION_TIMEOUT: "the execution timeout passed",
+    ReasonCode.CANCELED_FOR_NEXT: "canceled to make room for the next occurrence",
+    ReasonCode.PEER_FAILED: "another task failed first",
+    ReasonCode.OWNER_DIED: "the scheduler died while it ran",
+    ReasonCode.NEVER_STARTED: "the scheduler died before it started",
+    ReasonCode.STOPPING: "the scheduler was stopped",
+    ReasonCode.CANCELED: "canceled",
+    ReasonCode.REPLACED: "replaced by a new version",
+    ReasonCode.JOB_REMOVED: "the job was removed",
+    ReasonCode.TASK_REMOVED: "the task was removed",
+    ReasonCode.RUN_FAILED: "a task failed",
+    ReasonCode.EXIT_CODE: _DETAIL,
+    ReasonCode.SIGNAL: _DETAIL,
+    ReasonCode.EXCEPTION: _DETAIL,
+    ReasonCode.TIMEOUT: _DETAIL,
+    ReasonCode.NOT_STARTED: _DETAIL,
+    ReasonCode.UNKNOWN_EXIT: _DETAIL,
+    ReasonCode.REPLAYED: "replayed",
+    ReasonCode.DROPPED: "dropped",
+    ReasonCode.DROPPED_BY_LIMIT: "dropped: too many dead letters, or too old",
+    ReasonCode.PAUSE_OVER: "its pause is over",
+    ReasonCode.ZONE_CHANGED: "the host is in another time zone",
+    ReasonCode.LATE: "no run has completed in time",
+    ReasonCode.FREE_TEXT: _DETAIL,
+}
+# How an attempt can fail for good: `by` is then the task, and its name comes first.
+ENDS_OF_TASKS = frozenset(
+    {
+        ReasonCode.RUN_FAILED,
+        ReasonCode.EXIT_CODE,
+        ReasonCode.SIGNAL,
+        ReasonCode.EXCEPTION,
+        ReasonCode.TIMEOUT,
+        ReasonCode.NOT_STARTED,
+        ReasonCode.UNKNOWN_EXIT,
+        ReasonCode.EXECUTION_TIMEOUT,
+        ReasonCode.OWNER_DIED,
+        ReasonCode.NEVER_STARTED,
+        ReasonCode.FREE_TEXT,
+    }
+)
+
+
+def text_of(reason: Reason) -> str:
+    """The reason in words: "paused by ann@desk (cli)", "main: exit code 3"; empty where there is none."""
+    template = _template(reason.code)
+    text = words_of(reason)
+    is_of_task = reason.code in ENDS_OF_TASKS
+    if reason.by and not is_of_task:
+        text += f" by {reason.by}"
+    if reason.detail and _DETAIL not in template:
+        text += f": {reason.detail}"
+    return f"{reason.by}: {text}" if reason.by and is_of_task else text
+
+
+def words_of(reason: Reason) -> str:
+    """The words of its code alone, without whom or what it speaks of: the same for all that are counted together."""
+    return _template(reason.code).replace(_DETAIL, reason.detail)
+
+
+def words_beyond(reason: Reason, error: str) -> str:
+    """What a program said that the reason does not say already."""
+    return "" if error == text_of(reason) else error
+
+
+def short_text(reason: Reason) -> str:
+    """For narrow columns: `main: exit code 1` as `exit 1`, and no end of a task with the task's name."""
+    text = words_of(reason) if reason.code in ENDS_OF_TASKS else text_of(reason)
+    return text.replace("exit code ", "exit ")
+
+
+def _template(code: ReasonCode) -> str:
+    """A code of a newer version is its own words."""
+    words = _WORDS.get(code)
+    return code.replace("_", " ") if words is None else words

@@ -1,0 +1,122 @@
+"""A store that the last program of format 1 wrote, and what that program showed of it.
+
+`format_1/data.mdb.xz` holds runs that completed, failed in every way, were skipped, missed, canceled, dropped or
+replayed, and some that run or wait; `format_1/shown.json.xz` is what `list`, `history`, `dlq list` and `why` printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import lzma
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronex.cli import main
+from chronex.model.reasons import Reason, ReasonCode
+from chronex.storage import keys
+from chronex.storage.codec import decode, payload_of
+from chronex.storage.journal import tail
+from chronex.storage.records import Reading, pages
+from chronex_store import LmdbStore, lmdb_environment, migration
+from chronex_store.backup import restore
+from chronex_store.doctor import examine
+
+OLD = Path(__file__).parent / "format_1"
+SHOWN: dict[str, Any] = json.loads(lzma.decompress((OLD / "shown.json.xz").read_bytes()))
+
+
+@pytest.fixture
+def old_store(tmp_path: Path) -> Path:
+    place = tmp_path / "old"
+    place.mkdir(mode=0o700)
+    data = place / "data.mdb"
+    data.write_bytes(lzma.decompress((OLD / "data.mdb.xz").read_bytes()))
+    data.chmod(0o600)
+    return place
+
+
+def test_it_is_migrated_once_after_a_backup(old_store: Path) -> None:
+    before = (old_store / "data.mdb").read_bytes()
+    for _ in range(2):
+        with LmdbStore.open(old_store) as store:
+            meta = store.environment().meta
+            assert (meta.format, meta.migrated_from) == (lmdb_environment.FORMAT, (1,))
+    (saved,) = old_store.glob("before-format-2-*.backup")
+    assert len(saved.read_bytes()) == len(before)
+    assert examine(old_store).findings == ()
+
+
+def test_a_backup_of_format_1_can_be_restored(old_store: Path, tmp_path: Path) -> None:
+    restore(old_store / "data.mdb", tmp_path / "new")
+    with LmdbStore.open(tmp_path / "new") as store:
+        assert store.environment().meta.format == lmdb_environment.FORMAT
+
+
+def test_the_program_shows_what_the_old_one_showed(
+    old_store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: SHOWN["now_ms"] * 1_000_000)
+    for one in SHOWN["shown"]:
+        monkeypatch.setattr(sys, "argv", ["chronex", *one["argv"], "--store", str(old_store)])
+        with contextlib.suppress(SystemExit):
+            main()
+        assert json.loads(capsys.readouterr().out) == put_right(one), one["argv"]
+
+
+def put_right(one: dict[str, Any]) -> Any:
+    """The old program took the failed task `paused` for a pause; all else stays as it was."""
+    wanted = one["output"]
+    if one["argv"][:2] == ["why", "paused-task"]:
+        for answer in wanted["answers"]:
+            assert (answer["cause"], answer["names"]["reason"]) == ("paused", "paused: exit code 1")
+            answer["cause"] = "failed"
+    return wanted
+
+
+def test_every_reason_has_a_code_and_only_own_words_are_free_text(old_store: Path) -> None:
+    with LmdbStore.open(old_store) as store:
+        events = [event for _, event in store.view(lambda tx: tail(tx, 0, 10_000)) if event.reason]
+        found = store.view(lambda tx: [o for job in Reading(tx).jobs() for o in Reading(tx).occurrences(job.id)])
+    reasons = {occurrence.reason.code for occurrence in found if occurrence.reason}
+    assert reasons >= {ReasonCode.PREEMPTED, ReasonCode.PAUSED, ReasonCode.OVERLAP, ReasonCode.EXIT_CODE}
+    free = {occurrence.job for occurrence in found if occurrence.reason.code is ReasonCode.FREE_TEXT}
+    assert free == {"raises", "missing-program"}
+    # The person who replayed it gave "paused" as the reason: those are words, not a pause.
+    (replayed,) = [event for event in events if event.name == "OccurrenceReplayed"]
+    assert replayed.reason == Reason(ReasonCode.FREE_TEXT, "paused")
+
+
+def test_a_failed_migration_changes_nothing(old_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(key: bytes, raw: bytes) -> list[tuple[bytes, bytes]]:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(migration, "TO_FORMAT_2", (*migration.TO_FORMAT_2, fail))
+        with pytest.raises(RuntimeError):
+            LmdbStore.open(old_store)
+    with LmdbStore.open(old_store) as store:
+        assert store.environment().meta.migrated_from == (1,)
+
+
+def test_conversions_may_drop_move_and_split_records(old_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def split(key: bytes, raw: bytes) -> list[tuple[bytes, bytes]]:
+        if key[:1] == keys.EVENT:
+            return []
+        return [(b"Z" + key[1:], raw), (b"z" + key[1:], raw)] if key[:1] == keys.JOB else [(key, raw)]
+
+    monkeypatch.setattr(migration, "TO_FORMAT_2", (*migration.TO_FORMAT_2, split))
+    with LmdbStore.open(old_store) as store:
+        rows = store.view(lambda tx: [row for page in pages(tx, b"") for row in page])
+    tags = [key[:1] for key, _ in rows]
+    assert keys.EVENT not in tags
+    assert keys.JOB not in tags
+    assert tags.count(b"Z") == tags.count(b"z") > 0
+    for key, raw in rows:
+        if key[:1] in keys.OCCURRENCE + keys.RUN + keys.ATTEMPT:
+            assert payload_of(key, raw)
+            decode(key, raw)
