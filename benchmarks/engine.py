@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from msgspec.structs import replace
-
 from benchmarks.measure import FULL, Row, Size
 from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
-from chronex.model.records import Call, Job, Occurrence, Task
+from chronex.model.definition import Call, Job, Task
+from chronex.model.occurrence import Occurrence
 from chronex.run import TaskContext
 from chronex.storage.ports import Transaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 
 TOPIC = "engine"
@@ -130,10 +129,10 @@ async def callable_lags(path: Path, count: int) -> list[float]:
         due = {f"job-{number}": first + number * 1000 // count for number in range(count)}
 
         def add(tx: Transaction) -> None:
-            ledger = Ledger(tx, wall_ms())
+            records = Records(tx, wall_ms())
             for name, at in due.items():
                 job = _job(name, "@every 1h", Call("work"))
-                ledger.put(replace(job, anchor_ms=at - _HOUR, cursor_ms=at - _HOUR, next_ms=at))
+                records.put(job.progressed(anchor_ms=at - _HOUR, cursor_ms=at - _HOUR, next_ms=at))
 
         engine.store.update(add)
         await _until(lambda: len(called) == count, seconds=60)

@@ -6,7 +6,10 @@ from pathlib import Path
 
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
-from chronex.model.records import Attempt, Job, Occurrence, Record, Run, Task
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job, Task
+from chronex.model.occurrence import Occurrence, Run
+from chronex.model.records import Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.codec import encode
 from chronex.storage.indexes import index_keys, key_of

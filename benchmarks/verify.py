@@ -9,7 +9,7 @@ from pathlib import Path
 from time import process_time
 
 from benchmarks.measure import FULL, Row, Size
-from chronex.model.records import Event
+from chronex.model.event import Event
 from chronex.storage import journal
 from chronex.verify import PropertyVerdict, verify_store
 from chronex_store import LmdbStore

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from chronex.engine.commands import Answer, Asker, cancel, pause, replay, replay_dead_letter, resume, trigger
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import text_of
-from chronex.model.records import Occurrence
 from chronex.model.states import RunState
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import CommandDone, DataArrived
 from chronex_tui.model.available_actions import shell_command
@@ -41,7 +41,7 @@ class CommandResult(NamedTuple):
     is_refused: bool = False
 
 
-StoreWork = Callable[[Ledger, Asker], CommandResult]
+StoreWork = Callable[[Records, Asker], CommandResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class StoreCommands:
 
         def work() -> None:
             try:
-                result = store.update(lambda tx: command.work(Ledger(tx, now), self.actor))
+                result = store.update(lambda tx: command.work(Records(tx, now), self.actor))
                 done = CommandDone(result.text, result.is_refused, command.jobs)
             except ChronexError as error:
                 done = CommandDone(str(error), is_refused=True, jobs=command.jobs)
@@ -126,7 +126,7 @@ class StoreCommands:
                 "trigger",
                 tuple(names),
                 "asked to run",
-                lambda ledger, actor: trigger_jobs(ledger, names, actor),
+                lambda records, actor: trigger_jobs(records, names, actor),
                 "Trigger",
                 tuple(facts),
                 self._shell_command("trigger", names),
@@ -145,13 +145,13 @@ class StoreCommands:
     def _pause(self, names: list[str]) -> None:
         self._undo = lambda: self._resume(names)
         self.start(
-            StoreCommand("pause", tuple(names), "pausing", lambda ledger, actor: pause_jobs(ledger, names, actor))
+            StoreCommand("pause", tuple(names), "pausing", lambda records, actor: pause_jobs(records, names, actor))
         )
 
     def _resume(self, names: list[str]) -> None:
         self._undo = lambda: self._pause(names)
         self.start(
-            StoreCommand("pause", tuple(names), "resuming", lambda ledger, actor: resume_jobs(ledger, names, actor))
+            StoreCommand("pause", tuple(names), "resuming", lambda records, actor: resume_jobs(records, names, actor))
         )
 
     def undo(self) -> None:
@@ -174,7 +174,7 @@ class StoreCommands:
                 "cancel",
                 tuple(key.job for key in keys),
                 "canceling",
-                lambda ledger, actor: cancel_runs(ledger, keys, actor),
+                lambda records, actor: cancel_runs(records, keys, actor),
                 f"Cancel {count(len(keys), 'run')}",
                 tuple(facts),
                 self._shell_command("cancel", keys),
@@ -237,7 +237,7 @@ class StoreCommands:
                 "replay",
                 tuple(sorted({item.key.job for item in items})),
                 "asked to run",
-                lambda ledger, actor: replay_items(ledger, items, actor),
+                lambda records, actor: replay_items(records, items, actor),
                 "Replay",
                 tuple(facts),
                 f"chronex replay {run_name(items[0].key)}" if len(items) == 1 else "",
@@ -254,9 +254,9 @@ def _question(verb: str, names: Sequence[str], rest: str) -> str:
 # -- inside the update ----------------------------------------------------------------------------------------
 
 
-def trigger_jobs(ledger: Ledger, names: Sequence[str], actor: Asker) -> CommandResult:
+def trigger_jobs(records: Records, names: Sequence[str], actor: Asker) -> CommandResult:
     """A trigger that the overlap policy skips stays on record, so it is reported and not rolled back."""
-    found = [trigger(ledger, name, actor) for name in names]
+    found = [trigger(records, name, actor) for name in names]
     skipped = [
         f"{one.occurrence.job} was not started: {text_of(one.reason)}"
         for one in found
@@ -269,40 +269,40 @@ def trigger_jobs(ledger: Ledger, names: Sequence[str], actor: Asker) -> CommandR
     return CommandResult(f"asked to run {_list(names)}{tail}")
 
 
-def pause_jobs(ledger: Ledger, names: Sequence[str], actor: Asker) -> CommandResult:
+def pause_jobs(records: Records, names: Sequence[str], actor: Asker) -> CommandResult:
     for name in names:
-        pause(ledger, name, actor)
+        pause(records, name, actor)
     return CommandResult(f"paused {_list(names)}; u takes it back")
 
 
-def resume_jobs(ledger: Ledger, names: Sequence[str], actor: Asker) -> CommandResult:
+def resume_jobs(records: Records, names: Sequence[str], actor: Asker) -> CommandResult:
     for name in names:
-        resume(ledger, name, actor)
+        resume(records, name, actor)
     return CommandResult(f"resumed {_list(names)}; u takes it back")
 
 
-def cancel_runs(ledger: Ledger, keys: Sequence[RunKey], actor: Asker) -> CommandResult:
-    found = [cancel(ledger, _occurrence(ledger, key), actor) for key in keys]
+def cancel_runs(records: Records, keys: Sequence[RunKey], actor: Asker) -> CommandResult:
+    found = [cancel(records, _occurrence(records, key), actor) for key in keys]
     ended = sum(1 for one in found if one.is_over)
     stopping = len(found) - ended
     parts = [f"asked {stopping} to stop" if stopping else "", f"canceled {ended}" if ended else ""]
     return CommandResult(" and ".join(part for part in parts if part))
 
 
-def replay_items(ledger: Ledger, items: Sequence[RunItem], actor: Asker) -> CommandResult:
+def replay_items(records: Records, items: Sequence[RunItem], actor: Asker) -> CommandResult:
     """Of a dead letter only its dead runs, of any other occurrence the whole."""
     for item in items:
         if item.is_dead:
-            for run in ledger.runs(*item.key):
+            for run in records.runs(*item.key):
                 if run.state is RunState.DLQ:
-                    replay_dead_letter(ledger, run, actor)
+                    replay_dead_letter(records, run, actor)
         else:
-            replay(ledger, _occurrence(ledger, item.key), actor, "")
+            replay(records, _occurrence(records, item.key), actor, "")
     return CommandResult(f"asked to run {_list(sorted({item.key.job for item in items}))} again")
 
 
-def _occurrence(ledger: Ledger, key: RunKey) -> Occurrence:
-    found = ledger.occurrence(*key)
+def _occurrence(records: Records, key: RunKey) -> Occurrence:
+    found = records.occurrence(*key)
     if found is None:
         raise NotPossibleError(f"that run of {key.job} is gone")
     return found

@@ -11,9 +11,9 @@ from chronex.cli.output import paint, wants_unicode
 from chronex.cli.record_output import SITUATION_COLOURS, attempt_json, outcome_json, situation_text
 from chronex.cli.times import timed
 from chronex.expr.describe import describe
+from chronex.model.definition import Call, Job, Task, Work
 from chronex.model.policies import RecoveryPolicy, RetryPolicy
 from chronex.model.reasons import text_of
-from chronex.model.records import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import format_duration
 from chronex.text.terminal import terminal_safe
@@ -62,11 +62,15 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
 def _meaning(detail: Detail, now_ms: int, zone: Zone) -> str:
     job, row = detail.job, detail.row
     if row.situation is Situation.PAUSED:
-        who = f" by {terminal_safe(job.paused_by)}" if job.paused_by else ""
-        until = "until it is resumed" if job.paused_until_ms is None else f"until {full(job.paused_until_ms, zone)}"
+        who = f" by {terminal_safe(job.progress.paused_by)}" if job.progress.paused_by else ""
+        until = (
+            "until it is resumed"
+            if job.progress.paused_until_ms is None
+            else f"until {full(job.progress.paused_until_ms, zone)}"
+        )
         return f"paused{who}: its runs are skipped {until}"
     if row.situation is Situation.FAILED and detail.last_problem is not None:
-        times = job.counters.failures_in_a_row
+        times = job.progress.counters.failures_in_a_row
         often = "" if times == 1 else f" {times} times in a row"
         return f"failed{often}: {terminal_safe(text_of(detail.last_problem.reason))}"
     return MEANING[row.situation]
@@ -120,7 +124,7 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
     yield f"last       {full(last.nominal_ms, zone)} {last.state.value}{took}{why}"
     symbol = 0 if wants_unicode() else 1
     drawn = (paint(_MARKS[o.state][symbol], _MARKS[o.state][2]) for o in reversed(detail.outcomes))
-    counters = detail.job.counters
+    counters = detail.job.progress.counters
     yield f"last {len(detail.outcomes):2}    {''.join(drawn)}"
     totals = {
         "completed": counters.completed,
@@ -204,7 +208,9 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "metadata": dict(job.metadata),
         "version": job.version,
         "source": job.source,
-        "paused": {"by": job.paused_by, **timed("until", job.paused_until_ms)} if row.is_paused else None,
+        "paused": {"by": job.progress.paused_by, **timed("until", job.progress.paused_until_ms)}
+        if row.is_paused
+        else None,
         "policies": _policies_json(job),
         "tasks": [_task_json(job, task) for task in job.tasks],
         "running": [
@@ -214,7 +220,7 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "queued": [occurrence.id for occurrence in detail.queued],
         "retries": [_retry_json(retry) for retry in detail.retries],
         "last": [outcome_json(outcome) for outcome in detail.outcomes],
-        "counters": msgspec.structs.asdict(job.counters),
+        "counters": msgspec.structs.asdict(job.progress.counters),
     }
 
 

@@ -13,9 +13,9 @@ from chronex.cli.output import err
 from chronex.cli.paths import store_path
 from chronex.cli.times import JobZones
 from chronex.engine.commands import Asker
-from chronex.model.records import Occurrence
+from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, is_final
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
 from chronex_store import LmdbStore
@@ -57,9 +57,9 @@ class StoreSession:
     def has_daemon(self) -> bool:
         return is_daemon_alive(self.path)
 
-    def change(self, fn: Callable[[Ledger], T], *, essential: bool = False) -> T:
+    def change(self, fn: Callable[[Records], T], *, essential: bool = False) -> T:
         """One command in one transaction, at the store's time; `essential` ones end work and need no free disk."""
-        return self.store.update(lambda tx: fn(Ledger(tx, self.store.now())), essential=essential)
+        return self.store.update(lambda tx: fn(Records(tx, self.store.now())), essential=essential)
 
     def read(self, fn: Callable[[Reading], T]) -> T:
         return self.store.view(lambda tx: fn(Reading(tx)))

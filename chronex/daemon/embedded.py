@@ -20,13 +20,13 @@ from types import TracebackType
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.loop import Daemon
-from chronex.daemon.node import this_node
+from chronex.daemon.this_node import this_node
 from chronex.engine.commands.names import job_named
 from chronex.engine.engine import Engine
 from chronex.engine.update import Changed, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
-from chronex.model.records import Call, Job
+from chronex.model.definition import Call, Job
 from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
 from chronex.storage.ports import Store

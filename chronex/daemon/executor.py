@@ -21,9 +21,12 @@ from chronex.engine.task_state import task_state
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Call, Job, Task
+from chronex.model.event import Event
 from chronex.model.ids import occurrence_id, run_id
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
-from chronex.model.records import Attempt, Call, Event, Job, Occurrence, Task
 from chronex.model.states import AttemptState
 from chronex.run import (
     AttemptRequest,

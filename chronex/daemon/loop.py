@@ -25,11 +25,12 @@ from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
-from chronex.model.records import Event, Node
+from chronex.model.event import Event
+from chronex.model.node import Node
 from chronex.run import Calls, RunContext, is_alive
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction, UpdateFn
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +232,7 @@ class Daemon:
     def _writing(self, node: Node) -> UpdateFn[None]:
         self.node = node
         now_ms = self.clock.wall_ms()
-        return lambda tx: Ledger(tx, now_ms).put(node)
+        return lambda tx: Records(tx, now_ms).put(node)
 
     # -- periodic tasks ------------------------------------------------------------------------------------------
 
@@ -240,7 +241,7 @@ class Daemon:
 
     async def _bound_dead_letters(self) -> None:
         """What is over their count or age is dropped, a few in each transaction."""
-        while await self.store.update_async(lambda tx: bound_dead_letters(Ledger(tx, self.clock.wall_ms()))):
+        while await self.store.update_async(lambda tx: bound_dead_letters(Records(tx, self.clock.wall_ms()))):
             await asyncio.sleep(0)
 
     async def _reap(self) -> None:

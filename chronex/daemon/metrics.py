@@ -24,7 +24,9 @@ from chronex.daemon.loop import Daemon
 from chronex.daemon.periodic import PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
-from chronex.model.records import Attempt, Event, Occurrence
+from chronex.model.attempt import Attempt
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages
@@ -205,7 +207,7 @@ class MetricsCollector:
 
 def _gauges(reading: Reading, now_ms: int) -> Iterator[tuple[str, str, int]]:
     """Name, help and value, counted by the keys of the indexes; only the jobs themselves are read."""
-    paused = sum(job.is_paused_at(now_ms) for job in reading.jobs(limit=1_000_000))
+    paused = sum(job.progress.is_paused_at(now_ms) for job in reading.jobs(limit=1_000_000))
     queued = _entries(reading, keys.QUEUED + keys.OCCURRENCE)
     yield "scheduler_jobs_running", "Occurrences that run now.", _entries(reading, keys.ACTIVE + keys.OCCURRENCE)
     yield "scheduler_jobs_in_queue", "Occurrences that wait for their turn.", queued

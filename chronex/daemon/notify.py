@@ -11,16 +11,18 @@ from msgspec.structs import replace
 from chronex.clock import Clock
 from chronex.daemon.periodic import PeriodicTask
 from chronex.engine import notices
+from chronex.model.definition import Job
+from chronex.model.event import Event
 from chronex.model.ids import occurrence_id
 from chronex.model.reasons import free_text, text_of
-from chronex.model.records import Event, Job, Notice
+from chronex.model.records import Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
 from chronex.run.run_context import RunContext
 from chronex.storage.indexes import key_of
 from chronex.storage.journal import append
 from chronex.storage.ports import ReadTransaction, Store, Transaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 
 EVERY_S = 2.0
 LATE_EVERY_MS = 30_000
@@ -66,7 +68,7 @@ class Notifier:
 
             late, after = self._store.view(late_page)
             for name in late:
-                self._store.update(lambda tx, name=name: notices.note_late(Ledger(tx, now_ms), name))  # type: ignore[misc]
+                self._store.update(lambda tx, name=name: notices.note_late(Records(tx, now_ms), name))  # type: ignore[misc]
             if after is None:
                 return
 
@@ -94,14 +96,14 @@ class Notifier:
         now_ms = self._clock.wall_ms()
 
         def write(tx: Transaction) -> None:
-            ledger = Ledger(tx, now_ms)
-            if ledger.get(key_of(notice), Notice) is None:
+            records = Records(tx, now_ms)
+            if records.get(key_of(notice), Notice) is None:
                 return
             if problem and notice.tries < len(PAUSES_MS):
                 again = replace(notice, tries=notice.tries + 1, next_ms=now_ms + PAUSES_MS[notice.tries])
-                ledger.put(again)
+                records.put(again)
                 return
-            ledger.delete(key_of(notice))
+            records.delete(key_of(notice))
             name = "NotificationFailed" if problem else "NotificationSent"
             data = {"kind": notice.kind, "tries": notice.tries + 1}
             append(tx, Event(name=name, at_ms=now_ms, job=notice.job, nominal_ms=notice.nominal_ms,

@@ -22,8 +22,10 @@ from chronex.engine.orders import Launch
 from chronex.engine.place import Chance
 from chronex.engine.plan import plan_job
 from chronex.errors import CustomScheduleError
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Call, Job
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, TaskMode
-from chronex.model.records import Attempt, Call, Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.run import AttemptRequest, RunContext
 from chronex.run.supervise import Supervision, start_held
@@ -67,7 +69,7 @@ def _planned(reading: Reading, record: object, at_ms: int, chance: Chance) -> tu
 
 def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> bool:
     """No other occurrence blocks it now, and nothing must be done before its command begins."""
-    if not job.enabled or job.is_paused_at(at_ms) or job.on_start is not None:
+    if not job.enabled or job.progress.is_paused_at(at_ms) or job.on_start is not None:
         return False
     if occurrence.version != job.version:
         return False
@@ -76,7 +78,7 @@ def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> 
 
 def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
     tasks = [task for task in job.tasks if not occurrence.only or task.name in occurrence.only]
-    claimed = replace(occurrence, last_run_ms=job.last_run_ms)
+    claimed = replace(occurrence, last_run_ms=job.progress.last_run_ms)
     for task in tasks if job.mode is TaskMode.PARALLEL else tasks[:1]:
         if not isinstance(task.run, Call):
             attempt = Attempt(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, number=1)

@@ -12,7 +12,7 @@ from chronex.engine.commands.dead_letters import bound_dead_letters
 from chronex.jobfile import SchedulerSettings
 from chronex.run import LogDirectory
 from chronex.storage.ports import Store
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex_store.history_retention import RetentionPolicy, RetentionReport, steps
 
 FREE_SPACE_EVERY_S = 60.0
@@ -109,7 +109,7 @@ class Retention:
     def _steps(self) -> Iterator[RetentionReport]:
         now_ms = self._clock.wall_ms()
         yield from steps(self._store, self.policy, now_ms)
-        while self._store.update(lambda tx: bound_dead_letters(Ledger(tx, now_ms)), essential=True):
+        while self._store.update(lambda tx: bound_dead_letters(Records(tx, now_ms)), essential=True):
             yield RetentionReport()
         yield RetentionReport(logs=self._strays(now_ms))
 

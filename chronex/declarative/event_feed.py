@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from chronex.declarative.scheduler_states import utc_datetime
+from chronex.model.event import Event
 from chronex.model.reasons import text_of
-from chronex.model.records import Event
 from chronex.storage import journal
 from chronex.storage.ports import Store
 

@@ -29,12 +29,15 @@ from chronex.engine.plan import next_look
 from chronex.engine.update.apply import write_steps
 from chronex.engine.update.diff import Change, Step, told_of
 from chronex.engine.update.versions import last_version
+from chronex.model.definition import Call, Job, Task
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.progress import Counters, JobProgress
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import Call, Counters, Event, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState, RunState
 from chronex.storage.journal import append
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import load_zone
 
@@ -97,11 +100,10 @@ def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int) -
             "since_ms": str(now_ms),
         },
         source=SOURCE,
-        cursor_ms=now_ms - now_ms % MINUTE_MS - 1,
-        anchor_ms=now_ms,
-        created_ms=now_ms,
         updated_ms=now_ms,
-        counters=Counters(),
+        progress=JobProgress(
+            cursor_ms=now_ms - now_ms % MINUTE_MS - 1, anchor_ms=now_ms, created_ms=now_ms, counters=Counters()
+        ),
     )
 
 
@@ -147,14 +149,14 @@ def persisted_tasks(reading: Reading) -> dict[str, PersistedTask]:
 
 
 def resolve_tasks(
-    ledger: Ledger, definitions: Iterable[TaskDefinition], scheduler: str, zone: str
+    records: Records, definitions: Iterable[TaskDefinition], scheduler: str, zone: str
 ) -> list[TaskResolution]:
     """Make the store hold exactly these tasks; in one transaction, so all of it happens or nothing."""
     wanted = {job_id(definition.name): definition for definition in definitions}
-    present = persisted_tasks(ledger)
-    resolved = [_schedule(ledger, one, present.get(key), scheduler, zone) for key, one in wanted.items()]
-    resolved += [_remove(ledger, task, scheduler) for key, task in present.items() if key not in wanted]
-    actual = sorted(task.name for task in persisted_tasks(ledger).values())
+    present = persisted_tasks(records)
+    resolved = [_schedule(records, one, present.get(key), scheduler, zone) for key, one in wanted.items()]
+    resolved += [_remove(records, task, scheduler) for key, task in present.items() if key not in wanted]
+    actual = sorted(task.name for task in persisted_tasks(records).values())
     expected = sorted(definition.name for definition in wanted.values())
     if actual != expected:
         raise TaskListMismatchError(expected, actual)
@@ -162,57 +164,57 @@ def resolve_tasks(
 
 
 def _schedule(
-    ledger: Ledger, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str
+    records: Records, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str
 ) -> TaskResolution:
     try:
         if old is not None and old.is_identical(definition):
-            return _preserve(ledger, old, scheduler, zone)
-        return _put(ledger, definition, old, scheduler, zone)
+            return _preserve(records, old, scheduler, zone)
+        return _put(records, definition, old, scheduler, zone)
     except SchedulerError:
         raise
     except Exception as problem:
         raise ScheduleTaskError(definition.name, definition.cron, problem) from problem
 
 
-def _preserve(ledger: Ledger, old: PersistedTask, scheduler: str, zone: str) -> TaskResolution:
+def _preserve(records: Records, old: PersistedTask, scheduler: str, zone: str) -> TaskResolution:
     """The task goes on where it was; only its scheduler and the host's zone may be different."""
     job = replace(old.job, timezone=zone, metadata={**old.job.metadata, "scheduler": scheduler})
     if job.timezone != old.job.timezone:
-        job = _with_next_instant(job, ledger.now_ms)
+        job = _with_next_instant(job, records.now_ms)
         changed = Event(
             name="JobOverridden",
-            at_ms=ledger.now_ms,
+            at_ms=records.now_ms,
             job=job.id,
             reason=Reason(ReasonCode.ZONE_CHANGED),
             data=told_of(job),
         )
-        append(ledger.tx, changed)
+        append(records.tx, changed)
     if job != old.job:
-        ledger.put(job)
+        records.put(job)
     return TaskResolution(old.name, Change.PRESERVED, _previous_scheduler(old, scheduler))
 
 
 def _put(
-    ledger: Ledger, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str
+    records: Records, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str
 ) -> TaskResolution:
-    job = job_of(definition, scheduler, zone, ledger.now_ms)
-    if old is None and ledger.job(job.id) is not None:
+    job = job_of(definition, scheduler, zone, records.now_ms)
+    if old is None and records.job(job.id) is not None:
         raise ValueError(f"the store has a job {job.id!r} that is no task of a declarative scheduler")
-    version = last_version(ledger, job.id, old.job.version if old else 0) + 1
-    job = _with_next_instant(replace(job, version=version), ledger.now_ms)
+    version = last_version(records, job.id, old.job.version if old else 0) + 1
+    job = _with_next_instant(replace(job, version=version), records.now_ms)
     if old is None:
-        write_steps(ledger, [Step(Change.NEW, None, job)], SOURCE)
+        write_steps(records, [Step(Change.NEW, None, job)], SOURCE)
         return TaskResolution(definition.name, Change.NEW)
-    step = Step(Change.OVERRIDDEN, _without_retries(old.job), job, withdrawn=_unstarted(ledger, job.id))
-    _end_retries(ledger, job.id)
-    write_steps(ledger, [step], SOURCE)
+    step = Step(Change.OVERRIDDEN, _without_retries(old.job), job, withdrawn=_unstarted(records, job.id))
+    _end_retries(records, job.id)
+    write_steps(records, [step], SOURCE)
     return TaskResolution(definition.name, Change.OVERRIDDEN, _previous_scheduler(old, scheduler))
 
 
-def _remove(ledger: Ledger, old: PersistedTask, scheduler: str) -> TaskResolution:
-    step = Step(Change.ORPHANED, _without_retries(old.job), None, withdrawn=_unstarted(ledger, old.job.id))
-    _end_retries(ledger, old.job.id)
-    write_steps(ledger, [step], SOURCE)
+def _remove(records: Records, old: PersistedTask, scheduler: str) -> TaskResolution:
+    step = Step(Change.ORPHANED, _without_retries(old.job), None, withdrawn=_unstarted(records, old.job.id))
+    _end_retries(records, old.job.id)
+    write_steps(records, [step], SOURCE)
     return TaskResolution(old.name, Change.ORPHANED, _previous_scheduler(old, scheduler))
 
 
@@ -224,7 +226,7 @@ def _previous_scheduler(old: PersistedTask, scheduler: str) -> str:
 def _with_next_instant(job: Job, now_ms: int) -> Job:
     """The job with its next planning time; CronCalculationError when that cannot be calculated."""
     try:
-        return replace(job, next_ms=next_look(job, schedule_of(job), job.cursor_ms or now_ms))
+        return job.progressed(next_ms=next_look(job, schedule_of(job), job.progress.cursor_ms or now_ms))
     except Exception as problem:
         raise CronCalculationError(job.schedule, _local(now_ms, job.timezone), problem) from problem
 
@@ -238,17 +240,17 @@ def _without_retries(job: Job) -> Job:
     return replace(job, retry=RetryPolicy(max=0))
 
 
-def _unstarted(ledger: Ledger, job: str) -> tuple[Occurrence, ...]:
+def _unstarted(records: Records, job: str) -> tuple[Occurrence, ...]:
     """The occurrences that wait for their start, which a change withdraws."""
-    newest = ledger.occurrences(job, limit=100)
+    newest = records.occurrences(job, limit=100)
     return tuple(o for o in newest if o.state in (OccurrenceState.PENDING, OccurrenceState.QUEUED))
 
 
-def _end_retries(ledger: Ledger, job: str) -> None:
+def _end_retries(records: Records, job: str) -> None:
     """Cancel a pending retry: it belongs to the task as it was before."""
-    progress = Progress(ledger, "", Random(0), [], [])  # noqa: S311  nothing is drawn
-    for occurrence in ledger.active(job):
-        runs = ledger.runs(job, occurrence.nominal_ms)
+    progress = Progress(records, "", Random(0), [], [])  # noqa: S311  nothing is drawn
+    for occurrence in records.active(job):
+        runs = records.runs(job, occurrence.nominal_ms)
         if any(run.state is RunState.RETRY for run in runs):
             progress.cancel(occurrence, Reason(ReasonCode.JOB_REMOVED))
-    append(ledger.tx, *progress.events)
+    append(records.tx, *progress.events)

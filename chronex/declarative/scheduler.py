@@ -29,12 +29,12 @@ from chronex.declarative.scheduler_states import (
 )
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
-from chronex.model.records import Event
+from chronex.model.event import Event
 from chronex.run import TaskContext
 from chronex.run.callables import TaskFunction
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.timing.host_zone import host_zone
 from chronex_store import LmdbStore
 
@@ -161,7 +161,7 @@ class Scheduler:
         now_ms = self._clock.wall_ms()
 
         def write(tx: Transaction) -> list[TaskResolution]:
-            return resolve_tasks(Ledger(tx, now_ms), definitions, self._identifier, zone)
+            return resolve_tasks(Records(tx, now_ms), definitions, self._identifier, zone)
 
         self._resolved = tuple(self._store.update(write))
         self._callbacks = {job_id(one.name): one.callback for one in definitions}

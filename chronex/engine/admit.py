@@ -7,9 +7,10 @@ from enum import Enum
 from typing import NamedTuple
 
 from chronex.engine.plan import CATCHING_UP
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Job, Occurrence
 
 # A job that takes longer than its interval would otherwise queue without end.
 MOST_QUEUED = 100
@@ -33,7 +34,9 @@ START = Admission(Verdict.START)
 
 def is_held(job: Job, occurrence: Occurrence, now_ms: int) -> bool:
     """A pause holds what the schedule asks for, now or when it was due; what a person asks for runs all the same."""
-    return not occurrence.manual and (job.is_paused_at(now_ms) or job.was_paused_at(occurrence.due_ms))
+    return not occurrence.manual and (
+        job.progress.is_paused_at(now_ms) or job.progress.was_paused_at(occurrence.due_ms)
+    )
 
 
 def admit(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.engine.plan import next_look
-from chronex.model.records import Job, Node
+from chronex.model.definition import Job
+from chronex.model.node import Node
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store, Transaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import is_known, schedule_of
 
 _MOST_JOBS = 1_000_000
@@ -23,15 +24,15 @@ def rewind(store: Store, now_ms: int) -> int:
     """
 
     def write(tx: Transaction) -> int:
-        ledger = Ledger(tx, now_ms)
-        ahead = [job for job in ledger.jobs(limit=_MOST_JOBS) if _is_ahead(job, now_ms)]
+        records = Records(tx, now_ms)
+        ahead = [job for job in records.jobs(limit=_MOST_JOBS) if _is_ahead(job, now_ms)]
         for job in ahead:
             if is_known(job.dialect, job.schedule):
-                anchor = None if job.anchor_ms is None else min(job.anchor_ms, now_ms)
-                back = replace(job, cursor_ms=now_ms, anchor_ms=anchor)
-                ledger.put(replace(back, next_ms=next_look(back, schedule_of(back), now_ms)))
-        for node in ledger.nodes():
-            ledger.put(_not_later(node, now_ms))
+                anchor = None if job.progress.anchor_ms is None else min(job.progress.anchor_ms, now_ms)
+                back = job.progressed(cursor_ms=now_ms, anchor_ms=anchor)
+                records.put(replace(back.progress, next_ms=next_look(back, schedule_of(back), now_ms)))
+        for node in records.nodes():
+            records.put(_not_later(node, now_ms))
         return len(ahead)
 
     return store.update(write)
@@ -39,7 +40,7 @@ def rewind(store: Store, now_ms: int) -> int:
 
 def _is_ahead(job: Job, now_ms: int) -> bool:
     """Has it been decided, or does it count, from a time that has not come?"""
-    return max(job.cursor_ms or 0, job.anchor_ms or 0) > now_ms
+    return max(job.progress.cursor_ms or 0, job.progress.anchor_ms or 0) > now_ms
 
 
 def newest_sign(tx: ReadTransaction) -> int:

@@ -25,14 +25,18 @@ from chronex.engine.plan import (
 )
 from chronex.engine.takeover import IsAlive, take_over
 from chronex.errors import CustomScheduleError, StaleClaimError
+from chronex.model.attempt import Attempt, ProcessIdentity
+from chronex.model.definition import Job
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import OverlapPolicy
+from chronex.model.progress import JobProgress
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
-from chronex.model.records import Attempt, Event, Job, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState
 from chronex.storage.indexes import index_keys, key_of
 from chronex.storage.journal import append
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
-from chronex.storage.records import Draft, Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, options_of, schedule_of
 
 BATCH = 500
@@ -95,12 +99,12 @@ class Engine:
         """One tick as an update of the store: the daemon awaits it, `tick` waits for it."""
 
         def decide(tx: Transaction) -> Tick:
-            ledger = Draft(tx, now_ms)
-            step = _Step(ledger, self, awake_since_ms)
+            records = Records.cached(tx, now_ms)
+            step = _Step(records, self, awake_since_ms)
             has_more = step.take_due(most)
             step.start_queued()
             step.write()
-            return Tick(tuple(step.orders), ledger.next_due_after(now_ms), has_more)
+            return Tick(tuple(step.orders), records.next_due_after(now_ms), has_more)
 
         return decide
 
@@ -115,11 +119,11 @@ class Engine:
 
         def record(tx: Transaction) -> None:
             for start in starts:
-                ledger, claimed = Ledger(tx, start.at_ms), start.attempt
-                found = ledger.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
+                records, claimed = Records(tx, start.at_ms), start.attempt
+                found = records.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
                 if found is not None and found.epoch == claimed.epoch:
                     kept = {"log_path": start.log_path, "log_limit": start.log_limit}
-                    ledger.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
+                    records.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
 
         return record
 
@@ -127,12 +131,12 @@ class Engine:
         """An update that records an attempt's end; it gives the orders that follow, none where it came too late."""
 
         def record(tx: Transaction) -> tuple[Order, ...]:
-            ledger = Draft(tx, now_ms)
-            step = _Step(ledger, self, now_ms)
+            records = Records.cached(tx, now_ms)
+            step = _Step(records, self, now_ms)
             try:
                 step.progress.attempt_ended(attempt, end)
             except StaleClaimError:
-                if not ledger.is_written:
+                if not records.is_written:
                     raise  # half of a decision must not be kept
                 return ()
             step.start_queued()
@@ -145,9 +149,9 @@ class Engine:
         """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans."""
 
         def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
-            ledger = Draft(tx, now_ms)
-            step = _Step(ledger, self, now_ms)
-            adopted = take_over(ledger, step.progress, self.node, is_alive)
+            records = Records.cached(tx, now_ms)
+            step = _Step(records, self, now_ms)
+            adopted = take_over(records, step.progress, self.node, is_alive)
             step.start_queued()
             step.write()
             return tuple(step.orders), adopted
@@ -158,11 +162,11 @@ class Engine:
 class _Step:
     """The decisions of one transaction, in order, sharing what they know of the pool."""
 
-    def __init__(self, ledger: Draft, engine: Engine, awake_since_ms: int) -> None:
-        self.ledger, self.engine, self.awake_since_ms = ledger, engine, awake_since_ms
+    def __init__(self, records: Records, engine: Engine, awake_since_ms: int) -> None:
+        self.records, self.engine, self.awake_since_ms = records, engine, awake_since_ms
         self.orders: list[Order] = []
         self.events: list[Event] = []
-        self.progress = Progress(ledger, engine.node, engine.chance, self.orders, self.events)
+        self.progress = Progress(records, engine.node, engine.chance, self.orders, self.events)
         self.progress.may_start = not engine.stopping
         self._free: int | None = None
         self.left_alone = 0
@@ -173,12 +177,12 @@ class _Step:
     def free_places(self) -> int:
         if self._free is None:
             # One pool for the store: the child of a dead scheduler takes a place until it is gone.
-            self._free = self.engine.places - self.ledger.count_active(self.engine.places)
+            self._free = self.engine.places - self.records.count_active(self.engine.places)
         return self._free
 
     def take_due(self, most: int) -> bool:
         """Everything that is due, the earliest first, but at most `most` records; True when some may be left."""
-        due = self.ledger.due(self.ledger.now_ms, most)
+        due = self.records.due(self.records.now_ms, most)
         self.listed = FEW_LISTED if len(due) >= MANY_DUE else MOST_LISTED
         for record in due:
             if self.planned >= MOST_PLANNED:
@@ -187,18 +191,18 @@ class _Step:
                 self.take(current)
         return len(due) == most and self.left_alone < most
 
-    def _still_due(self, found: Job | Occurrence | Run) -> Job | Occurrence | Run | None:
+    def _still_due(self, found: JobProgress | Occurrence | Run) -> JobProgress | Occurrence | Run | None:
         """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
         key = key_of(found)
-        current = self.ledger.get(key, type(found))
+        current = self.records.get(key, type(found))
         if current is found:
             return found
         is_due = current is not None and index_keys(key, current) == index_keys(key, found)
         return current if is_due else None
 
-    def take(self, record: Job | Occurrence | Run) -> None:
+    def take(self, record: JobProgress | Occurrence | Run) -> None:
         match record:
-            case Job():
+            case JobProgress():
                 self._plan(record)
             case Occurrence(state=OccurrenceState.RUNNING):
                 self._stop(record)
@@ -211,57 +215,61 @@ class _Step:
         """Somebody asked to cancel it: what runs here is ordered to stop; another node's is left to that node."""
         if occurrence.owner != self.engine.node:
             return
-        self.ledger.put(replace(occurrence, cancel_ms=None))
+        self.records.put(replace(occurrence, cancel_ms=None))
         self.progress.order_stop(occurrence, occurrence.cancel_reason)
 
-    def _plan(self, job: Job) -> None:
+    def _plan(self, progress: JobProgress) -> None:
+        job = self.records.job(progress.job)
+        if job is None:  # its definition is damaged, and was quarantined just now: nothing is due any more
+            self.records.put(replace(progress, next_ms=None))
+            return
         if not is_known(job.dialect, job.schedule):
             self.left_alone += 1  # its program will plan it: only that has the schedule
             return
-        if job.paused and not job.is_paused_at(self.ledger.now_ms):
-            job = replace(job, paused=False)
+        if job.progress.paused and not job.progress.is_paused_at(self.records.now_ms):
+            job = job.progressed(paused=False)
             self._tell("JobResumed", job.id, None, Reason(ReasonCode.PAUSE_OVER))
         try:
-            now, awake_since, chance = self.ledger.now_ms, self.awake_since_ms, self.engine.chance
+            now, awake_since, chance = self.records.now_ms, self.awake_since_ms, self.engine.chance
             plan = plan_job(job, schedule_of(job), now, awake_since, chance, Limits(self._room(job), self.listed))
         except CustomScheduleError as error:
             # The cursor stays: once the schedule answers again, every instant is found.
-            self.ledger.put(replace(job, next_ms=self.ledger.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
+            self.records.put(replace(job.progress, next_ms=self.records.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
             self._tell("ScheduleFailed", job.id, None, free_text(str(error)))
             return
-        self.ledger.put(replace(job, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
+        self.records.put(replace(job.progress, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
             self._tell("OccurrencesMissed", job.id, None, plan.older.reason, told_of(plan.older))
         self.planned += len(plan.planned)
         for occurrence, fate in plan.planned:
-            if not self.ledger.create(occurrence):
+            if not self.records.create(occurrence):
                 self._tell("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
             elif not fate.runs:
                 is_skipped = fate.reason.code is ReasonCode.UNSCHEDULABLE
                 state = OccurrenceState.SKIPPED if is_skipped else OccurrenceState.MISSED
                 self.progress.end_unstarted(occurrence, state, fate.reason)
-            elif occurrence.due_ms <= self.ledger.now_ms:
+            elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
 
     def _room(self, job: Job) -> int:
         """How many more missed runs the job may owe."""
         if job.recovery.strategy not in CATCHING_UP or not is_behind(job, self.awake_since_ms):
             return MOST_OWED
-        return MOST_OWED - self.ledger.count_queued(job.id, MOST_OWED)
+        return MOST_OWED - self.records.count_queued(job.id, MOST_OWED)
 
     def _admit(self, occurrence: Occurrence) -> None:
-        job = self.ledger.job(occurrence.job)
+        job = self.records.job(occurrence.job)
         if job is None:
             self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, Reason(ReasonCode.JOB_REMOVED))
             return
-        if is_held(job, occurrence, self.ledger.now_ms):
-            paused = Reason(ReasonCode.PAUSED, by=job.paused_by)
+        if is_held(job, occurrence, self.records.now_ms):
+            paused = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
             self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
             return
-        running = [other for other in self.ledger.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
+        running = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
-        waiting = self.ledger.queued_before(occurrence, MOST_QUEUED + 1)
-        now, window = self.ledger.now_ms, options_of(job).window
+        waiting = self.records.queued_before(occurrence, MOST_QUEUED + 1)
+        now, window = self.records.now_ms, options_of(job).window
         answer = admit(job, occurrence, running, waiting, self.free_places, now, window)
         match answer.verdict:
             case Verdict.START:
@@ -282,13 +290,13 @@ class _Step:
     def _queue(self, occurrence: Occurrence, reason: Reason) -> None:
         if occurrence.state is OccurrenceState.QUEUED:
             return
-        self.ledger.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
+        self.records.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
         self._tell("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
 
     def _cancel(self, occurrence: Occurrence) -> None:
         """Kept as a wish, like a person's: the order may be another node's to give, or be lost with this one."""
         if not self.progress.cancel(occurrence, Reason(ReasonCode.CANCELED_FOR_NEXT)):
-            wished = self.ledger.occurrence(occurrence.job, occurrence.nominal_ms)
+            wished = self.records.occurrence(occurrence.job, occurrence.nominal_ms)
             assert wished is not None, "it runs"
             self._stop(wished)
 
@@ -297,12 +305,12 @@ class _Step:
         engine = self.engine
         if engine.stopping:
             return
-        for name in self.ledger.queued_jobs(after=engine.served_last):
+        for name in self.records.queued_jobs(after=engine.served_last):
             if self.free_places <= 0:
                 return
-            job = self.ledger.job(name)
-            if job is None or job.overlap is OverlapPolicy.ALLOW or not self.ledger.is_active(name):
-                self._admit(self.ledger.queued(name, limit=1)[0])
+            job = self.records.job(name)
+            if job is None or job.overlap is OverlapPolicy.ALLOW or not self.records.is_active(name):
+                self._admit(self.records.queued(name, limit=1)[0])
                 engine.served_last = name
 
     def _tell(
@@ -316,7 +324,7 @@ class _Step:
         self.events.append(
             Event(
                 name=name,
-                at_ms=self.ledger.now_ms,
+                at_ms=self.records.now_ms,
                 job=job,
                 nominal_ms=nominal_ms,
                 reason=reason,
@@ -326,5 +334,5 @@ class _Step:
 
     def write(self) -> None:
         """Each record once, with its last value; then all that there is to tell, in the order it happened."""
-        self.ledger.write()
-        append(self.ledger.tx, *self.events)
+        self.records.write()
+        append(self.records.tx, *self.events)

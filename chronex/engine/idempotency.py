@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from chronex.model.definition import Job, Task
 from chronex.model.ids import KEY_FIELD, run_id
-from chronex.model.records import Idempotency, Job, Occurrence, Task
-from chronex.storage.records import Ledger, Reading
+from chronex.model.occurrence import Occurrence
+from chronex.model.records import Idempotency
+from chronex.storage.records import Reading, Records
 from chronex.timing.zones import load_zone
 
 DEFAULT_TTL_MS = 86_400_000
@@ -53,14 +55,14 @@ def held_by_others(reading: Reading, job: Job, tasks: Iterable[Task], occurrence
     return holder
 
 
-def take(ledger: Ledger, key: str, task: Task, occurrence: Occurrence) -> str:
+def take(records: Records, key: str, task: Task, occurrence: Occurrence) -> str:
     """Take the key for a run that starts; who has it already, where somebody does."""
     if not key:
         return ""
     run = run_id(occurrence.id, task.name)
-    holder = holder_of(ledger, key, run, ledger.now_ms)
+    holder = holder_of(records, key, run, records.now_ms)
     if not holder:
         ttl = DEFAULT_TTL_MS if task.idempotency_ttl_ms is None else task.idempotency_ttl_ms
-        expires = ledger.now_ms + ttl
-        ledger.put(Idempotency(key=key, expires_ms=expires, holder=run, created_ms=ledger.now_ms))
+        expires = records.now_ms + ttl
+        records.put(Idempotency(key=key, expires_ms=expires, holder=run, created_ms=records.now_ms))
     return holder

@@ -12,6 +12,10 @@ from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.place import Chance
 from chronex.engine.plan import next_look
 from chronex.engine.reports import report_of
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job, Task
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -22,9 +26,8 @@ from chronex.model.policies import (
     retry_pause,
 )
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, of_task
-from chronex.model.records import Attempt, Event, Job, Occurrence, Run, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.timing.job_schedule import is_interval, options_of, schedule_of
 
 # A task that takes the scheduler down with it is not tried for ever.
@@ -34,8 +37,8 @@ _MOST_CRASHES = 3
 class Progress:
     """Moves records along the transition table inside one transaction; orders and events are collected."""
 
-    def __init__(self, ledger: Ledger, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
-        self.ledger, self.node, self.chance = ledger, node, chance
+    def __init__(self, records: Records, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
+        self.records, self.node, self.chance = records, node, chance
         self.orders, self.events = orders, events
         self.may_start = True  # a node that stops starts nothing more, not even the next task
 
@@ -44,25 +47,25 @@ class Progress:
     def start(self, job: Job, occurrence: Occurrence) -> None:
         """Claim the occurrence and start its first task, or all of them."""
         limit = options_of(job).max
-        if limit is not None and job.counters.fired >= limit and not occurrence.manual:
+        if limit is not None and job.progress.counters.fired >= limit and not occurrence.manual:
             self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.MAX_REACHED))
             return
         version = self.version_of(occurrence) or job
-        now = self.ledger.now_ms
+        now = self.records.now_ms
         tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
-        holder = idempotency.held_by_others(self.ledger, version, tasks, occurrence, now)
+        holder = idempotency.held_by_others(self.records, version, tasks, occurrence, now)
         if holder:
             self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.IDEMPOTENT, holder))
             return
         timeout = version.execution_timeout_ms
-        claimed = self.ledger.advance(
+        claimed = self.records.advance(
             occurrence,
             OccurrenceState.RUNNING,
             reason=NO_REASON,
             owner=self.node,
             epoch=occurrence.epoch + 1,
             started_ms=now,
-            last_run_ms=job.last_run_ms,
+            last_run_ms=job.progress.last_run_ms,
             deadline_ms=None if timeout is None else now + timeout,
         )
         self._count(job.id, last_run_ms=now, fired=1)
@@ -75,7 +78,7 @@ class Progress:
                 idempotency_key=idempotency.key_of(version, task, occurrence),
                 created_ms=now,
             )
-            self.ledger.create(run)
+            self.records.create(run)
         self._call_hook(version, claimed, "on_start")
         begun = [
             self._start_run(version, claimed, task)
@@ -86,7 +89,7 @@ class Progress:
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         """Give an occurrence that never ran its fate."""
-        ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=self.ledger.now_ms)
+        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms)
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
@@ -100,10 +103,10 @@ class Progress:
         if occurrence.state is not OccurrenceState.RUNNING:
             self.end_unstarted(occurrence, OccurrenceState.CANCELED, reason)
             return True
-        for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
+        for run in self.records.runs(occurrence.job, occurrence.nominal_ms):
             self._cancel_run(run, reason)
         if self._running_attempts(occurrence):
-            self.ledger.put(replace(occurrence, cancel_reason=reason, cancel_ms=self.ledger.now_ms))
+            self.records.put(replace(occurrence, cancel_reason=reason, cancel_ms=self.records.now_ms))
             return False
         self._finish(occurrence, OccurrenceState.CANCELED, reason)
         return True
@@ -112,14 +115,14 @@ class Progress:
         self.orders += [Cancel(attempt, reason) for attempt in self._running_attempts(occurrence)]
 
     def _running_attempts(self, occurrence: Occurrence) -> list[Attempt]:
-        attempts = self.ledger.attempts(occurrence.job, occurrence.nominal_ms)
+        attempts = self.records.attempts(occurrence.job, occurrence.nominal_ms)
         return [attempt for attempt in attempts if attempt.state is AttemptState.RUNNING]
 
     def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
-        now = self.ledger.now_ms
-        ended = self.ledger.advance(occurrence, state, reason=reason, finished_ms=now)
+        now = self.records.now_ms
+        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now)
         good = state is OccurrenceState.COMPLETED
-        notices.note_end(self.ledger, ended)
+        notices.note_end(self.records, ended)
         counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
         self._count(occurrence.job, **{counted: 1})
         self.tell(f"Occurrence{_spoken(state)}", ended, reason)
@@ -130,22 +133,24 @@ class Progress:
 
     def _wake_fixed_delay(self, job_id: str) -> None:
         """An interval with a fixed delay counts from the end of its run, or of what came instead of one."""
-        job = self.ledger.job(job_id)
+        job = self.records.job(job_id)
         if job is None or job.cadence is not Cadence.FIXED_DELAY or not is_interval(job):
             return
-        anchored = replace(job, anchor_ms=self.ledger.now_ms, cursor_ms=self.ledger.now_ms)
-        self.ledger.put(replace(anchored, next_ms=next_look(anchored, schedule_of(anchored), self.ledger.now_ms)))
+        anchored = job.progressed(anchor_ms=self.records.now_ms, cursor_ms=self.records.now_ms)
+        self.records.put(
+            replace(anchored.progress, next_ms=next_look(anchored, schedule_of(anchored), self.records.now_ms))
+        )
 
     def reap(self, occurrence: Occurrence) -> None:
         """Give up on an occurrence that outlived its deadline and its grace: its owner hangs or is out of reach."""
-        reason, now = Reason(ReasonCode.EXECUTION_TIMEOUT), self.ledger.now_ms
-        for attempt in self.ledger.attempts(occurrence.job, occurrence.nominal_ms):
+        reason, now = Reason(ReasonCode.EXECUTION_TIMEOUT), self.records.now_ms
+        for attempt in self.records.attempts(occurrence.job, occurrence.nominal_ms):
             if attempt.state is AttemptState.RUNNING:
-                given_up = self.ledger.advance(attempt, AttemptState.CRASHED, reason=reason, finished_ms=now)
-                task_state.drop(self.ledger, given_up)
-        for run in self.ledger.runs(occurrence.job, occurrence.nominal_ms):
+                given_up = self.records.advance(attempt, AttemptState.CRASHED, reason=reason, finished_ms=now)
+                task_state.drop(self.records, given_up)
+        for run in self.records.runs(occurrence.job, occurrence.nominal_ms):
             if run.state is RunState.RUNNING:
-                self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
+                self.records.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
             else:
                 self._cancel_run(run, reason)
         self._finish(occurrence, OccurrenceState.FAILED_STALE, reason)
@@ -154,17 +159,17 @@ class Progress:
 
     def _start_run(self, job: Job, occurrence: Occurrence, task: Task, event: str = "TaskRunStarted") -> bool:
         """False where another run has done it under the same key: that is no failure."""
-        run = self.ledger.run(occurrence.job, occurrence.nominal_ms, task.name)
+        run = self.records.run(occurrence.job, occurrence.nominal_ms, task.name)
         assert run is not None, "every task of a running occurrence has its run"
-        if holder := idempotency.take(self.ledger, run.idempotency_key, task, occurrence):
+        if holder := idempotency.take(self.records, run.idempotency_key, task, occurrence):
             reason = Reason(ReasonCode.IDEMPOTENT, holder)
             self._cancel_run(run, reason)
             self.tell("TaskRunSkipped", occurrence, reason, task=task.name)
             return False
-        number, now = run.attempts + 1, self.ledger.now_ms
+        number, now = run.attempts + 1, self.records.now_ms
         claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
         running = advance(claimed, RunState.RUNNING, attempts=number, started_ms=run.started_ms or now)
-        self.ledger.put(running)
+        self.records.put(running)
         attempt = Attempt(
             job=occurrence.job,
             nominal_ms=occurrence.nominal_ms,
@@ -174,35 +179,35 @@ class Progress:
             epoch=occurrence.epoch,
             created_ms=now,
         )
-        self.ledger.create(attempt)
+        self.records.create(attempt)
         self.tell(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
         self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key))
         return True
 
     def retry_now(self, run: Run) -> None:
         """The pause of a failed run is over."""
-        occurrence = self.ledger.occurrence(run.job, run.nominal_ms)
+        occurrence = self.records.occurrence(run.job, run.nominal_ms)
         version = self.version_of(occurrence) if occurrence is not None else None
         if occurrence is None or version is None or occurrence.state is not OccurrenceState.RUNNING:
-            self.ledger.put(replace(run, next_attempt_ms=None))
+            self.records.put(replace(run, next_attempt_ms=None))
             return
         task = version.task(run.task)
         if run.state is RunState.RETRY:
-            run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
+            run = self.records.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
         if task is None:
             removed = Reason(ReasonCode.TASK_REMOVED)
-            self.ledger.advance(run, RunState.CANCELED, reason=removed, finished_ms=self.ledger.now_ms)
+            self.records.advance(run, RunState.CANCELED, reason=removed, finished_ms=self.records.now_ms)
             self.settle(version, occurrence)
             return
         if occurrence.owner != self.node:
             occurrence = replace(occurrence, owner=self.node, epoch=occurrence.epoch + 1)
-            self.ledger.put(occurrence)
+            self.records.put(occurrence)
         if not self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted"):
             self.settle(version, occurrence)
 
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
         """An occurrence that only waits for a retry gives way to the next one; True when it did."""
-        runs = self.ledger.runs(waiting.job, waiting.nominal_ms)
+        runs = self.records.runs(waiting.job, waiting.nominal_ms)
         if not any(run.state is RunState.RETRY for run in runs):
             return False
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
@@ -221,21 +226,21 @@ class Progress:
         """Its last attempt died with the scheduler: it waits for its turn, not for better luck."""
         if run.state is not RunState.RETRY:
             return False
-        last = self.ledger.attempt(run.job, run.nominal_ms, run.task, run.attempts)
+        last = self.records.attempt(run.job, run.nominal_ms, run.task, run.attempts)
         return last is not None and last.state is AttemptState.CRASHED
 
     def _cancel_run(self, run: Run, reason: Reason) -> None:
         if run.state is RunState.RETRY:
-            run = self.ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
+            run = self.records.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
         if run.state in (RunState.SCHEDULED, RunState.CLAIMED):
-            self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=self.ledger.now_ms)
+            self.records.advance(run, RunState.CANCELED, reason=reason, finished_ms=self.records.now_ms)
 
     # -- attempts ----------------------------------------------------------------------------------------
 
     def attempt_ended(self, attempt: Attempt, end: AttemptEnd) -> None:
         """Record how an attempt ended and go on from there. StaleClaimError when it was ended by another."""
         state = AttemptState(end.state)
-        ended = self.ledger.advance(
+        ended = self.records.advance(
             attempt,
             state,
             reason=end.reason,
@@ -246,23 +251,23 @@ class Progress:
             log_dropped=end.log_dropped,
             leftovers=end.leftovers,
             errno=end.errno,
-            finished_ms=self.ledger.now_ms,
+            finished_ms=self.records.now_ms,
         )
-        occurrence = self.ledger.occurrence(attempt.job, attempt.nominal_ms)
-        run = self.ledger.run(attempt.job, attempt.nominal_ms, attempt.task)
+        occurrence = self.records.occurrence(attempt.job, attempt.nominal_ms)
+        run = self.records.run(attempt.job, attempt.nominal_ms, attempt.task)
         version = None if occurrence is None else self.version_of(occurrence)
         if occurrence is None or run is None or version is None or is_final(occurrence.state):
-            task_state.drop(self.ledger, ended)
+            task_state.drop(self.records, ended)
             return
-        task_state.settle(self.ledger, ended, end.task_state)
+        task_state.settle(self.records, ended, end.task_state)
         self._end_run(version, occurrence, run, ended, end)
         self.settle(version, occurrence)
 
     def _end_run(self, job: Job, occurrence: Occurrence, run: Run, attempt: Attempt, end: AttemptEnd) -> None:
-        now, task = self.ledger.now_ms, job.task(run.task)
+        now, task = self.records.now_ms, job.task(run.task)
         data: dict[str, Any] = {"exit_code": end.exit_code, "state": end.state}
         if attempt.state is AttemptState.SUCCESS:
-            self.ledger.advance(
+            self.records.advance(
                 run, RunState.SUCCESS, exit_code=end.exit_code, reason=NO_REASON, error="", finished_ms=now
             )
             self.tell("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
@@ -272,29 +277,29 @@ class Progress:
         if attempt.state is AttemptState.CANCELED or occurrence.cancel_reason:
             # Nobody wants another try of what was to be canceled, nor to find it among the dead letters.
             reason = occurrence.cancel_reason or reason
-            self.ledger.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
+            self.records.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
             return
         can_retry = end.retryable and may_repeat(job, attempt)
         again = self._next_attempt(job, task, run, attempt) if can_retry and task is not None else None
         changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error, "reason": reason}
         if again is not None:
-            self.ledger.advance(run, RunState.RETRY, next_attempt_ms=again, **changes)
+            self.records.advance(run, RunState.RETRY, next_attempt_ms=again, **changes)
             self.tell("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
             return
-        failed = self.ledger.advance(run, RunState.FAILED, finished_ms=now, **changes)
-        self.ledger.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
+        failed = self.records.advance(run, RunState.FAILED, finished_ms=now, **changes)
+        self.records.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
         self.tell("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
 
     def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
         """One that died with its scheduler is owed another at once; if it never began, it counts for nothing."""
-        earlier = self.ledger.attempts(run.job, run.nominal_ms, run.task)
+        earlier = self.records.attempts(run.job, run.nominal_ms, run.task)
         crashed = [one for one in earlier if one.state is AttemptState.CRASHED]
         crashes = sum(1 for one in crashed if one.started_ms is not None)
         unstarted = len(crashed) - crashes
         if attempt.state is AttemptState.CRASHED and (attempt.started_ms is None or crashes <= _MOST_CRASHES):
-            return self.ledger.now_ms
+            return self.records.now_ms
         counted = run.attempts - unstarted - min(crashes, _MOST_CRASHES)
-        return retry_at(job.retry_for(task), counted, self.ledger.now_ms, self.chance)
+        return retry_at(job.retry_for(task), counted, self.records.now_ms, self.chance)
 
     def settle(self, job: Job, occurrence: Occurrence) -> None:
         """What the states of all runs mean for the occurrence: go on, wait, or end."""
@@ -317,13 +322,13 @@ class Progress:
     def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
         """By name where the version says which there are; by a scan where that version is lost."""
         if job.version != occurrence.version:
-            return {run.task: run for run in self.ledger.runs(job.id, occurrence.nominal_ms)}
-        found = (self.ledger.run(job.id, occurrence.nominal_ms, task.name) for task in job.tasks)
+            return {run.task: run for run in self.records.runs(job.id, occurrence.nominal_ms)}
+        found = (self.records.run(job.id, occurrence.nominal_ms, task.name) for task in job.tasks)
         return {run.task: run for run in found if run is not None}
 
     def _leave_to_successor(self, run: Run) -> None:
         """Due at once, so that the first tick of the next node starts it."""
-        self.ledger.put(replace(run, next_attempt_ms=self.ledger.now_ms))
+        self.records.put(replace(run, next_attempt_ms=self.records.now_ms))
 
     def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
         """Fail fast: peers are canceled, but for running ones that are to continue whatever others do."""
@@ -333,7 +338,7 @@ class Progress:
             task = job.task(run.task)
             goes_on = task is not None and task.on_failure is FailureStrategy.CONTINUE
             if run.state is RunState.RUNNING and not goes_on:
-                attempt = self.ledger.attempt(run.job, run.nominal_ms, run.task, run.attempts)
+                attempt = self.records.attempt(run.job, run.nominal_ms, run.task, run.attempts)
                 if attempt is not None:
                     self.orders.append(Cancel(attempt, reason))
             elif (run.state is RunState.RETRY and not goes_on) or run.state is RunState.SCHEDULED:
@@ -342,28 +347,30 @@ class Progress:
     def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
         work = job.on_start if hook == "on_start" else job.on_complete
         if work is not None:
-            self.orders.append(RunHook(job, occurrence, work, report_of(self.ledger, hook, job, occurrence)))
+            self.orders.append(RunHook(job, occurrence, work, report_of(self.records, hook, job, occurrence)))
 
     # -- bookkeeping -------------------------------------------------------------------------------------
 
     def version_of(self, occurrence: Occurrence) -> Job | None:
         """The job as it was when the occurrence was decided; a job that was removed is still known by its version."""
-        job = self.ledger.job(occurrence.job)
+        job = self.records.job(occurrence.job)
         if job is not None and job.version == occurrence.version:
             return job
-        return self.ledger.job_version(occurrence.job, occurrence.version) or job
+        return self.records.job_version(occurrence.job, occurrence.version) or job
 
     def _count(self, job_id: str, *, last_run_ms: int | None = None, **more: int) -> None:
-        job = self.ledger.job(job_id)
+        job = self.records.job(job_id)
         if job is None:
             return
-        counters = {name: getattr(job.counters, name) + step for name, step in more.items()}
+        counters = {name: getattr(job.progress.counters, name) + step for name, step in more.items()}
         if "failed" in more:
-            counters["failures_in_a_row"] = job.counters.failures_in_a_row + 1
+            counters["failures_in_a_row"] = job.progress.counters.failures_in_a_row + 1
         elif "completed" in more:
             counters["failures_in_a_row"] = 0
-        started = job.last_run_ms if last_run_ms is None else last_run_ms
-        self.ledger.put(replace(job, counters=replace(job.counters, **counters), last_run_ms=started))
+        started = job.progress.last_run_ms if last_run_ms is None else last_run_ms
+        self.records.put(
+            replace(job.progress, counters=replace(job.progress.counters, **counters), last_run_ms=started)
+        )
 
     def tell(
         self, name: str, occurrence: Occurrence, reason: Reason = NO_REASON, *, task: str = "",
@@ -372,7 +379,7 @@ class Progress:
         self.events.append(
             Event(
                 name=name,
-                at_ms=self.ledger.now_ms,
+                at_ms=self.records.now_ms,
                 job=occurrence.job,
                 nominal_ms=occurrence.nominal_ms,
                 task=task,

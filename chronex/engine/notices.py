@@ -9,12 +9,15 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.errors import CustomScheduleError
+from chronex.model.definition import Job
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Event, Job, Notice, Occurrence
+from chronex.model.records import Notice
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
 from chronex.storage.journal import append
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import schedule_of
 
 FAILING, RECOVERED, LATE, ON_TIME = "failing", "recovered", "late", "on_time"
@@ -24,22 +27,26 @@ _FAILED = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
 _FURTHEST_BACK = 1_000
 
 
-def note_end(ledger: Ledger, ended: Occurrence) -> None:
+def note_end(records: Records, ended: Occurrence) -> None:
     """An occurrence has ended and is about to be counted: does that cross a line that somebody watches?"""
-    job = ledger.job(ended.job)
+    job = records.job(ended.job)
     if job is None:
         return
-    failures = job.counters.failures_in_a_row
+    failures = job.progress.counters.failures_in_a_row
     if job.notify is not None:
         limit = job.notify.after_failures
         if ended.state in _FAILED and failures + 1 == limit:
-            _put(ledger, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
+            _put(records, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
         elif ended.state is OccurrenceState.COMPLETED and failures >= limit and job.notify.on_recovery:
-            _put(ledger, job, RECOVERED, ended.nominal_ms, NO_REASON, failures)
-    if ended.state is OccurrenceState.COMPLETED and job.late_ms is not None and ended.nominal_ms >= job.late_ms:
-        ledger.put(replace(job, late_ms=None))
+            _put(records, job, RECOVERED, ended.nominal_ms, NO_REASON, failures)
+    if (
+        ended.state is OccurrenceState.COMPLETED
+        and job.progress.late_ms is not None
+        and ended.nominal_ms >= job.progress.late_ms
+    ):
+        records.put(replace(job.progress, late_ms=None))
         if job.notify is not None and job.notify.on_recovery:
-            _put(ledger, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
+            _put(records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
 
 
 def overdue(reading: Reading, job: Job, now_ms: int) -> int | None:
@@ -48,7 +55,7 @@ def overdue(reading: Reading, job: Job, now_ms: int) -> int | None:
     A pause, a downtime and a skipped run make a job late like anything else, because the work is not done.
     A job that is disabled owes nothing, and a version owes nothing for the time before it.
     """
-    if job.expect_within_ms is None or not job.enabled or job.late_ms is not None:
+    if job.expect_within_ms is None or not job.enabled or job.progress.late_ms is not None:
         return None
     try:
         expected = schedule_of(job).previous(now_ms - job.expect_within_ms + 1)
@@ -64,17 +71,17 @@ def overdue(reading: Reading, job: Job, now_ms: int) -> int | None:
     return expected
 
 
-def note_late(ledger: Ledger, job_id: str) -> bool:
+def note_late(records: Records, job_id: str) -> bool:
     """Write down that the job is late, if it still is."""
-    job = ledger.job(job_id)
-    expected = overdue(ledger, job, ledger.now_ms) if job is not None else None
+    job = records.job(job_id)
+    expected = overdue(records, job, records.now_ms) if job is not None else None
     if job is None or expected is None:
         return False
-    ledger.put(replace(job, late_ms=expected))
-    event = Event(name="JobLate", at_ms=ledger.now_ms, job=job.id, nominal_ms=expected)
-    append(ledger.tx, event)
+    records.put(replace(job.progress, late_ms=expected))
+    event = Event(name="JobLate", at_ms=records.now_ms, job=job.id, nominal_ms=expected)
+    append(records.tx, event)
     if job.notify is not None:
-        _put(ledger, job, LATE, expected, Reason(ReasonCode.LATE), job.counters.failures_in_a_row)
+        _put(records, job, LATE, expected, Reason(ReasonCode.LATE), job.progress.counters.failures_in_a_row)
     return True
 
 
@@ -84,8 +91,8 @@ def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
     return [notice for notice in found if notice.next_ms <= now_ms][:limit]
 
 
-def _put(ledger: Ledger, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
-    if len(ledger.tx.scan(keys.NOTICE, None, MOST_WAITING)) >= MOST_WAITING:
+def _put(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
+    if len(records.tx.scan(keys.NOTICE, None, MOST_WAITING)) >= MOST_WAITING:
         return
-    at_ms = ledger.now_ms
-    ledger.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=reason, failures=failures))
+    at_ms = records.now_ms
+    records.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=reason, failures=failures))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronex.engine.reports import Report
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job, Task, Work
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason
-from chronex.model.records import Attempt, Job, Occurrence, Task, Work
 
 
 class Launch(NamedTuple):

@@ -11,10 +11,10 @@ import msgspec
 from chronex.decision import DECISION_VERSION, make_spread
 from chronex.decision.window_spread import Spread
 from chronex.expr.option_block import Options
-from chronex.model.placed import Decision
+from chronex.model.definition import Job
+from chronex.model.occurrence import Decision
 from chronex.model.policies import SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Job
 from chronex.timing.occurrences import stagger_offset
 
 

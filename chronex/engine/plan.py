@@ -9,10 +9,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine.place import Chance, lead_ms, place
-from chronex.model.placed import MissedSpan
+from chronex.model.definition import Job
+from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.policies import Cadence, RecoveryPolicy, RecoveryStrategy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Job, Occurrence
 from chronex.timing.job_schedule import Schedule, is_interval, options_of
 
 MOST_AT_ONCE = 500
@@ -89,7 +89,7 @@ def plan_job(
 ) -> Plan:
     """Decide every instant in (cursor, now + lead]. Those before `awake_since_ms` were slept through, and `limits`
     say how many of them may run or be listed."""
-    cursor = job.cursor_ms if job.cursor_ms is not None else now_ms
+    cursor = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
     if not _may_fire(job):
         return Plan((), None, cursor, None)
     horizon = now_ms + lead_ms(job)
@@ -103,7 +103,7 @@ def plan_job(
 
 def is_behind(job: Job, awake_since_ms: int) -> bool:
     """May some of its instants have been slept through?"""
-    return job.cursor_ms is not None and job.cursor_ms < awake_since_ms - 1
+    return job.progress.cursor_ms is not None and job.progress.cursor_ms < awake_since_ms - 1
 
 
 def _fates(
@@ -164,13 +164,13 @@ def _look_for(job: Job, upcoming_ms: int | None) -> int | None:
 
 def _has_instants(job: Job) -> bool:
     """With a fixed delay the next one is known when the run has ended."""
-    waits = job.cadence is Cadence.FIXED_DELAY and is_interval(job) and job.anchor_ms is None
+    waits = job.cadence is Cadence.FIXED_DELAY and is_interval(job) and job.progress.anchor_ms is None
     return not waits and _may_fire(job)
 
 
 def _may_fire(job: Job) -> bool:
     limit = options_of(job).max
-    return job.enabled and (limit is None or job.counters.fired < limit)
+    return job.enabled and (limit is None or job.progress.counters.fired < limit)
 
 
 def backlog_of(schedule: Schedule, cursor_ms: int, until_ms: int, most: int = MOST_LISTED) -> Backlog:

@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.reasons import text_of
-from chronex.model.records import Job, Occurrence, Run
 from chronex.storage.records import Reading
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,90 +8,92 @@ from msgspec.structs import replace
 
 from chronex.engine.lifecycle import Progress
 from chronex.engine.orders import AttemptEnd, Cancel
+from chronex.model.attempt import Attempt, ProcessIdentity
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import Attempt, Event, Occurrence, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 
 # Past its deadline an occurrence has this long to be ended by its owner before it is given up.
 STALE_AFTER_MS = 60_000
 IsAlive = Callable[[ProcessIdentity], bool]
 
 
-def take_over(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) -> list[Attempt]:
+def take_over(records: Records, progress: Progress, node: str, is_alive: IsAlive) -> list[Attempt]:
     """End or adopt every running attempt whose node is dead; cancel those past their occurrence's deadline.
 
     A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
     the caller to watch. One that is gone has crashed. One without a recorded start never ran: nothing starts
     before its start is on record.
     """
-    dead = _dead_nodes(ledger, progress, node, is_alive)
+    dead = _dead_nodes(records, progress, node, is_alive)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
-    for occurrence in ledger.active():
-        if _is_stale(ledger, occurrence, is_alive):
+    for occurrence in records.active():
+        if _is_stale(records, occurrence, is_alive):
             progress.reap(occurrence)
     adopted: list[Attempt] = []
-    for attempt in ledger.active_attempts():
+    for attempt in records.active_attempts():
         if attempt.owner == node:
-            _cancel_overdue(ledger, progress, attempt)
+            _cancel_overdue(records, progress, attempt)
         elif attempt.owner in dead:
             if attempt.process is not None and is_alive(attempt.process):
-                adopted.append(_adopt(ledger, progress, attempt, node))
-                _cancel_overdue(ledger, progress, adopted[-1])
+                adopted.append(_adopt(records, progress, attempt, node))
+                _cancel_overdue(records, progress, adopted[-1])
             else:
-                _crash(ledger, progress, attempt)
+                _crash(records, progress, attempt)
     for attempt in adopted:
-        _go_on(ledger, progress, attempt)
+        _go_on(records, progress, attempt)
     return adopted
 
 
-def _is_stale(ledger: Ledger, occurrence: Occurrence, is_alive: IsAlive) -> bool:
+def _is_stale(records: Records, occurrence: Occurrence, is_alive: IsAlive) -> bool:
     """Past its deadline and its grace, and nothing of it lives: what lives is canceled, and ends before the next."""
-    if occurrence.deadline_ms is None or ledger.now_ms <= occurrence.deadline_ms + STALE_AFTER_MS:
+    if occurrence.deadline_ms is None or records.now_ms <= occurrence.deadline_ms + STALE_AFTER_MS:
         return False
-    running = (a for a in ledger.attempts(occurrence.job, occurrence.nominal_ms) if a.state is AttemptState.RUNNING)
+    running = (a for a in records.attempts(occurrence.job, occurrence.nominal_ms) if a.state is AttemptState.RUNNING)
     return not any(attempt.process is not None and is_alive(attempt.process) for attempt in running)
 
 
-def _dead_nodes(ledger: Ledger, progress: Progress, node: str, is_alive: IsAlive) -> set[str]:
+def _dead_nodes(records: Records, progress: Progress, node: str, is_alive: IsAlive) -> set[str]:
     """Who will never end what it began. One that died without a word is told in the journal, once."""
     dead: set[str] = set()
-    for found in ledger.nodes():
+    for found in records.nodes():
         if found.id == node or (found.stopped_ms is None and is_alive(found.process)):
             continue
         dead.add(found.id)
         if found.stopped_ms is None:
-            ledger.put(replace(found, stopped_ms=ledger.now_ms))
-            progress.events.append(Event(name="SchedulerCrashed", at_ms=ledger.now_ms, data={"node": found.id}))
+            records.put(replace(found, stopped_ms=records.now_ms))
+            progress.events.append(Event(name="SchedulerCrashed", at_ms=records.now_ms, data={"node": found.id}))
     return dead
 
 
-def _adopt(ledger: Ledger, progress: Progress, attempt: Attempt, node: str) -> Attempt:
+def _adopt(records: Records, progress: Progress, attempt: Attempt, node: str) -> Attempt:
     ours = replace(attempt, owner=node, epoch=attempt.epoch + 1)
-    ledger.put(ours)
-    run = ledger.run(attempt.job, attempt.nominal_ms, attempt.task)
-    occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
+    records.put(ours)
+    run = records.run(attempt.job, attempt.nominal_ms, attempt.task)
+    occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
     if run is not None:
-        ledger.put(replace(run, owner=node, epoch=ours.epoch))
+        records.put(replace(run, owner=node, epoch=ours.epoch))
     if occurrence is not None:
         # A wish to cancel that the dead node may not have heard is put before this one's next tick again.
-        due = ledger.now_ms if occurrence.cancel_reason else None
-        ledger.put(replace(occurrence, owner=node, epoch=ours.epoch, cancel_ms=due))
+        due = records.now_ms if occurrence.cancel_reason else None
+        records.put(replace(occurrence, owner=node, epoch=ours.epoch, cancel_ms=due))
         told = {"node": node}
         progress.tell("TaskRunAdopted", occurrence, task=attempt.task, attempt=attempt.number, data=told)
     return ours
 
 
-def _go_on(ledger: Ledger, progress: Progress, adopted: Attempt) -> None:
+def _go_on(records: Records, progress: Progress, adopted: Attempt) -> None:
     """A peer of it may have failed, and the node have died before it had stopped this one."""
-    occurrence = ledger.occurrence(adopted.job, adopted.nominal_ms)
+    occurrence = records.occurrence(adopted.job, adopted.nominal_ms)
     version = None if occurrence is None else progress.version_of(occurrence)
     if occurrence is not None and version is not None and occurrence.state is OccurrenceState.RUNNING:
         progress.settle(version, occurrence)
 
 
-def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
-    occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
+def _crash(records: Records, progress: Progress, attempt: Attempt) -> None:
+    occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
     if occurrence is not None and occurrence.cancel_reason:
         progress.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
         return
@@ -99,7 +101,7 @@ def _crash(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
     progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, Reason(code)))
 
 
-def _cancel_overdue(ledger: Ledger, progress: Progress, attempt: Attempt) -> None:
-    occurrence = ledger.occurrence(attempt.job, attempt.nominal_ms)
-    if occurrence is not None and occurrence.deadline_ms is not None and occurrence.deadline_ms <= ledger.now_ms:
+def _cancel_overdue(records: Records, progress: Progress, attempt: Attempt) -> None:
+    occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
+    if occurrence is not None and occurrence.deadline_ms is not None and occurrence.deadline_ms <= records.now_ms:
         progress.orders.append(Cancel(attempt, Reason(ReasonCode.EXECUTION_TIMEOUT)))

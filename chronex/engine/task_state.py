@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from typing import cast
 
 from chronex.errors import DamagedRecordError, TaskStateError
-from chronex.model.records import Attempt, TaskState
+from chronex.model.attempt import Attempt
+from chronex.model.records import TaskState
 from chronex.model.states import AttemptState
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
 from chronex.storage.ports import ReadTransaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 
 MAX_VALUE_BYTES = 16 * 1024
 MAX_NAMES = 256
@@ -59,44 +60,44 @@ def running_attempt(reading: Reading, attempt_id: str) -> Attempt | None:
     return next((one for one in reading.active_attempts(limit=1_000_000) if one.id == attempt_id), None)
 
 
-def stage(ledger: Ledger, attempt: Attempt, changes: Changes) -> None:
+def stage(records: Records, attempt: Attempt, changes: Changes) -> None:
     """Note what is to become of the task's state if this attempt succeeds. TaskStateError where it is over."""
-    found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
+    found = records.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
     if found is None or found.state is not AttemptState.RUNNING:
         raise TaskStateError(f"{attempt.id} is over: its state can no longer be changed")
     for name, value in changes.items():
         check_state(name, value)
-    if len({*staged_state(ledger.tx, attempt), *changes}) > MAX_NAMES:
+    if len({*staged_state(records.tx, attempt), *changes}) > MAX_NAMES:
         raise TaskStateError(f"one attempt can change at most {MAX_NAMES} names of its task's state")
     for name, value in changes.items():
         key = _prefix(attempt) + name.encode()
-        state = TaskState(value=value or "", updated_ms=ledger.now_ms, is_removed=value is None)
-        ledger.tx.put(key, encode(key, state))
+        state = TaskState(value=value or "", updated_ms=records.now_ms, is_removed=value is None)
+        records.tx.put(key, encode(key, state))
 
 
-def settle(ledger: Ledger, attempt: Attempt, changes: Changes | None = None) -> None:
+def settle(records: Records, attempt: Attempt, changes: Changes | None = None) -> None:
     """The attempt has ended: keep what it staged, then `changes`, where it succeeded; drop the rest."""
-    wanted = staged_state(ledger.tx, attempt)
+    wanted = staged_state(records.tx, attempt)
     if wanted:
-        drop(ledger, attempt)
+        drop(records, attempt)
     if attempt.state is AttemptState.SUCCESS:
         for name, value in {**wanted, **(changes or {})}.items():
-            put_state(ledger, attempt.job, attempt.task, name, value)
+            put_state(records, attempt.job, attempt.task, name, value)
 
 
-def drop(ledger: Ledger, attempt: Attempt) -> None:
+def drop(records: Records, attempt: Attempt) -> None:
     """Forget what the attempt has staged."""
-    for key, _ in ledger.tx.scan(_prefix(attempt)):
-        ledger.tx.delete(key)
+    for key, _ in records.tx.scan(_prefix(attempt)):
+        records.tx.delete(key)
 
 
-def put_state(ledger: Ledger, job: str, task: str, name: str, value: str | None) -> None:
+def put_state(records: Records, job: str, task: str, name: str, value: str | None) -> None:
     """Change a task's state at once; None removes it."""
     key = keys.task_state_key(job, task, name)
     if value is None:
-        ledger.tx.delete(key)
+        records.tx.delete(key)
     else:
-        ledger.tx.put(key, encode(key, TaskState(value=value, updated_ms=ledger.now_ms)))
+        records.tx.put(key, encode(key, TaskState(value=value, updated_ms=records.now_ms)))
 
 
 def _prefix(attempt: Attempt) -> bytes:

@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Literal, NamedTuple
 
-from msgspec.structs import replace
-
 from chronex.engine.place import place
 from chronex.imports.imported import Import, Imported, job_file_text
 from chronex.imports.oracle import five_years
 from chronex.jobfile import JobFile, read_job_file
-from chronex.model.records import Job
+from chronex.model.definition import Job
 from chronex.timing.dst import DstPolicy
 from chronex.timing.job_schedule import options_of, schedule_of
 from chronex.timing.zones import Zone
@@ -84,7 +82,7 @@ def _compare(found: Import, job: Imported, spans: list[tuple[int, int]]) -> Prov
 
 def _seconds(job: Job, start: int, end: int) -> set[int]:
     """The seconds at which Chronex starts the job, without the instants that its constraints rule out."""
-    anchored = replace(job, anchor_ms=start * 1000)
+    anchored = job.progressed(anchor_ms=start * 1000)
     nominal = schedule_of(anchored).between(start * 1000 - 1, end * 1000 - 1)
     if job.spread is None:
         return {ms // 1000 for ms in nominal}

@@ -18,8 +18,7 @@ from typing import NamedTuple, NoReturn
 
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
 from chronex.jobfile.values import filled_text, name
-from chronex.model.events import EVENTS
-from chronex.model.records import Event
+from chronex.model.event import EVENTS, Event
 from chronex.text.durations import parse_duration, suggest_duration
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted

@@ -8,8 +8,6 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from msgspec.structs import replace
-
 from chronex.decision import make_spread
 from chronex.decision.distributions import known_parameters, parse_distribution
 from chronex.errors import ConstraintError, DecisionError
@@ -17,8 +15,8 @@ from chronex.expr.meaning import Cron, Every
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
 from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.values import duration, text
+from chronex.model.definition import Job
 from chronex.model.policies import Cadence, SpreadPolicy
-from chronex.model.records import Job
 from chronex.text.durations import UNITS, format_duration
 from chronex.timing.job_schedule import options_of, schedule_of, timing_of
 
@@ -191,7 +189,7 @@ def _holds_too_many(job: Job, window_ms: int) -> bool:
     if window_ms // (body.low if isinstance(body, Every) else 1000) < MOST_WAITING:
         return False  # not even if it were due at every step
     begin = max(_SOME_YEAR, timing.low - 1)
-    instants = schedule_of(replace(job, anchor_ms=begin)).between(begin, begin + _YEAR_MS + window_ms)
+    instants = schedule_of(job.progressed(anchor_ms=begin)).between(begin, begin + _YEAR_MS + window_ms)
     return _most_within(islice(instants, 2 * MOST_WAITING), window_ms) > MOST_WAITING
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from chronex.model.attempt import Attempt, ProcessIdentity
+from chronex.model.definition import Call, Job, JobVersion, Task
+from chronex.model.event import Event
 from chronex.model.ids import attempt_id, occurrence_id, run_id
-from chronex.model.placed import Decision, MissedSpan
+from chronex.model.node import Node
+from chronex.model.occurrence import Decision, MissedSpan, Occurrence, Run
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -18,26 +22,9 @@ from chronex.model.policies import (
     SpreadPolicy,
     TaskMode,
 )
+from chronex.model.progress import Counters
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import (
-    Attempt,
-    Call,
-    Counters,
-    Event,
-    Idempotency,
-    Job,
-    JobVersion,
-    Node,
-    Notice,
-    Occurrence,
-    ProcessIdentity,
-    Quarantined,
-    Record,
-    Run,
-    StoreMeta,
-    Task,
-    TaskState,
-)
+from chronex.model.records import Idempotency, Notice, Quarantined, Record, StoreMeta, TaskState
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from chronex.engine.reports import Report
-from chronex.model.records import Call, Command, Work
+from chronex.model.definition import Call, Command, Work
 from chronex.run.callables import Calls, described, resolve
 from chronex.run.request import NotStarted
 from chronex.run.run_context import RunContext

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from chronex.model.records import Command
+from chronex.model.definition import Command
 from chronex.run.environment import Variables
 from chronex.run.request import NotStarted
 

@@ -15,24 +15,16 @@ from struct import Struct as Layout
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
 from chronex.errors import DamagedRecordError, RecordTooLargeError
-from chronex.model.records import (
-    Attempt,
-    Event,
-    Idempotency,
-    Job,
-    JobVersion,
-    Node,
-    Notice,
-    Occurrence,
-    Quarantined,
-    Record,
-    Run,
-    Sequence,
-    StoreMeta,
-    TaskState,
-)
+from chronex.model.attempt import Attempt
+from chronex.model.definition import NO_PROGRESS, Job, JobVersion
+from chronex.model.event import Event
+from chronex.model.node import Node
+from chronex.model.occurrence import Occurrence, Run
+from chronex.model.progress import JobProgress
+from chronex.model.records import Idempotency, Notice, Quarantined, Record, Sequence, StoreMeta, TaskState
 from chronex.storage import keys
 from chronex.storage.ports import MAX_VALUE_BYTES
 
@@ -42,6 +34,7 @@ _SUMMED = Layout(">BI")
 
 TYPES: dict[bytes, type[Record]] = {
     keys.JOB: Job,
+    keys.JOB_PROGRESS: JobProgress,
     keys.JOB_VERSION: JobVersion,
     keys.OCCURRENCE: Occurrence,
     keys.RUN: Run,
@@ -62,6 +55,8 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def encode(key: bytes, record: Record) -> bytes:
     """The bytes to store under `key`; RecordTooLargeError over 64 KiB."""
+    if isinstance(record, Job):
+        record = replace(record, progress=NO_PROGRESS)  # that has a row of its own
     return with_header(key, _encode(record))
 
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chronex.model.records import Attempt, Idempotency, Job, JobVersion, Node, Notice, Occurrence, Record, Run
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job, JobVersion
+from chronex.model.node import Node
+from chronex.model.occurrence import Occurrence, Run
+from chronex.model.progress import JobProgress
+from chronex.model.records import Idempotency, Notice, Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import keys
 
@@ -23,6 +28,7 @@ def key_of(record: Record) -> bytes:
 
 _KEYS: dict[type, Callable[[Any], bytes]] = {
     Job: lambda job: keys.job_key(job.id),
+    JobProgress: lambda progress: keys.job_progress_key(progress.job),
     JobVersion: lambda version: keys.job_version_key(version.job.id, version.job.version),
     Occurrence: lambda one: keys.occurrence_key(one.job, one.nominal_ms),
     Run: lambda run: keys.run_key(run.job, run.nominal_ms, run.task),
@@ -40,8 +46,11 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
 
 
 def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
-    due = () if job.next_ms is None else (keys.timed(keys.DUE, job.next_ms, key),)
-    return due if job.expect_within_ms is None else (*due, keys.EXPECTING + key)
+    return () if job.expect_within_ms is None else (keys.EXPECTING + key,)
+
+
+def _progress_indexes(key: bytes, progress: JobProgress) -> tuple[bytes, ...]:
+    return () if progress.next_ms is None else (keys.timed(keys.DUE, progress.next_ms, key),)
 
 
 def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:
@@ -78,6 +87,7 @@ def _idempotency_indexes(key: bytes, idempotency: Idempotency) -> tuple[bytes, .
 
 _INDEXED: dict[type, Callable[[bytes, Any], tuple[bytes, ...]]] = {
     Job: _job_indexes,
+    JobProgress: _progress_indexes,
     Occurrence: _occurrence_indexes,
     Run: _run_indexes,
     Attempt: _attempt_indexes,

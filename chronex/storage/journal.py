@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import cast
 
 from chronex.errors import DamagedRecordError
+from chronex.model.event import Event
 from chronex.model.reasons import free_text
-from chronex.model.records import Event, Sequence
+from chronex.model.records import Sequence
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
 from chronex.storage.ports import SCAN_LIMIT, ReadTransaction, Transaction

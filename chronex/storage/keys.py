@@ -15,6 +15,7 @@ from chronex.model.ids import check_name
 
 META = b"M"
 JOB = b"J"
+JOB_PROGRESS = b"G"
 JOB_VERSION = b"V"
 OCCURRENCE = b"O"
 RUN = b"R"
@@ -50,6 +51,10 @@ def instant(ms: int) -> bytes:
 
 def job_key(job: str) -> bytes:
     return JOB + _name(job)
+
+
+def job_progress_key(job: str) -> bytes:
+    return JOB_PROGRESS + _name(job)
 
 
 def job_version_key(job: str, version: int) -> bytes:

@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
+from msgspec.structs import replace
+
 from chronex.errors import DamagedRecordError, StaleClaimError
-from chronex.model.records import (
-    Attempt,
-    Event,
-    Idempotency,
-    Job,
-    JobVersion,
-    Node,
-    Occurrence,
-    Quarantined,
-    Record,
-    Run,
-    TaskState,
-)
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job, JobVersion
+from chronex.model.event import Event
+from chronex.model.node import Node
+from chronex.model.occurrence import Occurrence, Run
+from chronex.model.progress import JobProgress
+from chronex.model.records import Idempotency, Quarantined, Record, TaskState
 from chronex.model.states import OccurrenceState, State, advance
 from chronex.storage import keys
 from chronex.storage.codec import HEADER, decode, encode
@@ -30,23 +26,52 @@ from chronex.storage.indexes import index_keys, key_of
 from chronex.storage.journal import append
 from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ReadTransaction, Transaction
 
-__all__ = ["Ledger", "Reading", "index_keys", "key_of", "pages"]
+__all__ = ["Reading", "RecordCache", "Records", "index_keys", "key_of", "pages"]
 
 R = TypeVar("R", bound=Record)
 Claimed = TypeVar("Claimed", Occurrence, Run, Attempt)
+# What was decided once must never be decided again; a job may be applied again.
+DECISIONS = (Occurrence, Run, Attempt)
+_WRITTEN_ONCE = (Job, JobProgress, Occurrence, Run, Attempt)
 
 _KEPT_RAW = MAX_VALUE_BYTES - HEADER.size - 1024
 
 
-class Reading:
-    """Typed reads of one snapshot. Damaged records are left out and listed in `damaged`."""
+class RecordCache:
+    """What one update has read or changed: a known record is not read again, a changed one is written once."""
 
-    def __init__(self, tx: ReadTransaction) -> None:
+    def __init__(self) -> None:
+        # None stands for a key under which there is nothing.
+        self.known: dict[bytes, Record | None] = {}
+        self.changed: dict[bytes, Record] = {}
+        # Whether anything is quarantined at all; None before that was asked.
+        self.has_quarantine: bool | None = None
+
+
+class Reading:
+    """Typed reads of one snapshot. Damaged records are left out and listed in `damaged`.
+
+    Where there is a `cache`, it is asked first, and keeps what was read.
+    """
+
+    def __init__(self, tx: ReadTransaction, cache: RecordCache | None = None) -> None:
         self.tx = tx
+        self.cache = cache
         self.damaged: list[DamagedRecordError] = []
 
     def job(self, job: str) -> Job | None:
-        return self.get(keys.job_key(job), Job)
+        """The definition of a job with its progress; None where either of the two is not there."""
+        key = keys.job_key(job)
+        definition = self.get(key, Job)
+        progress = self.get(keys.job_progress_key(job), JobProgress)
+        if definition is None or progress is None:
+            return None
+        if definition.progress is progress:
+            return definition
+        joined = replace(definition, progress=progress)
+        if self.cache is not None:
+            self.cache.known[key] = joined
+        return joined
 
     def job_version(self, job: str, version: int) -> Job | None:
         found = self.get(keys.job_version_key(job, version), JobVersion)
@@ -73,8 +98,12 @@ class Reading:
         return found if found and found.key == text and found.expires_ms > now_ms else None
 
     def jobs(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
+        """Jobs by name, each with its progress."""
         start = keys.job_key(after) if after is not None else None
-        return self.scan(keys.JOB, Job, start, limit)
+        definitions = self.scan(keys.JOB, Job, start, limit)
+        start = keys.job_progress_key(after) if after is not None else None
+        progress = {one.job: one for one in self.scan(keys.JOB_PROGRESS, JobProgress, start, limit)}
+        return [replace(job, progress=found) for job in definitions if (found := progress.get(job.id)) is not None]
 
     def occurrences(self, job: str, before_ms: int | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """The history of a job, newest first."""
@@ -93,11 +122,11 @@ class Reading:
     def nodes(self) -> list[Node]:
         return self.scan(keys.NODE, Node)
 
-    def due(self, until_ms: int, limit: int = SCAN_LIMIT) -> list[Job | Occurrence | Run]:
-        """What must be looked at by `until_ms`, the earliest first."""
+    def due(self, until_ms: int, limit: int = SCAN_LIMIT) -> list[JobProgress | Occurrence | Run]:
+        """What the engine must decide by `until_ms`, the earliest first."""
         rows = self.tx.scan(keys.DUE, None, limit)
         found = [self._indexed(key) for key, _ in rows if keys.instant_of(key) <= until_ms]
-        return [record for record in found if isinstance(record, Job | Occurrence | Run)]
+        return [record for record in found if isinstance(record, JobProgress | Occurrence | Run)]
 
     def next_due_after(self, ms: int) -> int | None:
         """When something falls due later than `ms`."""
@@ -159,10 +188,11 @@ class Reading:
         return self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)
 
     def expecting(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
-        """Jobs that are to be told of when they are late, by name."""
+        """Jobs that must complete within a time, by name."""
         start = keys.EXPECTING + keys.job_key(after) if after is not None else None
         rows = self.tx.scan(keys.EXPECTING, start, limit)
-        return [record for key, _ in rows if isinstance(record := self._indexed(key), Job)]
+        found = [record for key, _ in rows if isinstance(record := self._indexed(key), Job)]
+        return [job for definition in found if (job := self.job(definition.id)) is not None]
 
     def dead_letters(self, limit: int = SCAN_LIMIT) -> list[Run]:
         rows = self.tx.scan(keys.DEAD_LETTER, None, limit)
@@ -180,8 +210,14 @@ class Reading:
         ]
 
     def get(self, key: bytes, kind: type[R]) -> R | None:
+        cache = self.cache
+        if cache is not None and key in cache.known:
+            return cast("R | None", cache.known[key])
         raw = self.tx.get(key)
-        return None if raw is None else cast("R | None", self._decode(key, raw))
+        found = None if raw is None else self._decode(key, raw)
+        if cache is not None:
+            cache.known[key] = found
+        return cast("R | None", found)
 
     def scan(
         self,
@@ -191,8 +227,12 @@ class Reading:
         limit: int = SCAN_LIMIT,
         reverse: bool = False,
     ) -> list[R]:
+        self._write_changed()
         rows = self.tx.scan(prefix, after, limit, reverse)
         return cast("list[R]", [record for key, raw in rows if (record := self._decode(key, raw)) is not None])
+
+    def _write_changed(self) -> None:
+        """A scan reads rows: those that wait to be written must be there. Nothing waits where nothing is written."""
 
     def _listed(self, index: bytes, job: str | None, kind: type[R], limit: int) -> list[R]:
         prefix = index if job is None else keys.within_job(index, job)
@@ -200,58 +240,135 @@ class Reading:
         return [record for key, _ in rows if isinstance(record := self._indexed(key), kind)]
 
     def _indexed(self, index_key: bytes) -> Record | None:
+        """The record that an index entry stands for."""
         key = keys.record_of(index_key)
+        known = self.cache.known.get(key) if self.cache is not None else None
+        if known is not None:
+            return known
         raw = self.tx.get(key)
-        if raw is None:
-            self.damaged.append(DamagedRecordError(index_key, "the index stands for no record"))
-            return None
-        return self._decode(key, raw)
+        found = None if raw is None else self._decode(key, raw)
+        if found is None:
+            if raw is None:
+                self.damaged.append(DamagedRecordError(index_key, "the index stands for no record"))
+            self._on_stray_index(index_key)
+        return found
 
     def _decode(self, key: bytes, raw: bytes) -> Record | None:
+        cache = self.cache
+        if cache is not None and (known := cache.known.get(key)) is not None:
+            return known
+        found: Record | None
         try:
-            return decode(key, raw)
+            found = decode(key, raw)
         except DamagedRecordError as error:
             self.damaged.append(error)
-            return None
+            self._on_damage(key, raw, error)
+            found = None
+        if cache is not None:
+            cache.known[key] = found
+        return found
+
+    def _on_damage(self, key: bytes, raw: bytes, error: DamagedRecordError) -> None:
+        """A reader only lists it."""
+
+    def _on_stray_index(self, index_key: bytes) -> None:
+        """A reader leaves it."""
 
 
-class Ledger(Reading):
-    """Typed reads and writes of one update. A damaged record that is met is quarantined on the spot."""
+class Records(Reading):
+    """Typed reads and writes of one update. A damaged record that is met is quarantined on the spot.
 
-    def __init__(self, tx: Transaction, now_ms: int) -> None:
-        super().__init__(tx)
+    Without a cache every write reaches the transaction at once. `Records.cached` is for a whole decision: a tick
+    moves an occurrence from pending to running, its run from scheduled to running, and counts both in the job.
+    Written step by step that is ten records; the last value of each is five. So records are values until `write`,
+    which its owner must call before the transaction ends. Index entries are written at once, so the questions that
+    are asked of an index (what runs, what waits, what is due) see every step of the decision.
+    """
+
+    def __init__(self, tx: Transaction, now_ms: int, cache: RecordCache | None = None) -> None:
+        super().__init__(tx, cache)
         self.tx: Transaction = tx
         self.now_ms = now_ms
+
+    @classmethod
+    def cached(cls, tx: Transaction, now_ms: int) -> Records:
+        """The one writer of its transaction: what it has read or written once is not read again."""
+        return cls(tx, now_ms, RecordCache())
+
+    @property
+    def is_written(self) -> bool:
+        return self.cache is None or not self.cache.changed
+
+    def write(self) -> None:
+        """Give every changed record its last value, in the order in which they first changed."""
+        if self.cache is None:
+            return
+        for key, record in self.cache.changed.items():
+            self.tx.put(key, encode(key, record))
+        self.cache.changed.clear()
+
+    def _write_changed(self) -> None:
+        self.write()
 
     def create(self, record: Record) -> bool:
         """Write a record that must not exist yet; False where one does, damaged or not.
 
-        A quarantined occurrence has been decided once, whatever its fate was: it is never decided again.
+        A quarantined occurrence has been decided once, whatever its outcome was: it is never decided again.
         """
+        if isinstance(record, Job):
+            if self.job(record.id) is not None:
+                return False
+            self.put(record)  # over what is left of one whose definition or progress was damaged
+            return True
         key = key_of(record)
-        is_decision = isinstance(record, Occurrence | Run | Attempt)
-        if is_decision and self.tx.get(keys.quarantine_key(key)) is not None:
+        if self.cache is None and isinstance(record, DECISIONS) and self._is_quarantined(key):
             return False
-        if not self.tx.create(key, encode(key, record)):
+        if self.cache is not None and isinstance(record, _WRITTEN_ONCE):
+            if self.get(key, type(record)) is not None or self._is_quarantined(key):
+                return False
+            self.cache.changed[key] = record
+        elif not self.tx.create(key, encode(key, record)):
             return False
+        if self.cache is not None:
+            self.cache.known[key] = record
         for index in index_keys(key, record):
             self.tx.put(index, b"")
         return True
 
+    def _is_quarantined(self, key: bytes) -> bool:
+        if self.cache is not None:
+            if self.cache.has_quarantine is None:
+                self.cache.has_quarantine = bool(self.tx.scan(keys.QUARANTINE, None, 1))
+            if not self.cache.has_quarantine:
+                return False
+        return self.tx.get(keys.quarantine_key(key)) is not None
+
     def put(self, record: Record) -> None:
-        """Write a record over what was there, and its index entries over the old ones."""
+        """Write a record over what was there, and its index entries over the old ones. A job is two rows."""
         key = key_of(record)
-        self.replace_at(key, self.get(key, type(record)), record)
+        old = self.get(key, type(record))
+        if isinstance(record, Job):
+            self.put(replace(record.progress, job=record.id))
+            if isinstance(old, Job) and old == replace(record, progress=old.progress):
+                return  # only its progress is another
+        self.replace_at(key, old, record)
 
     def replace_at(self, key: bytes, old: Record | None, new: Record) -> None:
         """Write `new` under `key`, where `old` is what is there."""
         self.move_indexes(key, old, new)
-        self.tx.put(key, encode(key, new))
+        if self.cache is None:
+            self.tx.put(key, encode(key, new))
+            return
+        self.cache.known[key] = new
+        if isinstance(new, _WRITTEN_ONCE):
+            self.cache.changed[key] = new
+        else:
+            self.tx.put(key, encode(key, new))
 
     def move_indexes(self, key: bytes, old: Record | None, new: Record) -> None:
         """Make the index entries of what was under `key` those of what is to be there."""
-        if type(old) is Job and type(new) is Job and old.next_ms == new.next_ms:
-            return  # every fate is counted in its job, and no index stands for a count
+        if type(old) is JobProgress and type(new) is JobProgress and old.next_ms == new.next_ms:
+            return  # every outcome is counted in the progress of its job, and no index stands for a count
         before = index_keys(key, old) if old is not None else ()
         after = index_keys(key, new)
         if before == after:
@@ -263,18 +380,22 @@ class Ledger(Reading):
             if index not in before:
                 self.tx.put(index, b"")
 
-    def put_task_state(self, job: str, task: str, name: str, value: str) -> None:
-        key = keys.task_state_key(job, task, name)
-        self.tx.put(key, encode(key, TaskState(value=value, updated_ms=self.now_ms)))
-
     def delete(self, key: bytes) -> bool:
         """Remove a record and its index entries."""
+        self.write()
         raw = self.tx.get(key)
         record = self._decode(key, raw) if raw is not None else None
         if record is not None:
             for index in index_keys(key, record):
                 self.tx.delete(index)
+        if self.cache is not None:
+            self.cache.known[key] = None
         return self.tx.delete(key)
+
+    def delete_job(self, job: str) -> None:
+        """Remove a job's definition and its progress."""
+        self.delete(keys.job_key(job))
+        self.delete(keys.job_progress_key(job))
 
     def advance(self, record: Claimed, destination: State, *, held_by: str | None = None, **changes: Any) -> Claimed:
         """Move a record along the transition table, if it is still what the caller believes it to be.
@@ -298,27 +419,17 @@ class Ledger(Reading):
         record = Quarantined(reason=reason, at_ms=self.now_ms, raw=raw[:_KEPT_RAW], size=len(raw))
         self.tx.put(at, encode(at, record))
         self.tx.delete(key)
+        if self.cache is not None:
+            self.cache.known[key] = None
+            self.cache.has_quarantine = True
 
-    def drop_orphan(self, index_key: bytes) -> None:
+    def _on_damage(self, key: bytes, raw: bytes, error: DamagedRecordError) -> None:
+        self.quarantine(key, raw, error.reason)
+        data = {"key": error.key.hex(), "reason": error.reason}
+        append(self.tx, Event(name="RecordQuarantined", at_ms=self.now_ms, data=data))
+
+    def _on_stray_index(self, index_key: bytes) -> None:
         self.tx.delete(index_key)
-
-    def _indexed(self, index_key: bytes) -> Record | None:
-        record = super()._indexed(index_key)
-        if record is None:
-            self.drop_orphan(index_key)
-        return record
-
-    def _decode(self, key: bytes, raw: bytes) -> Record | None:
-        record = super()._decode(key, raw)
-        if record is None:
-            error = self.damaged[-1]
-            self.quarantine(key, raw, error.reason)
-            append(self.tx, Event(name="RecordQuarantined", at_ms=self.now_ms, data=_named(error)))
-        return record
-
-
-def _named(error: DamagedRecordError) -> dict[str, str]:
-    return {"key": error.key.hex(), "reason": error.reason}
 
 
 def pages(tx: ReadTransaction, prefix: bytes, size: int = SCAN_LIMIT) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -327,96 +438,3 @@ def pages(tx: ReadTransaction, prefix: bytes, size: int = SCAN_LIMIT) -> Iterato
     while rows := tx.scan(prefix, after, size):
         yield rows
         after = rows[-1][0]
-
-
-_KEPT_AS_VALUES = (Job, Occurrence, Run, Attempt)
-
-
-class Draft(Ledger):
-    """The one writer of its transaction: what it has read or written once is not read again.
-
-    Whoever makes a draft must call `write` before the transaction ends.
-    """
-
-    def __init__(self, tx: Transaction, now_ms: int) -> None:
-        super().__init__(tx, now_ms)
-        self._known: dict[bytes, Record | None] = {}
-        self._unwritten: dict[bytes, Record] = {}
-        self._any_quarantine: bool | None = None
-
-    @property
-    def is_written(self) -> bool:
-        return not self._unwritten
-
-    def write(self) -> None:
-        """Give every changed record its last value, in the order in which they first changed."""
-        for key, record in self._unwritten.items():
-            self.tx.put(key, encode(key, record))
-        self._unwritten.clear()
-
-    def get(self, key: bytes, kind: type[R]) -> R | None:
-        if key in self._known:
-            return cast("R | None", self._known[key])
-        found = self._known[key] = super().get(key, kind)
-        return found
-
-    def scan(
-        self, prefix: bytes, kind: type[R], after: bytes | None = None, limit: int = SCAN_LIMIT, reverse: bool = False
-    ) -> list[R]:
-        self.write()
-        return super().scan(prefix, kind, after, limit, reverse)
-
-    def create(self, record: Record) -> bool:
-        key = key_of(record)
-        if not isinstance(record, _KEPT_AS_VALUES):
-            is_created = super().create(record)
-            if is_created:
-                self._known[key] = record
-            return is_created
-        if self.get(key, type(record)) is not None or self._is_quarantined(key, record):
-            return False
-        for index in index_keys(key, record):
-            self.tx.put(index, b"")
-        self._known[key] = self._unwritten[key] = record
-        return True
-
-    def replace_at(self, key: bytes, old: Record | None, new: Record) -> None:
-        if not isinstance(new, _KEPT_AS_VALUES):
-            super().replace_at(key, old, new)
-            self._known[key] = new
-            return
-        self.move_indexes(key, old, new)
-        self._known[key] = self._unwritten[key] = new
-
-    def put_task_state(self, job: str, task: str, name: str, value: str) -> None:
-        super().put_task_state(job, task, name, value)
-        self._known.pop(keys.task_state_key(job, task, name), None)
-
-    def delete(self, key: bytes) -> bool:
-        self.write()
-        is_deleted = super().delete(key)
-        self._known[key] = None
-        return is_deleted
-
-    def quarantine(self, key: bytes, raw: bytes, reason: str) -> None:
-        super().quarantine(key, raw, reason)
-        self._known[key] = None
-        self._any_quarantine = True
-
-    def _is_quarantined(self, key: bytes, record: Record) -> bool:
-        """A job may be applied again; a decision that was made once is never made again."""
-        if isinstance(record, Job):
-            return False
-        if self._any_quarantine is None:
-            self._any_quarantine = bool(self.tx.scan(keys.QUARANTINE, None, 1))
-        return self._any_quarantine and self.tx.get(keys.quarantine_key(key)) is not None
-
-    def _indexed(self, index_key: bytes) -> Record | None:
-        known = self._known.get(keys.record_of(index_key))
-        return super()._indexed(index_key) if known is None else known
-
-    def _decode(self, key: bytes, raw: bytes) -> Record | None:
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = super()._decode(key, raw)
-        return known

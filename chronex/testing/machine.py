@@ -15,11 +15,15 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
+from chronex.model.attempt import Attempt, ProcessIdentity
+from chronex.model.definition import Job
+from chronex.model.event import Event
+from chronex.model.node import Node
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import Attempt, Event, Job, Node, Occurrence, ProcessIdentity
 from chronex.storage import journal
 from chronex.storage.ports import Store
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing.clock import HOUR, MINUTE, SECOND, FakeClock, Instant, Span, instant_ms, span_ms
 from chronex_store import MemoryStore
 
@@ -194,7 +198,7 @@ class SimulatedMachine:
         process = ProcessIdentity(self.boots, "boot", 1)
         started_ms = self.detector.since_ms
         node = Node(id=self.engine.node, process=process, started_ms=started_ms, stopped_ms=stopped_ms)
-        self.store.update(lambda tx: Ledger(tx, self.now).put(node))
+        self.store.update(lambda tx: Records(tx, self.now).put(node))
 
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(self._is_alive, self.now)

@@ -15,9 +15,9 @@ from typing import Protocol, TypeVar
 from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.option_block import Options
+from chronex.model.definition import Job
 from chronex.model.ids import check_name
 from chronex.model.policies import Cadence
-from chronex.model.records import Job
 from chronex.timing import read
 from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
@@ -196,8 +196,8 @@ def schedule_of(job: Job) -> Schedule:
     if job.dialect == CUSTOM:
         return custom_schedule(job.schedule)
     interval = _schedule_of(job)
-    if job.cadence is Cadence.FIXED_DELAY and job.anchor_ms is not None and is_interval(job):
-        return AfterEnd(interval, job.anchor_ms)
+    if job.cadence is Cadence.FIXED_DELAY and job.progress.anchor_ms is not None and is_interval(job):
+        return AfterEnd(interval, job.progress.anchor_ms)
     return interval
 
 
@@ -206,7 +206,7 @@ def _schedule_of(job: Job) -> Schedule:
     body = timing.meaning.body
     if isinstance(body, Every) and body.high is not None:
         return RandomInterval(timing, job.id)
-    return ExpressionSchedule(timing, job.anchor_ms)
+    return ExpressionSchedule(timing, job.progress.anchor_ms)
 
 
 def timing_of(job: Job) -> Occurrences | None:

@@ -6,8 +6,9 @@ from enum import Enum
 from typing import Any
 
 from chronex.errors import ChronexError
+from chronex.model.definition import Job
 from chronex.model.policies import Cadence, DstSetting, SpreadPolicy
-from chronex.model.records import Job
+from chronex.model.progress import JobProgress
 from chronex.timing.job_schedule import CUSTOM, RandomInterval, options_of, schedule_of
 from chronex.verify.results import JournalLine
 
@@ -121,5 +122,5 @@ def _job_record(job: str, definition: dict[str, Any]) -> Job:
         timezone=str(definition.get("timezone", "UTC")),
         dst=None if dst is None else DstSetting(*dst),
         spread=None if spread is None else SpreadPolicy(duration_ms=int(spread)),
-        anchor_ms=definition.get("anchor_ms"),
+        progress=JobProgress(anchor_ms=definition.get("anchor_ms")),
     )

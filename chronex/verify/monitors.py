@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from chronex.jobfile import Property
 from chronex.jobfile.properties import What
-from chronex.model.records import Event
+from chronex.model.event import Event
 from chronex.verify.occurrence_monitor import OccurrenceMonitor
 from chronex.verify.results import (
     JournalLine,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from chronex.model.event import Event
 from chronex.model.policies import OverlapPolicy, RecoveryStrategy
-from chronex.model.records import Event
 from chronex.verify.due_instants import InstantKind, due_instants
 from chronex.verify.results import JournalLine, utc_text
 from chronex.verify.trace_state import UNSTARTED, JobTrace, OccurrenceTrace, TraceState

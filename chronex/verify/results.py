@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from chronex.model.event import Event
 from chronex.model.reasons import text_of
-from chronex.model.records import Event
 
 # An event of the journal with its number.
 JournalLine = tuple[int, Event]

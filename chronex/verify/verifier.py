@@ -8,7 +8,8 @@ from typing import Any
 
 from chronex.engine.update import told_of
 from chronex.jobfile import Property
-from chronex.model.records import Event, Job
+from chronex.model.definition import Job
+from chronex.model.event import Event
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading

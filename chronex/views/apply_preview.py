@@ -11,7 +11,8 @@ from chronex.engine.place import NO_CHANCE
 from chronex.engine.plan import plan_job
 from chronex.engine.update.diff import Change, Changed, Step, Way, plan_steps
 from chronex.errors import CustomScheduleError
-from chronex.model.records import Job, Occurrence
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import head
 from chronex.storage.records import Reading
@@ -144,5 +145,9 @@ def _owed(job: Job, now_ms: int) -> set[int]:
         plan = plan_job(job, schedule_of(job), now_ms, now_ms, NO_CHANCE)
     except CustomScheduleError:
         return set()
-    held = {o.nominal_ms for o, _ in plan.planned if job.is_paused_at(now_ms) or job.was_paused_at(o.due_ms)}
+    held = {
+        o.nominal_ms
+        for o, _ in plan.planned
+        if job.progress.is_paused_at(now_ms) or job.progress.was_paused_at(o.due_ms)
+    }
     return {o.nominal_ms for o, fate in plan.planned if fate.runs and o.due_ms <= now_ms} - held

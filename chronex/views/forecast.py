@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from chronex.engine.place import NO_CHANCE, place
 from chronex.errors import CustomScheduleError
+from chronex.model.definition import Job
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Job
 from chronex.timing.job_schedule import options_of, schedule_of
 
 
@@ -39,11 +39,11 @@ def forecast(jobs: Iterable[Job], after_ms: int, until_ms: int) -> Iterator[Fore
 def forecast_job(job: Job, after_ms: int, until_ms: int) -> Iterator[Foreseen]:
     """What is not decided yet: instants after the job's cursor, as many as its `max` leaves."""
     options = options_of(job)
-    left = None if options.max is None else options.max - job.counters.fired
+    left = None if options.max is None else options.max - job.progress.counters.fired
     if not job.enabled or (left is not None and left <= 0):
         return
-    is_plain = job.spread is None and job.paused_from_ms is None and not (options.stagger or options.jitter)
-    start = after_ms if job.cursor_ms is None else max(after_ms, job.cursor_ms)
+    is_plain = job.spread is None and job.progress.paused_from_ms is None and not (options.stagger or options.jitter)
+    start = after_ms if job.progress.cursor_ms is None else max(after_ms, job.progress.cursor_ms)
     try:
         for nominal_ms in schedule_of(job).between(start, until_ms):
             # Most jobs start when they say: they need no placement.
@@ -63,6 +63,6 @@ def _foreseen(job: Job, nominal_ms: int) -> Foreseen:
     options = options_of(job)
     placed = place(job, options, nominal_ms, NO_CHANCE)
     reason = placed.impossible
-    if not reason and job.was_paused_at(placed.due_ms):
-        reason = Reason(ReasonCode.PAUSED, by=job.paused_by)
+    if not reason and job.progress.was_paused_at(placed.due_ms):
+        reason = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
     return Foreseen(nominal_ms, job.id, placed.due_ms, placed.due_ms + max(options.jitter or 0, 1) - 1, reason)

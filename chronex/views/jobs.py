@@ -14,8 +14,11 @@ from typing import NamedTuple
 
 from chronex.engine.place import NO_CHANCE, lead_ms, place
 from chronex.expr.option_block import Options
+from chronex.model.attempt import Attempt, ProcessIdentity
+from chronex.model.definition import Job
+from chronex.model.node import Node
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.reasons import Reason
-from chronex.model.records import Attempt, Job, Node, Occurrence, ProcessIdentity, Run
 from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
@@ -183,7 +186,7 @@ class _Open:
         return found
 
     def _take_due(self, record: bytes, job: str | None) -> None:
-        if record[:1] == keys.JOB:
+        if record[:1] == keys.JOB_PROGRESS:
             return
         name, nominal = keys.firing_of(record)
         if job is not None and name != job:
@@ -229,7 +232,7 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     retry = _first_retry(reading, job, going.retrying.get(job.id, ()))
     upcoming = next_run(reading, job, now_ms, going.pending.get(job.id, ()))
     queued = len(going.queued.get(job.id, ()))
-    is_paused = job.is_paused_at(now_ms)
+    is_paused = job.progress.is_paused_at(now_ms)
     if running and (retry is None or going.trying.get(job.id)):
         situation = Situation.RUNNING
     elif retry is not None:
@@ -256,11 +259,11 @@ def _at_rest(job: Job, *, has_next: bool, is_paused: bool) -> Situation:
         return Situation.DISABLED
     if is_paused:
         return Situation.PAUSED
-    if job.counters.failures_in_a_row:
+    if job.progress.counters.failures_in_a_row:
         return Situation.FAILED
     if not has_next:
         return Situation.DONE
-    return Situation.OK if job.counters.completed else Situation.WAITING
+    return Situation.OK if job.progress.counters.completed else Situation.WAITING
 
 
 def _since(reading: Reading, job: str, running: Iterable[int]) -> int | None:
@@ -275,17 +278,17 @@ def next_run(reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = (
     """
     if not job.enabled:
         return None
-    not_before = job.paused_until_ms if job.is_paused_at(now_ms) else None
-    if job.is_paused_at(now_ms) and not_before is None:
+    not_before = job.progress.paused_until_ms if job.progress.is_paused_at(now_ms) else None
+    if job.progress.is_paused_at(now_ms) and not_before is None:
         return None
     if pending:
         found = [_drawn(o) for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
         drawn = [run for run in found if not_before is None or run.due_ms >= not_before]
         if drawn:
             return min(drawn, key=lambda run: run.due_ms)
-    if job.next_ms is None:
+    if job.progress.next_ms is None:
         return None
-    first = planned(job, job.next_ms + lead_ms(job))
+    first = planned(job, job.progress.next_ms + lead_ms(job))
     return first if not_before is None or first.due_ms >= not_before else _first_due_at(job, first, not_before)
 
 
@@ -326,7 +329,7 @@ def _options_alone(brackets: str) -> Options:
 
 
 def last_outcome(reading: Reading, job: Job) -> Outcome | None:
-    counters = job.counters
+    counters = job.progress.counters
     if not (counters.completed or counters.failed or counters.skipped or counters.missed or counters.canceled):
         return None
     for limit in (1, _OPEN_AT_MOST):
@@ -419,12 +422,12 @@ def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[N
     """The next `count` runs: those on record by when they are due, then those of the schedule."""
     waiting = [o for o in reading.occurrences(job.id, limit=2 * count + 20) if o.state is OccurrenceState.PENDING]
     found = sorted((NextRun(o.nominal_ms, o.due_ms, is_drawn=True) for o in waiting), key=lambda run: run.due_ms)
-    if job.is_paused_at(now_ms) or not job.enabled:
+    if job.progress.is_paused_at(now_ms) or not job.enabled:
         found = []
     upcoming = next_run(reading, job, now_ms)
     limit = options_of(job).max
     if limit is not None:
-        count = min(count, limit - job.counters.fired)
+        count = min(count, limit - job.progress.counters.fired)
     schedule = schedule_of(job)
     nominal = None if upcoming is None else upcoming.nominal_ms
     while nominal is not None and len(found) < count:

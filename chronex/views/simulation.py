@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from chronex.engine.admit import Verdict, admit
 from chronex.engine.place import Chance
 from chronex.engine.plan import plan_job
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.timing.job_schedule import Schedule, is_interval, options_of, schedule_of
 
@@ -64,7 +65,11 @@ class _Stage:
         self, jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, places: int, chance: Chance
     ) -> None:
         self.to_ms, self.duration_of, self.places, self.chance = to_ms, duration_of, places, chance
-        begun = [replace(job, cursor_ms=from_ms, anchor_ms=job.anchor_ms or from_ms) for job in jobs if job.enabled]
+        begun = [
+            job.progressed(cursor_ms=from_ms, anchor_ms=job.progress.anchor_ms or from_ms)
+            for job in jobs
+            if job.enabled
+        ]
         self.jobs = {job.id: job for job in begun}
         self.parts = {job.id: _part(job) for job in begun}
         self.due: list[tuple[int, int, Occurrence]] = []
@@ -88,17 +93,17 @@ class _Stage:
         """All instants up to `until` at once; one that follows its own end has been planned there."""
         part = self.parts[job_id]
         if part.follows_its_end:
-            if begin == self.jobs[job_id].cursor_ms and not self.count:
+            if begin == self.jobs[job_id].progress.cursor_ms and not self.count:
                 self._plan_next(job_id, begin)
             return
         while True:
             job = self.jobs[job_id]
             plan = plan_job(job, part.schedule, until, begin, self.chance)
-            fired = job.counters.fired + sum(1 for planned in plan.planned if planned.fate.runs)
-            counters = replace(job.counters, fired=fired)
-            self.jobs[job_id] = replace(job, cursor_ms=plan.cursor_ms, counters=counters)
+            fired = job.progress.counters.fired + sum(1 for planned in plan.planned if planned.fate.runs)
+            counters = replace(job.progress.counters, fired=fired)
+            self.jobs[job_id] = job.progressed(cursor_ms=plan.cursor_ms, counters=counters)
             limit = options_of(job).max
-            for number, (occurrence, fate) in enumerate(plan.planned, job.counters.fired):
+            for number, (occurrence, fate) in enumerate(plan.planned, job.progress.counters.fired):
                 if limit is not None and number >= limit:
                     return
                 if fate.runs:
@@ -109,7 +114,7 @@ class _Stage:
                 return
 
     def _plan_next(self, job_id: str, after_ms: int) -> None:
-        nominal = schedule_of(replace(self.jobs[job_id], anchor_ms=after_ms)).next(after_ms)
+        nominal = schedule_of(self.jobs[job_id].progressed(anchor_ms=after_ms)).next(after_ms)
         if nominal is not None and nominal <= self.to_ms:
             self._push(Occurrence(job=job_id, nominal_ms=nominal, due_ms=nominal))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.model.records import Job, Occurrence
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
@@ -44,7 +45,7 @@ class Standing(NamedTuple):
         if self.summary.daemon is None and self.summary.jobs:
             found.append("no scheduler runs: start one with chronex run")
         for row in self.failing:
-            often = row.job.counters.failures_in_a_row
+            often = row.job.progress.counters.failures_in_a_row
             times = f" {often} times in a row" if often > 1 else ""
             found.append(f"{row.job.id} failed{times}: chronex why {row.job.id}")
         found += [f"{job.id} is late" for job in self.late]
@@ -60,9 +61,9 @@ def standing_of(reading: Reading, now_ms: int, is_alive: IsAlive) -> Standing:
         summary=summary_of(reading, rows, is_alive),
         running=tuple(row for row in rows if row.is_running),
         upcoming=tuple(coming[:MOST_LISTED]),
-        failing=tuple(row for row in rows if row.job.counters.failures_in_a_row and row.job.enabled),
+        failing=tuple(row for row in rows if row.job.progress.counters.failures_in_a_row and row.job.enabled),
         retrying=tuple(row for row in rows if row.situation is Situation.RETRYING),
-        late=tuple(row.job for row in rows if row.job.late_ms is not None and row.job.enabled),
+        late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
         notices=len(reading.tx.scan(keys.NOTICE)),
         card=last_card(reading, [row.job.id for row in rows]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from chronex.model.placed import MissedSpan
+from chronex.model.occurrence import MissedSpan
 from chronex.timing.zones import Zone
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from chronex.model.records import Job
+from chronex.model.definition import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
@@ -148,7 +148,7 @@ def coming_starts(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Heatmap:
     end = tally.start_ms + 7 * DAY_MS
     known: dict[tuple[object, ...], list[int]] = {}
     for job in jobs:
-        key = (job.schedule, job.timezone, job.dialect, job.dst, job.anchor_ms if is_interval(job) else None)
+        key = (job.schedule, job.timezone, job.dialect, job.dst, job.progress.anchor_ms if is_interval(job) else None)
         instants = known.get(key)
         if instants is None:
             instants = known[key] = list(islice(planned_instants(job, now_ms, end), _MOST_COUNTED + 1))

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from chronex.expr.describe import describe
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Call, Command, Job
+from chronex.model.occurrence import Run
 from chronex.model.reasons import text_of
-from chronex.model.records import Attempt, Call, Command, Job, Run
 from chronex.text.durations import countdown, elapsed, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.job_schedule import timing_of
@@ -109,12 +111,12 @@ def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
                 (f"  {'at' if left > 0 else 'since'} {exact_clock_time(retry.at_ms, zone)}", "dim"),
             )
         case Situation.PAUSED:
-            by = f" by {cell_safe(row.job.paused_by)}" if row.job.paused_by else ""
-            until = row.job.paused_until_ms
+            by = f" by {cell_safe(row.job.progress.paused_by)}" if row.job.progress.paused_by else ""
+            until = row.job.progress.paused_until_ms
             end = "until it is resumed" if until is None else f"until {stamp(until, display.now_ms, zone)}"
             return ((f"paused{by}", style), (f"  its runs are skipped {end}", "dim"))
         case Situation.FAILED:
-            in_a_row = row.job.counters.failures_in_a_row
+            in_a_row = row.job.progress.counters.failures_in_a_row
             often = f" {in_a_row} times in a row" if in_a_row > 1 else ""
             when = f"  {stamp(row.last.finished_ms or row.last.nominal_ms, display.now_ms, zone)}" if row.last else ""
             return ((f"failed{often}", style), (when, "dim"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from chronex.model.definition import Job
 from chronex.model.reasons import short_text
-from chronex.model.records import Job
 from chronex.text.durations import DAY_MS, MINUTE_MS, countdown, elapsed, largest_unit, rounded_duration
 from chronex.text.terminal import cell_safe
 from chronex.timing.clock_changes import note_of
@@ -122,7 +122,7 @@ def next_words(row: Row, display: DisplaySettings, *, is_daemon_alive: bool = Tr
         case Situation.QUEUED:
             return ((f"queued {row.queued}" if row.queued > 1 else "queued", style),)
         case Situation.PAUSED:
-            until = row.job.paused_until_ms
+            until = row.job.progress.paused_until_ms
             return (
                 ("paused" if until is None else f"paused to {stamp(until, now, display.zone_of(row.job))}", style),
             )

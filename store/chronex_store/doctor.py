@@ -20,7 +20,7 @@ from chronex.errors import ChronexError, DamagedRecordError, StoreRefusedError
 from chronex.storage import keys
 from chronex.storage.codec import decode
 from chronex.storage.ports import ReadTransaction, Row, Store, Transaction
-from chronex.storage.records import Ledger, index_keys
+from chronex.storage.records import Records, index_keys
 from chronex_store.daemon_lock import is_daemon_alive
 from chronex_store.data_file import DataFileBusyError, damaged_pages
 from chronex_store.directory_checks import DATA_FILE, prepare_directory
@@ -289,10 +289,10 @@ def repair(store: Store) -> RepairReport:
 
     def step(tx: Transaction) -> tuple[bytes | None, RepairReport]:
         rows = tx.scan(b"", after, ROWS_PER_TRANSACTION)
-        ledger = Ledger(tx, store.now())
+        records = Records(tx, store.now())
         repaired = RepairReport()  # a new one each time, because the store may run this function twice
         for key, raw in rows:
-            _repair_row(ledger, key, raw, repaired)
+            _repair_row(records, key, raw, repaired)
         return (rows[-1][0] if rows else None), repaired
 
     while True:
@@ -303,25 +303,25 @@ def repair(store: Store) -> RepairReport:
         after = reached
 
 
-def _repair_row(ledger: Ledger, key: bytes, raw: bytes, repaired: RepairReport) -> None:
+def _repair_row(records: Records, key: bytes, raw: bytes, repaired: RepairReport) -> None:
     if key[:1] in keys.INDEXES:
-        if not _is_current(ledger, key):
-            ledger.tx.delete(key)
+        if not _is_current(records, key):
+            records.tx.delete(key)
             repaired.indexes_removed += 1
         return
     try:
         record = decode(key, raw)
     except DamagedRecordError as error:
-        ledger.quarantine(key, raw, error.reason)
+        records.quarantine(key, raw, error.reason)
         repaired.quarantined += 1
         return
     for index in index_keys(key, record):
-        repaired.indexes_added += ledger.tx.create(index, b"")
+        repaired.indexes_added += records.tx.create(index, b"")
 
 
-def _is_current(ledger: Ledger, index: bytes) -> bool:
+def _is_current(records: Records, index: bytes) -> bool:
     key = keys.record_of(index)
-    raw = ledger.tx.get(key) if key else None
+    raw = records.tx.get(key) if key else None
     try:
         return raw is not None and index in index_keys(key, decode(key, raw))
     except DamagedRecordError:

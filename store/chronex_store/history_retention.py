@@ -12,12 +12,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.failpoints import fail_point
-from chronex.model.records import Attempt, Event, Idempotency, Occurrence, Run
+from chronex.model.attempt import Attempt
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence, Run
+from chronex.model.records import Idempotency
 from chronex.model.states import AttemptState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.journal import head
 from chronex.storage.ports import SCAN_LIMIT, ReadTransaction, Store, Transaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 
 # A step takes about 6 ms in a store of a million records, most of it for pages that the finished index touches.
 STEP = 25
@@ -86,7 +89,7 @@ def _trim_job(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step
     cursor: bytes | None = None
     while _has_more(store, job, cursor, kept, oldest_ms):
         reached, report = store.update(
-            lambda tx, at=cursor: _trim_step(Ledger(tx, now_ms), job, at, kept, oldest_ms, step),  # type: ignore[misc]
+            lambda tx, at=cursor: _trim_step(Records(tx, now_ms), job, at, kept, oldest_ms, step),  # type: ignore[misc]
             essential=True,
         )
         fail_point("history trimmed")
@@ -125,30 +128,30 @@ def _oldest_kept(store: Store, job: str, policy: RetentionPolicy) -> bytes | Non
 
 
 def _trim_step(
-    ledger: Ledger, job: str, cursor: bytes | None, kept: bytes | None, oldest_ms: int | None, step: int
+    records: Records, job: str, cursor: bytes | None, kept: bytes | None, oldest_ms: int | None, step: int
 ) -> tuple[bytes | None, RetentionReport]:
     """Remove what may go of the next `step` occurrences, oldest first.
 
     Returns the last key it read, or None at the end, and what was removed.
     """
-    rows = ledger.tx.scan(keys.within_job(keys.OCCURRENCE, job), cursor, step)
+    rows = records.tx.scan(keys.within_job(keys.OCCURRENCE, job), cursor, step)
     removed = 0
     logs: list[str] = []
     for key, _ in rows:
-        occurrence = ledger.get(key, Occurrence)
+        occurrence = records.get(key, Occurrence)
         if occurrence is None:
             continue
         is_old = oldest_ms is not None and occurrence.nominal_ms < oldest_ms
         if not is_old and (kept is None or key >= kept):
             return None, RetentionReport(removed, logs=tuple(logs))
-        if _is_removable(ledger, occurrence):
-            logs += _remove(ledger, occurrence, key)
+        if _is_removable(records, occurrence):
+            logs += _remove(records, occurrence, key)
             removed += 1
     return (rows[-1][0] if len(rows) == step else None), RetentionReport(removed, logs=tuple(logs))
 
 
-def _is_removable(ledger: Ledger, occurrence: Occurrence) -> bool:
-    runs = ledger.runs(occurrence.job, occurrence.nominal_ms)
+def _is_removable(records: Records, occurrence: Occurrence) -> bool:
+    runs = records.runs(occurrence.job, occurrence.nominal_ms)
     return is_final(occurrence.state) and all(_is_over(run) for run in runs)
 
 
@@ -156,13 +159,13 @@ def _is_over(run: Run) -> bool:
     return is_final(run.state) or run.state is RunState.FAILED
 
 
-def _remove(ledger: Ledger, occurrence: Occurrence, key: bytes) -> list[str]:
+def _remove(records: Records, occurrence: Occurrence, key: bytes) -> list[str]:
     """Remove the occurrence with its runs and attempts; returns the names of their logs."""
-    attempts = ledger.attempts(occurrence.job, occurrence.nominal_ms)
+    attempts = records.attempts(occurrence.job, occurrence.nominal_ms)
     for tag in (keys.ATTEMPT, keys.RUN):
-        for child, _ in ledger.tx.scan(keys.within_occurrence(tag, occurrence.job, occurrence.nominal_ms)):
-            ledger.delete(child)
-    ledger.delete(key)
+        for child, _ in records.tx.scan(keys.within_occurrence(tag, occurrence.job, occurrence.nominal_ms)):
+            records.delete(child)
+    records.delete(key)
     return [attempt.log_path for attempt in attempts if attempt.log_path]
 
 
@@ -236,13 +239,13 @@ def _attempts(store: Store, job: str) -> Iterator[Attempt]:
 
 def _forget_logs(store: Store, over_limit: list[Attempt], now_ms: int) -> tuple[str, ...]:
     def write(tx: Transaction) -> tuple[str, ...]:
-        ledger = Ledger(tx, now_ms)
+        records = Records(tx, now_ms)
         names = []
         for attempt in over_limit:
-            found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
+            found = records.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
             if found is not None and found.log_path and found.state is not AttemptState.RUNNING:
                 names.append(found.log_path)
-                ledger.put(replace(found, log_path=""))
+                records.put(replace(found, log_path=""))
         return tuple(names)
 
     return store.update(write, essential=True)

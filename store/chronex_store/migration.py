@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from chronex.errors import StoreError
 from chronex.storage import keys
 from chronex.storage.codec import encode
+from chronex.storage.migrate_jobs import move_due_jobs, split_jobs
 from chronex.storage.migrate_reasons import reasons_to_codes
 from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import pages
@@ -26,7 +27,7 @@ MigrationStep = Callable[[Transaction], None]
 Conversion = Callable[[bytes, bytes], list[Row]]
 
 # Applied to every record one after the other, each to the rows that the one before it gave.
-TO_FORMAT_2: tuple[Conversion, ...] = (reasons_to_codes,)
+TO_FORMAT_2: tuple[Conversion, ...] = (reasons_to_codes, split_jobs)
 
 
 def convert_records(tx: Transaction, conversions: tuple[Conversion, ...]) -> None:
@@ -49,7 +50,12 @@ def convert_records(tx: Transaction, conversions: tuple[Conversion, ...]) -> Non
 
 
 # The step at key N brings a store from format N to N + 1.
-STEPS: dict[int, MigrationStep] = {1: lambda tx: convert_records(tx, TO_FORMAT_2)}
+def _to_format_2(tx: Transaction) -> None:
+    convert_records(tx, TO_FORMAT_2)
+    move_due_jobs(tx)
+
+
+STEPS: dict[int, MigrationStep] = {1: _to_format_2}
 
 
 def migrate_if_older(env: LmdbEnvironment, now_ms: int) -> LmdbEnvironment:

@@ -16,8 +16,10 @@ from chronex.engine.clock_steps import newest_sign, rewind
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
+from chronex.model.definition import Call, Job, Task
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
-from chronex.model.records import Call, Event, Job, Occurrence, Task
 from chronex.storage.journal import append
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore, MemoryStore
@@ -231,6 +233,6 @@ async def test_a_daemon_notices_when_it_starts(caplog: pytest.LogCaptureFixture)
 
     for _ in range(2):
         async with EmbeddedEngine(store, calls={"f": lambda _: None}) as engine:
-            await until_async(lambda: engine.row("job").job.counters.completed, "the end of a run")
+            await until_async(lambda: engine.row("job").job.progress.counters.completed, "the end of a run")
     steps = [record.__dict__["fields"] for record in caplog.records if record.message == "ClockStepped"]
     assert [fields["jobs"] for fields in steps] == [1], "once, not at every start"

@@ -14,8 +14,9 @@ from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.errors import ChronexError, UnknownJobError
+from chronex.model.definition import Call, Job, Task
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy
-from chronex.model.records import Call, Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext
 from chronex.storage.ports import Store, T, UpdateFn
@@ -34,7 +35,7 @@ def job(target: str, schedule: str = SOON, **more: object) -> Job:
 
 async def completed(engine: EmbeddedEngine, count: int) -> None:
     """So many runs of the job have succeeded."""
-    await until_async(lambda: engine.row("job").job.counters.completed == count, f"{count} completed runs")
+    await until_async(lambda: engine.row("job").job.progress.counters.completed == count, f"{count} completed runs")
 
 
 def begun(store: Store, job: str = "job") -> list[Occurrence]:

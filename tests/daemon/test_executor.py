@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from chronex.daemon.executor import end_of
+from chronex.model.attempt import Attempt
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Attempt, Occurrence
 from chronex.model.states import AttemptState
 from chronex.run.request import AttemptResult
 from chronex.run.request import EndReason as EndKind

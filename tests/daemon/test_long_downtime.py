@@ -13,7 +13,7 @@ from chronex.clock import wall_ms
 from chronex.engine.plan import MOST_LISTED, MOST_OWED
 from chronex.model.states import OccurrenceState
 from chronex.storage.ports import Transaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from tests.daemon.machine import Machine
 from tests.kit.waits import until
@@ -48,12 +48,14 @@ def returned(machine: Machine) -> Machine:
     assert machine.chronex("apply").returncode == 0
 
     def forget_ten_years(tx: Transaction) -> None:
-        ledger = Ledger(tx, wall_ms())
+        records = Records(tx, wall_ms())
         for name in KEPT:
-            job = ledger.job(name)
+            job = records.job(name)
             assert job is not None
-            past = (job.cursor_ms or 0) - TEN_YEARS
-            ledger.put(replace(job, cursor_ms=past, next_ms=past + 1000, created_ms=past, updated_ms=past))
+            past = (job.progress.cursor_ms or 0) - TEN_YEARS
+            records.put(
+                replace(job, updated_ms=past).progressed(cursor_ms=past, next_ms=past + 1000, created_ms=past)
+            )
 
     with LmdbStore.open(machine.directory / "store") as store:
         store.update(forget_ten_years)

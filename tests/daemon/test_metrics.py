@@ -34,7 +34,9 @@ from chronex.daemon.metrics import (
 )
 from chronex.errors import StoreError
 from chronex.jobfile import JobFileError, read_job_file
-from chronex.model.records import Event, Job, Task
+from chronex.model.definition import Job, Task
+from chronex.model.event import Event
+from chronex.model.progress import JobProgress
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.records import Reading
@@ -147,7 +149,9 @@ def test_both_formats_say_the_same() -> None:
 
 
 def test_a_gauge_has_the_same_value_under_both_names() -> None:
-    world = SimulatedMachine([Job(id="a", schedule="@daily", tasks=TASK, paused=True)], outcome=RandomOutcomes(1))
+    world = SimulatedMachine(
+        [Job(id="a", schedule="@daily", tasks=TASK, progress=JobProgress(paused=True))], outcome=RandomOutcomes(1)
+    )
     found = scraped(page_of(world))
     assert found["scheduler_jobs_paused", ()] == found["scheduler_jobs_paused_total", ()] == 1
 

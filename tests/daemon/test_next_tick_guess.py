@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from chronex.daemon.prestart import next_tick_guess
 from chronex.engine.commands import Asker, pause
 from chronex.engine.orders import Launch
+from chronex.model.definition import Call, Task
 from chronex.model.policies import OverlapPolicy, TaskMode
-from chronex.model.records import Call, Task
 from chronex.run import AttemptRequest
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.testing import MINUTE
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
@@ -64,7 +64,7 @@ def test_a_jittered_run_is_foreseen_once_its_moment_is_drawn() -> None:
 
 
 def _pause(world: SteppedEngine) -> None:
-    world.store.update(lambda tx: pause(Ledger(tx, START), "job", ASKER))
+    world.store.update(lambda tx: pause(Records(tx, START), "job", ASKER))
 
 
 NOTHING: dict[str, tuple[dict[str, Any], Callable[[SteppedEngine], object]]] = {

@@ -12,8 +12,8 @@ import pytest
 
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
+from chronex.model.definition import Job, Task
 from chronex.model.policies import OverlapPolicy
-from chronex.model.records import Job, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore

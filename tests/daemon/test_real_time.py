@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from chronex.model.records import Event, Occurrence
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore

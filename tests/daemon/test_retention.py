@@ -14,11 +14,13 @@ from chronex.engine.orders import Launch
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.settings import HistorySettings, LogSettings
-from chronex.model.records import Job, JobVersion, Node, ProcessIdentity, Task
+from chronex.model.attempt import ProcessIdentity
+from chronex.model.definition import Job, JobVersion, Task
+from chronex.model.node import Node
 from chronex.run import LogDirectory
 from chronex.storage import journal, keys
 from chronex.storage.ports import Transaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, ProcessOutcome, RandomOutcomes, SimulatedMachine
 from chronex.views.why import why
 from tests.kit.machine import START
@@ -42,10 +44,10 @@ class Logged(SimulatedMachine):
         os.utime(self.logs.path / name, (self.now / 1000, self.now / 1000))
 
         def write(tx: Transaction) -> None:
-            ledger = Ledger(tx, self.now)
-            found = ledger.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
+            records = Records(tx, self.now)
+            found = records.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
             assert found is not None
-            ledger.put(replace(found, log_path=name))
+            records.put(replace(found, log_path=name))
 
         self.store.update(write)
 
@@ -131,13 +133,13 @@ def test_old_versions_and_nodes_go_when_nothing_refers_to_them(world: Logged) ->
     world.run_until(START + 12 * HOUR)
 
     def write(tx: Transaction) -> None:
-        ledger = Ledger(tx, world.now)
-        job = ledger.job("a")
+        records = Records(tx, world.now)
+        job = records.job("a")
         assert job is not None
         for version in range(1, 41):
-            ledger.put(JobVersion(job=replace(job, version=version)))
+            records.put(JobVersion(job=replace(job, version=version)))
         for number in range(80):
-            ledger.put(Node(id=f"old-{number}", process=ProcessIdentity(1, "b", 1), started_ms=number, stopped_ms=9))
+            records.put(Node(id=f"old-{number}", process=ProcessIdentity(1, "b", 1), started_ms=number, stopped_ms=9))
 
     world.store.update(write)
     keep_up(world)

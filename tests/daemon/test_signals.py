@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from functools import partial
 
-from chronex.model.records import Event
+from chronex.model.event import Event
 from chronex.storage import journal
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, LoggedDaemon, Machine

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.declarative import Scheduler, SchedulerEvent
 from chronex.declarative.registrations import Callback, Registration
-from chronex.model.records import Event, ProcessIdentity
+from chronex.model.attempt import ProcessIdentity
+from chronex.model.event import Event
 from chronex.storage import journal
 from chronex.storage.ports import T, UpdateFn
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.testing import FakeClock, MemoryStore
 from tests.verify.assertion import assert_verified
 
@@ -139,7 +140,7 @@ async def crash(scheduler: Scheduler) -> None:
         task.cancel()
     await asyncio.wait(work)
     gone = replace(engine._daemon.node, process=ProcessIdentity(2**31, "another boot", 1))
-    engine.store.update(lambda tx: Ledger(tx, 0).put(gone))
+    engine.store.update(lambda tx: Records(tx, 0).put(gone))
 
 
 def stepless(cron: str) -> str:

@@ -24,8 +24,8 @@ from chronex.engine.update import apply_jobs
 from chronex.engine.update.apply import write_steps
 from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
-from chronex.model.records import Call, Job, Task
-from chronex.storage.records import Ledger, Reading
+from chronex.model.definition import Call, Job, Task
+from chronex.storage.records import Reading, Records
 from tests.declarative.host import SimulatedHost, crash, failing
 
 HOUR = timedelta(hours=1)
@@ -37,7 +37,7 @@ def jobs(host: SimulatedHost) -> dict[str, Job]:
 
 def edit(host: SimulatedHost, name: str, **changes: Any) -> None:
     job = jobs(host)[job_id(name)]
-    host.store.update(lambda tx: Ledger(tx, 0).put(replace(job, **changes)))
+    host.store.update(lambda tx: Records(tx, 0).put(replace(job, **changes)))
 
 
 async def live(host: SimulatedHost, *registrations: Any, until: str | None = None) -> dict[str, str]:
@@ -206,10 +206,10 @@ async def test_a_failing_override_restores_everything(monkeypatch: pytest.Monkey
     before, rows = jobs(host), host.store.view(lambda tx: tx.scan(b"O", None, 100))
     real = write_steps
 
-    def failing_at_the_third(ledger: Ledger, steps: Any, actor: str) -> Any:
+    def failing_at_the_third(records: Records, steps: Any, actor: str) -> Any:
         if steps[0].job_id == "b":
             raise RuntimeError("disk on fire")
-        return real(ledger, steps, actor)
+        return real(records, steps, actor)
 
     monkeypatch.setattr(persistence, "write_steps", failing_at_the_third)
     scheduler = host.scheduler()

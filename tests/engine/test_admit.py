@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
-from chronex.model.records import Job, Occurrence
 
 OCCURRENCE = Occurrence(job="j", nominal_ms=1000, due_ms=1000)
 EARLIER = Occurrence(job="j", nominal_ms=500, due_ms=500)

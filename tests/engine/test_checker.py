@@ -16,11 +16,12 @@ from chronex.engine.admit import START, Admission
 from chronex.engine.lifecycle import Progress
 from chronex.engine.orders import Launch
 from chronex.engine.plan import Plan
+from chronex.model.definition import Job, Task
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.reasons import NO_REASON, Reason
-from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
-from chronex.storage.records import Draft, Ledger
+from chronex.storage.records import Records
 from chronex.testing import DAY, MINUTE
 from tests.engine.simulator.campaign import simulate
 from tests.engine.simulator.checker import check
@@ -90,7 +91,7 @@ def admit_always(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Draft, "count_active", lambda self, limit: 0)
+    patch.setattr(Records, "count_active", lambda self, limit: 0)
 
 
 def lose_the_reason(patch: pytest.MonkeyPatch) -> None:
@@ -105,9 +106,9 @@ def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
 
     def revive(self: Progress, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         finish(self, occurrence, state, reason)
-        earlier = self.ledger.occurrence(occurrence.job, occurrence.nominal_ms - 7 * MINUTE)
+        earlier = self.records.occurrence(occurrence.job, occurrence.nominal_ms - 7 * MINUTE)
         if earlier is not None:
-            self.ledger.put(replace(earlier, state=OccurrenceState.RUNNING))
+            self.records.put(replace(earlier, state=OccurrenceState.RUNNING))
 
     patch.setattr(Progress, "_finish", revive)
 
@@ -129,8 +130,8 @@ def forget_an_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def start_early(patch: pytest.MonkeyPatch) -> None:
-    due = Ledger.due
-    patch.setattr(Ledger, "due", lambda self, until, limit: due(self, until + MINUTE, limit))
+    due = Records.due
+    patch.setattr(Records, "due", lambda self, until, limit: due(self, until + MINUTE, limit))
 
 
 def complete_without_the_second_task(patch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,9 @@ from chronex.engine.engine import MOST_PLANNED, Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
 from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_COUNTED, MOST_LISTED, MOST_OWED, TOO_MANY
 from chronex.engine.update import Change, apply_jobs
+from chronex.model.attempt import ProcessIdentity
+from chronex.model.definition import Job
+from chronex.model.node import Node
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -22,11 +25,10 @@ from chronex.model.policies import (
     TaskMode,
 )
 from chronex.model.reasons import Reason, ReasonCode, free_text
-from chronex.model.records import Job, Node, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal
 from chronex.storage.keys import OCCURRENCE
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
 from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
 
@@ -178,8 +180,9 @@ def test_max_counts_executions_and_ends_the_schedule() -> None:
 
 def test_a_paused_job_skips_with_the_name_of_who_paused_it() -> None:
     world = SteppedEngine()
-    paused = replace(world.store.view(lambda tx: Reading(tx).job("job")), paused=True, paused_by="ada")  # type: ignore[type-var]
-    world.store.update(lambda tx: Ledger(tx, START).put(paused))  # type: ignore[arg-type]
+    job = world.store.view(lambda tx: Reading(tx).job("job"))
+    assert job is not None
+    world.store.update(lambda tx: Records(tx, START).put(job.progressed(paused=True, paused_by="ada")))
     assert world.tick(FIRST) == []
     assert str(world.occurrence(FIRST).reason) == "paused by ada"
 
@@ -205,7 +208,7 @@ def test_a_successor_takes_up_what_a_dead_node_left() -> None:
     world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
-    world.store.update(lambda tx: Ledger(tx, FIRST).put(dead))
+    world.store.update(lambda tx: Records(tx, FIRST).put(dead))
     world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", FIRST))
     heir = Engine(world.store, "node-2", 10, Random(1))
     orders, adopted = heir.take_over(lambda identity: identity.pid == 77, FIRST + 1000)
@@ -228,7 +231,7 @@ def test_an_attempt_that_died_with_its_node_is_tried_again_but_not_for_ever() ->
         for launch in orders:
             world.store.update(engine.started(launch.attempt, ProcessIdentity(90, "boot", number), "", new_year))
         dead = Node(id=f"node-{number}", process=ProcessIdentity(number, "boot", 1))
-        world.store.update(lambda tx, node=dead: Ledger(tx, new_year).put(node))  # type: ignore[misc]
+        world.store.update(lambda tx, node=dead: Records(tx, new_year).put(node))  # type: ignore[misc]
         engine = Engine(world.store, f"node-{number + 1}", 10, Random(1))
         engine.take_over(lambda identity: False, new_year + number)
         orders = [one for one in engine.tick(new_year + number, new_year).orders if isinstance(one, Launch)]
@@ -247,7 +250,7 @@ def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
     (launch,) = world.tick(new_year)
     world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", new_year))
     dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
-    world.store.update(lambda tx: Ledger(tx, new_year).put(dead))
+    world.store.update(lambda tx: Records(tx, new_year).put(dead))
     heir = Engine(world.store, "node-2", 10, Random(1))
     _, orphans = heir.take_over(lambda identity: adopted and identity.pid == 77, new_year + 1)
     for orphan in orphans:
@@ -264,7 +267,7 @@ def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> 
     world.tick(new_year)
     for number in range(1, 8):
         dead = Node(id=f"node-{number}", process=ProcessIdentity(number, "boot", 1))
-        world.store.update(lambda tx, node=dead: Ledger(tx, new_year).put(node))  # type: ignore[misc]
+        world.store.update(lambda tx, node=dead: Records(tx, new_year).put(node))  # type: ignore[misc]
         heir = Engine(world.store, f"node-{number + 1}", 10, Random(1))
         heir.take_over(lambda identity: False, new_year + number)
         (again,) = heir.tick(new_year + number, new_year).orders
@@ -287,7 +290,7 @@ def test_an_edited_schedule_gets_a_version_and_never_fires_at_once() -> None:
     assert world.tick(noon + 5) == []
     job = world.store.view(lambda tx: Reading(tx).job("job"))
     assert job is not None
-    assert (job.version, job.next_ms) == (2, noon + 60 * MINUTE)
+    assert (job.version, job.progress.next_ms) == (2, noon + 60 * MINUTE)
 
 
 def test_a_job_that_is_gone_keeps_its_history_and_starts_nothing() -> None:
@@ -379,10 +382,10 @@ def test_a_random_interval_that_slept_long_runs_once_and_goes_on_with_its_chain(
         launches += [order for order in tick.orders if isinstance(order, Launch)]
         job = world.store.view(lambda tx: Reading(tx).job("job"))
         assert job is not None
-        if job.next_ms is None or job.next_ms > now:
+        if job.progress.next_ms is None or job.progress.next_ms > now:
             break
     assert len(launches) == 1
-    assert now - 3_000 <= launches[0].occurrence.nominal_ms == job.cursor_ms
+    assert now - 3_000 <= launches[0].occurrence.nominal_ms == job.progress.cursor_ms
     spans = [
         e.data for _, e in world.store.view(lambda tx: journal.tail(tx, 0, 10_000)) if e.name == "OccurrencesMissed"
     ]

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from chronex.engine.idempotency import key_of
 from chronex.engine.orders import Launch
+from chronex.model.definition import Job, Task
 from chronex.model.ids import unknown_key_fields
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.reasons import ReasonCode
-from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import AttemptState, OccurrenceState, RunState
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
 from tests.kit.machine import FIRST, ONE, THREE, TWO, SteppedEngine
 
@@ -113,7 +114,7 @@ def test_a_replay_has_a_key_of_its_own() -> None:
     )
     first = Occurrence(job="job", nominal_ms=FIRST + 2, due_ms=FIRST, manual=True)
     for occurrence in (first, again):
-        world.store.update(lambda tx, o=occurrence: Ledger(tx, FIRST).create(o))  # type: ignore[misc]
+        world.store.update(lambda tx, o=occurrence: Records(tx, FIRST).create(o))  # type: ignore[misc]
     (launch,) = world.tick(FIRST + 10)
     (later,) = world.end(launch, AttemptState.SUCCESS, FIRST + 20)
     assert isinstance(later, Launch)

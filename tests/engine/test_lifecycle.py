@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from chronex.engine.lifecycle import retry_at
+from chronex.model.definition import Job, Task
 from chronex.model.policies import FailureStrategy, RetryPolicy
-from chronex.model.records import Job, Task
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from chronex.engine.plan import (
     reason_of_older,
     settle,
 )
-from chronex.model.placed import MissedSpan
+from chronex.model.definition import Job
+from chronex.model.occurrence import MissedSpan
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import Job
 from chronex.timing.job_schedule import schedule_of
 
 HOUR = 3_600_000

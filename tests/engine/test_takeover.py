@@ -8,10 +8,12 @@ import pytest
 
 from chronex.engine.engine import Engine
 from chronex.engine.orders import Cancel, Launch
+from chronex.model.attempt import ProcessIdentity
+from chronex.model.definition import Task
+from chronex.model.node import Node
 from chronex.model.policies import FailureStrategy, OverlapPolicy, TaskMode
-from chronex.model.records import Node, ProcessIdentity, Task
 from chronex.model.states import AttemptState, OccurrenceState
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.testing import MINUTE
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
@@ -25,7 +27,7 @@ def begin(world: SteppedEngine, launches: list[Launch]) -> None:
 def die(world: SteppedEngine) -> Engine:
     """The node is gone, and this is its heir."""
     dead = Node(id="node-1", process=ProcessIdentity(99, "boot", 1))
-    world.store.update(lambda tx: Ledger(tx, FIRST).put(dead))
+    world.store.update(lambda tx: Records(tx, FIRST).put(dead))
     world.engine = Engine(world.store, "node-2", 10, Random(1))
     return world.engine
 

@@ -9,12 +9,12 @@ from chronex.engine.orders import Launch
 from chronex.errors import TaskStateError
 from chronex.model.policies import RetryPolicy
 from chronex.model.states import AttemptState
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from tests.kit.machine import FIRST, SteppedEngine
 
 
 def stage(world: SteppedEngine, launch: Launch, **changes: str | None) -> None:
-    world.store.update(lambda tx: task_state.stage(Ledger(tx, FIRST), launch.attempt, changes))
+    world.store.update(lambda tx: task_state.stage(Records(tx, FIRST), launch.attempt, changes))
 
 
 def state(world: SteppedEngine) -> dict[str, str]:
@@ -23,7 +23,7 @@ def state(world: SteppedEngine) -> dict[str, str]:
 
 def begun() -> tuple[SteppedEngine, Launch]:
     world = SteppedEngine("0 * * * *", retry=RetryPolicy(max=1, interval_ms=0))
-    world.store.update(lambda tx: task_state.put_state(Ledger(tx, FIRST), "job", "one", "old", "0"))
+    world.store.update(lambda tx: task_state.put_state(Records(tx, FIRST), "job", "one", "old", "0"))
     (launch,) = world.tick(FIRST + 59 * 60_000)
     return world, launch
 

@@ -10,9 +10,13 @@ from chronex.engine.commands import Asker
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
-from chronex.model.records import Event, Job, Node, Occurrence, ProcessIdentity, Run, Task
+from chronex.model.attempt import ProcessIdentity
+from chronex.model.definition import Job, Task
+from chronex.model.event import Event
+from chronex.model.node import Node
+from chronex.model.occurrence import Occurrence, Run
 from chronex.storage import journal
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE, MemoryStore
 
 START = 1_798_761_600_000  # 2027-01-01T00:00:00Z, where a SimulatedMachine starts as well
@@ -45,13 +49,13 @@ class SteppedEngine:
     def boot(self, name: str, places: int = 10) -> None:
         self.engine = Engine(self.store, name, places, Random(1))
         node = Node(id=name, process=ProcessIdentity(int(name[-1]), "boot", 1))
-        self.store.update(lambda tx: Ledger(tx, self.start).put(node))
+        self.store.update(lambda tx: Records(tx, self.start).put(node))
 
     def ask(
         self, command: Callable[..., T], *arguments: object, at: int = FIRST + 1, by: Asker = ANN, **more: object
     ) -> T:
         """`ask(trigger, "job")`: the command as `by` gives it at `at`; what follows the actor is given by name."""
-        return self.store.update(lambda tx: command(Ledger(tx, at), *arguments, by, **more))
+        return self.store.update(lambda tx: command(Records(tx, at), *arguments, by, **more))
 
     def tick(self, now: int, awake_since: int | None = None) -> list[Launch]:
         awake_since = self.start if awake_since is None else awake_since

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from chronex.model import (
     Attempt,
     Decision,
@@ -22,6 +24,8 @@ from chronex.model import (
     Task,
     TaskState,
 )
+from chronex.model.definition import NO_PROGRESS
+from chronex.model.progress import JobProgress
 from chronex.model.records import Sequence
 from chronex.storage import keys
 from chronex.storage.records import key_of
@@ -34,8 +38,7 @@ JOB = Job(
     tasks=(Task(name="dump", run=("pg_dump", "-Fc"), env={"A": "1"}), Task(name="clean", run="rm -f x")),
     retry=RetryPolicy(max=3, backoff=2.0),
     spread=SpreadPolicy(mode="after", duration_ms=7_200_000, parameters={"s": 2.0}),
-    cursor_ms=AT,
-    next_ms=AT + 1,
+    progress=JobProgress(job="backup", cursor_ms=AT, next_ms=AT + 1),
 )
 OCCURRENCE = Occurrence(
     job="backup", nominal_ms=AT, due_ms=AT + 5, jitter_ms=5, decision=Decision(algorithm=1, seed_hash="ab")
@@ -53,7 +56,9 @@ KEYED: list[Record] = [
     Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT),
 ]
 SAMPLES: list[tuple[bytes, Record]] = [
-    *((key_of(record), record) for record in KEYED),
+    (key_of(JOB), replace(JOB, progress=NO_PROGRESS)),  # a job is two rows
+    (key_of(JOB.progress), JOB.progress),
+    *((key_of(record), record) for record in KEYED[1:]),
     (keys.event_key(7), Event(name="TaskRunStarted", at_ms=AT, job="backup", data={"n": 1, "s": "x"})),
     (keys.task_state_key("backup", "dump", "cursor"), TaskState(value="17", updated_ms=AT)),
     (keys.within_staged_state("backup", AT, "dump", 1) + b"cursor", TaskState(value="", is_removed=True)),

@@ -20,12 +20,18 @@ from chronex.model import (
     Record,
     RunState,
 )
+from chronex.model.records import TaskState
 from chronex.storage import journal, keys
 from chronex.storage.ports import T
-from chronex.storage.records import Draft, Ledger, Reading, index_keys, key_of
+from chronex.storage.records import Reading, Records, index_keys, key_of
 from chronex_store import MemoryStore
 
 from .samples import AT, ATTEMPT, JOB, KEYED, OCCURRENCE, PROCESS, RUN
+
+
+def keep_state(records: Records, name: str, value: str) -> None:
+    key = keys.task_state_key("backup", "dump", name)
+    records.replace_at(key, None, TaskState(value=value, updated_ms=records.now_ms))
 
 
 @pytest.fixture
@@ -33,8 +39,8 @@ def store() -> MemoryStore:
     return MemoryStore()
 
 
-def write(store: MemoryStore, fn: Callable[[Ledger], T]) -> T:
-    return store.update(lambda tx: fn(Ledger(tx, AT)))
+def write(store: MemoryStore, fn: Callable[[Records], T]) -> T:
+    return store.update(lambda tx: fn(Records(tx, AT)))
 
 
 def read(store: MemoryStore, fn: Callable[[Reading], T]) -> T:
@@ -46,40 +52,58 @@ def indexes(store: MemoryStore) -> list[bytes]:
     return [key for key, _ in rows if key[:1] in keys.INDEXES]
 
 
-@pytest.mark.parametrize("record", KEYED, ids=lambda r: type(r).__name__)
+ROWS = [JOB.progress, *KEYED[1:]]
+
+
+@pytest.mark.parametrize("record", ROWS, ids=lambda r: type(r).__name__)
 def test_a_record_is_created_once_with_its_indexes(store: MemoryStore, record: Record) -> None:
-    assert write(store, lambda ledger: ledger.create(record))
-    assert not write(store, lambda ledger: ledger.create(record))
+    assert write(store, lambda records: records.create(record))
+    assert not write(store, lambda records: records.create(record))
     assert read(store, lambda r: r.get(key_of(record), type(record))) == record
     assert indexes(store) == sorted(index_keys(key_of(record), record))
-    assert write(store, lambda ledger: ledger.delete(key_of(record)))
+    assert write(store, lambda records: records.delete(key_of(record)))
     assert indexes(store) == []
 
 
+def test_a_job_is_two_rows_that_are_created_changed_and_deleted_together(store: MemoryStore) -> None:
+    job = replace(JOB, expect_within_ms=5)
+    assert write(store, lambda records: records.create(job))
+    assert not write(store, lambda records: records.create(job))
+    assert read(store, lambda r: r.job("backup")) == job
+    assert indexes(store) == sorted(
+        [keys.timed(keys.DUE, AT + 1, key_of(job.progress)), keys.EXPECTING + key_of(job)]
+    )
+    before = store.view(lambda tx: tx.get(key_of(job)))
+    write(store, lambda records: records.put(job.progressed(next_ms=None)))
+    assert store.view(lambda tx: tx.get(key_of(job))) is before, "only the row of its progress was written"
+    write(store, lambda records: records.delete_job("backup"))
+    assert store.view(lambda tx: tx.scan(b"")) == []
+
+
 def test_an_occurrence_moves_through_the_indexes(store: MemoryStore) -> None:
-    write(store, lambda ledger: ledger.create(OCCURRENCE))
+    write(store, lambda records: records.create(OCCURRENCE))
     assert read(store, lambda r: r.due(AT + 5)) == [OCCURRENCE]
     assert read(store, lambda r: r.due(AT + 4)) == []
     assert read(store, Reading.next_due_ms) == AT + 5
-    queued = write(store, lambda ledger: ledger.advance(OCCURRENCE, OccurrenceState.QUEUED))
+    queued = write(store, lambda records: records.advance(OCCURRENCE, OccurrenceState.QUEUED))
     assert read(store, lambda r: r.queued("backup")) == [queued]
-    running = write(store, lambda ledger: ledger.advance(queued, OccurrenceState.RUNNING, epoch=1))
+    running = write(store, lambda records: records.advance(queued, OccurrenceState.RUNNING, epoch=1))
     assert read(store, lambda r: (r.active("backup"), r.active(), r.active("other"))) == (
         [running],
         [running],
         [],
     )
-    done = write(store, lambda ledger: ledger.advance(running, OccurrenceState.COMPLETED, finished_ms=AT + 9))
+    done = write(store, lambda records: records.advance(running, OccurrenceState.COMPLETED, finished_ms=AT + 9))
     assert read(store, Reading.finished) == [done]
     assert len(indexes(store)) == 1
 
 
 def test_runs_and_attempts_are_found_by_state(store: MemoryStore) -> None:
-    def begin(ledger: Ledger) -> None:
-        ledger.create(RUN)
-        ledger.create(ATTEMPT)
-        claimed = ledger.advance(RUN, RunState.CLAIMED)
-        ledger.advance(claimed, RunState.RUNNING)
+    def begin(records: Records) -> None:
+        records.create(RUN)
+        records.create(ATTEMPT)
+        claimed = records.advance(RUN, RunState.CLAIMED)
+        records.advance(claimed, RunState.RUNNING)
 
     write(store, begin)
     running = read(store, lambda r: r.run("backup", AT, "dump"))
@@ -91,10 +115,10 @@ def test_runs_and_attempts_are_found_by_state(store: MemoryStore) -> None:
     )
     assert read(store, lambda r: r.attempts("backup", AT)) == [ATTEMPT]
 
-    def bury(ledger: Ledger) -> None:
-        ledger.advance(ATTEMPT, AttemptState.FAILED)
-        failed = ledger.advance(running, RunState.FAILED, finished_ms=AT)
-        ledger.advance(failed, RunState.DLQ)
+    def bury(records: Records) -> None:
+        records.advance(ATTEMPT, AttemptState.FAILED)
+        failed = records.advance(running, RunState.FAILED, finished_ms=AT)
+        records.advance(failed, RunState.DLQ)
 
     write(store, bury)
     assert [run.task for run in read(store, Reading.dead_letters)] == ["dump"]
@@ -104,12 +128,12 @@ def test_runs_and_attempts_are_found_by_state(store: MemoryStore) -> None:
 def test_jobs_versions_state_and_history_are_read_back(store: MemoryStore) -> None:
     older = replace(OCCURRENCE, nominal_ms=AT - 1000)
 
-    def fill(ledger: Ledger) -> None:
-        ledger.put(JOB)
-        ledger.create(JobVersion(JOB))
-        ledger.create(OCCURRENCE)
-        ledger.create(older)
-        ledger.put_task_state("backup", "dump", "cursor", "17")
+    def fill(records: Records) -> None:
+        records.put(JOB)
+        records.create(JobVersion(JOB))
+        records.create(OCCURRENCE)
+        records.create(older)
+        keep_state(records, "cursor", "17")
 
     write(store, fill)
     assert read(store, lambda r: (r.job("backup"), r.job("none"), r.jobs())) == (JOB, None, [JOB])
@@ -123,14 +147,14 @@ def test_jobs_versions_state_and_history_are_read_back(store: MemoryStore) -> No
 
 
 def test_an_idempotency_key_lives_until_it_expires(store: MemoryStore) -> None:
-    write(store, lambda ledger: ledger.create(Idempotency(key="k", expires_ms=AT)))
+    write(store, lambda records: records.create(Idempotency(key="k", expires_ms=AT)))
     assert read(store, lambda r: r.idempotency("k", AT - 1)) is not None
     assert read(store, lambda r: r.idempotency("k", AT)) is None
 
 
 def test_a_write_must_find_what_its_writer_believes(store: MemoryStore) -> None:
-    write(store, lambda ledger: ledger.create(OCCURRENCE))
-    running = write(store, lambda ledger: ledger.advance(OCCURRENCE, OccurrenceState.RUNNING, epoch=1))
+    write(store, lambda records: records.create(OCCURRENCE))
+    running = write(store, lambda records: records.advance(OCCURRENCE, OccurrenceState.RUNNING, epoch=1))
     stolen = replace(running, owner="b", epoch=2)
     for believed, to, owner in (
         (OCCURRENCE, OccurrenceState.SKIPPED, None),
@@ -139,9 +163,9 @@ def test_a_write_must_find_what_its_writer_believes(store: MemoryStore) -> None:
         (replace(OCCURRENCE, nominal_ms=0), OccurrenceState.SKIPPED, None),
     ):
         with pytest.raises(StaleClaimError):
-            write(store, lambda ledger, b=believed, t=to, o=owner: ledger.advance(b, t, held_by=o))  # type: ignore[misc]
+            write(store, lambda records, b=believed, t=to, o=owner: records.advance(b, t, held_by=o))  # type: ignore[misc]
     with pytest.raises(IllegalTransitionError):
-        write(store, lambda ledger: ledger.advance(running, OccurrenceState.QUEUED))
+        write(store, lambda records: records.advance(running, OccurrenceState.QUEUED))
     assert read(store, lambda r: r.occurrence("backup", AT)) == running
 
 
@@ -149,33 +173,33 @@ class TestDamage:
     @pytest.fixture(autouse=True)
     def damage(self, store: MemoryStore) -> None:
         for record in (JOB, replace(JOB, id="other"), OCCURRENCE):
-            write(store, lambda ledger, record=record: ledger.create(record))  # type: ignore[misc]
-        for key in (key_of(JOB), key_of(OCCURRENCE)):
+            write(store, lambda records, record=record: records.create(record))  # type: ignore[misc]
+        for key in (key_of(JOB.progress), key_of(OCCURRENCE)):
             store.update(lambda tx, key=key: tx.put(key, (tx.get(key) or b"")[:-1]))  # type: ignore[misc]
 
     def test_a_view_leaves_it_out_and_says_so(self, store: MemoryStore) -> None:
         damaged = read(store, lambda r: (r.jobs(), r.damaged))
         assert [job.id for job in damaged[0]] == ["other"]
-        assert [error.key for error in damaged[1]] == [key_of(JOB)]
+        assert [error.key for error in damaged[1]] == [key_of(JOB.progress)]
 
     def test_an_update_puts_it_into_quarantine_and_goes_on(self, store: MemoryStore) -> None:
-        found = write(store, lambda ledger: ledger.due(AT + 10))
-        assert [type(r).__name__ + getattr(r, "id", "") for r in found] == ["Jobother"]
+        found = write(store, lambda records: records.due(AT + 10))
+        assert [type(r).__name__ + getattr(r, "id", "") for r in found] == ["JobProgress"]
         quarantined = dict(read(store, Reading.quarantined))
-        assert set(quarantined) == {key_of(JOB), key_of(OCCURRENCE)}
-        assert "were written" in quarantined[key_of(JOB)].reason
+        assert set(quarantined) == {key_of(JOB.progress), key_of(OCCURRENCE)}
+        assert "were written" in quarantined[key_of(JOB.progress)].reason
         events = store.view(journal.tail)
         assert [event.name for _, event in events] == ["RecordQuarantined"] * 2
-        assert write(store, lambda ledger: ledger.due(AT + 10)) == found
+        assert write(store, lambda records: records.due(AT + 10)) == found
 
     def test_a_quarantined_occurrence_is_never_decided_again(self, store: MemoryStore) -> None:
-        assert not write(store, lambda ledger: ledger.create(OCCURRENCE))
-        write(store, lambda ledger: ledger.due(AT + 10))
-        assert not write(store, lambda ledger: ledger.create(OCCURRENCE))
+        assert not write(store, lambda records: records.create(OCCURRENCE))
+        write(store, lambda records: records.due(AT + 10))
+        assert not write(store, lambda records: records.create(OCCURRENCE))
 
     def test_a_quarantined_job_can_be_applied_again(self, store: MemoryStore) -> None:
-        write(store, lambda ledger: ledger.job("backup"))
-        assert write(store, lambda ledger: ledger.create(JOB))
+        write(store, lambda records: records.job("backup"))
+        assert write(store, lambda records: records.create(JOB))
 
 
 class TestJournal:
@@ -200,7 +224,7 @@ class TestJournal:
         assert [event.name for _, event in store.view(journal.tail)] == ["Unreadable", "b", "c"]
 
 
-Step = Callable[[Ledger], object]
+Step = Callable[[Records], object]
 NODE = Node(id="n1", process=PROCESS)
 
 
@@ -208,9 +232,9 @@ def rows(store: MemoryStore) -> list[tuple[bytes, bytes]]:
     return store.view(lambda tx: tx.scan(b"", limit=10_000))
 
 
-def drafted(store: MemoryStore, fn: Callable[[Draft], T]) -> T:
+def drafted(store: MemoryStore, fn: Callable[[Records], T]) -> T:
     def decide(tx: object) -> T:
-        draft = Draft(tx, AT)  # type: ignore[arg-type]
+        draft = Records.cached(tx, AT)  # type: ignore[arg-type]
         result = fn(draft)
         draft.write()
         return result
@@ -219,44 +243,44 @@ def drafted(store: MemoryStore, fn: Callable[[Draft], T]) -> T:
 
 
 def advance(record: object, state: object) -> Step:
-    return lambda ledger: ledger.advance(record, state)  # type: ignore[type-var, arg-type]
+    return lambda records: records.advance(record, state)  # type: ignore[type-var, arg-type]
 
 
 STEPS: list[Step] = [
-    lambda ledger: ledger.create(OCCURRENCE),
-    lambda ledger: ledger.create(RUN),
-    lambda ledger: ledger.create(ATTEMPT),
-    lambda ledger: ledger.put(JOB),
-    lambda ledger: ledger.put(replace(JOB, next_ms=AT + 60_000)),
-    lambda ledger: ledger.put(replace(OCCURRENCE, due_ms=AT + 9)),
-    lambda ledger: ledger.delete(key_of(JOB)),
-    lambda ledger: ledger.put_task_state("backup", "dump", "n", "1"),
+    lambda records: records.create(OCCURRENCE),
+    lambda records: records.create(RUN),
+    lambda records: records.create(ATTEMPT),
+    lambda records: records.put(JOB),
+    lambda records: records.put(JOB.progressed(next_ms=AT + 60_000)),
+    lambda records: records.put(replace(OCCURRENCE, due_ms=AT + 9)),
+    lambda records: records.delete(key_of(JOB)),
+    lambda records: keep_state(records, "n", "1"),
     advance(OCCURRENCE, OccurrenceState.QUEUED),
     advance(OCCURRENCE, OccurrenceState.RUNNING),
     advance(replace(OCCURRENCE, state=OccurrenceState.QUEUED), OccurrenceState.SKIPPED),
     advance(RUN, RunState.CLAIMED),
     advance(ATTEMPT, AttemptState.FAILED),
-    lambda ledger: ledger.active("backup"),
-    lambda ledger: ledger.queued("backup"),
-    lambda ledger: ledger.due(AT + 10),
-    lambda ledger: ledger.runs("backup", AT),
-    lambda ledger: ledger.occurrences("backup"),
-    lambda ledger: ledger.jobs(),
-    lambda ledger: ledger.count_active(10),
-    lambda ledger: ledger.task_state("backup", "dump", "n"),
-    lambda ledger: ledger.put_task_state("backup", "dump", "n", "2"),
-    lambda ledger: ledger.put(NODE),
-    lambda ledger: ledger.node("n1"),
-    lambda ledger: ledger.put(replace(NODE, stopped_ms=AT)),
-    lambda ledger: ledger.create(Idempotency(key="k", expires_ms=AT + 1)),
-    lambda ledger: ledger.put(Idempotency(key="k", expires_ms=AT + 2)),
-    lambda ledger: ledger.idempotency("k", AT),
+    lambda records: records.active("backup"),
+    lambda records: records.queued("backup"),
+    lambda records: records.due(AT + 10),
+    lambda records: records.runs("backup", AT),
+    lambda records: records.occurrences("backup"),
+    lambda records: records.jobs(),
+    lambda records: records.count_active(10),
+    lambda records: records.task_state("backup", "dump", "n"),
+    lambda records: keep_state(records, "n", "2"),
+    lambda records: records.put(NODE),
+    lambda records: records.node("n1"),
+    lambda records: records.put(replace(NODE, stopped_ms=AT)),
+    lambda records: records.create(Idempotency(key="k", expires_ms=AT + 1)),
+    lambda records: records.put(Idempotency(key="k", expires_ms=AT + 2)),
+    lambda records: records.idempotency("k", AT),
 ]
 
 
-def outcome(ledger: Ledger, step: Step) -> object:
+def outcome(records: Records, step: Step) -> object:
     try:
-        return step(ledger)
+        return step(records)
     except (StaleClaimError, IllegalTransitionError) as error:
         return type(error)
 
@@ -265,7 +289,7 @@ def outcome(ledger: Ledger, step: Step) -> object:
 def test_whatever_is_decided_it_answers_and_leaves_what_a_ledger_does(first: list[Step], second: list[Step]) -> None:
     plain, draft = MemoryStore(), MemoryStore()
     for steps in (first, second):
-        expected = plain.update(lambda tx, s=steps: [outcome(Ledger(tx, AT), step) for step in s])  # type: ignore[misc]
+        expected = plain.update(lambda tx, s=steps: [outcome(Records(tx, AT), step) for step in s])  # type: ignore[misc]
         assert drafted(draft, lambda d, s=steps: [outcome(d, step) for step in s]) == expected  # type: ignore[misc]
         assert rows(draft) == rows(plain)
 
@@ -275,7 +299,7 @@ def test_a_record_that_changed_often_is_written_once() -> None:
     written: list[bytes] = []
 
     def decide(tx: object) -> None:
-        draft = Draft(tx, AT)  # type: ignore[arg-type]
+        draft = Records.cached(tx, AT)  # type: ignore[arg-type]
         put = draft.tx.put
 
         def noted(key: bytes, value: bytes) -> None:
@@ -300,7 +324,7 @@ def test_a_record_that_changed_often_is_written_once() -> None:
 def test_a_decision_that_was_quarantined_is_not_made_again_but_a_job_may_be_applied_again() -> None:
     store = MemoryStore()
     for record in (OCCURRENCE, JOB):
-        store.update(lambda tx, record=record: Ledger(tx, AT).create(record))  # type: ignore[misc]
+        store.update(lambda tx, record=record: Records(tx, AT).create(record))  # type: ignore[misc]
         store.update(lambda tx, record=record: tx.put(key_of(record), b"damaged"))  # type: ignore[misc]
     assert not drafted(store, lambda draft: draft.create(OCCURRENCE))
     assert not drafted(store, lambda draft: draft.create(OCCURRENCE)), "not in the next transaction either"
@@ -309,10 +333,10 @@ def test_a_decision_that_was_quarantined_is_not_made_again_but_a_job_may_be_appl
     assert [key for key, _ in store.view(lambda tx: Reading(tx).quarantined())] == [key_of(JOB), key_of(OCCURRENCE)]
 
 
-@pytest.mark.parametrize("record", [OCCURRENCE, JOB], ids=["occurrence", "job"])
+@pytest.mark.parametrize("record", [OCCURRENCE, JOB.progress], ids=["occurrence", "progress"])
 def test_an_index_without_its_record_is_dropped(record: object) -> None:
     store = MemoryStore()
-    store.update(lambda tx: Ledger(tx, AT).create(record))  # type: ignore[arg-type]
+    store.update(lambda tx: Records(tx, AT).create(record))  # type: ignore[arg-type]
     store.update(lambda tx: tx.delete(key_of(record)))  # type: ignore[arg-type]
     assert drafted(store, lambda draft: draft.due(AT + 10)) == []
     assert [key for key, _ in rows(store) if key[:1] in keys.INDEXES] == []
@@ -321,5 +345,5 @@ def test_an_index_without_its_record_is_dropped(record: object) -> None:
 def test_other_kinds_of_record_are_written_at_once() -> None:
     store = MemoryStore()
     event = Event(name="x", at_ms=AT)
-    drafted(store, lambda draft: draft.put_task_state("backup", "dump", "n", event.name))
+    drafted(store, lambda draft: keep_state(draft, "n", event.name))
     assert len(rows(store)) == 1

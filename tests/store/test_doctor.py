@@ -14,7 +14,7 @@ from chronex.model.reasons import free_text
 from chronex.storage import keys
 from chronex.storage.journal import append
 from chronex.storage.ports import Row, Transaction
-from chronex.storage.records import Ledger, Reading, index_keys, key_of
+from chronex.storage.records import Reading, Records, index_keys, key_of
 from chronex_store import LmdbStore
 from chronex_store.doctor import check_pages, check_store, examine, repair
 from tests.storage.samples import AT, JOB, KEYED, OCCURRENCE
@@ -26,9 +26,9 @@ Spoil = Callable[[Transaction], object]
 
 def fill(store: LmdbStore) -> None:
     def write(tx: Transaction) -> None:
-        ledger = Ledger(tx, AT)
+        records = Records(tx, AT)
         for record in KEYED:
-            ledger.create(record)
+            records.create(record)
         append(tx, Event(name="SchedulerInitializationStarted", at_ms=AT))
 
     store.update(write)
@@ -61,7 +61,7 @@ def test_a_sound_store_is_sound(filled: LmdbStore) -> None:
         (lambda tx: tx.put(key_of(JOB), b"nonsense"), "record"),
         (lambda tx: tx.put(key_of(OCCURRENCE), tx.get(key_of(JOB)) or b""), "record"),
         (lambda tx: tx.put(b"?x", b"unknown kind"), "record"),
-        (lambda tx: tx.delete(index_keys(key_of(JOB), JOB)[0]), "index"),
+        (lambda tx: tx.delete(index_keys(key_of(JOB.progress), JOB.progress)[0]), "index"),
         (lambda tx: tx.put(keys.timed(keys.DUE, 1, key_of(JOB)), b""), "index"),
         (lambda tx: tx.put(keys.ACTIVE + keys.job_key("gone"), b""), "index"),
         (lambda tx: tx.put(keys.DUE, b""), "index"),
@@ -78,7 +78,7 @@ def test_every_kind_of_damage_is_found_and_repaired(filled: LmdbStore, spoil: Sp
 def test_repair_counts_what_it_did(filled: LmdbStore) -> None:
     def spoil(tx: Transaction) -> None:
         tx.put(key_of(OCCURRENCE), b"")
-        tx.delete(index_keys(key_of(JOB), JOB)[0])
+        tx.delete(index_keys(key_of(JOB.progress), JOB.progress)[0])
 
     filled.update(spoil)
     assert repair(filled).to_dict() == {"quarantined": 1, "indexes_added": 1, "indexes_removed": 1}

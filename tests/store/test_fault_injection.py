@@ -6,7 +6,7 @@ import pytest
 
 from chronex.errors import StoreError, StoreFullError, StoreOutcomeUnknownError
 from chronex.storage.ports import Store
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex_store import MemoryStore
 from chronex_store.fault_injection import Fault, FaultyStore, PlannedFault
 from tests.storage.samples import AT, JOB
@@ -76,9 +76,9 @@ def test_a_delay_calls_the_pause() -> None:
 
 def test_a_torn_record_is_seen_and_put_aside() -> None:
     store = FaultyStore(MemoryStore(), [PlannedFault("update", 1, Fault.TEAR)])
-    store.update(lambda tx: Ledger(tx, AT).create(JOB))
+    store.update(lambda tx: Records(tx, AT).create(JOB))
     assert store.view(lambda tx: Reading(tx).jobs()) == []
-    assert store.update(lambda tx: Ledger(tx, AT).job(JOB.id)) is None
+    assert store.update(lambda tx: Records(tx, AT).job(JOB.id)) is None
     assert len(store.view(lambda tx: Reading(tx).quarantined())) == 1
-    store.update(lambda tx: Ledger(tx, AT).create(JOB))
+    store.update(lambda tx: Records(tx, AT).create(JOB))
     assert store.view(lambda tx: Reading(tx).jobs()) == [JOB]

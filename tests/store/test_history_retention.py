@@ -8,7 +8,7 @@ from chronex.model import Event, Idempotency, OccurrenceState, RunState
 from chronex.storage import journal, keys
 from chronex.storage.codec import decode
 from chronex.storage.ports import ReadTransaction, Store, Transaction
-from chronex.storage.records import Ledger, Reading, index_keys
+from chronex.storage.records import Reading, Records, index_keys
 from chronex_store.doctor import index_problem
 from chronex_store.history_retention import RetentionPolicy, trim
 from tests.storage.samples import AT, ATTEMPT, OCCURRENCE, RUN
@@ -18,14 +18,14 @@ DAY = 24 * 3600 * 1000
 
 def fill(store: Store, job: str, count: int) -> None:
     def write(tx: Transaction) -> None:
-        ledger = Ledger(tx, AT)
+        records = Records(tx, AT)
         for number in range(count):
             at = AT + number * DAY
-            ledger.create(
+            records.create(
                 replace(OCCURRENCE, job=job, nominal_ms=at, state=OccurrenceState.COMPLETED, finished_ms=at)
             )
-            ledger.create(replace(RUN, job=job, nominal_ms=at, state=RunState.SUCCESS))
-            ledger.create(replace(ATTEMPT, job=job, nominal_ms=at))
+            records.create(replace(RUN, job=job, nominal_ms=at, state=RunState.SUCCESS))
+            records.create(replace(ATTEMPT, job=job, nominal_ms=at))
 
     store.update(write)
 
@@ -74,9 +74,9 @@ def test_what_runs_waits_or_is_a_dead_letter_stays(store: Store) -> None:
     fill(store, "a", 5)
 
     def revive(tx: Transaction) -> None:
-        ledger = Ledger(tx, AT)
-        ledger.put(replace(OCCURRENCE, job="a", nominal_ms=AT, state=OccurrenceState.RUNNING))
-        ledger.put(replace(RUN, job="a", nominal_ms=AT + DAY, state=RunState.DLQ))
+        records = Records(tx, AT)
+        records.put(replace(OCCURRENCE, job="a", nominal_ms=AT, state=OccurrenceState.RUNNING))
+        records.put(replace(RUN, job="a", nominal_ms=AT + DAY, state=RunState.DLQ))
 
     store.update(revive)
     trim(store, RetentionPolicy(max_count=1), AT)
@@ -87,7 +87,7 @@ def test_the_journal_and_expired_keys_are_bounded_too(store: Store) -> None:
     store.update(lambda tx: journal.append(tx, *(Event(name=str(n), at_ms=AT) for n in range(30))))
     for number in range(4):
         store.update(
-            lambda tx, n=number: Ledger(tx, AT).create(Idempotency(key=str(n), expires_ms=AT + n))  # type: ignore[misc]
+            lambda tx, n=number: Records(tx, AT).create(Idempotency(key=str(n), expires_ms=AT + n))  # type: ignore[misc]
         )
     report = trim(store, RetentionPolicy(journal_count=7), AT + 2, step=3)
     assert (report.events, report.keys) == (23, 2)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import chronex.testing
+from chronex.model.definition import Job, Task
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy, RetryPolicy
-from chronex.model.records import Job, Task
 from chronex.model.states import OccurrenceState
 from chronex.testing import HOUR, MINUTE, KillPoint, ProcessOutcome, RandomOutcomes, SimulatedMachine
 from tests.verify.assertion import assert_verified

@@ -15,8 +15,10 @@ from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.failpoints import VARIABLE
-from chronex.model.records import Job, Node, ProcessIdentity
-from chronex.storage.records import Ledger, Reading
+from chronex.model.attempt import ProcessIdentity
+from chronex.model.definition import Job
+from chronex.model.node import Node
+from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.daemon.test_signals import started
@@ -68,7 +70,7 @@ def test_retention_that_is_killed_is_finished_by_the_next(tmp_path: Path, passin
     with LmdbStore.open(place) as store:
         apply_jobs(store, [Job(id="job", schedule="* * * * * *")], now - 120_000)
         node = Node(id="node", process=ProcessIdentity(1, "boot", 1))
-        store.update(lambda tx: Ledger(tx, now).put(node))
+        store.update(lambda tx: Records(tx, now).put(node))
         engine = Engine(store, "node", 10)
         for at in range(now - 120_000, now, 1000):
             engine.tick(at, now - 120_000)

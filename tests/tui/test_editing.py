@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex_store import LmdbStore
 from chronex_tui.app import ChronexApp, StartOptions
 from chronex_tui.editing import CannotEditError, definition_line, definition_of, editor_call, editor_command
@@ -35,10 +35,10 @@ def defined_in(world: Path, source: str) -> None:
     with LmdbStore.open(world, create=False) as store:
 
         def write(tx: object) -> None:
-            ledger = Ledger(tx, NOW)  # type: ignore[arg-type]
-            found = ledger.job("vacuum")
+            records = Records(tx, NOW)  # type: ignore[arg-type]
+            found = records.job("vacuum")
             assert found is not None
-            ledger.put(replace(found, source=source))
+            records.put(replace(found, source=source))
 
         store.update(write)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from chronex.clock import SYSTEM_CLOCK
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.jobfile import SchedulerSettings
+from chronex.model.definition import Job, Task
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import RetryPolicy
 from chronex.model.reasons import ReasonCode
-from chronex.model.records import Job, Occurrence, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
@@ -100,5 +101,5 @@ async def test_pausing_holds_the_schedule(tmp_path: Path) -> None:
         await driver.until(lambda frame: "‖ slow" in frame)
         job = engine.store.view(lambda tx: Reading(tx).job("slow"))
         assert job is not None
-        assert job.is_paused_at(SYSTEM_CLOCK.wall_ms())
-        assert "(tui)" in job.paused_by or job.paused_by
+        assert job.progress.is_paused_at(SYSTEM_CLOCK.wall_ms())
+        assert "(tui)" in job.progress.paused_by or job.progress.paused_by

@@ -10,11 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.jobfile.keymap import ACTIONS, BY_ID, DashboardAction
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import ReasonCode
-from chronex.model.records import Attempt, Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
 from chronex_tui.model.available_actions import KeyClashError, check_keys
@@ -86,7 +88,7 @@ async def test_pause_and_resume_need_no_question_and_can_be_taken_back(world: Pa
         await driver.until(lambda frame: "‖ vacuum" in frame)
         await driver.press("p")
         await driver.until(lambda frame: "● vacuum" in frame)
-    assert not read_job(world, "vacuum").is_paused_at(NOW)
+    assert not read_job(world, "vacuum").progress.is_paused_at(NOW)
     assert [name for name, job, _ in events(world) if job == "vacuum"] == [
         "JobPaused", "JobResumed", "JobPaused", "JobResumed",
     ]  # fmt: skip
@@ -404,10 +406,10 @@ async def test_a_growing_log_is_followed(world: Path) -> None:
     with LmdbStore.open(world, create=False) as store:
 
         def link(tx: object) -> None:
-            ledger = Ledger(tx, NOW)  # type: ignore[arg-type]
-            found = ledger.attempt(attempt.job, attempt.nominal_ms, "main", 1)
+            records = Records(tx, NOW)  # type: ignore[arg-type]
+            found = records.attempt(attempt.job, attempt.nominal_ms, "main", 1)
             assert found is not None
-            ledger.put(replace(found, log_path=name))
+            records.put(replace(found, log_path=name))
 
         store.update(link)
     async with driven(app_on(world, StartOptions(job="etl-orders")), (80, 24)) as driver:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.model.records import Occurrence
+from chronex.model.occurrence import Occurrence
 from chronex_tui.launch import choose_theme
 from tests.kit.waits import DEADLINE_S, until
 from tests.tui.world import MINUTE, NOW, make_store

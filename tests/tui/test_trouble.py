@@ -9,12 +9,16 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from chronex.model.definition import Job, Task
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
+from chronex.model.progress import JobProgress
 from chronex.model.reasons import free_text, of_task
-from chronex.model.records import Event, Job, Occurrence, Record, Task
+from chronex.model.records import Record
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.ports import Transaction
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
 from tests.tui.driving import app_on, driven
@@ -36,7 +40,7 @@ HOSTILE = (
 
 def write(path: Path, *records: Record) -> None:
     def put(tx: Transaction) -> None:
-        ledger = Ledger(tx, NOW)
+        ledger = Records(tx, NOW)
         for record in records:
             ledger.put(record)
         append(tx, *(Event(name="Put", at_ms=NOW, job=getattr(record, "job", "") or record.id) for record in records))  # type: ignore[union-attr]
@@ -48,7 +52,7 @@ def write(path: Path, *records: Record) -> None:
 def hostile_world(path: Path) -> Path:
     records: list[Record] = [node()]
     for number, text in enumerate(HOSTILE):
-        records.append(
+        hostile = (
             job(f"job-{number}", "*/5 * * * *", description=text, tags=(text[:50],), source=text, metadata={"note": text},
                 tasks=(Task(name="main", run=text),), paused=number % 3 == 0, paused_by=text)
         )  # fmt: skip
@@ -57,7 +61,8 @@ def hostile_world(path: Path) -> Path:
                        finished_ms=NOW - 1000, state=OccurrenceState.FAILED, reason=of_task("main", free_text(text)),
                        triggered_by=text, manual=True)
         )  # fmt: skip
-        records.append(replace(records[-2], counters=replace(JOBS[0].counters, failed=1, failures_in_a_row=1)))
+        counted = replace(JOBS[0].progress.counters, failed=1, failures_in_a_row=1)
+        records.append(hostile.progressed(counters=counted))
     write(path, *records)
     return path
 
@@ -104,11 +109,11 @@ async def test_a_daemon_that_dies_and_returns_is_told_without_a_key(tmp_path: Pa
         assert "daemon up" in driver.frame()
         store = driver.app.live.store
         assert store is not None
-        store.update(lambda tx: Ledger(tx, NOW).put(node(is_alive=False)))
+        store.update(lambda tx: Records(tx, NOW).put(node(is_alive=False)))
         frame = await driver.until(lambda frame: "daemon stopped" in frame)
         assert "The daemon is stopped: nothing will start until it runs again." in frame
         assert "would run" in frame
-        store.update(lambda tx: Ledger(tx, NOW).put(node()))
+        store.update(lambda tx: Records(tx, NOW).put(node()))
         frame = await driver.until(lambda frame: "daemon up" in frame)
         assert "would run" not in frame
 
@@ -157,7 +162,15 @@ async def test_a_job_that_is_removed_leaves_and_a_new_one_comes(world: Path) -> 
 
 
 async def test_a_schedule_that_another_program_knows_is_no_trouble_here(world: Path) -> None:
-    write(world, Job(id="foreign", schedule="moon-phases", dialect="custom", next_ms=NOW + HOUR, cursor_ms=NOW))
+    write(
+        world,
+        Job(
+            id="foreign",
+            schedule="moon-phases",
+            dialect="custom",
+            progress=JobProgress(next_ms=NOW + HOUR, cursor_ms=NOW),
+        ),
+    )
     async with driven(app_on(world, StartOptions(job="foreign"))) as driver:
         for key in ("3", "4", "5", "1"):
             frame = await driver.press(key)
@@ -171,7 +184,7 @@ async def test_a_mistake_in_one_answer_does_not_end_the_others(world: Path) -> N
         await driver.until(lambda frame: "this should not have happened (ZeroDivisionError" in frame)
         store = driver.app.live.store
         assert store is not None
-        store.update(lambda tx: Ledger(tx, NOW).put(node()))
+        store.update(lambda tx: Records(tx, NOW).put(node()))
         await driver.until(lambda frame: "8 jobs" in frame)
 
 

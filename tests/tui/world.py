@@ -5,16 +5,25 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from msgspec.structs import fields
 
 from chronex.engine.plan import next_look
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job, Task
+from chronex.model.event import Event
+from chronex.model.node import Node
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import RetryPolicy
+from chronex.model.progress import Counters, JobProgress
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, of_task
-from chronex.model.records import Attempt, Counters, Event, Job, Node, Occurrence, Record, Run, Task
+from chronex.model.records import Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.run import identity_of
 from chronex.storage.journal import append
 from chronex.storage.ports import Store, Transaction
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone, load_zone
 from chronex_store import LmdbStore
@@ -46,12 +55,17 @@ class FixedClock:
         return self.now
 
 
-def job(name: str, schedule: str, zone: str = "UTC", command: str = "true", **more: object) -> Job:
-    known: dict[str, object] = {"tasks": (Task(name="main", run=command),), "created_ms": NOW - 30 * DAY}
-    made = Job(id=name, schedule=schedule, timezone=zone, cursor_ms=NOW, anchor_ms=NOW - 30 * DAY, **(known | more))  # type: ignore[arg-type]
-    from msgspec.structs import replace
+PROGRESS = {field.name for field in fields(JobProgress)}
 
-    return replace(made, next_ms=next_look(made, schedule_of(made), NOW))
+
+def job(name: str, schedule: str, zone: str = "UTC", command: str = "true", **more: Any) -> Job:
+    """A job; `more` may name fields of its definition and of its progress."""
+    far: dict[str, Any] = {"job": name, "cursor_ms": NOW, "anchor_ms": NOW - 30 * DAY, "created_ms": NOW - 30 * DAY}
+    far |= {key: value for key, value in more.items() if key in PROGRESS}
+    rest: dict[str, Any] = {"tasks": (Task(name="main", run=command),)}
+    rest |= {key: value for key, value in more.items() if key not in PROGRESS}
+    made = Job(id=name, schedule=schedule, timezone=zone, progress=JobProgress(**far), **rest)
+    return made.progressed(next_ms=next_look(made, schedule_of(made), NOW))
 
 
 RETRYING = RetryPolicy(max=4, interval_ms=MINUTE, backoff=2.0, max_interval_ms=30 * MINUTE)
@@ -158,7 +172,7 @@ def node(*, is_alive: bool = True) -> Node:
 
 def fill(store: Store, *, is_alive: bool = True) -> None:
     def write(tx: Transaction) -> None:
-        ledger = Ledger(tx, NOW)
+        ledger = Records(tx, NOW)
         for record in (*records(), node(is_alive=is_alive)):
             ledger.put(record)
         append(tx, Event(name="SchedulerStarted", at_ms=NOW - 3 * DAY))
@@ -180,7 +194,7 @@ def make_store(path: Path, *, is_alive: bool = True) -> Path:
         def link(tx: Transaction) -> None:
             from msgspec.structs import replace
 
-            ledger = Ledger(tx, NOW)
+            ledger = Records(tx, NOW)
             found = ledger.attempt(second.job, second.nominal_ms, "main", 2)
             assert found is not None
             ledger.put(replace(found, log_path=name))

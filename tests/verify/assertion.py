@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronex.model.records import Event
+from chronex.model.event import Event
 from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.verify import PropertyResult, VerificationReport, verify_events, verify_store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from chronex.model.definition import Job, Task
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
-from chronex.model.records import Job, Task
 from chronex.testing import MINUTE, RandomOutcomes, SimulatedMachine
 
 SCHEDULES = [

@@ -9,7 +9,7 @@ import pytest
 
 from chronex.jobfile import JobFileError, Property, read_job_file
 from chronex.jobfile.properties import EventPattern, PropertyRule, PropertyRuleError, parse_rule
-from chronex.model.events import EVENTS
+from chronex.model.event import EVENTS
 from chronex.verify import VerificationReport, verify_events
 from tests.verify.traces import trace
 
@@ -162,7 +162,7 @@ def test_properties_come_with_the_job_file() -> None:
 
 # However an event is written: told, journaled or reported by name, or chosen by one of two names.
 WRITTEN = re.compile(
-    r'(?:(?:tell|journal|report|_told|_tell)\((?:ledger, )?|Event\(\s*name=|Told\(name=|\bname=)"([A-Z][a-z]+[A-Z][A-Za-z]+)"'
+    r'(?:(?:tell|journal|report|_told|_tell)\((?:records, )?|Event\(\s*name=|Told\(name=|\bname=)"([A-Z][a-z]+[A-Z][A-Za-z]+)"'
 )
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from chronex.model.records import Event
+from chronex.model.event import Event
 from chronex.storage import journal, keys
 from chronex.storage.ports import Transaction
 from chronex.testing import DAY

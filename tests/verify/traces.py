@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from chronex.model.records import Event
+from chronex.model.event import Event
 from chronex.verify import VerificationReport, verify_events
 
 DAY_MS = 1_799_020_800_000  # 2027-01-04T00:00:00Z

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from chronex.engine.update import Change, Policy, Way, apply_jobs
+from chronex.model.definition import Job
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
-from chronex.model.records import Counters, Job
+from chronex.model.progress import Counters, JobProgress
 from chronex.testing import DAY, HOUR, MINUTE
 from chronex.views.apply_preview import Preview, preview
 from chronex.views.forecast import forecast
@@ -135,7 +136,7 @@ def run(world: SteppedEngine, since: int, until: int) -> set[int]:
 def test_the_forecast_merges_jobs_in_order_and_stops_at_max_and_at_switched_off_jobs() -> None:
     jobs = [
         Job(id="a", schedule="0 * * * *"),
-        Job(id="b", schedule="30 * * * * {max:2}", counters=Counters(fired=1)),
+        Job(id="b", schedule="30 * * * * {max:2}", progress=JobProgress(counters=Counters(fired=1))),
         Job(id="c", schedule="* * * * *", enabled=False),
     ]
     found = list(forecast(jobs, START, START + 3 * HOUR))
@@ -148,12 +149,14 @@ def test_the_forecast_merges_jobs_in_order_and_stops_at_max_and_at_switched_off_
 
 
 def test_the_forecast_begins_behind_the_cursor_and_tells_jitter_as_a_range() -> None:
-    job = Job(id="a", schedule="0 * * * * {jitter:10m}", cursor_ms=START + HOUR)
+    job = Job(id="a", schedule="0 * * * * {jitter:10m}", progress=JobProgress(cursor_ms=START + HOUR))
     (only,) = forecast([job], START, START + 2 * HOUR)
     assert (only.due_ms, only.latest_ms) == (START + 2 * HOUR, START + 2 * HOUR + 10 * MINUTE - 1)
 
 
 @pytest.mark.parametrize(("until", "runs"), [(None, [False, False]), (START + 90 * MINUTE, [False, True])])
 def test_the_forecast_knows_of_a_pause(until: int | None, runs: list[bool]) -> None:
-    job = Job(id="a", schedule="0 * * * *", paused=True, paused_from_ms=START, paused_until_ms=until)
+    job = Job(
+        id="a", schedule="0 * * * *", progress=JobProgress(paused=True, paused_from_ms=START, paused_until_ms=until)
+    )
     assert [one.runs for one in forecast([job], START, START + 2 * HOUR)] == runs

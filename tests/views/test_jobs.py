@@ -6,11 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.engine.update import apply_jobs
+from chronex.model.attempt import ProcessIdentity
+from chronex.model.definition import Job
+from chronex.model.node import Node
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
 from chronex.model.reasons import free_text
-from chronex.model.records import Job, Node, ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Row, Situation, detail_of, rows_of, summary_of
 from chronex_store import MemoryStore
@@ -30,10 +32,12 @@ def detail(world: SteppedEngine, now: int) -> Detail:
 
 def change(world: SteppedEngine, **changes: object) -> None:
     def write(tx):  # type: ignore[no-untyped-def]
-        ledger = Ledger(tx, START)
-        job = ledger.job("job")
+        records = Records(tx, START)
+        job = records.job("job")
         assert job is not None
-        ledger.put(replace(job, **changes))
+        far = {name: value for name, value in changes.items() if hasattr(job.progress, name)}
+        rest = {name: value for name, value in changes.items() if name not in far}
+        records.put(replace(job, **rest).progressed(**far))
 
     world.store.update(write)
 
@@ -168,7 +172,7 @@ def test_the_summary_counts_jobs_nodes_queue_and_dead_letters() -> None:
     apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
     for name, places in (("dead", 3), ("alive", 7)):
         node = Node(id=name, process=ProcessIdentity(len(name), "boot", 1), places=places, started_ms=START)
-        world.store.update(lambda tx, node=node: Ledger(tx, START).put(node))  # type: ignore[misc]
+        world.store.update(lambda tx, node=node: Records(tx, START).put(node))  # type: ignore[misc]
     (launch,) = world.tick(FIRST)
     rows = world.store.view(lambda tx: rows_of(Reading(tx), FIRST))
     found = world.store.view(lambda tx: summary_of(Reading(tx), rows, lambda process: process.pid == len("alive")))

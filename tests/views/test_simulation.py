@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job, Task
 from chronex.model.policies import Cadence, DstSetting, OverlapPolicy, SpreadPolicy
-from chronex.model.records import Attempt, Job, Task
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading
 from chronex.views.simulation import rehearse

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
+from chronex.model.definition import Job, Task
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
-from chronex.model.records import Job, Task
 from chronex.storage.ports import Transaction
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.views.status import Standing, standing_of
 from tests.kit.machine import START
@@ -69,10 +67,10 @@ def test_what_needs_a_person_is_told_in_sentences() -> None:
     world.run_until(START + 3 * HOUR)
 
     def late(tx: Transaction) -> None:
-        ledger = Ledger(tx, world.now)
-        job = ledger.job("none")
+        records = Records(tx, world.now)
+        job = records.job("none")
         assert job is not None
-        ledger.put(replace(job, late_ms=START))
+        records.put(job.progressed(late_ms=START))
 
     world.store.update(late)
     told = standing(world, alive=False).attention()

@@ -14,7 +14,8 @@ from chronex.cli.times import JobZones, time_text, timed
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
     from chronex.engine.commands import DeadLetter
-    from chronex.model.records import Attempt, Run
+    from chronex.model.attempt import Attempt
+    from chronex.model.occurrence import Run
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
 
@@ -137,8 +138,8 @@ def run_replay(chosen: Chosen, reason: str, as_of: str, store: str | None, form:
         if not _agreed(session, "replay", chosen, runs, form):
             return 1
         replayed = session.change(
-            lambda ledger: [
-                replay_dead_letter(ledger, run, session.actor, reason or "dead letter", as_of=as_of) for run in runs
+            lambda records: [
+                replay_dead_letter(records, run, session.actor, reason or "dead letter", as_of=as_of) for run in runs
             ]
         )
         done = [one.occurrence for one in replayed]
@@ -156,7 +157,7 @@ def run_drop(chosen: Chosen, reason: str, store: str | None, form: str) -> int:
         if not _agreed(session, "drop", chosen, runs, form):
             return 1
         done = session.change(
-            lambda ledger: [drop_dead_letter(ledger, run, session.actor, reason) for run in runs], essential=True
+            lambda records: [drop_dead_letter(records, run, session.actor, reason) for run in runs], essential=True
         )
         print_result(
             form,

@@ -15,8 +15,7 @@ from chronex.cli.times import JobZones, shown_zone, timed
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.model.placed import MissedSpan
-    from chronex.model.records import Occurrence
+    from chronex.model.occurrence import MissedSpan, Occurrence
     from chronex.model.states import OccurrenceState
     from chronex.storage.records import Reading
 
@@ -108,7 +107,7 @@ def _found(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
 
 def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
     """Newest first: of one job by its nominal time; of all jobs what runs, then what ended, by its end."""
-    from chronex.model.records import Occurrence
+    from chronex.model.occurrence import Occurrence
 
     if query.job is not None:
         yield from _of_job(reading, query.job, query.since_ms)

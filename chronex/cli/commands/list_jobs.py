@@ -105,7 +105,7 @@ def next_text(row: Row, now_ms: int, zone: Zone) -> str:
     if row.situation is Situation.RETRYING and row.retry is not None:
         return f"retry {upcoming(row.retry.at_ms, now_ms, zone)}"
     if row.is_paused and row.job.enabled:
-        until = row.job.paused_until_ms
+        until = row.job.progress.paused_until_ms
         return "paused" if until is None else f"until {moment(until, now_ms, zone)}"
     if row.next is None:
         return "-"
@@ -127,7 +127,7 @@ def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:
 def row_json(row: Row) -> dict[str, Any]:
     from chronex.cli.record_output import outcome_json
 
-    job, counters = row.job, row.job.counters
+    job, counters = row.job, row.job.progress.counters
     return {
         "id": job.id,
         "state": row.situation.value,

@@ -12,7 +12,7 @@ from chronex.cli.output import print_result
 from chronex.cli.times import time_text, timed, zone_of
 
 if TYPE_CHECKING:
-    from chronex.model.records import Job
+    from chronex.model.definition import Job
 
 
 def pause(
@@ -45,7 +45,7 @@ def run_pause(job: str, duration: str | None, store: str | None, form: str) -> i
     length = read_duration("--for", duration)
     with open_session(store) as session:
         until = None if length is None else session.store.now() + length
-        paused = session.change(lambda ledger: commands.pause(ledger, job, session.actor, until_ms=until))
+        paused = session.change(lambda records: commands.pause(records, job, session.actor, until_ms=until))
         end = f"until {time_text(until, zone_of(paused))}" if until is not None else "until resumed"
         line = f"paused {paused.id} {end}; what is due meanwhile is skipped"
         print_result(form, lambda: pause_json(paused), lambda: [line])
@@ -59,13 +59,18 @@ def run_resume(job: str, store: str | None, form: str) -> int:
 
     with open_session(store) as session:
         before = session.read(lambda reading: reading.job(job)) if is_name(job) else None
-        resumed = session.change(lambda ledger: commands.resume(ledger, job, session.actor))
-        was_paused = before is not None and before.paused
+        resumed = session.change(lambda records: commands.resume(records, job, session.actor))
+        was_paused = before is not None and before.progress.paused
         line = f"resumed {resumed.id}" if was_paused else f"{resumed.id} was not paused"
         print_result(form, lambda: pause_json(resumed), lambda: [line])
         return 0
 
 
 def pause_json(job: Job) -> dict[str, Any]:
-    until = job.paused_until_ms if job.paused else None
-    return {"job": job.id, "paused": job.paused, **timed("until", until), "by": job.paused_by or None}
+    until = job.progress.paused_until_ms if job.progress.paused else None
+    return {
+        "job": job.id,
+        "paused": job.progress.paused,
+        **timed("until", until),
+        "by": job.progress.paused_by or None,
+    }

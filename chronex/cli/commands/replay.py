@@ -12,7 +12,7 @@ from chronex.cli.output import print_lines, print_result
 
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
-    from chronex.model.records import Occurrence
+    from chronex.model.occurrence import Occurrence
     from chronex.storage.records import Reading
 
 
@@ -78,8 +78,8 @@ def run_replay(chosen: str | PastFilter, reason: str, as_of: str, *, yes: bool, 
         if isinstance(chosen, PastFilter) and not _agreed(session, originals, yes, form):
             return 1
         done = session.change(
-            lambda ledger: [
-                commands.replay(ledger, original, session.actor, reason, as_of=as_of) for original in originals
+            lambda records: [
+                commands.replay(records, original, session.actor, reason, as_of=as_of) for original in originals
             ]
         )
         shown = [session.occurrence(one.occurrence) for one in done]

@@ -13,7 +13,7 @@ from chronex.cli.times import time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.model.records import Job
+    from chronex.model.definition import Job
     from chronex.storage.records import Reading
     from chronex.views.jobs import Detail
 
@@ -105,9 +105,7 @@ def changes_between(before: Job, after: Job) -> list[dict[str, Any]]:
     """The fields of the definition that differ, each with both values."""
     import msgspec
 
-    from chronex.engine.update import definition
-
-    old, new = (msgspec.to_builtins(definition(job)) for job in (before, after))
+    old, new = (msgspec.to_builtins(job.as_written()) for job in (before, after))
     names = sorted({*old, *new} - {*_VERSION_FIELDS_NOT_SHOWN})
     return [
         {"field": name, "from": old.get(name), "to": new.get(name)}

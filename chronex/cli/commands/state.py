@@ -14,8 +14,8 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
-    from chronex.model.records import Attempt
-    from chronex.storage.records import Ledger, Reading
+    from chronex.model.attempt import Attempt
+    from chronex.storage.records import Reading, Records
 
 state = typer.Typer(
     help="Small values that a task keeps between its runs.",
@@ -105,7 +105,7 @@ def run_set(name: str, value: str | None, job: str | None, task: str | None, sto
 
     check_state(name, value)
     with open_session(store) as session:
-        session.change(lambda ledger: _set(ledger, session, _owner(ledger, job, task), name, value))
+        session.change(lambda records: _set(records, session, _owner(records, job, task), name, value))
         return 0
 
 
@@ -130,16 +130,16 @@ def _values(reading: Reading, owner: StateOwner) -> dict[str, str]:
     return task_state(reading.tx, owner.job, owner.task)
 
 
-def _set(ledger: Ledger, session: StoreSession, owner: StateOwner, name: str, value: str | None) -> None:
+def _set(records: Records, session: StoreSession, owner: StateOwner, name: str, value: str | None) -> None:
     from chronex.engine.commands.actor import tell
     from chronex.engine.task_state import put_state, stage
 
     if owner.attempt is not None:
-        stage(ledger, owner.attempt, {name: value})
+        stage(records, owner.attempt, {name: value})
         return
-    put_state(ledger, owner.job, owner.task, name, value)
+    put_state(records, owner.job, owner.task, name, value)
     data = {"name": name, "removed": value is None}
-    tell(ledger, "TaskStateSet", session.actor, owner.job, task=owner.task, data=data)
+    tell(records, "TaskStateSet", session.actor, owner.job, task=owner.task, data=data)
 
 
 def _owner(reading: Reading, job: str | None, task: str | None) -> StateOwner:

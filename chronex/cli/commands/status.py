@@ -91,12 +91,12 @@ def status_json(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any
         "running": [_brief(row) | timed("since", row.running_since_ms) for row in found.running],
         "queued": found.summary.queued,
         "next": [_brief(row) | timed("due", row.next.due_ms if row.next else None) for row in found.upcoming],
-        "failing": [_brief(row) | {"failures": row.job.counters.failures_in_a_row, "reason": _reason(row)}
+        "failing": [_brief(row) | {"failures": row.job.progress.counters.failures_in_a_row, "reason": _reason(row)}
                     for row in found.failing],
         "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, **timed("at", retry.at_ms),
                                     "reason": text_of(retry.reason)}
                      for row in found.retrying if (retry := row.retry)],
-        "late": [{"job": job.id, **timed("since", job.late_ms)} for job in found.late],
+        "late": [{"job": job.id, **timed("since", job.progress.late_ms)} for job in found.late],
         "dead_letters": found.summary.dead_letters,
         "notices": found.notices,
         "outage": None if found.card is None else _outage_json(found.card),
@@ -177,11 +177,12 @@ def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterat
             when = upcoming(retry.at_ms, now_ms, zone)
             yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({text_of(retry.reason)})"
     for row in found.failing[:MOST_LISTED]:
-        often = row.job.counters.failures_in_a_row
+        often = row.job.progress.counters.failures_in_a_row
         times = f"{often} times in a row, " if often > 1 else ""
         yield f"  failing  {row.job.id}: {times}{_reason(row)}"
     for job in found.late[:MOST_LISTED]:
-        yield f"  late     {job.id}: nothing completed since {moment(job.late_ms or 0, now_ms, zone)} was due"
+        since = moment(job.progress.late_ms or 0, now_ms, zone)
+        yield f"  late     {job.id}: nothing completed since {since} was due"
     for row in found.upcoming[:5]:
         if row.next is not None:
             yield f"  next     {row.job.id}: {upcoming(row.next.due_ms, now_ms, zone)}"

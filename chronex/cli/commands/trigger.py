@@ -12,7 +12,7 @@ from chronex.cli.output import print_result
 
 if TYPE_CHECKING:
     from chronex.engine.commands import Triggered
-    from chronex.model.records import Occurrence
+    from chronex.model.occurrence import Occurrence
 
 
 def trigger(
@@ -71,8 +71,8 @@ def run_trigger(job: str, given: Given, *, wait: bool, store: str | None, form: 
 
     with open_session(store) as session:
         triggered = session.change(
-            lambda ledger: commands.trigger(
-                ledger, job, session.actor,
+            lambda records: commands.trigger(
+                records, job, session.actor,
                 parameters=given.parameters, idempotency_key=given.key, ttl_ms=given.ttl_ms,
             )
         )  # fmt: skip

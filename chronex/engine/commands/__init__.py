@@ -1,6 +1,6 @@
 """What a person may ask for, each a function inside one update:
 
-    store.update(lambda tx: trigger(Ledger(tx, now_ms), "backup", asker))
+    store.update(lambda tx: trigger(Records(tx, now_ms), "backup", asker))
 
 They need no daemon. A trigger is an occurrence that is due; whoever runs the engine starts it. A cancel of what runs
 is a wish in the record, which its daemon sees with the next tick, and the heir of a dead one when it takes over.

@@ -7,10 +7,10 @@ import platform
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from chronex.model.event import Event
 from chronex.model.reasons import free_text
-from chronex.model.records import Event
 from chronex.storage.journal import append
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 
 
 class Asker(NamedTuple):
@@ -39,7 +39,7 @@ def _user() -> str:
 
 
 def tell(
-    ledger: Ledger,
+    records: Records,
     name: str,
     asker: Asker,
     job: str,
@@ -51,7 +51,7 @@ def tell(
 ) -> None:
     event = Event(
         name=name,
-        at_ms=ledger.now_ms,
+        at_ms=records.now_ms,
         job=job,
         nominal_ms=nominal_ms,
         task=task,
@@ -59,4 +59,4 @@ def tell(
         actor=str(asker),
         data=data or {},
     )
-    append(ledger.tx, event)
+    append(records.tx, event)

@@ -9,11 +9,12 @@ from chronex.engine.commands.actor import Asker, tell
 from chronex.engine.commands.names import occurrence_named
 from chronex.engine.lifecycle import Progress
 from chronex.errors import NotPossibleError
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import Event, Occurrence
 from chronex.model.states import is_final
 from chronex.storage.journal import append
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 
 
 class Canceled(NamedTuple):
@@ -24,17 +25,17 @@ class Canceled(NamedTuple):
     reason: Reason
 
 
-def cancel(ledger: Ledger, run_or_occurrence_id: str | Occurrence, asker: Asker, reason: str = "") -> Canceled:
+def cancel(records: Records, run_or_occurrence_id: str | Occurrence, asker: Asker, reason: str = "") -> Canceled:
     """Cancel an occurrence as a whole; the id of a run or an attempt names the occurrence it belongs to."""
     named = run_or_occurrence_id
-    found = named if isinstance(named, Occurrence) else occurrence_named(ledger, named)
-    found = ledger.occurrence(found.job, found.nominal_ms) or found
+    found = named if isinstance(named, Occurrence) else occurrence_named(records, named)
+    found = records.occurrence(found.job, found.nominal_ms) or found
     if is_final(found.state):
         raise NotPossibleError(f"{found.id} has ended already: {found.state}")
     canceled = Reason(ReasonCode.CANCELED, reason, str(asker))
-    tell(ledger, "CancelRequested", asker, found.job, found.nominal_ms, reason)
+    tell(records, "CancelRequested", asker, found.job, found.nominal_ms, reason)
     events: list[Event] = []
-    progress = Progress(ledger, "", Random(0), [], events)  # noqa: S311  nothing is drawn
+    progress = Progress(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
     is_over = progress.cancel(found, canceled)
-    append(ledger.tx, *events)
-    return Canceled(ledger.occurrence(found.job, found.nominal_ms) or found, is_over, canceled)
+    append(records.tx, *events)
+    return Canceled(records.occurrence(found.job, found.nominal_ms) or found, is_over, canceled)

@@ -8,11 +8,13 @@ from chronex.engine.commands.actor import Asker, tell
 from chronex.engine.commands.names import find
 from chronex.engine.commands.trigger import AsOf, Replayed, repeat
 from chronex.errors import NotPossibleError, UnknownIdError
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.reasons import Reason, ReasonCode, text_of
-from chronex.model.records import Attempt, Job, Occurrence, Run
 from chronex.model.states import RunState
 from chronex.storage import keys
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 
 MOST_KEPT = 1_000
 OLDEST_KEPT_MS = 30 * 86_400_000
@@ -62,49 +64,49 @@ def find_dead_letter(reading: Reading, text: str) -> Run:
 
 
 def replay_dead_letter(
-    ledger: Ledger, run_id: str | Run, asker: Asker, reason: str = "", *, as_of: str = AsOf.THEN
+    records: Records, run_id: str | Run, asker: Asker, reason: str = "", *, as_of: str = AsOf.THEN
 ) -> Replayed:
     """Run the task again, and those that its failure kept from running; it is a dead letter no longer."""
-    run = _still_dead(ledger, run_id)
-    original = ledger.occurrence(run.job, run.nominal_ms)
+    run = _still_dead(records, run_id)
+    original = records.occurrence(run.job, run.nominal_ms)
     if original is None:
         raise NotPossibleError(f"the occurrence of {run.id} is gone; `chronex dlq drop` removes it")
-    behind = [one.task for one in ledger.runs(run.job, run.nominal_ms) if one.state is RunState.CANCELED]
-    replayed = repeat(ledger, original, asker, reason, as_of=as_of, only=(run.task, *behind))
-    _settle(ledger, run, Reason(ReasonCode.REPLAYED, replayed.occurrence.id))
+    behind = [one.task for one in records.runs(run.job, run.nominal_ms) if one.state is RunState.CANCELED]
+    replayed = repeat(records, original, asker, reason, as_of=as_of, only=(run.task, *behind))
+    _settle(records, run, Reason(ReasonCode.REPLAYED, replayed.occurrence.id))
     return replayed
 
 
-def drop_dead_letter(ledger: Ledger, run_id: str | Run, asker: Asker, reason: str = "") -> Run:
+def drop_dead_letter(records: Records, run_id: str | Run, asker: Asker, reason: str = "") -> Run:
     """Take it off the list for good; its history stays."""
-    run = _still_dead(ledger, run_id)
-    tell(ledger, "TaskDropped", asker, run.job, run.nominal_ms, reason, task=run.task)
-    return _settle(ledger, run, Reason(ReasonCode.DROPPED, reason, str(asker)))
+    run = _still_dead(records, run_id)
+    tell(records, "TaskDropped", asker, run.job, run.nominal_ms, reason, task=run.task)
+    return _settle(records, run, Reason(ReasonCode.DROPPED, reason, str(asker)))
 
 
-def bound_dead_letters(ledger: Ledger, most: int = MOST_KEPT, oldest_ms: int = OLDEST_KEPT_MS) -> int:
+def bound_dead_letters(records: Records, most: int = MOST_KEPT, oldest_ms: int = OLDEST_KEPT_MS) -> int:
     """Drop what is over the count or the age, a few at a time; how many were dropped."""
-    rows = ledger.tx.scan(keys.DEAD_LETTER, None, most + _MOST_DROPPED)
+    rows = records.tx.scan(keys.DEAD_LETTER, None, most + _MOST_DROPPED)
     over = max(len(rows) - most, 0)
-    limit = ledger.now_ms - oldest_ms
+    limit = records.now_ms - oldest_ms
     doomed = [key for n, (key, _) in enumerate(rows) if n < over or keys.instant_of(key) < limit][:_MOST_DROPPED]
     for key in doomed:
-        run = ledger.get(keys.record_of(key), Run)
+        run = records.get(keys.record_of(key), Run)
         if run is not None:
-            _settle(ledger, run, Reason(ReasonCode.DROPPED_BY_LIMIT))
+            _settle(records, run, Reason(ReasonCode.DROPPED_BY_LIMIT))
     return len(doomed)
 
 
-def _still_dead(ledger: Ledger, named: str | Run) -> Run:
+def _still_dead(records: Records, named: str | Run) -> Run:
     if isinstance(named, str):
-        return find_dead_letter(ledger, named)
-    run = ledger.run(named.job, named.nominal_ms, named.task)
+        return find_dead_letter(records, named)
+    run = records.run(named.job, named.nominal_ms, named.task)
     if run is None or run.state is not RunState.DLQ:
         raise NotPossibleError(f"{named.id} is no dead letter any more")
     return run
 
 
-def _settle(ledger: Ledger, run: Run, reason: Reason) -> Run:
+def _settle(records: Records, run: Run, reason: Reason) -> Run:
     """Along the table: back to scheduled, and from there out of the way; what runs again is a run of its own."""
-    scheduled = ledger.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
-    return ledger.advance(scheduled, RunState.CANCELED, reason=reason)
+    scheduled = records.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
+    return records.advance(scheduled, RunState.CANCELED, reason=reason)

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
+from chronex.model.definition import Job
 from chronex.model.ids import attempt_id, is_name, occurrence_id, run_id
-from chronex.model.records import Job, Occurrence
+from chronex.model.occurrence import Occurrence
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.text.suggestions import nearest

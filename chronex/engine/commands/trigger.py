@@ -14,11 +14,14 @@ from chronex.engine.commands.actor import Asker, tell
 from chronex.engine.commands.names import job_named, occurrence_named
 from chronex.engine.lifecycle import Progress
 from chronex.errors import CustomScheduleError, NotPossibleError
+from chronex.model.definition import Job
+from chronex.model.event import Event
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Event, Idempotency, Job, Occurrence
+from chronex.model.records import Idempotency
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.journal import append
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.timing.job_schedule import schedule_of
 
 DEFAULT_TTL_MS = 86_400_000
@@ -59,7 +62,7 @@ class AsOf(StrEnum):
 
 
 def trigger(
-    ledger: Ledger,
+    records: Records,
     job_id: str,
     asker: Asker,
     *,
@@ -68,30 +71,30 @@ def trigger(
     ttl_ms: int | None = None,
 ) -> Triggered:
     """Ask for one run of the job now. With a key that is still alive the answer is skipped, and says for whom."""
-    job = job_named(ledger, job_id)
-    wanted = _manual(ledger, job, asker)
+    job = job_named(records, job_id)
+    wanted = _manual(records, job, asker)
     wanted = replace(wanted, parameters=_checked(parameters or {}))
-    holder = _claim_key(ledger, wanted, idempotency_key, ttl_ms)
+    holder = _claim_key(records, wanted, idempotency_key, ttl_ms)
     data: dict[str, Any] = {"parameters": sorted(wanted.parameters)} if wanted.parameters else {}
     if idempotency_key:
         data["idempotency_key"] = idempotency_key
-    tell(ledger, "JobTriggered", asker, job.id, wanted.nominal_ms, data=data)
+    tell(records, "JobTriggered", asker, job.id, wanted.nominal_ms, data=data)
     if holder:
-        return _enter(ledger, job, wanted, Reason(ReasonCode.IDEMPOTENT, holder))
-    return _enter(ledger, job, wanted)
+        return _enter(records, job, wanted, Reason(ReasonCode.IDEMPOTENT, holder))
+    return _enter(records, job, wanted)
 
 
 def replay(
-    ledger: Ledger, occurrence_id: str | Occurrence, asker: Asker, reason: str, *, as_of: str = AsOf.THEN
+    records: Records, occurrence_id: str | Occurrence, asker: Asker, reason: str, *, as_of: str = AsOf.THEN
 ) -> Replayed:
     """Run an occurrence again: a new one, at the scheduled time of the old, linked to it, with a key of its own."""
-    original = occurrence_id if isinstance(occurrence_id, Occurrence) else occurrence_named(ledger, occurrence_id)
-    original = ledger.occurrence(original.job, original.nominal_ms) or original
-    return repeat(ledger, original, asker, reason, as_of=as_of)
+    original = occurrence_id if isinstance(occurrence_id, Occurrence) else occurrence_named(records, occurrence_id)
+    original = records.occurrence(original.job, original.nominal_ms) or original
+    return repeat(records, original, asker, reason, as_of=as_of)
 
 
 def repeat(
-    ledger: Ledger,
+    records: Records,
     original: Occurrence,
     asker: Asker,
     reason: str,
@@ -102,10 +105,10 @@ def repeat(
     """`replay` of the tasks named in `only`, or of all."""
     if not is_final(original.state):
         raise NotPossibleError(f"{original.id} is still {original.state}; cancel it, or wait for its end")
-    job = job_named(ledger, original.job)
+    job = job_named(records, original.job)
     wanted = replace(
-        _manual(ledger, job, asker),
-        version=_version(ledger, job, original, AsOf(as_of)),
+        _manual(records, job, asker),
+        version=_version(records, job, original, AsOf(as_of)),
         parameters=original.parameters,
         span_start_ms=original.span_start_ms,
         span_end_ms=original.span_end_ms,
@@ -114,38 +117,38 @@ def repeat(
         only=only or original.only,
     )
     data = {"replay_of": original.id, "version": wanted.version}
-    tell(ledger, "OccurrenceReplayed", asker, job.id, wanted.nominal_ms, reason, data=data)
-    entered = _enter(ledger, job, wanted)
+    tell(records, "OccurrenceReplayed", asker, job.id, wanted.nominal_ms, reason, data=data)
+    entered = _enter(records, job, wanted)
     return Replayed(entered.occurrence, entered.answer, original, entered.reason)
 
 
-def _version(ledger: Ledger, job: Job, original: Occurrence, as_of: AsOf) -> int:
+def _version(records: Records, job: Job, original: Occurrence, as_of: AsOf) -> int:
     if as_of is AsOf.NOW or original.version == job.version:
         return job.version
-    if ledger.job_version(job.id, original.version) is None:
+    if records.job_version(job.id, original.version) is None:
         raise NotPossibleError(
             f"version {original.version} of {job.id} is no longer kept; replay with the version of now (--as-of now)"
         )
     return original.version
 
 
-def _manual(ledger: Ledger, job: Job, asker: Asker) -> Occurrence:
+def _manual(records: Records, job: Job, asker: Asker) -> Occurrence:
     return Occurrence(
         job=job.id,
-        nominal_ms=_free_instant(ledger, job),
-        due_ms=ledger.now_ms,
+        nominal_ms=_free_instant(records, job),
+        due_ms=records.now_ms,
         version=job.version,
         manual=True,
         triggered_by=str(asker),
-        created_ms=ledger.now_ms,
+        created_ms=records.now_ms,
     )
 
 
-def _free_instant(ledger: Ledger, job: Job) -> int:
+def _free_instant(records: Records, job: Job) -> int:
     """The first millisecond from now on that is no occurrence's and not the schedule's, nor a whole second's:
     a schedule that is applied later may fire on any of those."""
-    candidate = ledger.now_ms
-    while candidate % 1000 == 0 or ledger.occurrence(job.id, candidate) is not None or _is_scheduled(job, candidate):
+    candidate = records.now_ms
+    while candidate % 1000 == 0 or records.occurrence(job.id, candidate) is not None or _is_scheduled(job, candidate):
         candidate += 1
     return candidate
 
@@ -166,7 +169,7 @@ def _checked(parameters: Mapping[str, str]) -> dict[str, str]:
     return dict(parameters)
 
 
-def _claim_key(ledger: Ledger, wanted: Occurrence, key: str, ttl_ms: int | None) -> str:
+def _claim_key(records: Records, wanted: Occurrence, key: str, ttl_ms: int | None) -> str:
     """Take the key for this occurrence; the id of who has it, where it is taken."""
     if not key:
         return ""
@@ -174,51 +177,51 @@ def _claim_key(ledger: Ledger, wanted: Occurrence, key: str, ttl_ms: int | None)
         raise NotPossibleError(f"an idempotency key has at most {_MOST_KEY} bytes")
     # A room of their own: the same text as the key of a task must not keep that task from running.
     key = f"trigger:{wanted.job}:{key}"
-    held = ledger.idempotency(key, ledger.now_ms)
-    if held is not None and not _never_ran(ledger, held):
+    held = records.idempotency(key, records.now_ms)
+    if held is not None and not _never_ran(records, held):
         return held.holder or "somebody"
-    expires = ledger.now_ms + (DEFAULT_TTL_MS if ttl_ms is None else ttl_ms)
-    ledger.put(
+    expires = records.now_ms + (DEFAULT_TTL_MS if ttl_ms is None else ttl_ms)
+    records.put(
         Idempotency(
             key=key,
             expires_ms=expires,
             holder=wanted.id,
             job=wanted.job,
             nominal_ms=wanted.nominal_ms,
-            created_ms=ledger.now_ms,
+            created_ms=records.now_ms,
         )
     )
     return ""
 
 
-def _never_ran(ledger: Ledger, held: Idempotency) -> bool:
+def _never_ran(records: Records, held: Idempotency) -> bool:
     """The holder was skipped or canceled before it started, so what the key stands for has not been done."""
-    holder = ledger.occurrence(held.job, held.nominal_ms) if held.nominal_ms is not None else None
+    holder = records.occurrence(held.job, held.nominal_ms) if held.nominal_ms is not None else None
     return holder is not None and is_final(holder.state) and holder.started_ms is None
 
 
-def _enter(ledger: Ledger, job: Job, wanted: Occurrence, refusal: Reason = NO_REASON) -> Triggered:
+def _enter(records: Records, job: Job, wanted: Occurrence, refusal: Reason = NO_REASON) -> Triggered:
     """Write the occurrence and answer the question of overlap here and now, where the store knows the answer.
 
     Whether the pool has a place is for the daemon to say. So is what a pending retry in the way is worth.
     """
-    ledger.create(wanted)
+    records.create(wanted)
     events: list[Event] = []
-    progress = Progress(ledger, "", Random(0), [], events)  # noqa: S311  nothing is drawn
-    running = ledger.active(job.id)
-    waiting = ledger.queued_before(wanted, MOST_QUEUED + 1)
-    answer, reason = admit(job, wanted, running, waiting, 1, ledger.now_ms, None)
+    progress = Progress(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
+    running = records.active(job.id)
+    waiting = records.queued_before(wanted, MOST_QUEUED + 1)
+    answer, reason = admit(job, wanted, running, waiting, 1, records.now_ms, None)
     if refusal:
         answer, reason = Verdict.SKIP, refusal
-    only_retries = bool(running) and not ledger.active_attempts(job.id, limit=1)
+    only_retries = bool(running) and not records.active_attempts(job.id, limit=1)
     result = Triggered(wanted, Answer.PENDING)
     if answer is Verdict.SKIP and (refusal or not only_retries):
         progress.end_unstarted(wanted, OccurrenceState.SKIPPED, reason)
         result = Triggered(wanted, Answer.SKIPPED, reason)
     elif answer is Verdict.QUEUE and not only_retries:
-        moved = ledger.advance(wanted, OccurrenceState.QUEUED, reason=reason)
+        moved = records.advance(wanted, OccurrenceState.QUEUED, reason=reason)
         progress.tell("OccurrenceQueued", moved, reason)
         result = Triggered(wanted, Answer.QUEUED, reason)
-    append(ledger.tx, *events)
-    now = ledger.occurrence(job.id, wanted.nominal_ms)
+    append(records.tx, *events)
+    now = records.occurrence(job.id, wanted.nominal_ms)
     return result._replace(occurrence=now or wanted)

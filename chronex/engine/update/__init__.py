@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from chronex.engine.update.apply import apply_jobs, roll_back
-from chronex.engine.update.diff import Change, Changed, Policy, Way, definition, told_of
+from chronex.engine.update.diff import Change, Changed, Policy, Way, told_of
 from chronex.engine.update.versions import kept_versions
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "Policy",
     "Way",
     "apply_jobs",
-    "definition",
     "kept_versions",
     "roll_back",
     "told_of",

@@ -17,20 +17,20 @@ from chronex.engine.update.diff import (
     Policy,
     Step,
     Way,
-    definition,
     of_no_trigger_file,
     plan_steps,
     told_of,
 )
 from chronex.engine.update.versions import kept_versions, prune_versions
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.model.definition import Job, JobVersion
+from chronex.model.event import Event
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import Event, Job, JobVersion
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append, tail
-from chronex.storage.keys import job_key, occurrence_key
+from chronex.storage.keys import occurrence_key
 from chronex.storage.ports import ReadTransaction, Store, Transaction
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.text.suggestions import nearest
 
 _CHANGES = {f"Job{change.value.capitalize()}": change.value for change in Change if change is not Change.PRESERVED}
@@ -55,11 +55,11 @@ def apply_jobs(
     jobs, way = list(wanted), Way(policy, window_ms, owns)
 
     def write(tx: Transaction) -> list[Changed]:
-        ledger = Ledger(tx, now_ms)
-        steps = plan_steps(ledger, jobs, now_ms, way)
+        records = Records(tx, now_ms)
+        steps = plan_steps(records, jobs, now_ms, way)
         if basis is not None and any(step.change is not Change.PRESERVED for step in steps):
             _refuse_if_stale(tx, basis)
-        return write_steps(ledger, steps, actor)
+        return write_steps(records, steps, actor)
 
     return store.update(write)
 
@@ -68,68 +68,68 @@ def roll_back(store: Store, job_id: str, version: int, now_ms: int, actor: str =
     """Give a job the definition of an earlier version, as a new version; a removed job comes back."""
 
     def write(tx: Transaction) -> Changed:
-        ledger = Ledger(tx, now_ms)
-        found = {job.version: job for job in kept_versions(ledger, job_id)}
+        records = Records(tx, now_ms)
+        found = {job.version: job for job in kept_versions(records, job_id)}
         if not found:
-            raise UnknownJobError(job_id, nearest(job_id, (job.id for job in ledger.jobs(limit=100_000))))
+            raise UnknownJobError(job_id, nearest(job_id, (job.id for job in records.jobs(limit=100_000))))
         if version not in found:
             kept = ", ".join(str(number) for number in sorted(found))
             raise NotPossibleError(f"version {version} of {job_id} is not kept; there are {kept}")
-        wanted = replace(definition(found[version]), source=found[version].source)
-        steps = plan_steps(ledger, [wanted], now_ms, Way(owns=lambda job: False))
-        (changed,) = write_steps(ledger, steps, actor, {"rolled_back_to": version})
+        wanted = replace(found[version].as_written(), source=found[version].source)
+        steps = plan_steps(records, [wanted], now_ms, Way(owns=lambda job: False))
+        (changed,) = write_steps(records, steps, actor, {"rolled_back_to": version})
         return changed
 
     return store.update(write)
 
 
 def write_steps(
-    ledger: Ledger, steps: Iterable[Step], actor: str, data: dict[str, int] | None = None
+    records: Records, steps: Iterable[Step], actor: str, data: dict[str, int] | None = None
 ) -> list[Changed]:
-    return [_write(ledger, step, actor, data or {}) for step in steps]
+    return [_write(records, step, actor, data or {}) for step in steps]
 
 
-def _write(ledger: Ledger, step: Step, actor: str, data: dict[str, int]) -> Changed:
+def _write(records: Records, step: Step, actor: str, data: dict[str, int]) -> Changed:
     version = step.job.version if step.job is not None else 0
     if step.change is Change.PRESERVED:
         return Changed(step.job_id, step.change, version)
-    events = [_told(ledger, step, actor, data)]
+    events = [_told(records, step, actor, data)]
     if step.old is not None:
-        ledger.put(JobVersion(job=step.old))
-        prune_versions(ledger, step.job_id)
+        records.put(JobVersion(job=step.old))
+        prune_versions(records, step.job_id)
     if step.job is not None:
-        ledger.put(replace(step.job, updated_by=actor))
-    _write_occurrences(ledger, step, events)
+        records.put(replace(step.job, updated_by=actor))
+    _write_occurrences(records, step, events)
     if step.job is None:
-        ledger.delete(job_key(step.job_id))
-    append(ledger.tx, *events)
+        records.delete_job(step.job_id)
+    append(records.tx, *events)
     return Changed(step.job_id, step.change, version)
 
 
-def _write_occurrences(ledger: Ledger, step: Step, events: list[Event]) -> None:
-    progress = Progress(ledger, "", Random(0), [], events)  # noqa: S311  nothing is drawn
+def _write_occurrences(records: Records, step: Step, events: list[Event]) -> None:
+    progress = Progress(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
     reason = (
         Reason(ReasonCode.JOB_REMOVED) if step.job is None else Reason(ReasonCode.REPLACED, str(step.job.version))
     )
     for one in step.withdrawn:
         progress.end_unstarted(one, OccurrenceState.CANCELED, reason)
     for one in step.revived:
-        ledger.delete(occurrence_key(one.job, one.nominal_ms))
+        records.delete(occurrence_key(one.job, one.nominal_ms))
     for one in step.rewritten:
-        ledger.put(one)
+        records.put(one)
     for one in step.added:
-        ledger.create(one)
+        records.create(one)
     if step.passed is not None:
         span = {"from_ms": step.passed[0], "to_ms": step.passed[1]}
         events.append(
-            Event(name="OccurrencesMissed", at_ms=ledger.now_ms, job=step.job_id, reason=reason, data=dict(span))
+            Event(name="OccurrencesMissed", at_ms=records.now_ms, job=step.job_id, reason=reason, data=dict(span))
         )
 
 
-def _told(ledger: Ledger, step: Step, actor: str, data: dict[str, int]) -> Event:
+def _told(records: Records, step: Step, actor: str, data: dict[str, int]) -> Event:
     told = {} if step.job is None else told_of(step.job)
     name = f"Job{step.change.value.capitalize()}"
-    return Event(name=name, at_ms=ledger.now_ms, job=step.job_id, actor=actor, data={**told, **data})
+    return Event(name=name, at_ms=records.now_ms, job=step.job_id, actor=actor, data={**told, **data})
 
 
 def _refuse_if_stale(tx: ReadTransaction, basis: int) -> None:

@@ -13,8 +13,10 @@ from chronex.engine.place import NO_CHANCE, place
 from chronex.engine.plan import next_look
 from chronex.engine.update.versions import last_version
 from chronex.errors import CustomScheduleError
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence
+from chronex.model.progress import JobProgress
 from chronex.model.reasons import ReasonCode
-from chronex.model.records import Counters, Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import options_of, schedule_of
@@ -46,31 +48,8 @@ class Changed(NamedTuple):
     version: int = 0
 
 
-EARNED = (
-    "version",
-    "paused",
-    "paused_until_ms",
-    "paused_by",
-    "paused_from_ms",
-    "cursor_ms",
-    "anchor_ms",
-    "next_ms",
-    "late_ms",
-    "last_run_ms",
-    "counters",
-    "created_ms",
-    "updated_ms",
-    "updated_by",
-    "source",
-)
 # A job with other values of these has other nominal instants.
 _DECIDES_INSTANTS = ("schedule", "dialect", "timezone", "dst", "cadence", "enabled")
-
-
-def definition(job: Job) -> Job:
-    """The job without what it has earned while it lived: what two versions are compared by."""
-    blank = Job(id=job.id, schedule=job.schedule)
-    return replace(job, **{name: getattr(blank, name) for name in EARNED})
 
 
 def has_other_instants(old: Job, new: Job) -> bool:
@@ -93,10 +72,10 @@ def told_of(job: Job) -> dict[str, Any]:
         data["dst"] = [job.dst.gap, job.dst.overlap]
     if job.spread is not None:
         data["spread_ms"] = job.spread.duration_ms
-    if job.anchor_ms is not None:
-        data["anchor_ms"] = job.anchor_ms
-    if job.cursor_ms is not None:
-        data["cursor_ms"] = job.cursor_ms  # what is due later is decided by this definition
+    if job.progress.anchor_ms is not None:
+        data["anchor_ms"] = job.progress.anchor_ms
+    if job.progress.cursor_ms is not None:
+        data["cursor_ms"] = job.progress.cursor_ms  # what is due later is decided by this definition
     if not job.enabled:
         data["enabled"] = False
     retries = {job.retry_for(task) for task in job.tasks}
@@ -163,10 +142,15 @@ def _step(reading: Reading, old: Job | None, new: Job, now_ms: int, way: Way) ->
         return Step(Change.NEW, None, job, revived=_revived(reading, job, now_ms))
     if new.written and old.written == new.written:
         new = replace(new, schedule=old.schedule)  # `@once +20m` counts from when it was first applied
-    if definition(old) == definition(new):
+    if old.as_written() == new.as_written():
         return Step(Change.PRESERVED, old, old)
-    kept = {name: getattr(old, name) for name in EARNED if name not in ("version", "next_ms", "updated_ms", "source")}
-    job = replace(new, **kept, version=last_version(reading, old.id, old.version) + 1, updated_ms=now_ms)
+    job = replace(
+        new,
+        progress=replace(old.progress, next_ms=None),
+        version=last_version(reading, old.id, old.version) + 1,
+        updated_ms=now_ms,
+        updated_by=old.updated_by,
+    )
     is_moved = has_other_instants(old, job)
     if way.policy is Policy.GRACEFUL and old.enabled:
         return (
@@ -178,16 +162,9 @@ def _step(reading: Reading, old: Job | None, new: Job, now_ms: int, way: Way) ->
 def _new(reading: Reading, new: Job, now_ms: int) -> Job:
     """Its first version; one that was here before goes on counting, because old occurrences name their version."""
     version = last_version(reading, new.id, 0) + 1
-    blank = replace(
-        new,
-        version=version,
-        cursor_ms=now_ms,
-        anchor_ms=now_ms,
-        created_ms=now_ms,
-        updated_ms=now_ms,
-        counters=Counters(),
-    )
-    return replace(blank, next_ms=_next_look(blank, now_ms))
+    progress = JobProgress(job=new.id, cursor_ms=now_ms, anchor_ms=now_ms, created_ms=now_ms)
+    blank = replace(new, version=version, updated_ms=now_ms, progress=progress)
+    return blank.progressed(next_ms=_next_look(blank, now_ms))
 
 
 def _at_once(reading: Reading, old: Job, job: Job, now_ms: int, way: Way, *, is_moved: bool) -> Step:
@@ -196,7 +173,7 @@ def _at_once(reading: Reading, old: Job, job: Job, now_ms: int, way: Way, *, is_
         # What the new schedule would have done in the past is nobody's wish: an edit never fires at once.
         passed = _passed(old, now_ms)
         is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
-        job = replace(job, cursor_ms=now_ms, anchor_ms=now_ms if is_new_text else job.anchor_ms)
+        job = job.progressed(cursor_ms=now_ms, anchor_ms=now_ms if is_new_text else job.progress.anchor_ms)
     newest = reading.occurrences(job.id, limit=_MOST_WAITING)
     last_ms = now_ms + way.window_ms if way.policy is Policy.WINDOWED else None
     rewritten: list[Occurrence] = []
@@ -248,7 +225,7 @@ def _revived(reading: Reading, job: Job, now_ms: int, also_ms: int | None = None
 
 def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> Step:
     """The next occurrence of the old schedule happens and its period ends; from there on the new one counts."""
-    passed, cursor = _passed(old, now_ms), old.cursor_ms or now_ms
+    passed, cursor = _passed(old, now_ms), old.progress.cursor_ms or now_ms
     added: tuple[Occurrence, ...] = ()
     first = _next(old, now_ms) if cursor <= now_ms else None
     if cursor <= now_ms:
@@ -259,7 +236,7 @@ def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> Step:
             cursor = first if second is None else second - 1
             added = (_last_of(old, first, now_ms),)
     is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
-    job = replace(job, cursor_ms=cursor, anchor_ms=cursor if is_new_text else job.anchor_ms)
+    job = job.progressed(cursor_ms=cursor, anchor_ms=cursor if is_new_text else job.progress.anchor_ms)
     revived = _revived(reading, job, now_ms, first)
     return _looked(Step(Change.OVERRIDDEN, old, job, added=added, revived=revived, passed=passed), now_ms)
 
@@ -288,9 +265,9 @@ def _orphaned(reading: Reading, job: Job) -> Step:
 
 def _passed(old: Job, now_ms: int) -> tuple[int, int] | None:
     """Instants that fell before the edit while nobody was there to decide them."""
-    if not old.enabled or old.cursor_ms is None or old.next_ms is None:
+    if not old.enabled or old.progress.cursor_ms is None or old.progress.next_ms is None:
         return None
-    first = _next(old, old.cursor_ms)
+    first = _next(old, old.progress.cursor_ms)
     if first is None or first > now_ms:
         return None
     try:
@@ -308,11 +285,11 @@ def _next(job: Job, after_ms: int) -> int | None:
 
 def _looked(step: Step, now_ms: int) -> Step:
     assert step.job is not None, "a job that stays"
-    return step._replace(job=replace(step.job, next_ms=_next_look(step.job, now_ms)))
+    return step._replace(job=step.job.progressed(next_ms=_next_look(step.job, now_ms)))
 
 
 def _next_look(job: Job, now_ms: int) -> int | None:
     try:
-        return next_look(job, schedule_of(job), job.cursor_ms or now_ms)
+        return next_look(job, schedule_of(job), job.progress.cursor_ms or now_ms)
     except CustomScheduleError:
         return now_ms  # the program that brings the schedule finds out

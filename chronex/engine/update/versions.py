@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from chronex.errors import DamagedRecordError
-from chronex.model.records import Job, JobVersion
+from chronex.model.definition import Job, JobVersion
 from chronex.storage import keys
 from chronex.storage.codec import decode
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 
 MOST_VERSIONS = 50
 
@@ -31,20 +31,20 @@ def kept_versions(reading: Reading, job: str) -> list[Job]:
     return earlier
 
 
-def prune_versions(ledger: Ledger, job: str) -> None:
+def prune_versions(records: Records, job: str) -> None:
     """Forget the oldest beyond the bound, but none that something that runs, waits, or may be replayed began with."""
-    rows = ledger.tx.scan(keys.within_job(keys.JOB_VERSION, job))
+    rows = records.tx.scan(keys.within_job(keys.JOB_VERSION, job))
     if len(rows) <= MOST_VERSIONS:
         return
-    open_ones = [*ledger.active(job), *ledger.queued(job)]
-    recent = ledger.occurrences(job, limit=MOST_VERSIONS)
+    open_ones = [*records.active(job), *records.queued(job)]
+    recent = records.occurrences(job, limit=MOST_VERSIONS)
     used = {one.version for one in (*open_ones, *recent)}
-    for run in ledger.dead_letters():
-        occurrence = ledger.occurrence(run.job, run.nominal_ms) if run.job == job else None
+    for run in records.dead_letters():
+        occurrence = records.occurrence(run.job, run.nominal_ms) if run.job == job else None
         used |= {occurrence.version} if occurrence is not None else set()
     for key, _ in rows[: len(rows) - MOST_VERSIONS]:
         if _number(key) not in used:
-            ledger.delete(key)
+            records.delete(key)
 
 
 def _number(key: bytes) -> int:

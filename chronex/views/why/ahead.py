@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chronex.engine.place import spread_of
+from chronex.model.definition import Job
 from chronex.model.policies import OverlapPolicy
-from chronex.model.records import Job
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.job_schedule import options_of, schedule_of
@@ -47,7 +47,7 @@ def _unnamed(lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | 
     """The schedule does not lead to this instant."""
     if not is_untraceable(job):
         return None if names_instant(job, instant_ms) else not_named(lives, job, instant_ms)
-    upcoming = next_of(job, job.cursor_ms if job.cursor_ms is not None else now_ms)
+    upcoming = next_of(job, job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms)
     if upcoming == instant_ms:
         return None
     expected = stamp(upcoming, zone_of(job)) if upcoming is not None else "no time"
@@ -60,12 +60,14 @@ def _barred(job: Job, instant_ms: int, now_ms: int, zone: Zone) -> Finding | Non
     if not job.enabled:
         fact = Link("the job is disabled", job.updated_ms, Source.RECORD)
         return Finding(Cause.DISABLED, "nothing will happen: the job is disabled", [fact])
-    if job.paused and (job.paused_until_ms is None or instant_ms < job.paused_until_ms):
-        by = f" by {job.paused_by}" if job.paused_by else ""
-        until = f" until {stamp(job.paused_until_ms, zone)}" if job.paused_until_ms is not None else ""
+    if job.progress.paused and (job.progress.paused_until_ms is None or instant_ms < job.progress.paused_until_ms):
+        by = f" by {job.progress.paused_by}" if job.progress.paused_by else ""
+        until = (
+            f" until {stamp(job.progress.paused_until_ms, zone)}" if job.progress.paused_until_ms is not None else ""
+        )
         fact = Link(f"the job is paused{by}{until}", None, Source.RECORD)
         return Finding(Cause.PAUSED, f"it will be skipped: the job is paused{by}{until}", [fact])
-    limit, fired = options_of(job).max, job.counters.fired
+    limit, fired = options_of(job).max, job.progress.counters.fired
     if limit is not None and fired + _before(job, instant_ms, now_ms, limit) >= limit:
         fact = Link(f"{fired} of at most {limit} executions (max) have begun", None, Source.RECORD)
         return Finding(Cause.MAX_REACHED, f"its limit of {limit} executions (max) is reached before", [fact])
@@ -75,7 +77,9 @@ def _barred(job: Job, instant_ms: int, now_ms: int, zone: Zone) -> Finding | Non
 def _before(job: Job, instant_ms: int, now_ms: int, limit: int) -> int:
     """How many executions come before it, as far as the limit makes one ask."""
     count = 0
-    for _ in schedule_of(job).between(job.cursor_ms if job.cursor_ms is not None else now_ms, instant_ms - 1):
+    for _ in schedule_of(job).between(
+        job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms, instant_ms - 1
+    ):
         count += 1
         if count >= limit:
             break

@@ -44,4 +44,4 @@ def _upcoming(reading: Reading, lives: Lives, now_ms: int) -> int | None:
     pending = [o.nominal_ms for o in reading.occurrences(lives.last.id, None, 20) if o.nominal_ms > now_ms]
     if pending:
         return min(pending)
-    return None if lives.is_gone else next_of(lives.last, max(now_ms, lives.last.cursor_ms or now_ms))
+    return None if lives.is_gone else next_of(lives.last, max(now_ms, lives.last.progress.cursor_ms or now_ms))

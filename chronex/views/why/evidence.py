@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chronex.model.events import EVENTS
+from chronex.model.attempt import Attempt
+from chronex.model.definition import Job
+from chronex.model.event import EVENTS, Event
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.reasons import ReasonCode, text_of
-from chronex.model.records import Attempt, Event, Job, Occurrence, Run
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from chronex.errors import CustomScheduleError
+from chronex.model.definition import Job
 from chronex.model.ids import occurrence_id
 from chronex.model.policies import Cadence
-from chronex.model.records import Job
 from chronex.storage import keys
 from chronex.storage.records import Reading
 from chronex.text.durations import parse_duration

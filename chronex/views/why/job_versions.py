@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.model.records import Job, JobVersion
+from chronex.model.definition import Job, JobVersion
 from chronex.storage import journal, keys
 from chronex.storage.journal import Line
 from chronex.storage.records import Reading
@@ -29,7 +29,7 @@ class Lives(NamedTuple):
 
     @property
     def first_ms(self) -> int:
-        return self.versions[0].created_ms or self.versions[0].updated_ms
+        return self.versions[0].progress.created_ms or self.versions[0].updated_ms
 
     @property
     def last(self) -> Job:

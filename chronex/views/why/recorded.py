@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import ReasonCode, text_of
-from chronex.model.records import Job, Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chronex.expr.fields import MONTHS, WEEKDAYS, FieldSet
 from chronex.expr.meaning import Cron, Every, Once, Repeating
-from chronex.model.records import Job
+from chronex.model.definition import Job
 from chronex.text.durations import format_duration
 from chronex.timing.clock_changes import effect_of
 from chronex.timing.job_schedule import timing_of
@@ -48,7 +48,7 @@ def _facts(job: Job, timing: Occurrences, instant_ms: int) -> list[str]:
 
 
 def _interval_fact(job: Job, every: Every, timing: Occurrences, instant_ms: int) -> str:
-    start = timing.interval_start(job.anchor_ms or 0)
+    start = timing.interval_start(job.progress.anchor_ms or 0)
     if instant_ms < start:
         return f"{every} counts from {stamp(start, timing.zone)}, which is later"
     rest = (instant_ms - start) % every.low

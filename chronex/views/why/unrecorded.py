@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from chronex.model.placed import MissedSpan
+from chronex.model.definition import Job
+from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.reasons import text_of
-from chronex.model.records import Job, Occurrence
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import options_of
@@ -133,7 +133,7 @@ def _span_event(reading: Reading, job: str, instant_ms: int, decided_ms: int) ->
 
 
 def _limit_reached(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
-    limit, fired = options_of(job).max, lives.last.counters.fired
+    limit, fired = options_of(job).max, lives.last.progress.counters.fired
     if limit is None or fired < limit or after(reading, job.id, instant_ms, 1):
         return None
     last = _last_fired(reading, job.id, instant_ms)
@@ -151,7 +151,7 @@ def _last_fired(reading: Reading, job: str, before_ms: int) -> Occurrence | None
 
 def _replaced(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
     """An edit moved the schedule on before this instant was decided."""
-    if job.cursor_ms is None or instant_ms <= job.cursor_ms:
+    if job.progress.cursor_ms is None or instant_ms <= job.progress.cursor_ms:
         return None
     later = [one for one in lives.versions if one.updated_ms > job.updated_ms]
     if not later:
@@ -165,7 +165,7 @@ def _replaced(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms:
 
 def _undecided(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
     """Beyond the cursor: nobody has looked yet, because no scheduler runs or it is just about to."""
-    if job.cursor_ms is None or instant_ms <= job.cursor_ms or lives.is_gone:
+    if job.progress.cursor_ms is None or instant_ms <= job.progress.cursor_ms or lives.is_gone:
         return None
     since = down_since(reading, now_ms)
     zone = zone_of(job)

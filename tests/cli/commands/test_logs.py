@@ -95,14 +95,14 @@ def test_following_shows_lines_as_they_come_and_ends_with_the_attempt(
 
     script = f"""
 from pathlib import Path
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.model.states import AttemptState
 from chronex_store import LmdbStore
 with LmdbStore.open(Path({str(past.place)!r})) as store:
     def end(tx):
-        ledger = Ledger(tx, 0)
-        a = ledger.attempt("hello", {launch.attempt.nominal_ms}, "main", 1)
-        ledger.advance(a, AttemptState.SUCCESS, log_dropped={kept.dropped})
+        records = Records(tx, 0)
+        a = records.attempt("hello", {launch.attempt.nominal_ms}, "main", 1)
+        records.advance(a, AttemptState.SUCCESS, log_dropped={kept.dropped})
     store.update(end)
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -14,4 +14,4 @@ def test_pause_and_resume(place: Place, capsys: Capture) -> None:
     assert pause.run_resume("a", place.path, "text") == 0
     assert pause.run_resume("a", place.path, "text") == 0
     assert capsys.readouterr().out == "resumed a\na was not paused\n"
-    assert not place.job("a").paused
+    assert not place.job("a").progress.paused

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.commands.simulate import SimulatedSpan
+from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON
-from chronex.model.records import Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.views.simulation import Played
 from tests.cli.conftest import Chronex

@@ -10,8 +10,9 @@ import pytest
 
 from chronex.cli.commands import verify as command
 from chronex.engine.update import apply_jobs
+from chronex.model.definition import Job, Task
+from chronex.model.event import Event
 from chronex.model.reasons import free_text
-from chronex.model.records import Event, Job, Task
 from chronex.storage import journal
 from chronex.verify import Verifier, follow
 from chronex_store import LmdbStore, MemoryStore

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from chronex.model.attempt import Attempt
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import OverlapPolicy
-from chronex.model.records import Attempt, Occurrence, Record, Run
+from chronex.model.records import Record
 from chronex.model.states import (
     TRANSITIONS,
     AttemptState,
@@ -82,7 +84,7 @@ def assert_consistent(tx: ReadTransaction) -> None:
     reading = Reading(tx)
     wanted: set[bytes] = set()
     present = {key for tag in keys.INDEXES for page in pages(tx, bytes([tag])) for key, _ in page}
-    for tag in (keys.JOB, keys.OCCURRENCE, keys.RUN, keys.ATTEMPT, keys.IDEMPOTENCY):
+    for tag in (keys.JOB, keys.JOB_PROGRESS, keys.OCCURRENCE, keys.RUN, keys.ATTEMPT, keys.IDEMPOTENCY):
         for page in pages(tx, tag):
             for key, raw in page:
                 record: Record = decode(key, raw)

@@ -6,9 +6,9 @@ import pytest
 
 from chronex.engine.commands import cancel, trigger
 from chronex.errors import AmbiguousIdError, NotPossibleError, UnknownIdError
+from chronex.model.attempt import ProcessIdentity
 from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import ProcessIdentity
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.testing import MINUTE
 from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine

@@ -15,11 +15,11 @@ from chronex.engine.commands import (
     replay_dead_letter,
 )
 from chronex.errors import NotPossibleError, UnknownIdError
+from chronex.model.definition import Task
 from chronex.model.policies import RetryPolicy
 from chronex.model.reasons import free_text
-from chronex.model.records import Task
 from chronex.model.states import RunState
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.testing import DAY, HOUR, MINUTE
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
@@ -116,6 +116,6 @@ def test_their_number_is_bounded_by_count_and_age_the_oldest_first(bounds: dict[
     world = SteppedEngine()
     names = [buried(world, FIRST + n * MINUTE) for n in range(5)]
     now = FIRST + 4 * MINUTE + 5
-    dropped = world.store.update(lambda tx: bound_dead_letters(Ledger(tx, now), **bounds))
+    dropped = world.store.update(lambda tx: bound_dead_letters(Records(tx, now), **bounds))
     assert dropped == 5 - kept
     assert letters(world) == names[::-1][:kept]

@@ -32,7 +32,7 @@ def test_a_pause_with_an_end_is_over_by_itself_and_the_journal_says_so() -> None
     world.ask(pause, "job", at=START + 1, until_ms=FIRST + 1)
     world.tick(FIRST)
     assert len(world.tick(FIRST + MINUTE)) == 1
-    assert not world.stored().paused
+    assert not world.stored().progress.paused
     assert [e.name for e in world.events() if e.name.startswith("JobR")] == ["JobResumed"]
 
 
@@ -63,7 +63,7 @@ def test_pausing_again_moves_the_end_and_resuming_twice_tells_once() -> None:
     world = SteppedEngine()
     world.ask(pause, "job", at=START + 1, until_ms=START + 100)
     world.ask(pause, "job", at=START + 2, by=BOB)
-    assert (world.stored().paused_until_ms, world.stored().paused_by) == (None, str(BOB))
+    assert (world.stored().progress.paused_until_ms, world.stored().progress.paused_by) == (None, str(BOB))
     world.ask(resume, "job", at=START + 3)
     world.ask(resume, "job", at=START + 4)
     assert [e.name for e in world.events()][-3:] == ["JobPaused", "JobPaused", "JobResumed"]

@@ -11,7 +11,7 @@ import pytest
 
 from chronex.cli.commands.apply import ApplyOptions, run_apply
 from chronex.clock import wall_ms
-from chronex.engine.update import apply_jobs, definition, kept_versions
+from chronex.engine.update import apply_jobs, kept_versions
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.engine.commands.store_invariants import assert_consistent
@@ -72,7 +72,7 @@ def outcome(directory: Path) -> Any:
 
     def look(tx: Any) -> Any:
         reading = Reading(tx)
-        jobs = [(definition(job), job.version) for job in reading.jobs()]
+        jobs = [(job.as_written(), job.version) for job in reading.jobs()]
         return jobs, [[one.version for one in kept_versions(reading, name)] for name in "abc"]
 
     with LmdbStore.open(directory / "store", create=False) as store:

@@ -33,7 +33,7 @@ from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
 from chronex.model.reasons import free_text
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.testing import HOUR, MINUTE
 from tests.engine.commands.store_invariants import CheckedStore, assert_consistent, assert_settled
 from tests.kit.machine import ANN, BOB, ONE, START, TWO, SteppedEngine
@@ -70,9 +70,9 @@ class RacingEngine(SteppedEngine):
             end = AttemptEnd("canceled" if name in self.stopped else state, free_text("the end"))
             self.carry_out(self.store.update(self.engine.ended(launch.attempt, end, self.now)))
 
-    def do(self, act: Callable[[Ledger], Any]) -> Any:
+    def do(self, act: Callable[[Records], Any]) -> Any:
         self.now += 1
-        return self.store.update(lambda tx: act(Ledger(tx, self.now)))
+        return self.store.update(lambda tx: act(Records(tx, self.now)))
 
     def settle(self) -> None:
         """Nobody asks for anything more; the daemon goes on until there is nothing left to do."""
@@ -110,7 +110,7 @@ def retrying() -> RacingEngine:
 def queued() -> RacingEngine:
     scene = RacingEngine(overlap=OverlapPolicy.QUEUE)
     scene.tick_once()
-    scene.do(lambda ledger: trigger(ledger, "job", BOB))
+    scene.do(lambda records: trigger(records, "job", BOB))
     return scene
 
 
@@ -129,7 +129,7 @@ def planned() -> RacingEngine:
 
 def stopping() -> RacingEngine:
     scene = running()
-    scene.do(lambda ledger: cancel(ledger, ledger.active("job")[0], BOB))
+    scene.do(lambda records: cancel(records, records.active("job")[0], BOB))
     return scene
 
 
@@ -184,42 +184,42 @@ def way_back(scene: RacingEngine) -> Steps:
 
 
 def triggers(scene: RacingEngine) -> Steps:
-    scene.do(lambda ledger: trigger(ledger, "job", ANN, idempotency_key="key"))
+    scene.do(lambda records: trigger(records, "job", ANN, idempotency_key="key"))
     yield
 
 
 def pauses(scene: RacingEngine) -> Steps:
-    scene.do(lambda ledger: pause(ledger, "job", ANN))
+    scene.do(lambda records: pause(records, "job", ANN))
     yield
-    scene.do(lambda ledger: resume(ledger, "job", ANN))
+    scene.do(lambda records: resume(records, "job", ANN))
 
 
 def cancels(scene: RacingEngine) -> Steps:
     found = scene.read(lambda reading: [o for o in reading.occurrences("job") if not is_final(o.state)])
     yield
     if found:
-        scene.do(lambda ledger: cancel(ledger, found[0], ANN))
+        scene.do(lambda records: cancel(records, found[0], ANN))
 
 
 def replays(scene: RacingEngine) -> Steps:
     found = scene.read(lambda reading: [o for o in reading.occurrences("job") if is_final(o.state)])
     yield
     if found:
-        scene.do(lambda ledger: replay(ledger, found[0], ANN, "again"))
+        scene.do(lambda records: replay(records, found[0], ANN, "again"))
 
 
 def letter_replays(scene: RacingEngine) -> Steps:
     found = scene.read(dead_letters)
     yield
     if found:
-        scene.do(lambda ledger: replay_dead_letter(ledger, found[0], ANN))
+        scene.do(lambda records: replay_dead_letter(records, found[0], ANN))
 
 
 def letter_drops(scene: RacingEngine) -> Steps:
     found = scene.read(dead_letters)
     yield
     if found:
-        scene.do(lambda ledger: drop_dead_letter(ledger, found[0], ANN))
+        scene.do(lambda records: drop_dead_letter(records, found[0], ANN))
 
 
 def death(scene: RacingEngine) -> Steps:
@@ -285,4 +285,4 @@ def test_the_checked_store_sees_a_transition_that_the_table_does_not_have() -> N
     scene = buried()
     record = scene.occurrence(START + HOUR)
     with pytest.raises(AssertionError):
-        scene.do(lambda ledger: ledger.put(replace(record, state=OccurrenceState.RUNNING)))
+        scene.do(lambda records: records.put(replace(record, state=OccurrenceState.RUNNING)))

@@ -137,9 +137,9 @@ def again(world: SteppedEngine, named: Any, at: int = FIRST + 100, reason: str =
 
 
 def _ledger(tx: Any, at: int) -> Any:
-    from chronex.storage.records import Ledger
+    from chronex.storage.records import Records
 
-    return Ledger(tx, at)
+    return Records(tx, at)
 
 
 def test_a_replay_is_a_new_occurrence_at_the_old_scheduled_time() -> None:

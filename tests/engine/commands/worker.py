@@ -24,12 +24,14 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import Policy, apply_jobs, roll_back
 from chronex.errors import CommandError
+from chronex.model.attempt import ProcessIdentity
+from chronex.model.definition import Job, Task
+from chronex.model.node import Node
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.reasons import free_text
-from chronex.model.records import Job, Node, ProcessIdentity, Task
 from chronex.model.states import is_final
 from chronex.storage import journal
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from tests.engine.commands.store_invariants import CheckedStore
 
@@ -51,7 +53,7 @@ def engine(path: Path, seed: int) -> None:
     with LmdbStore.open(path) as inner:
         store = CheckedStore(inner)
         node = Node(id=f"node-{seed}", process=ProcessIdentity(seed, "boot", 1))
-        store.update(lambda tx: Ledger(tx, inner.now()).put(node))
+        store.update(lambda tx: Records(tx, inner.now()).put(node))
         runner = Engine(store, node.id, 5, random)
         live: dict[str, Launch] = {}
         stopped: set[str] = set()
@@ -101,20 +103,20 @@ def _ask(random: Random, asker: Asker, store: LmdbStore, clock: LmdbStore) -> No
     ended = [one for one in found if is_final(one.state)]
     match random.randrange(9):
         case 0:
-            store.update(lambda tx: trigger(Ledger(tx, now), job, asker))
+            store.update(lambda tx: trigger(Records(tx, now), job, asker))
         case 1:
-            store.update(lambda tx: pause(Ledger(tx, now), job, asker, until_ms=now + 200))
+            store.update(lambda tx: pause(Records(tx, now), job, asker, until_ms=now + 200))
         case 2:
-            store.update(lambda tx: resume(Ledger(tx, now), job, asker))
+            store.update(lambda tx: resume(Records(tx, now), job, asker))
         case 3 | 4 if running:
-            store.update(lambda tx: cancel(Ledger(tx, now), running[0], asker))
+            store.update(lambda tx: cancel(Records(tx, now), running[0], asker))
         case 5 if ended:
-            store.update(lambda tx: replay(Ledger(tx, now), ended[0], asker, "again"))
+            store.update(lambda tx: replay(Records(tx, now), ended[0], asker, "again"))
         case 6 if letters:
             if random.random() < 0.5:
-                store.update(lambda tx: replay_dead_letter(Ledger(tx, now), letters[0], asker))
+                store.update(lambda tx: replay_dead_letter(Records(tx, now), letters[0], asker))
             else:
-                store.update(lambda tx: drop_dead_letter(Ledger(tx, now), letters[0], asker))
+                store.update(lambda tx: drop_dead_letter(Records(tx, now), letters[0], asker))
         case 7:
             apply_jobs(store, edited, now, str(asker), policy=random.choice(list(Policy)), basis=basis)
         case 8:

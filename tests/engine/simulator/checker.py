@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from chronex.engine.place import lead_ms
+from chronex.model.definition import Job
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import OverlapPolicy, RecoveryStrategy, TaskMode
-from chronex.model.records import Job, Occurrence, Run
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
 from chronex.storage.records import Reading

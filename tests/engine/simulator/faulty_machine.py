@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-from msgspec.structs import replace
-
 from chronex.engine.update import apply_jobs
 from chronex.storage.ports import Transaction
-from chronex.storage.records import Ledger
+from chronex.storage.records import Records
 from chronex.testing import HOUR, MINUTE, SECOND, FakeClock, SimulatedMachine
 from chronex_store.fault_injection import FaultyStore, PlannedFault
 from tests.engine.simulator.faults import KILL_POINTS, MachineFault, PlannedMachineFault
@@ -62,9 +60,9 @@ class FaultyMachine(SimulatedMachine):
 
     def _pause(self, name: str, by: str) -> None:
         def write(tx: Transaction) -> None:
-            ledger = Ledger(tx, self.now)
-            job = ledger.job(name)
+            records = Records(tx, self.now)
+            job = records.job(name)
             assert job is not None
-            ledger.put(replace(job, paused=bool(by), paused_by=by))
+            records.put(job.progressed(paused=bool(by), paused_by=by))
 
         self.rows.update(write)

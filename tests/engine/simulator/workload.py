@@ -7,6 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from chronex.engine.orders import Launch
+from chronex.model.definition import Job, Task
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -18,7 +19,6 @@ from chronex.model.policies import (
     SpreadPolicy,
     TaskMode,
 )
-from chronex.model.records import Job, Task
 from chronex.testing import DAY, HOUR, MINUTE, SECOND, WEEK, ProcessOutcome
 from tests.engine.simulator.expected_schedule import AfterEnd, Chain, Cron, Expected, FixedRate
 

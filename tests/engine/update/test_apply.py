@@ -11,9 +11,9 @@ from chronex.engine.commands import trigger
 from chronex.engine.update import Change, Policy, apply_jobs, kept_versions, roll_back
 from chronex.engine.update.versions import MOST_VERSIONS
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.model.definition import Job
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Job
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
 from chronex.testing import DAY, HOUR, MINUTE

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from chronex.engine.commands.actor import Asker
 from chronex.engine.commands.pause import pause, resume
 from chronex.engine.engine import Tick
+from chronex.model.definition import Job, Task
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.reasons import ReasonCode
-from chronex.model.records import Job, Task
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, RandomOutcomes, SimulatedMachine, SimulatedProcess
 from chronex.views.why import Answer
 from chronex.views.why.causes import Cause
@@ -69,9 +69,9 @@ class RecordedMonth(SimulatedMachine):
 
     def pause(self, job: str, at: int, length: int) -> None:
         self.run_until(at)
-        self.store.update(lambda tx: pause(Ledger(tx, self.now), job, ALICE))
+        self.store.update(lambda tx: pause(Records(tx, self.now), job, ALICE))
         self.run_until(at + length)
-        self.store.update(lambda tx: resume(Ledger(tx, self.now), job, ALICE))
+        self.store.update(lambda tx: resume(Records(tx, self.now), job, ALICE))
         self.pauses.setdefault(job, []).append((at, at + length))
 
     def edit(self, at: int, edited: Job) -> None:

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from chronex.engine.commands.actor import Asker
 from chronex.engine.commands.pause import pause
 from chronex.engine.update import apply_jobs
+from chronex.model.definition import Job, Task
 from chronex.model.ids import occurrence_id
 from chronex.model.policies import DstSetting, SpreadPolicy
-from chronex.model.records import Job, Task
 from chronex.storage.ports import Store
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.timing.zones import load_zone
 from chronex.views.why import Answer, latest_and_next, why
@@ -116,7 +116,7 @@ def test_what_will_happen_and_what_could_prevent_it(changes: dict[str, object], 
 
 def test_a_paused_job_says_by_whom_and_until_when() -> None:
     store = applied(Job(id="j", schedule="0 12 * * *", tasks=TASK))
-    store.update(lambda tx: pause(Ledger(tx, START), "j", Asker("alice", "cli", "here"), until_ms=at(NOON) + 1))
+    store.update(lambda tx: pause(Records(tx, START), "j", Asker("alice", "cli", "here"), until_ms=at(NOON) + 1))
     assert ask(store, "j", at(NOON), START).cause is Cause.PAUSED
     assert "alice@here" in ask(store, "j", at(NOON), START).summary
     assert ask(store, "j", at(NOON) + 24 * HOUR, START).cause is Cause.WILL_RUN
@@ -157,7 +157,7 @@ def test_what_retention_removed_is_forgotten_not_denied() -> None:
     world = SimulatedMachine([Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
     world.run_until(START + 10 * HOUR)
     world.store.update(
-        lambda tx: Ledger(tx, world.now).delete(b"O" + b"j\0" + (START + HOUR + (1 << 63)).to_bytes(8, "big"))
+        lambda tx: Records(tx, world.now).delete(b"O" + b"j\0" + (START + HOUR + (1 << 63)).to_bytes(8, "big"))
     )
     assert ask(world.store, "j", START + HOUR, world.now).cause is Cause.FORGOTTEN
 

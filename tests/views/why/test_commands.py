@@ -8,11 +8,11 @@ import pytest
 
 from chronex.engine.commands import cancel, replay, trigger
 from chronex.engine.orders import Launch
-from chronex.model.events import EVENTS
+from chronex.model.definition import Task
+from chronex.model.event import EVENTS, Event
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.records import Event, Task
 from chronex.model.states import AttemptState
-from chronex.storage.records import Ledger, Reading
+from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
 from chronex.timing.zones import load_zone
 from chronex.views.why import Answer, why
@@ -52,7 +52,7 @@ def test_a_run_that_was_canceled_names_who_and_why() -> None:
     machine.run_due(NOON)
     found = machine.store.view(lambda tx: Reading(tx).occurrence("j", NOON))
     assert found is not None
-    machine.store.update(lambda tx: cancel(Ledger(tx, NOON + 1000), found.id, ANN, "wrong disk"))
+    machine.store.update(lambda tx: cancel(Records(tx, NOON + 1000), found.id, ANN, "wrong disk"))
     machine.run_due(NOON + 1001)
     machine.end_latest(AttemptState.CANCELED, NOON + 2000)
     answer = machine.why(NOON, NOON + MINUTE)
@@ -65,7 +65,7 @@ def test_a_trigger_is_answered_at_its_own_instant() -> None:
     machine = AskedEngine()
     machine.run_due(NOON)
     machine.end_latest(AttemptState.SUCCESS, NOON + 1000)
-    done = machine.store.update(lambda tx: trigger(Ledger(tx, NOON + 5 * MINUTE), "j", ANN))
+    done = machine.store.update(lambda tx: trigger(Records(tx, NOON + 5 * MINUTE), "j", ANN))
     machine.run_due(NOON + 5 * MINUTE + 1)
     nominal = machine.launched[-1].occurrence.nominal_ms
     machine.end_latest(AttemptState.SUCCESS, NOON + 6 * MINUTE)
@@ -81,7 +81,7 @@ def test_a_replay_says_of_what_it_is_one() -> None:
     machine.end_latest(AttemptState.FAILED, NOON + 1000)
     original = machine.store.view(lambda tx: Reading(tx).occurrence("j", NOON))
     assert original is not None
-    machine.store.update(lambda tx: replay(Ledger(tx, NOON + MINUTE), original.id, ANN, "fixed"))
+    machine.store.update(lambda tx: replay(Records(tx, NOON + MINUTE), original.id, ANN, "fixed"))
     machine.run_due(NOON + MINUTE + 1)
     nominal = machine.launched[-1].occurrence.nominal_ms
     machine.end_latest(AttemptState.SUCCESS, NOON + 2 * MINUTE)

@@ -7,7 +7,7 @@ import socket
 from uuid import uuid4
 
 from chronex.clock import wall_ms
-from chronex.model.records import Node
+from chronex.model.node import Node
 from chronex.run import identity_of
 from chronex.version import __version__
 

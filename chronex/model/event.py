@@ -1,6 +1,35 @@
-"""The names of the journal's events. A rule in a job file may name these; a test holds them to what is written."""
+"""The journal's events: what one holds, and the names that there are.
+
+A rule in a job file may name these; a test holds the table to what is written.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from chronex.model.reasons import NO_REASON, Reason
+
+
+class Event(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """One line of the journal; its sequence number is its key."""
+
+    # One of EVENTS.
+    name: str
+    at_ms: int
+    # What it speaks of, as far as it speaks of one job, occurrence, task or attempt.
+    job: str = ""
+    nominal_ms: int | None = None
+    task: str = ""
+    attempt: int | None = None
+    # Why it happened.
+    reason: Reason = NO_REASON
+    # Who asked for it, where a person or a program did.
+    actor: str = ""
+    # What else belongs to this name.
+    data: dict[str, Any] = {}
+
 
 EVENTS: dict[str, str] = {
     "SchedulerStarted": "a scheduler began to work on the store",

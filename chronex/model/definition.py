@@ -1,0 +1,185 @@
+"""What a job is: its schedule, its policies and its tasks, as they were written.
+
+`JobDefinition` is what a person or a program asked for. `Job` is the definition together with how far the job has
+come (progress.py). The store keeps the two in rows of their own: every start and every end changes the progress, and
+the definition may be long.
+
+Frozen values that hold values have no cycles, so the collector of cycles need not visit them (gc=False): a tick
+makes thousands of them, and the visits cost a seventh of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from chronex.model.policies import (
+    Cadence,
+    CrashPolicy,
+    DstSetting,
+    FailureStrategy,
+    LeftoverPolicy,
+    NotifyPolicy,
+    OverlapPolicy,
+    RecoveryPolicy,
+    RetryPolicy,
+    SpreadPolicy,
+    TaskMode,
+)
+from chronex.model.progress import JobProgress
+
+Command = tuple[str, ...] | str
+
+
+class Call(Struct, frozen=True, gc=False):
+    """A Python function: the name it is registered by in the scheduler's own program, or "module:function"."""
+
+    target: str
+
+
+# What can be done: job files have commands only; programs that use Chronex as a library have calls too.
+Work = Command | Call
+# One object, because msgspec leaves a field out of a stored record when it holds the default object itself.
+ONLY_ZERO = (0,)
+RETRIES_ON_FAILURE = 3
+
+
+class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """One step of a job. What is None is inherited from the job."""
+
+    # Unique within the job; part of the keys of its runs.
+    name: str
+    # What is started: an argv, a text for the shell, or a Python function.
+    run: Work = ()
+    # Variables for the command, over those that it inherits.
+    env: dict[str, str] = {}
+    # Names of variables that are taken from the daemon's environment when the command starts; values are not stored.
+    secrets: tuple[str, ...] = ()
+    # The working directory; None stands for the daemon's.
+    directory: str | None = None
+    # How long one attempt may take.
+    timeout_ms: int | None = None
+    retry: RetryPolicy | None = None
+    # What a failure of this task means for the others.
+    on_failure: FailureStrategy | None = None
+    # The template of the key under which the task executes at most once; None for no such key.
+    idempotency_key: str | None = None
+    # How long an idempotency key lives; None stands for a day.
+    idempotency_ttl_ms: int | None = None
+    # Exit codes that are no failure.
+    success_codes: tuple[int, ...] = ONLY_ZERO
+    # Failing exit codes that are worth another attempt; None stands for all of them.
+    retry_codes: tuple[int, ...] | None = None
+    # Free values that the command finds as CHRONEX_META_*.
+    metadata: dict[str, str] = {}
+
+
+class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """A schedule with its policies and tasks, in one version."""
+
+    # The job's own name is its key in the store.
+    id: str
+    # The expression, in the words of `dialect`; for a custom schedule the name it is registered by.
+    schedule: str
+    # One line for people.
+    description: str = ""
+    # The language of `schedule`: chronex, posix, or custom.
+    dialect: str = "chronex"
+    # The IANA zone of a schedule that names none.
+    timezone: str = "UTC"
+    # The steps, in their order.
+    tasks: tuple[Task, ...] = ()
+    # One task after another, or all at once.
+    mode: TaskMode = TaskMode.SEQUENTIAL
+    # What becomes of an occurrence that is due while an earlier one runs.
+    overlap: OverlapPolicy = OverlapPolicy.SKIP
+    # What becomes of instants that passed while no scheduler ran.
+    recovery: RecoveryPolicy = RecoveryPolicy()
+    # What a failed task means for the others, where a task does not say it itself.
+    failure: FailureStrategy = FailureStrategy.FAIL_FAST
+    # What follows when the outcome of an attempt is unknown.
+    on_crash: CrashPolicy = CrashPolicy.RETRY
+    # Whether an interval counts from its anchor, or from the end of the run before.
+    cadence: Cadence = Cadence.FIXED_RATE
+    # How failed runs are tried again, where a task does not say it itself.
+    retry: RetryPolicy = RetryPolicy()
+    # Where inside a window an occurrence starts; None starts it at its nominal time.
+    spread: SpreadPolicy | None = None
+    # What clock changes do to the schedule; None stands for the dialect's own rule.
+    dst: DstSetting | None = None
+    # How long a whole occurrence may take, its retries included.
+    execution_timeout_ms: int | None = None
+    # How long one attempt of a task may take, where the task does not say it itself.
+    task_timeout_ms: int | None = None
+    # How long a command has between TERM and KILL.
+    grace_ms: int | None = None
+    # What becomes of processes that a command leaves behind.
+    leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
+    # How many bytes of an attempt's output are kept; None stands for the daemon's limit.
+    log_limit: int | None = None
+    # What is run before the first task of an occurrence.
+    on_start: Work | None = None
+    # What is run when an occurrence has ended.
+    on_complete: Work | None = None
+    # Of what, and through which command, people are told.
+    notify: NotifyPolicy | None = None
+    # How long after its time an occurrence must have completed before the job counts as late.
+    expect_within_ms: int | None = None
+    # Words to select jobs by.
+    tags: tuple[str, ...] = ()
+    # Free values that commands find as CHRONEX_META_*.
+    metadata: dict[str, str] = {}
+    # A job that is not enabled is kept and shown, and never planned.
+    enabled: bool = True
+    # The schedule as the job file has it, where that counts from the moment it was applied.
+    written: str = ""
+    # Who owns the definition: the file or the program that applied it.
+    source: str = ""
+    # Grows by one with every change of the definition.
+    version: int = 1
+    # When this version was applied.
+    updated_ms: int = 0
+    # Who applied this version.
+    updated_by: str = ""
+
+    def retry_for(self, task: Task) -> RetryPolicy:
+        """Its own policy, else the job's; three retries where `retry_on_failure` meets a policy without any."""
+        policy = task.retry if task.retry is not None else self.retry
+        if policy.max == 0 and self.failure_for(task) is FailureStrategy.RETRY_ON_FAILURE:
+            return replace(policy, max=RETRIES_ON_FAILURE)
+        return policy
+
+    def failure_for(self, task: Task) -> FailureStrategy:
+        return task.on_failure if task.on_failure is not None else self.failure
+
+    def timeout_for(self, task: Task) -> int | None:
+        return task.timeout_ms if task.timeout_ms is not None else self.task_timeout_ms
+
+    def task(self, name: str) -> Task | None:
+        return next((task for task in self.tasks if task.name == name), None)
+
+
+NO_PROGRESS = JobProgress()
+
+
+class Job(JobDefinition, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """A definition and how far it has come."""
+
+    # Kept in a row of its own; a job that is read from the row of its definition alone has none.
+    progress: JobProgress = NO_PROGRESS
+
+    def progressed(self, **changes: Any) -> Job:
+        """The same definition, with these fields of its progress changed."""
+        return replace(self, progress=replace(self.progress, **changes))
+
+    def as_written(self) -> Job:
+        """The definition alone: without its progress, and without who brought it in which version."""
+        return replace(self, progress=NO_PROGRESS, source="", version=1, updated_ms=0, updated_by="")
+
+
+class JobVersion(Struct, frozen=True, gc=False):
+    """A job as it was when its version was replaced, for occurrences that began with it and for replays."""
+
+    job: Job
