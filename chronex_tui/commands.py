@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from chronex.engine.commands import Answer, Asker, cancel, pause, replay, replay_dead_letter, resume, trigger
+from chronex.engine.commands import Asker, TriggerAnswer, cancel, pause, replay, replay_dead_letter, resume, trigger
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
 from chronex.model.occurrence import Occurrence
@@ -260,11 +260,11 @@ def trigger_jobs(records: Records, names: Sequence[str], actor: Asker) -> Comman
     skipped = [
         f"{one.occurrence.job} was not started: {text_of(one.reason)}"
         for one in found
-        if one.answer is Answer.SKIPPED
+        if one.answer is TriggerAnswer.SKIPPED
     ]
     if skipped:
         return CommandResult("; ".join(skipped[:3]), is_refused=True)
-    queued = next((one for one in found if one.answer is Answer.QUEUED), None)
+    queued = next((one for one in found if one.answer is TriggerAnswer.QUEUED), None)
     tail = "" if queued is None else f"; {queued.occurrence.job} waits: {text_of(queued.reason)}"
     return CommandResult(f"asked to run {_list(names)}{tail}")
 

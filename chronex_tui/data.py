@@ -27,7 +27,7 @@ from chronex_tui.model.lanes import Lane
 from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, Snapshot
 
 if TYPE_CHECKING:
-    from chronex.views.why.answer import Answer
+    from chronex.views.why.answer import WhyAnswer
 
 T = TypeVar("T")
 Work = Callable[[], None]
@@ -156,7 +156,7 @@ class WhyRead(NamedTuple):
     """The chain of causes of one or two instants of a job."""
 
     job: str
-    answers: tuple[Answer, ...]
+    answers: tuple[WhyAnswer, ...]
 
 
 class OutputRead(NamedTuple):

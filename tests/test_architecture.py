@@ -76,9 +76,7 @@ CLOCK_READERS = {
 THE_CLOCK = "chronex/clock.py"
 
 # Names that two files may share, each with its reason.
-SHARED_CLASSES = {
-    "Answer": "to be renamed: the answer of why, and the answer to a trigger",
-}
+SHARED_CLASSES: dict[str, str] = {}
 _COMMAND = "a command of the command line has the name of what it does"
 SHARED_MODULES = {
     "app": "the application of the command line, and that of the dashboard",
@@ -92,9 +90,6 @@ SHARED_MODULES = {
     "trigger": _COMMAND,
     "version": _COMMAND,
     "clock": "chronex.testing has the fake of the module of the same name",
-    "instants": "to be renamed: text of instants, and the instants that why is asked for",
-    "job_detail": "to be renamed: the same page on the terminal and in the dashboard",
-    "output": "to be renamed: of the command line, and of tasks",
     "records": "the records, and their storage",
 }
 # The terminal program is both: `run` opens the dashboard where there is a terminal, and the dashboard can run the daemon.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from chronex.model import LeftoverPolicy
 from chronex.run.adopt import adopt_attempt
+from chronex.run.attempt_log import BoundedLog, LogDirectory, LogSummary
 from chronex.run.callables import Calls, TaskContext, run_callable
 from chronex.run.identity import boot_id, identity_of, is_alive, signal_group
-from chronex.run.output import BoundedLog, LogDirectory, LogSummary
 from chronex.run.request import AttemptRequest, AttemptResult, Cancellation, EndReason
 from chronex.run.run_context import Hooks, RunContext, Started
 from chronex.run.supervise import run_attempt

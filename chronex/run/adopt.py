@@ -10,9 +10,9 @@ import os
 
 from chronex.errors import LogDirectoryError
 from chronex.model import AttemptState, ProcessIdentity
+from chronex.run.attempt_log import BoundedLog, reopen_pipe
 from chronex.run.environment import child_environment
 from chronex.run.identity import is_alive, signal_group, signal_group_of
-from chronex.run.output import BoundedLog, reopen_pipe
 from chronex.run.process import OnExit, watcher_of
 from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, unknown_exit
 from chronex.run.run_context import Hooks, RunContext

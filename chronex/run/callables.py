@@ -16,7 +16,7 @@ from typing import Any
 from chronex.engine.task_state import MAX_NAMES, check_state
 from chronex.errors import ChronexError, TaskStateError
 from chronex.model import AttemptState, Call
-from chronex.run.output import BoundedLog
+from chronex.run.attempt_log import BoundedLog
 from chronex.run.request import (
     AttemptRequest,
     AttemptResult,

@@ -14,7 +14,7 @@ from chronex.engine.orders import AttemptEnd
 from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Task
 from chronex.model.definition import Call, Command
 from chronex.model.policies import LeftoverPolicy
-from chronex.run.output import DEFAULT_LIMIT, LogSummary
+from chronex.run.attempt_log import DEFAULT_LIMIT, LogSummary
 
 DEFAULT_GRACE_MS = 30_000
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model import ProcessIdentity
+from chronex.run.attempt_log import LogDirectory
 from chronex.run.environment import Inheritance
-from chronex.run.output import LogDirectory
 from chronex.run.request import Cancellation
 from chronex.run.spawn import BarrierProgram, barrier_program, seal_descriptors
 

@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
+from chronex.run.attempt_log import BoundedLog, Capture, LogSummary, open_pipe
 from chronex.run.environment import Variables, child_environment
 from chronex.run.identity import identity_of_child
 from chronex.run.leftovers import find_leftovers, kill_leftovers, marks_of
-from chronex.run.output import BoundedLog, Capture, LogSummary, open_pipe
 from chronex.run.process import Child, SupervisedProcess
 from chronex.run.request import (
     AttemptRequest,

@@ -13,7 +13,7 @@ from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe, cell_width
 
 if TYPE_CHECKING:
-    from chronex.run.output import LogReader
+    from chronex.run.attempt_log import LogReader
 
 
 _TAIL_BYTES = 64 * 1024
@@ -32,13 +32,13 @@ class AttemptOutput:
 
 
 def _reader(store_path: Path) -> LogReader:
-    from chronex.run.output import LogReader  # loaded with the first output that is read
+    from chronex.run.attempt_log import LogReader  # loaded with the first output that is read
 
     return LogReader(store_path / "logs")
 
 
 def _limit(attempt: Attempt) -> int:
-    from chronex.run.output import DEFAULT_LIMIT
+    from chronex.run.attempt_log import DEFAULT_LIMIT
 
     return attempt.log_limit or DEFAULT_LIMIT
 

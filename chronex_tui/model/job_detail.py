@@ -30,7 +30,7 @@ from chronex_tui.model.time_text import (
 )
 
 if TYPE_CHECKING:
-    from chronex.views.why.answer import Answer
+    from chronex.views.why.answer import WhyAnswer
 
 _LABEL = 7
 _TIME_WIDTH = 18
@@ -285,12 +285,12 @@ def command_text(command: Command | Call) -> str:
 # -- why ------------------------------------------------------------------------------------------------------
 
 
-def why_lines(answers: Sequence[Answer], cells: int) -> list[Line]:
+def why_lines(answers: Sequence[WhyAnswer], cells: int) -> list[Line]:
     """Why something ran, ran late or did not run: the chain of `chronex why`."""
     return [line for answer in answers for line in (*_answer_lines(answer, cells), ())][:-1]
 
 
-def _answer_lines(answer: Answer, cells: int) -> Iterator[Line]:
+def _answer_lines(answer: WhyAnswer, cells: int) -> Iterator[Line]:
     zone = answer.zone
     yield ((full_stamp(answer.instant_ms, zone), "bold"), (f"  {zone.name}  ", "dim"), (answer.cause.value, "key"))
     for piece in wrap(cell_safe(answer.summary), max(cells - 2, 10)):

@@ -12,7 +12,7 @@ from chronex.model.definition import Job, Task
 from chronex.model.policies import RetryPolicy
 from chronex.model.reasons import free_text
 from chronex.model.states import AttemptState
-from chronex.run.output import BoundedLog, LogDirectory
+from chronex.run.attempt_log import BoundedLog, LogDirectory
 from chronex_store import LmdbStore
 
 MINUTE = 60_000

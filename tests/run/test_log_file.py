@@ -10,7 +10,7 @@ import pytest
 
 from chronex.errors import LogDirectoryError
 from chronex.model import attempt_id
-from chronex.run.output import SEAM, BoundedLog, LogDirectory
+from chronex.run.attempt_log import SEAM, BoundedLog, LogDirectory
 
 ID = attempt_id("run_test", 0)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronex.run.output import STILL_DROPPING, BoundedLog, LogDirectory, LogReader
+from chronex.run.attempt_log import STILL_DROPPING, BoundedLog, LogDirectory, LogReader
 
 LIMIT = 400
 ATTEMPT = "attempt_00000000-0000-5000-8000-000000000001"

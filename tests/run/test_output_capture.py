@@ -11,8 +11,8 @@ import pytest
 
 from chronex.model import AttemptState
 from chronex.run import Hooks, LogDirectory, RunContext, run_attempt
+from chronex.run.attempt_log import DEFAULT_LIMIT
 from chronex.run.environment import Inheritance
-from chronex.run.output import DEFAULT_LIMIT
 from tests.run.requests import outcome, output, python, request
 
 MIB = 1024 * 1024

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronex.run.output import REDACTED, Redactor
+from chronex.run.attempt_log import REDACTED, Redactor
 
 
 def in_pieces(secrets: list[bytes], pieces: list[bytes]) -> bytes:

@@ -16,7 +16,7 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.model.attempt import Attempt
-    from chronex.run.output import LogReader
+    from chronex.run.attempt_log import LogReader
     from chronex.storage.records import Reading
     from chronex_store import LmdbStore
 
@@ -67,7 +67,7 @@ class LogsOptions(NamedTuple):
 
 def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool) -> int:
     from chronex.cli.store_session import open_store
-    from chronex.run.output import LogReader
+    from chronex.run.attempt_log import LogReader
     from chronex.storage.records import Reading
 
     with open_store(store) as opened:
@@ -153,7 +153,7 @@ def _heading(attempt: Attempt) -> str:
 
 def _whole(reader: LogReader, attempt: Attempt) -> bytes:
     from chronex.model.states import AttemptState
-    from chronex.run.output import DEFAULT_LIMIT
+    from chronex.run.attempt_log import DEFAULT_LIMIT
 
     is_over = attempt.state is not AttemptState.RUNNING
     return reader.whole(attempt.log_path, attempt.log_limit or DEFAULT_LIMIT, is_over=is_over)
@@ -206,7 +206,7 @@ def _pieces(store: LmdbStore, reader: LogReader, attempt: Attempt) -> Iterator[b
     printed, and what was kept of the output follows when the attempt has ended.
     """
     from chronex.model.states import AttemptState
-    from chronex.run.output import DEFAULT_LIMIT
+    from chronex.run.attempt_log import DEFAULT_LIMIT
     from chronex.storage.records import Reading
 
     shown, is_announced = 0, False

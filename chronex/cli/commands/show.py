@@ -38,7 +38,7 @@ def show(
 
 
 def run_show(name: str, store: str | None, form: str) -> int:
-    from chronex.cli.job_detail import detail_json, detail_lines
+    from chronex.cli.job_page import detail_json, detail_lines
     from chronex.cli.store_session import read_store
     from chronex.clock import wall_ms
     from chronex.engine.commands.names import job_named

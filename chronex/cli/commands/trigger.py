@@ -85,11 +85,11 @@ def run_trigger(job: str, given: Given, *, wait: bool, store: str | None, form: 
 
 
 def _exit_code(triggered: Triggered, found: Occurrence, *, wait: bool) -> int:
-    from chronex.engine.commands import Answer
+    from chronex.engine.commands import TriggerAnswer
     from chronex.model.reasons import ReasonCode
     from chronex.model.states import OccurrenceState, is_final
 
-    if triggered.answer is Answer.SKIPPED and triggered.reason.code is ReasonCode.IDEMPOTENT:
+    if triggered.answer is TriggerAnswer.SKIPPED and triggered.reason.code is ReasonCode.IDEMPOTENT:
         return 0  # it was done already: asking again with the same key is safe
     if wait:
         return 0 if found.state is OccurrenceState.COMPLETED else 1

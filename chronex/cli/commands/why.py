@@ -17,7 +17,7 @@ from chronex.text.terminal import terminal_safe
 if TYPE_CHECKING:
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
-    from chronex.views.why import Answer, Link
+    from chronex.views.why import Link, WhyAnswer
     from chronex.views.why.job_versions import Lives
 
 _AT_WIDTH = 29
@@ -58,11 +58,11 @@ def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
     return 0
 
 
-def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> list[Answer]:
+def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> list[WhyAnswer]:
     """One answer for a time, or two: the last thing that happened and the next. UsageError without the job."""
     from chronex.views.why import latest_and_next
     from chronex.views.why import why as why_at
-    from chronex.views.why.instants import by_occurrence
+    from chronex.views.why.asked_instant import by_occurrence
     from chronex.views.why.job_versions import lives_of
 
     lives = lives_of(reading, job)
@@ -83,9 +83,9 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> lis
     return _one(_at_time(reading, lives, job, time, now_ms))
 
 
-def _at_time(reading: Reading, lives: Lives, job: str, time: str, now_ms: int) -> Answer | None:
+def _at_time(reading: Reading, lives: Lives, job: str, time: str, now_ms: int) -> WhyAnswer | None:
     from chronex.views.why import why as why_at
-    from chronex.views.why.instants import clock_links, instant_of, read_time
+    from chronex.views.why.asked_instant import clock_links, instant_of, read_time
 
     chosen = read_time(time, zone_of(lives.last), now_ms)
     if chosen is None:
@@ -96,7 +96,7 @@ def _at_time(reading: Reading, lives: Lives, job: str, time: str, now_ms: int) -
     return answer._replace(links=(*notes, *answer.links)) if answer is not None else None
 
 
-def _one(answer: Answer | None) -> list[Answer]:
+def _one(answer: WhyAnswer | None) -> list[WhyAnswer]:
     return [answer] if answer is not None else []
 
 
@@ -110,7 +110,7 @@ def _unknown(reading: Reading, job: str) -> str:
     return f"no job {job[:60]!r}; " + (f"did you mean {meant}?" if meant else "chronex list shows them")
 
 
-def answer_json(answer: Answer) -> dict[str, Any]:
+def answer_json(answer: WhyAnswer) -> dict[str, Any]:
     return {
         "job": answer.job,
         **timed("instant", answer.instant_ms),
@@ -129,7 +129,7 @@ def _link_json(link: Link) -> dict[str, Any]:
     return {"fact": link.fact, **timed("at", link.at_ms), "source": link.source.value}
 
 
-def _print(answer: Answer) -> None:
+def _print(answer: WhyAnswer) -> None:
     from chronex.views.why.answer import stamp
 
     zone = answer.zone

@@ -20,15 +20,15 @@ from chronex.engine.commands.dead_letters import (
 )
 from chronex.engine.commands.names import job_named, occurrence_named
 from chronex.engine.commands.pause import pause, resume
-from chronex.engine.commands.trigger import Answer, AsOf, Replayed, Triggered, replay, trigger
+from chronex.engine.commands.trigger import AsOf, Replayed, TriggerAnswer, Triggered, replay, trigger
 
 __all__ = [
-    "Answer",
     "AsOf",
     "Asker",
     "Canceled",
     "DeadLetter",
     "Replayed",
+    "TriggerAnswer",
     "Triggered",
     "bound_dead_letters",
     "cancel",

@@ -29,7 +29,7 @@ MOST_PARAMETERS = 100
 _MOST_KEY = 512
 
 
-class Answer(StrEnum):
+class TriggerAnswer(StrEnum):
     """What became of the wish in the transaction that wrote it; a daemon starts what is pending."""
 
     PENDING = "pending"
@@ -41,7 +41,7 @@ class Triggered(NamedTuple):
     """The occurrence as it was written; `reason` says why it waits or is skipped."""
 
     occurrence: Occurrence
-    answer: Answer
+    answer: TriggerAnswer
     reason: Reason = NO_REASON
 
 
@@ -49,7 +49,7 @@ class Replayed(NamedTuple):
     """The new occurrence, and the one that it repeats."""
 
     occurrence: Occurrence
-    answer: Answer
+    answer: TriggerAnswer
     original: Occurrence
     reason: Reason = NO_REASON
 
@@ -214,14 +214,14 @@ def _enter(records: Records, job: Job, wanted: Occurrence, refusal: Reason = NO_
     if refusal:
         answer, reason = Verdict.SKIP, refusal
     only_retries = bool(running) and not records.active_attempts(job.id, limit=1)
-    result = Triggered(wanted, Answer.PENDING)
+    result = Triggered(wanted, TriggerAnswer.PENDING)
     if answer is Verdict.SKIP and (refusal or not only_retries):
         progress.end_unstarted(wanted, OccurrenceState.SKIPPED, reason)
-        result = Triggered(wanted, Answer.SKIPPED, reason)
+        result = Triggered(wanted, TriggerAnswer.SKIPPED, reason)
     elif answer is Verdict.QUEUE and not only_retries:
         moved = records.advance(wanted, OccurrenceState.QUEUED, reason=reason)
         progress.tell("OccurrenceQueued", moved, reason)
-        result = Triggered(wanted, Answer.QUEUED, reason)
+        result = Triggered(wanted, TriggerAnswer.QUEUED, reason)
     append(records.tx, *events)
     now = records.occurrence(job.id, wanted.nominal_ms)
     return result._replace(occurrence=now or wanted)

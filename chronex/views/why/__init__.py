@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chronex.views.why.answer import Answer, Link, Source
+from chronex.views.why.answer import Link, Source, WhyAnswer
 from chronex.views.why.ask import latest_and_next, why
 from chronex.views.why.causes import Cause
 
-__all__ = ["Answer", "Cause", "Link", "Source", "latest_and_next", "why"]
+__all__ = ["Cause", "Link", "Source", "WhyAnswer", "latest_and_next", "why"]

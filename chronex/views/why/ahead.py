@@ -10,14 +10,14 @@ from chronex.text.durations import format_duration
 from chronex.timing.job_schedule import options_of, schedule_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
-from chronex.views.why.answer import Answer, Link, Source, stamp
+from chronex.views.why.answer import Link, Source, WhyAnswer, stamp
+from chronex.views.why.asked_instant import clock_note, is_untraceable, names_instant, next_of, zone_of
 from chronex.views.why.causes import Cause
-from chronex.views.why.instants import clock_note, is_untraceable, names_instant, next_of, zone_of
 from chronex.views.why.job_versions import Lives
 from chronex.views.why.unrecorded import Finding, answered, not_named
 
 
-def ahead(reading: Reading, lives: Lives, instant_ms: int, now_ms: int) -> Answer:
+def ahead(reading: Reading, lives: Lives, instant_ms: int, now_ms: int) -> WhyAnswer:
     job = lives.last
     if lives.is_gone:
         return answered(job, instant_ms, Finding(Cause.JOB_REMOVED, "the job was removed", []))

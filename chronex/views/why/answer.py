@@ -12,7 +12,7 @@ from chronex.timing.zones import Zone
 from chronex.views.why.causes import Cause
 from chronex.views.wording import stamp
 
-__all__ = ["NO_NAMES", "Answer", "Link", "Source", "moment", "stamp"]
+__all__ = ["NO_NAMES", "Link", "Source", "WhyAnswer", "moment", "stamp"]
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ class Link(NamedTuple):
     source: Source
 
 
-class Answer(NamedTuple):
+class WhyAnswer(NamedTuple):
     """`names` holds what the chain speaks of, for programs: the run in the way, a version, a downtime."""
 
     job: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from chronex.storage.records import Reading
 from chronex.views.why.ahead import ahead
-from chronex.views.why.answer import Answer
-from chronex.views.why.instants import next_of
+from chronex.views.why.answer import WhyAnswer
+from chronex.views.why.asked_instant import next_of
 from chronex.views.why.job_versions import Lives, lives_of
 from chronex.views.why.recorded import recorded
 from chronex.views.why.unrecorded import unrecorded
 
 
-def why(reading: Reading, job: str, instant_ms: int, now_ms: int) -> Answer | None:
+def why(reading: Reading, job: str, instant_ms: int, now_ms: int) -> WhyAnswer | None:
     """What became, or will become, of `job` at exactly `instant_ms`; None for a job that the store does not know."""
     lives = lives_of(reading, job)
     if lives is None:
@@ -24,7 +24,7 @@ def why(reading: Reading, job: str, instant_ms: int, now_ms: int) -> Answer | No
     return unrecorded(reading, lives, instant_ms, now_ms)
 
 
-def latest_and_next(reading: Reading, job: str, now_ms: int) -> list[Answer]:
+def latest_and_next(reading: Reading, job: str, now_ms: int) -> list[WhyAnswer]:
     """Without a time: the last thing that happened, and the next that will."""
     lives = lives_of(reading, job)
     if lives is None:

@@ -11,7 +11,8 @@ from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
-from chronex.views.why.answer import Answer, Link, Source, stamp
+from chronex.views.why.answer import Link, Source, WhyAnswer, stamp
+from chronex.views.why.asked_instant import clock_note, zone_of
 from chronex.views.why.causes import Cause, cause_of
 from chronex.views.why.evidence import (
     Outage,
@@ -22,7 +23,6 @@ from chronex.views.why.evidence import (
     placement_links,
     run_links,
 )
-from chronex.views.why.instants import clock_note, zone_of
 from chronex.views.why.job_versions import Lives, last_event
 
 _S = OccurrenceState
@@ -54,7 +54,7 @@ def cause_of_record(occurrence: Occurrence) -> Cause:
     return cause_of(code) or _OTHERWISE.get(occurrence.state, Cause.SKIPPED)
 
 
-def recorded(reading: Reading, lives: Lives, occurrence: Occurrence, now_ms: int) -> Answer:
+def recorded(reading: Reading, lives: Lives, occurrence: Occurrence, now_ms: int) -> WhyAnswer:
     version = next((job for job in lives.versions if job.version == occurrence.version), lives.last)
     zone = zone_of(version)
     cause = cause_of_record(occurrence)
@@ -73,7 +73,7 @@ def recorded(reading: Reading, lives: Lives, occurrence: Occurrence, now_ms: int
         _fate(occurrence, zone, now_ms),
     ]
     summary = _summary(occurrence, cause, zone, now_ms)
-    return Answer(
+    return WhyAnswer(
         occurrence.job, occurrence.nominal_ms, zone, cause, summary, ordered(links), occurrence.id, names
     )  # fmt: skip
 

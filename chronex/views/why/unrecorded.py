@@ -11,10 +11,10 @@ from chronex.model.reasons import text_of
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import options_of
-from chronex.views.why.answer import NO_NAMES, Answer, Link, Source, stamp
+from chronex.views.why.answer import NO_NAMES, Link, Source, WhyAnswer, stamp
+from chronex.views.why.asked_instant import is_untraceable, names_instant, next_of, previous_of, zone_of
 from chronex.views.why.causes import Cause, cause_of
 from chronex.views.why.evidence import Outage, after, down_since, outage_at
-from chronex.views.why.instants import is_untraceable, names_instant, next_of, previous_of, zone_of
 from chronex.views.why.job_versions import Lives
 from chronex.views.why.recorded import ordered, outage_link
 from chronex.views.why.unmatched import unmatched
@@ -30,14 +30,14 @@ class Finding(NamedTuple):
     names: Mapping[str, Any] = NO_NAMES
 
 
-def unrecorded(reading: Reading, lives: Lives, instant_ms: int, now_ms: int) -> Answer:
+def unrecorded(reading: Reading, lives: Lives, instant_ms: int, now_ms: int) -> WhyAnswer:
     job = lives.in_force(instant_ms)
     finding = _gone_or_new(lives, instant_ms) if job is None else _past(reading, lives, job, instant_ms, now_ms)
     return answered(job or lives.last, instant_ms, finding)
 
 
-def answered(job: Job, instant_ms: int, finding: Finding) -> Answer:
-    return Answer(
+def answered(job: Job, instant_ms: int, finding: Finding) -> WhyAnswer:
+    return WhyAnswer(
         job.id,
         instant_ms,
         zone_of(job),

@@ -16,7 +16,7 @@ from chronex.cli.arguments import UsageError
 from chronex.cli.commands.history import history
 from chronex.cli.commands.logs import LogsOptions, run_logs
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
-from chronex.run.output import BoundedLog
+from chronex.run.attempt_log import BoundedLog
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.cli.past import HOSTILE, Past

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.commands import Answer, pause, replay, trigger
+from chronex.engine.commands import TriggerAnswer, pause, replay, trigger
 from chronex.engine.update import apply_jobs
 from chronex.errors import NotPossibleError, UnknownJobError
 from chronex.model.policies import OverlapPolicy, RetryPolicy
@@ -20,7 +20,7 @@ from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine
 def test_a_trigger_is_due_at_once_and_the_next_tick_starts_it_with_its_parameters() -> None:
     world = SteppedEngine()
     asked = world.ask(trigger, "job", at=START + 10, parameters={"day": "monday"})
-    assert asked.answer is Answer.PENDING
+    assert asked.answer is TriggerAnswer.PENDING
     (launch,) = world.tick(START + 11)
     assert launch.occurrence.id == asked.occurrence.id
     assert launch.occurrence.parameters == {"day": "monday"}
@@ -48,19 +48,19 @@ def test_triggers_never_take_an_instant_of_the_schedule_nor_of_each_other(at: in
 @pytest.mark.parametrize(
     ("policy", "answer"),
     [
-        (OverlapPolicy.SKIP, Answer.SKIPPED),
-        (OverlapPolicy.QUEUE, Answer.QUEUED),
-        (OverlapPolicy.QUEUE_ONE, Answer.QUEUED),
-        (OverlapPolicy.ALLOW, Answer.PENDING),
-        (OverlapPolicy.CANCEL_RUNNING, Answer.PENDING),
+        (OverlapPolicy.SKIP, TriggerAnswer.SKIPPED),
+        (OverlapPolicy.QUEUE, TriggerAnswer.QUEUED),
+        (OverlapPolicy.QUEUE_ONE, TriggerAnswer.QUEUED),
+        (OverlapPolicy.ALLOW, TriggerAnswer.PENDING),
+        (OverlapPolicy.CANCEL_RUNNING, TriggerAnswer.PENDING),
     ],
 )
-def test_overlap_is_answered_at_once_where_the_store_knows(policy: OverlapPolicy, answer: Answer) -> None:
+def test_overlap_is_answered_at_once_where_the_store_knows(policy: OverlapPolicy, answer: TriggerAnswer) -> None:
     world = SteppedEngine(overlap=policy)
     (running,) = world.tick(FIRST)
     asked = world.ask(trigger, "job")
     assert asked.answer is answer
-    if answer is not Answer.PENDING:
+    if answer is not TriggerAnswer.PENDING:
         assert asked.reason == Reason(ReasonCode.OVERLAP, running.occurrence.id)
     assert asked.occurrence.state.value == answer.value
 
@@ -69,7 +69,7 @@ def test_a_pending_retry_in_the_way_is_left_to_the_daemon_which_preempts_it() ->
     world = SteppedEngine(retry=RetryPolicy(max=3, interval_ms=MINUTE * 10))
     (first,) = world.tick(FIRST)
     world.end(first, "failed", FIRST + 5)
-    assert world.ask(trigger, "job", at=FIRST + 10).answer is Answer.PENDING
+    assert world.ask(trigger, "job", at=FIRST + 10).answer is TriggerAnswer.PENDING
     (launch,) = world.tick(FIRST + 11)
     assert launch.occurrence.manual
     assert world.occurrence(FIRST).state is OccurrenceState.FAILED
@@ -87,7 +87,11 @@ def test_a_live_key_answers_skipped_and_an_expired_one_does_not() -> None:
     first = world.ask(trigger, "job", at=START + 10, idempotency_key="k", ttl_ms=1000)
     second = world.ask(trigger, "job", at=START + 20, idempotency_key="k", ttl_ms=1000)
     third = world.ask(trigger, "job", at=START + 1010, idempotency_key="k", ttl_ms=1000)
-    assert [one.answer for one in (first, second, third)] == [Answer.PENDING, Answer.SKIPPED, Answer.PENDING]
+    assert [one.answer for one in (first, second, third)] == [
+        TriggerAnswer.PENDING,
+        TriggerAnswer.SKIPPED,
+        TriggerAnswer.PENDING,
+    ]
     assert second.reason == Reason(ReasonCode.IDEMPOTENT, first.occurrence.id)
     assert second.occurrence.state is OccurrenceState.SKIPPED
 
@@ -102,9 +106,9 @@ def test_a_holder_that_never_ran_gives_its_key_back() -> None:
     world = SteppedEngine()
     (running,) = world.tick(FIRST)
     skipped = world.ask(trigger, "job", idempotency_key="k")
-    assert skipped.answer is Answer.SKIPPED
+    assert skipped.answer is TriggerAnswer.SKIPPED
     world.end(running, "success", FIRST + 2)
-    assert world.ask(trigger, "job", at=FIRST + 3, idempotency_key="k").answer is Answer.PENDING
+    assert world.ask(trigger, "job", at=FIRST + 3, idempotency_key="k").answer is TriggerAnswer.PENDING
 
 
 def test_an_unknown_job_is_named_with_its_neighbour_and_nothing_is_written() -> None:

@@ -20,7 +20,7 @@ from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrate
 from chronex.model.reasons import ReasonCode
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, RandomOutcomes, SimulatedMachine, SimulatedProcess
-from chronex.views.why import Answer
+from chronex.views.why import WhyAnswer
 from chronex.views.why.causes import Cause
 from tests.kit.machine import START
 
@@ -202,7 +202,7 @@ class RecordedMonth(SimulatedMachine):
                 return True
         return False
 
-    def running_at(self, answer: Answer) -> set[int]:
+    def running_at(self, answer: WhyAnswer) -> set[int]:
         """The occurrences of the job that had a process at the end of the one in question."""
         occurrence = self.store.view(lambda tx: Reading(tx).occurrence(answer.job, answer.instant_ms))
         assert occurrence is not None

@@ -17,9 +17,9 @@ from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.timing.zones import load_zone
-from chronex.views.why import Answer, latest_and_next, why
+from chronex.views.why import WhyAnswer, latest_and_next, why
+from chronex.views.why.asked_instant import by_occurrence, clock_links, instant_of, read_time
 from chronex.views.why.causes import Cause
-from chronex.views.why.instants import by_occurrence, clock_links, instant_of, read_time
 from chronex.views.why.job_versions import lives_of
 from chronex_store import MemoryStore
 from tests.kit.machine import START
@@ -38,7 +38,7 @@ def applied(*jobs: Job, now: int = START) -> MemoryStore:
     return store
 
 
-def ask(store: Store, job: str, instant: int, now: int) -> Answer:
+def ask(store: Store, job: str, instant: int, now: int) -> WhyAnswer:
     answer = store.view(lambda tx: why(Reading(tx), job, instant, now))
     assert answer is not None
     return answer

@@ -15,7 +15,7 @@ from chronex.model.states import AttemptState
 from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
 from chronex.timing.zones import load_zone
-from chronex.views.why import Answer, why
+from chronex.views.why import WhyAnswer, why
 from chronex.views.why.causes import Cause
 from chronex.views.why.evidence import _told
 from tests.kit.machine import ANN, SteppedEngine
@@ -37,13 +37,13 @@ class AskedEngine(SteppedEngine):
     def end_latest(self, state: AttemptState, now: int, **more: Any) -> None:
         self.launched += self.launches_after(self.launched.pop(), state, now, retryable=False, **more)
 
-    def why(self, instant: int, now: int) -> Answer:
+    def why(self, instant: int, now: int) -> WhyAnswer:
         answer = self.read(lambda reading: why(reading, "j", instant, now))
         assert answer is not None
         return answer
 
 
-def words(answer: Answer) -> str:
+def words(answer: WhyAnswer) -> str:
     return "\n".join([answer.summary, *(link.fact for link in answer.links)])
 
 

@@ -10,7 +10,7 @@ from chronex.model.ids import occurrence_id
 from chronex.storage.ports import ReadTransaction
 from chronex.storage.records import Reading
 from chronex.testing import HOUR, MINUTE
-from chronex.views.why import Answer, why
+from chronex.views.why import WhyAnswer, why
 from chronex.views.why.causes import Cause
 from tests.kit.machine import START
 from tests.views.why.month import Hourly, RecordedMonth, a_month
@@ -18,8 +18,8 @@ from tests.views.why.month import Hourly, RecordedMonth, a_month
 MISSED = {Cause.DOWN, Cause.SUPERSEDED, Cause.FOLDED, Cause.TOO_OLD}
 
 
-def answers(world: RecordedMonth, job: str, instants: list[int]) -> dict[int, Answer]:
-    def ask(tx: ReadTransaction) -> dict[int, Answer]:
+def answers(world: RecordedMonth, job: str, instants: list[int]) -> dict[int, WhyAnswer]:
+    def ask(tx: ReadTransaction) -> dict[int, WhyAnswer]:
         reading = Reading(tx)
         found = {instant: why(reading, job, instant, world.now) for instant in instants}
         return {instant: answer for instant, answer in found.items() if answer is not None}
@@ -48,7 +48,7 @@ def check_month(seed: int, places: int = 50, orphans: bool = False) -> Counter[C
     return seen
 
 
-def check_names(world: RecordedMonth, instant: int, answer: Answer) -> None:
+def check_names(world: RecordedMonth, instant: int, answer: WhyAnswer) -> None:
     """The outage, the run in the way and who paused are those of the month."""
     if answer.cause in MISSED:
         outage = world.outage_of(instant)
