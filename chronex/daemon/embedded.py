@@ -19,8 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from chronex.clock import SYSTEM_CLOCK, Clock
-from chronex.daemon.loop import Daemon
-from chronex.daemon.this_node import this_node
+from chronex.daemon.loop import Daemon, this_node
 from chronex.engine.commands.names import job_named
 from chronex.engine.engine import Engine
 from chronex.engine.update import Changed, apply_jobs

@@ -16,12 +16,11 @@ from pathlib import Path
 from chronex.clock import wall_ms
 from chronex.daemon.engine_thread import EngineThread, run_with_foreground
 from chronex.daemon.log_handlers import log_event
-from chronex.daemon.loop import Daemon
+from chronex.daemon.loop import Daemon, this_node
 from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.notify import Notifier
 from chronex.daemon.reload import JobFileSource, Reloader
 from chronex.daemon.retention import Retention, free_space_task
-from chronex.daemon.this_node import this_node
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import Callable, Iterable
 from typing import Any
+from uuid import uuid4
 
 from msgspec.structs import replace
 
+from chronex.clock import wall_ms
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic import PeriodicTask, PeriodicTasks
@@ -27,10 +31,11 @@ from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
 from chronex.model.node import Node
-from chronex.run import Calls, RunContext, is_alive
+from chronex.run import Calls, RunContext, identity_of, is_alive
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Records
+from chronex.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -248,3 +253,19 @@ class Daemon:
         """A library engine on the same store may have died; what outlived its deadline is ended."""
         if not self._stopping.is_set():
             self._take_over()
+
+
+def this_node(places: int) -> Node:
+    """A new name for every start: what an earlier process left behind belongs to that one."""
+    process = identity_of(os.getpid())
+    assert process is not None, "this process exists"
+    now_ms = wall_ms()
+    return Node(
+        id=f"node-{uuid4().hex[:12]}",
+        process=process,
+        host=socket.gethostname(),
+        chronex=__version__,
+        places=places,
+        started_ms=now_ms,
+        seen_ms=now_ms,
+    )

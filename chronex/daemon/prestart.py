@@ -26,6 +26,7 @@ from chronex.model.attempt import Attempt
 from chronex.model.definition import Call, Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, TaskMode
+from chronex.model.progress import JobProgress
 from chronex.model.states import OccurrenceState
 from chronex.run import AttemptRequest, RunContext
 from chronex.run.supervise import Supervision, start_held
@@ -57,14 +58,15 @@ def _guess(reading: Reading, at_ms: int, places: int, chance: Chance, most: int)
 def _planned(reading: Reading, record: object, at_ms: int, chance: Chance) -> tuple[Job | None, Occurrence | None]:
     if isinstance(record, Occurrence) and record.state is OccurrenceState.PENDING:
         return reading.job(record.job), record
-    if not isinstance(record, Job) or not is_known(record.dialect, record.schedule):
+    job = reading.job(record.job) if isinstance(record, JobProgress) else None
+    if job is None or not is_known(job.dialect, job.schedule):
         return None, None
     try:
-        plan = plan_job(record, schedule_of(record), at_ms, awake_since_ms=0, chance=chance)
+        plan = plan_job(job, schedule_of(job), at_ms, awake_since_ms=0, chance=chance)
     except CustomScheduleError:
         return None, None
     due = [one.occurrence for one in plan.planned if one.fate.runs and one.occurrence.due_ms <= at_ms]
-    return record, due[0] if len(due) == 1 else None
+    return job, due[0] if len(due) == 1 else None
 
 
 def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> bool:

@@ -15,7 +15,7 @@ from chronex.engine.update.versions import last_version
 from chronex.errors import CustomScheduleError
 from chronex.model.definition import Job
 from chronex.model.occurrence import Occurrence
-from chronex.model.progress import JobProgress
+from chronex.model.progress import Counters
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
@@ -162,7 +162,8 @@ def _step(reading: Reading, old: Job | None, new: Job, now_ms: int, way: Way) ->
 def _new(reading: Reading, new: Job, now_ms: int) -> Job:
     """Its first version; one that was here before goes on counting, because old occurrences name their version."""
     version = last_version(reading, new.id, 0) + 1
-    progress = JobProgress(job=new.id, cursor_ms=now_ms, anchor_ms=now_ms, created_ms=now_ms)
+    begun = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms}
+    progress = replace(new.progress, job=new.id, counters=Counters(), **begun)
     blank = replace(new, version=version, updated_ms=now_ms, progress=progress)
     return blank.progressed(next_ms=_next_look(blank, now_ms))
 
