@@ -27,8 +27,7 @@ from chronex.declarative.scheduler_errors import (
 from chronex.engine.lifecycle import Progress
 from chronex.engine.plan import next_look
 from chronex.engine.update.apply import write_steps
-from chronex.engine.update.diff import Change, Step, told_of
-from chronex.engine.update.versions import last_version
+from chronex.engine.update.diff import Change, Step, last_version, told_of
 from chronex.model.definition import Call, Job, Task
 from chronex.model.event import Event
 from chronex.model.occurrence import Occurrence

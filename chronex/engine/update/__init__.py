@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from chronex.engine.update.apply import apply_jobs, roll_back
-from chronex.engine.update.diff import Change, Changed, Policy, Way, told_of
-from chronex.engine.update.versions import kept_versions
+from chronex.engine.update.diff import Change, Changed, Policy, Way, kept_versions, told_of
 
 __all__ = [
     "Change",

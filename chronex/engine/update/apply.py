@@ -17,11 +17,12 @@ from chronex.engine.update.diff import (
     Policy,
     Step,
     Way,
+    kept_versions,
     of_no_trigger_file,
     plan_steps,
+    prune_versions,
     told_of,
 )
-from chronex.engine.update.versions import kept_versions, prune_versions
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex.model.definition import Job, JobVersion
 from chronex.model.event import Event

@@ -11,14 +11,15 @@ from msgspec.structs import replace
 
 from chronex.engine.place import NO_CHANCE, place
 from chronex.engine.plan import next_look
-from chronex.engine.update.versions import last_version
-from chronex.errors import CustomScheduleError
-from chronex.model.definition import Job
+from chronex.errors import CustomScheduleError, DamagedRecordError
+from chronex.model.definition import Job, JobVersion
 from chronex.model.occurrence import Occurrence
 from chronex.model.progress import Counters
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
-from chronex.storage.records import Reading
+from chronex.storage import keys
+from chronex.storage.codec import decode
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import options_of, schedule_of
 
 
@@ -294,3 +295,46 @@ def _next_look(job: Job, now_ms: int) -> int | None:
         return next_look(job, schedule_of(job), job.progress.cursor_ms or now_ms)
     except CustomScheduleError:
         return now_ms  # the program that brings the schedule finds out
+
+
+MOST_VERSIONS = 50
+
+
+def last_version(reading: Reading, job: str, at_least: int) -> int:
+    """The highest number ever given to a version of the job that is still kept."""
+    rows = reading.tx.scan(keys.within_job(keys.JOB_VERSION, job), None, 1, reverse=True)
+    return max(at_least, _number(rows[0][0]) if rows else 0)
+
+
+def kept_versions(reading: Reading, job: str) -> list[Job]:
+    """The present version first, then the earlier ones that are kept; also of a job that was removed."""
+    present = reading.job(job)
+    earlier: list[Job] = [] if present is None else [present]
+    for key, raw in reading.tx.scan(keys.within_job(keys.JOB_VERSION, job), None, reverse=True):
+        try:
+            record = decode(key, raw)
+        except DamagedRecordError:
+            continue
+        if isinstance(record, JobVersion) and (present is None or record.job.version != present.version):
+            earlier.append(record.job)
+    return earlier
+
+
+def prune_versions(records: Records, job: str) -> None:
+    """Forget the oldest beyond the bound, but none that something that runs, waits, or may be replayed began with."""
+    rows = records.tx.scan(keys.within_job(keys.JOB_VERSION, job))
+    if len(rows) <= MOST_VERSIONS:
+        return
+    open_ones = [*records.active(job), *records.queued(job)]
+    recent = records.occurrences(job, limit=MOST_VERSIONS)
+    used = {one.version for one in (*open_ones, *recent)}
+    for run in records.dead_letters():
+        occurrence = records.occurrence(run.job, run.nominal_ms) if run.job == job else None
+        used |= {occurrence.version} if occurrence is not None else set()
+    for key, _ in rows[: len(rows) - MOST_VERSIONS]:
+        if _number(key) not in used:
+            records.delete(key)
+
+
+def _number(key: bytes) -> int:
+    return int.from_bytes(key[-4:], "big")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from chronex.engine.commands import trigger
 from chronex.engine.update import Change, Policy, apply_jobs, kept_versions, roll_back
-from chronex.engine.update.versions import MOST_VERSIONS
+from chronex.engine.update.diff import MOST_VERSIONS
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex.model.definition import Job
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
