@@ -15,14 +15,14 @@ from chronex.model.definition import Call, Job, Task, Work
 from chronex.model.policies import RecoveryPolicy, RetryPolicy
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
-from chronex.text.durations import format_duration
+from chronex.text.durations import brief_duration, format_duration
 from chronex.text.terminal import terminal_safe
 from chronex.timing import read
 from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
 from chronex.views.jobs import MEANING, Detail, NextRun, Retry, Situation
-from chronex.views.wording import full, length, upcoming
+from chronex.views.wording import full, upcoming
 
 # A past occurrence by the state in which it ended: its mark, its mark in ASCII, its colour.
 _MARKS = {
@@ -100,7 +100,7 @@ def _start(run: NextRun, number: int, now_ms: int, zone: Zone) -> str:
 def _now(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     for running in detail.running:
         for attempt in running.attempts:
-            since = length(max(0, now_ms - (attempt.started_ms or attempt.created_ms)))
+            since = brief_duration(max(0, now_ms - (attempt.started_ms or attempt.created_ms)))
             yield f"running    {attempt.task}, attempt {attempt.number}, for {since}"
     for retry in detail.retries:
         reason = terminal_safe(text_of(retry.reason))
@@ -119,7 +119,7 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
         yield "last       never ran"
         return
     last = detail.outcomes[0]
-    took = "" if last.duration_ms is None else f" after {length(last.duration_ms)}"
+    took = "" if last.duration_ms is None else f" after {brief_duration(last.duration_ms)}"
     why = f": {terminal_safe(text_of(last.reason))}" if last.reason else ""
     yield f"last       {full(last.nominal_ms, zone)} {last.state.value}{took}{why}"
     symbol = 0 if wants_unicode() else 1

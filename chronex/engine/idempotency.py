@@ -8,24 +8,23 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 
 from chronex.model.definition import Job, Task
 from chronex.model.ids import KEY_FIELD, run_id
 from chronex.model.occurrence import Occurrence
 from chronex.model.records import Idempotency
 from chronex.storage.records import Reading, Records
+from chronex.text.instants import utc_datetime
 from chronex.timing.zones import load_zone
 
 DEFAULT_TTL_MS = 86_400_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def key_of(job: Job, task: Task, occurrence: Occurrence) -> str:
     """The key of a run; empty where its task has none."""
     if not task.idempotency_key:
         return ""
-    moment = _EPOCH + timedelta(milliseconds=occurrence.scheduled_ms)
+    moment = utc_datetime(occurrence.scheduled_ms)
     values = {
         "job": job.id,
         "task": task.name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
@@ -11,8 +10,8 @@ from chronex.model.definition import Job
 from chronex.model.occurrence import Occurrence, Run
 from chronex.model.reasons import text_of
 from chronex.storage.records import Reading
+from chronex.text.instants import rfc3339_to_milliseconds
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A task may fail with a long story; the report of fifty of them must still fit a pipe.
 _LONGEST_TEXT = 500
 
@@ -74,4 +73,4 @@ def _task(run: Run) -> dict[str, Any]:
 def _stamp(ms: int | None) -> str | None:
     if ms is None:
         return None
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339_to_milliseconds(ms)

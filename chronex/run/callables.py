@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from chronex.engine.task_state import MAX_NAMES, check_state
@@ -29,8 +29,7 @@ from chronex.run.request import (
 )
 from chronex.run.run_context import Hooks, RunContext, Started
 from chronex.run.supervise import finish_log, never_started, not_started
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from chronex.text.instants import utc_datetime
 
 
 class TaskStateBuffer:
@@ -135,7 +134,7 @@ def context_for(
 
 
 def _instant(at_ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=at_ms)
+    return utc_datetime(at_ms)
 
 
 def _if_given(make: Callable[[int], datetime], value: int | None) -> datetime | None:

@@ -9,10 +9,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from chronex.run.request import AttemptRequest, NotStarted
+from chronex.text.instants import utc_datetime
 
 _INHERITED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"})
 _INHERITED_PREFIXES = ("LC_", "XDG_")
@@ -20,7 +20,6 @@ _INHERITED_PREFIXES = ("LC_", "XDG_")
 _LIBRARY_PATH, _LIBRARY_PATH_OF_USER = "LD_LIBRARY_PATH", "LD_LIBRARY_PATH_ORIG"
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9_]", re.ASCII)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ATTEMPT_VARIABLE = "CHRONEX_ATTEMPT"
 
 Variables = dict[bytes, bytes]
@@ -102,7 +101,7 @@ def chronex_variables(request: AttemptRequest) -> dict[str, str]:
 @lru_cache(maxsize=256)
 def instant_text(at_ms: int) -> str:
     """An instant in UTC as RFC 3339, with milliseconds only where there are some."""
-    instant = _EPOCH + timedelta(milliseconds=at_ms)
+    instant = utc_datetime(at_ms)
     precision = "milliseconds" if at_ms % 1000 else "seconds"
     return instant.isoformat(timespec=precision).replace("+00:00", "Z")
 

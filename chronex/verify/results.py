@@ -7,17 +7,16 @@ reported.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from chronex.model.event import Event
 from chronex.model.reasons import text_of
+from chronex.text.instants import utc_datetime
 
 # An event of the journal with its number.
 JournalLine = tuple[int, Event]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The twentieth counterexample of one property tells a reader no more than the fifth.
 MAX_FINDINGS = 20
@@ -206,7 +205,7 @@ class LatencyHistogram:
 
 def utc_text(at_ms: int) -> str:
     """An instant as people read it, in UTC."""
-    moment = _EPOCH + timedelta(milliseconds=at_ms)
+    moment = utc_datetime(at_ms)
     return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{at_ms % 1000:03}Z" if at_ms % 1000 else "Z")
 
 

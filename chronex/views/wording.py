@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from chronex.model.occurrence import MissedSpan
+from chronex.text.durations import brief_duration
+from chronex.text.instants import local_datetime
 from chronex.timing.zones import Zone
 
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _JUST_NOW_MS = 5_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def length(ms: int) -> str:
-    """`0.3s`, `42s`, `1m02s`, `3h10m`, `2d4h`: a duration to about two figures."""
-    if ms < 10_000:
-        return f"{ms / 1000:.1f}s" if ms >= 100 else f"{ms}ms"
-    parts: list[tuple[int, str]] = []
-    for unit, size in _UNITS:
-        count, ms = divmod(ms, size)
-        if count or parts:
-            parts.append((count, unit))
-    (first, unit), *rest = parts[:2]
-    return f"{first}{unit}" + "".join(f"{count:02d}{unit}" for count, unit in rest if count)
 
 
 def moment(ms: int, now_ms: int, zone: Zone) -> str:
@@ -43,7 +30,7 @@ def upcoming(ms: int, now_ms: int, zone: Zone) -> str:
     when = moment(ms, now_ms, zone)
     if ms <= now_ms:
         return "now" if now_ms - ms < _JUST_NOW_MS else f"due {when}"
-    return when if " " in when else f"{when} in {length(ms - now_ms)}"
+    return when if " " in when else f"{when} in {brief_duration(ms - now_ms)}"
 
 
 def stamp(ms: int, zone: Zone) -> str:
@@ -72,4 +59,4 @@ def how_many(span: MissedSpan) -> str:
 
 
 def _wall(ms: int, zone: Zone) -> datetime:
-    return (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone.tzinfo)
+    return local_datetime(ms, zone.tzinfo)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from chronex.text.durations import brief_duration
 from chronex.timing.zones import load_zone
-from chronex.views.wording import full, length, moment, upcoming
+from chronex.views.wording import full, moment, upcoming
 
 NOW = 1_794_836_160_000  # Mon 16 Nov 2026 13:36:00 UTC, 14:36 in Berlin
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -18,7 +19,7 @@ BERLIN = load_zone("Europe/Berlin")
      (3 * HOUR + 10 * MINUTE, "3h10m"), (2 * DAY + 4 * HOUR + MINUTE, "2d04h"), (400 * DAY, "400d")],
 )  # fmt: skip
 def test_a_span(ms: int, text: str) -> None:
-    assert length(ms) == text
+    assert brief_duration(ms) == text
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,8 @@ def _has_history(reading: Reading, job: str) -> bool:
 def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
     from chronex.model.reasons import text_of
     from chronex.model.states import OccurrenceState
-    from chronex.views.wording import column, how_many, length
+    from chronex.text.durations import brief_duration
+    from chronex.views.wording import column, how_many
 
     name_width = max((width(o.job) for o in found), default=0)
     lines: list[str] = []
@@ -167,7 +168,7 @@ def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
         zone = zones.of(occurrence.job, occurrence.version)
         took = ""
         if occurrence.started_ms is not None and occurrence.finished_ms is not None:
-            took = length(occurrence.finished_ms - occurrence.started_ms)
+            took = brief_duration(occurrence.finished_ms - occurrence.started_ms)
         name = padded(occurrence.job, name_width)
         front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name}"
         lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence))

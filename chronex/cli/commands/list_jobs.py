@@ -97,11 +97,12 @@ def _columns_that_fit(widths: list[int]) -> int:
 
 
 def next_text(row: Row, now_ms: int, zone: Zone) -> str:
+    from chronex.text.durations import brief_duration
     from chronex.views.jobs import Situation
-    from chronex.views.wording import length, moment, upcoming
+    from chronex.views.wording import moment, upcoming
 
     if row.situation is Situation.RUNNING and row.running_since_ms is not None:
-        return f"running {length(max(0, now_ms - row.running_since_ms))}"
+        return f"running {brief_duration(max(0, now_ms - row.running_since_ms))}"
     if row.situation is Situation.RETRYING and row.retry is not None:
         return f"retry {upcoming(row.retry.at_ms, now_ms, zone)}"
     if row.is_paused and row.job.enabled:
@@ -115,12 +116,13 @@ def next_text(row: Row, now_ms: int, zone: Zone) -> str:
 
 def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:
     from chronex.model.states import OccurrenceState
-    from chronex.views.wording import length, moment
+    from chronex.text.durations import brief_duration
+    from chronex.views.wording import moment
 
     if last is None:
         return "never ran"
     word = "ok" if last.state is OccurrenceState.COMPLETED else last.state.value.replace("failed_stale", "stale")
-    took = f" {length(last.duration_ms)}" if last.duration_ms is not None else ""
+    took = f" {brief_duration(last.duration_ms)}" if last.duration_ms is not None else ""
     return f"{word} {moment(last.finished_ms or last.nominal_ms, now_ms, zone)}{took}"
 
 

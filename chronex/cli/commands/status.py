@@ -156,21 +156,24 @@ def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> No
 
 def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterator[str]:
     from chronex.model.reasons import text_of
+    from chronex.text.durations import brief_duration
     from chronex.views.status import MOST_LISTED
-    from chronex.views.wording import length, moment, upcoming
+    from chronex.views.wording import moment, upcoming
 
     summary = found.summary
     daemon = summary.daemon
     if daemon is None:
         yield "scheduler  not running"
     else:
-        up = length(max(0, now_ms - daemon.started_ms))
+        up = brief_duration(max(0, now_ms - daemon.started_ms))
         yield f"scheduler  running for {up}: {daemon.id}, pid {daemon.process.pid}, chronex {daemon.chronex}"
     counts = ", ".join(f"{count} {situation.value}" for situation, count in summary.counts.items() if count)
     yield f"jobs       {summary.jobs}" + (f": {counts}" if counts else "")
     yield f"now        {summary.running} running, {summary.queued} queued, {_dead_letters_text(summary.dead_letters)}"
     for row in found.running[:MOST_LISTED]:
-        since = "" if row.running_since_ms is None else f" for {length(max(0, now_ms - row.running_since_ms))}"
+        since = (
+            "" if row.running_since_ms is None else f" for {brief_duration(max(0, now_ms - row.running_since_ms))}"
+        )
         yield f"  running  {row.job.id}{since}"
     for row in found.retrying[:MOST_LISTED]:
         if (retry := row.retry) is not None:

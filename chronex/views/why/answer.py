@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from chronex.text.instants import local_datetime
 from chronex.timing.zones import Zone
 from chronex.views.why.causes import Cause
 from chronex.views.wording import stamp
@@ -15,7 +16,6 @@ from chronex.views.wording import stamp
 __all__ = ["NO_NAMES", "Link", "Source", "WhyAnswer", "moment", "stamp"]
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Source(StrEnum):
@@ -51,4 +51,4 @@ class WhyAnswer(NamedTuple):
 
 
 def moment(ms: int, zone: Zone) -> datetime:
-    return (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone.tzinfo)
+    return local_datetime(ms, zone.tzinfo)
