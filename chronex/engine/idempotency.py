@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chronex.model.definition import Job, Task
-from chronex.model.ids import KEY_FIELD, run_id
+from chronex.model.ids import run_id
+from chronex.model.name_rules import KEY_FIELD
 from chronex.model.occurrence import Occurrence
 from chronex.model.records import Idempotency
 from chronex.storage.records import Reading, Records

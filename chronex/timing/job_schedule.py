@@ -16,7 +16,7 @@ from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.option_block import Options
 from chronex.model.definition import Job
-from chronex.model.ids import check_name
+from chronex.model.name_rules import check_name
 from chronex.model.policies import Cadence
 from chronex.timing import read
 from chronex.timing.dst import DstPolicy

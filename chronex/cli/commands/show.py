@@ -81,7 +81,7 @@ def run_versions(name: str, store: str | None, form: str) -> int:
 def _kept_versions(reading: Reading, name: str) -> list[Job]:
     from chronex.engine.update import kept_versions
     from chronex.errors import UnknownJobError
-    from chronex.model.ids import is_name
+    from chronex.model.name_rules import is_name
     from chronex.text.suggestions import nearest
 
     found = kept_versions(reading, name) if is_name(name) else []

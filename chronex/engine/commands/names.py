@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
 from chronex.model.definition import Job
-from chronex.model.ids import attempt_id, is_name, occurrence_id, run_id
+from chronex.model.ids import attempt_id, occurrence_id, run_id
+from chronex.model.name_rules import is_name
 from chronex.model.occurrence import Occurrence
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
