@@ -24,7 +24,7 @@ from benchmarks.measure import FULL, Row, Size, seconds
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import read_job_file
-from chronex.model.definition import Command, Job, Task
+from chronex.model.job import Command, Job, Task
 from chronex_store import LmdbStore
 
 TOPIC = "daemon"

@@ -17,7 +17,7 @@ from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
-from chronex.model.definition import Call, Job, Task
+from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.run import TaskContext
 from chronex.storage.ports import Transaction
@@ -90,7 +90,7 @@ def _handed_out(path: Path, count: int) -> float:
     at = 1_798_761_600_000
     with LmdbStore.open(path) as store:
         apply_jobs(store, [_job(f"job-{number}", "0 * * * *", ("true",)) for number in range(count)], at - 1000)
-        engine = Engine(store, "node", places=count)
+        engine = Engine(store, "node", slots=count)
         handed_out = 0
         began = time.perf_counter()
         while True:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, Task
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.codec import encode

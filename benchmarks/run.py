@@ -17,7 +17,7 @@ from statistics import median
 
 from benchmarks.measure import FULL, Row, Size
 from chronex.model import attempt_id
-from chronex.model.definition import Command
+from chronex.model.job import Command
 from chronex.run import AttemptRequest, Hooks, LogDirectory, RunContext, Started, run_attempt
 from chronex.run.environment import Inheritance
 

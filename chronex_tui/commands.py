@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from chronex.engine.commands import Asker, TriggerAnswer, cancel, pause, replay, replay_dead_letter, resume, trigger
+from chronex.engine.commands import Actor, TriggerAnswer, cancel, pause, replay, replay_dead_letter, resume, trigger
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
 from chronex.model.occurrence import Occurrence
@@ -41,7 +41,7 @@ class CommandResult(NamedTuple):
     is_refused: bool = False
 
 
-StoreWork = Callable[[Records, Asker], CommandResult]
+StoreWork = Callable[[Records, Actor], CommandResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class StoreCommands:
 
     def __init__(self, app: ChronexApp) -> None:
         self.app, self.state = app, app.state
-        self.actor = Asker.of_this_process("tui")
+        self.actor = Actor.of_this_process("tui")
         self._undo: Callable[[], None] | None = None
         self.handlers: dict[str, Handler] = {
             "trigger": self.trigger,
@@ -254,7 +254,7 @@ def _question(verb: str, names: Sequence[str], rest: str) -> str:
 # -- inside the update ----------------------------------------------------------------------------------------
 
 
-def trigger_jobs(records: Records, names: Sequence[str], actor: Asker) -> CommandResult:
+def trigger_jobs(records: Records, names: Sequence[str], actor: Actor) -> CommandResult:
     """A trigger that the overlap policy skips stays on record, so it is reported and not rolled back."""
     found = [trigger(records, name, actor) for name in names]
     skipped = [
@@ -269,19 +269,19 @@ def trigger_jobs(records: Records, names: Sequence[str], actor: Asker) -> Comman
     return CommandResult(f"asked to run {_list(names)}{tail}")
 
 
-def pause_jobs(records: Records, names: Sequence[str], actor: Asker) -> CommandResult:
+def pause_jobs(records: Records, names: Sequence[str], actor: Actor) -> CommandResult:
     for name in names:
         pause(records, name, actor)
     return CommandResult(f"paused {_list(names)}; u takes it back")
 
 
-def resume_jobs(records: Records, names: Sequence[str], actor: Asker) -> CommandResult:
+def resume_jobs(records: Records, names: Sequence[str], actor: Actor) -> CommandResult:
     for name in names:
         resume(records, name, actor)
     return CommandResult(f"resumed {_list(names)}; u takes it back")
 
 
-def cancel_runs(records: Records, keys: Sequence[RunKey], actor: Asker) -> CommandResult:
+def cancel_runs(records: Records, keys: Sequence[RunKey], actor: Actor) -> CommandResult:
     found = [cancel(records, _occurrence(records, key), actor) for key in keys]
     ended = sum(1 for one in found if one.is_over)
     stopping = len(found) - ended
@@ -289,7 +289,7 @@ def cancel_runs(records: Records, keys: Sequence[RunKey], actor: Asker) -> Comma
     return CommandResult(" and ".join(part for part in parts if part))
 
 
-def replay_items(records: Records, items: Sequence[RunItem], actor: Asker) -> CommandResult:
+def replay_items(records: Records, items: Sequence[RunItem], actor: Actor) -> CommandResult:
     """Of a dead letter only its dead runs, of any other occurrence the whole."""
     for item in items:
         if item.is_dead:

@@ -16,7 +16,7 @@ from textual.message import Message
 
 from chronex.clock import Clock
 from chronex.errors import ChronexError, StoreError
-from chronex.model.attempt import ProcessIdentity
+from chronex.model.occurrence import ProcessIdentity
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
 from chronex_tui.model.attempt_output import AttemptOutput

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex.views import filters

@@ -58,12 +58,8 @@ ALLOWED: dict[str, set[str]] = {
 
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
-    {"reasons", "clock"},
-    {"reports"},
-    {"orders"},
-    {"place"},
-    {"plan"},
-    {"admit", "task_state", "idempotency", "notices", "clock_steps", "schedule"},
+    {"orders", "plan"},
+    {"admit", "task_state", "idempotency", "notices", "clock_steps"},
     {"lifecycle"},
     {"takeover", "commands", "update"},
     {"engine"},
@@ -82,9 +78,7 @@ SHARED_MODULES = {
     "app": "the application of the command line, and that of the dashboard",
     "apply": _COMMAND,
     "backup": _COMMAND,
-    "cancel": _COMMAND,
     "doctor": _COMMAND,
-    "pause": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,
     "trigger": _COMMAND,

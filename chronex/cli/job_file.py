@@ -14,7 +14,7 @@ from chronex.cli.output import err
 from chronex.cli.paths import JOB_FILE, is_named, job_file_path, read_file
 from chronex.clock import wall_ms
 from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.text.terminal import terminal_safe
 from chronex.timing import read
 from chronex.timing.host_zone import host_zone

@@ -11,7 +11,7 @@ from chronex.cli.output import paint, wants_unicode
 from chronex.cli.record_output import SITUATION_COLOURS, attempt_json, outcome_json, situation_text
 from chronex.cli.times import timed
 from chronex.expr.describe import describe
-from chronex.model.definition import Call, Job, Task, Work
+from chronex.model.job import Call, Job, Task, Work
 from chronex.model.policies import RecoveryPolicy, RetryPolicy
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from chronex.cli.service_units import service_state
 from chronex.daemon.wakeups import is_synchronized
 from chronex.errors import UnknownZoneError
-from chronex.model.definition import Call, Job, Task
-from chronex.model.node import Node
+from chronex.model.job import Call, Job, Task
+from chronex.model.records import Node
 from chronex.run import is_alive
 from chronex.storage.records import Reading
 from chronex.timing.zones import load_zone, zone_version

@@ -6,8 +6,7 @@ from typing import Any
 
 from chronex.cli.output import wants_unicode
 from chronex.cli.times import timed
-from chronex.model.attempt import Attempt
-from chronex.model.occurrence import Occurrence
+from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
 from chronex.views.jobs import GLYPHS, Outcome, Situation

@@ -12,7 +12,7 @@ from chronex.cli.arguments import UsageError
 from chronex.cli.output import err
 from chronex.cli.paths import store_path
 from chronex.cli.times import JobZones
-from chronex.engine.commands import Asker
+from chronex.engine.commands import Actor
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Reading, Records
@@ -51,7 +51,7 @@ class StoreSession:
     def __init__(self, path: Path, store: LmdbStore) -> None:
         self.path = path
         self.store = store
-        self.actor = Asker.of_this_process("cli")
+        self.actor = Actor.of_this_process("cli")
 
     @property
     def has_daemon(self) -> bool:

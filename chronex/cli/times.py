@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chronex.model.definition import Job
+    from chronex.model.job import Job
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
 

@@ -25,7 +25,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.update import Changed, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
-from chronex.model.definition import Call, Job
+from chronex.model.job import Call, Job
 from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
 from chronex.storage.ports import Store

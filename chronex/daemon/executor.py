@@ -21,11 +21,9 @@ from chronex.engine.task_state import task_state
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Call, Job, Task
 from chronex.model.event import Event
-from chronex.model.ids import occurrence_id, run_id
-from chronex.model.occurrence import Occurrence
+from chronex.model.job import Call, Job, Task
+from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
 from chronex.model.states import AttemptState
 from chronex.run import (
@@ -314,9 +312,8 @@ class Executor:
         if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
             deadline.cancel()
         end = end_of(result, cancellation.stop_reason)
-        fields = {
-            **log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": text_of(end.reason)
-        }  # fmt: skip
+        reason = "" if end.reason is NO_REASON else text_of(end.reason)
+        fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": reason}
         log_event(log, "attempt ended", fields)
         self.on_end(attempt, AttemptState(end.state))
         update = self.engine.ended(attempt, end, self.clock.wall_ms())

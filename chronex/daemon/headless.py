@@ -24,8 +24,8 @@ from chronex.daemon.retention import Retention, free_space_task
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job
+from chronex.model.job import Job
+from chronex.model.occurrence import Attempt
 from chronex.model.states import AttemptState
 from chronex.run import LogDirectory, RunContext
 from chronex_store import LmdbStore

@@ -30,7 +30,7 @@ from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
-from chronex.model.node import Node
+from chronex.model.records import Node
 from chronex.run import Calls, RunContext, identity_of, is_alive
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction, UpdateFn

@@ -24,9 +24,8 @@ from chronex.daemon.loop import Daemon
 from chronex.daemon.periodic import PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
-from chronex.model.attempt import Attempt
 from chronex.model.event import Event
-from chronex.model.occurrence import Occurrence
+from chronex.model.occurrence import Attempt, Occurrence
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from chronex.clock import Clock
 from chronex.daemon.periodic import PeriodicTask
 from chronex.engine import notices
-from chronex.model.definition import Job
 from chronex.model.event import Event
-from chronex.model.ids import occurrence_id
+from chronex.model.job import Job
+from chronex.model.occurrence import occurrence_id
 from chronex.model.reasons import free_text, text_of
 from chronex.model.records import Notice
 from chronex.run.environment import instant_text

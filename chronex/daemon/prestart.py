@@ -19,14 +19,11 @@ from chronex.clock import Clock
 from chronex.engine import idempotency
 from chronex.engine.engine import Engine
 from chronex.engine.orders import Launch
-from chronex.engine.place import Chance
-from chronex.engine.plan import plan_job
+from chronex.engine.plan import Chance, plan_job
 from chronex.errors import CustomScheduleError
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Call, Job
-from chronex.model.occurrence import Occurrence
+from chronex.model.job import Call, Job, JobProgress
+from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import OverlapPolicy, TaskMode
-from chronex.model.progress import JobProgress
 from chronex.model.states import OccurrenceState
 from chronex.run import AttemptRequest, RunContext
 from chronex.run.supervise import Supervision, start_held
@@ -38,7 +35,7 @@ def next_tick_guess(engine: Engine, at_ms: int, most: int) -> list[Launch]:
     """What the engine will most likely order at `at_ms`. Nothing is written."""
     if engine.stopping:
         return []
-    return engine.store.view(lambda tx: _guess(Reading(tx), at_ms, engine.places, Random(0), most))  # noqa: S311
+    return engine.store.view(lambda tx: _guess(Reading(tx), at_ms, engine.slots, Random(0), most))  # noqa: S311
 
 
 def _guess(reading: Reading, at_ms: int, places: int, chance: Chance, most: int) -> list[Launch]:
@@ -65,7 +62,7 @@ def _planned(reading: Reading, record: object, at_ms: int, chance: Chance) -> tu
         plan = plan_job(job, schedule_of(job), at_ms, awake_since_ms=0, chance=chance)
     except CustomScheduleError:
         return None, None
-    due = [one.occurrence for one in plan.planned if one.fate.runs and one.occurrence.due_ms <= at_ms]
+    due = [one.occurrence for one in plan.planned if one.outcome.runs and one.occurrence.due_ms <= at_ms]
     return job, due[0] if len(due) == 1 else None
 
 
@@ -84,7 +81,8 @@ def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
     for task in tasks if job.mode is TaskMode.PARALLEL else tasks[:1]:
         if not isinstance(task.run, Call):
             attempt = Attempt(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, number=1)
-            yield Launch(job, claimed, task, attempt, idempotency.key_of(job, task, claimed))
+            key = idempotency.key_of(job, task, claimed) if task.idempotency_key else ""
+            yield Launch(job, claimed, task, attempt, key)
 
 
 # How long before an instant the store is read for the guess.

@@ -85,7 +85,7 @@ class Reloader:
     def _use(self, settings: SchedulerSettings) -> dict[str, Any]:
         """Settings that can change while it runs; those that cannot are named."""
         daemon, before = self._daemon, self._daemon.executor.settings
-        daemon.engine.places = settings.max_concurrent_jobs
+        daemon.engine.slots = settings.max_concurrent_jobs
         daemon.executor.settings = settings
         daemon.zone = settings.timezone
         for use in daemon.settings_listeners:

@@ -3,18 +3,24 @@
 The contract is specs/decision.md. `decide` takes and returns datetimes; a `Spread`, made by `make_spread`, gives the
 engine the same decision on integers.
 
-    decide           request and result, with datetimes
-    window_spread    the window, and the decision on integers
+    decide           the window and the decision on integers; request and result with datetimes
     seed             from identity, period and salt to the draws
     distributions    from a draw to a second of the window
     parameters       the values of a distribution's parameters, exact
     fixedpoint       exp, ln and the normal curve on integers
-    constraints      which seconds `only` and `avoid` allow
-    clauses          the text of `only` and `avoid`
+    constraints      which seconds `only` and `avoid` allow, and the text of both
 """
 
-from chronex.decision.decide import DecisionRequest, DecisionResult, decide
-from chronex.decision.window_spread import DECISION_VERSION, MAX_ATTEMPTS, Spread, SpreadDecision, make_spread
+from chronex.decision.decide import (
+    DECISION_VERSION,
+    MAX_ATTEMPTS,
+    DecisionRequest,
+    DecisionResult,
+    Spread,
+    SpreadDecision,
+    decide,
+    make_spread,
+)
 from chronex.errors import (
     ConstraintError,
     DecisionError,

@@ -1,18 +1,240 @@
-"""The border of the decision core: a request in, a result out, both with datetimes."""
+"""The decision: the window of a nominal time, and the second of it at which the occurrence starts.
+
+A `Spread` is made once for a job and decides on integers for every nominal instant, in epoch milliseconds. `decide`
+takes a request and gives a result, both with datetimes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 
-from chronex.decision.constraints import ConstraintMeta
-from chronex.decision.parameters import shown
-from chronex.decision.window_spread import DECISION_VERSION, Spread, SpreadDecision, make_spread
-from chronex.errors import DecisionError, NominalTimeError
+from chronex.decision.constraints import ConstraintMeta, Constraints, local_moment, parse_constraints
+from chronex.decision.distributions import Distribution, make_distribution
+from chronex.decision.parameters import MICROSECONDS, shown
+from chronex.decision.seed import (
+    checked_identity,
+    checked_salt,
+    checked_strategy,
+    generator_of,
+    period_id,
+    period_key,
+    seed_hash,
+)
+from chronex.errors import (
+    DecisionError,
+    DecisionTimezoneError,
+    NominalTimeError,
+    UnknownZoneError,
+    WindowDurationError,
+    WindowModeError,
+)
 from chronex.text.instants import EPOCH, utc_datetime
+from chronex.timing.zones import FIRST_SECOND, LAST_SECOND, Zone, load_zone
 
+DECISION_VERSION = 1
+MAX_ATTEMPTS = 64
+UNSCHEDULABLE_REASON = "no candidate accepted within MaxAttempts"
+WINDOW_MODES = ("after", "around", "before")
+
+_MODE_SYNONYMS = {"center": "around"}
+# How many halves of the duration lie before the nominal time.
+_HALVES_BEFORE = {"after": 0, "around": 1, "before": 2}
 _MICROSECOND = timedelta(microseconds=1)
+
+
+# -- the window -----------------------------------------------------------------------------------------------
+
+
+def window_of(mode: str, nominal: int, duration: int) -> tuple[int, int]:
+    """First and last second of the window; nominal time and duration in microseconds.
+
+    An odd duration is halved exactly; both ends are floored to whole seconds only then.
+    """
+    twice_start = 2 * nominal - _HALVES_BEFORE[mode] * duration
+    start = twice_start // (2 * MICROSECONDS)
+    end = (twice_start + 2 * duration) // (2 * MICROSECONDS)
+    if not FIRST_SECOND <= nominal // MICROSECONDS <= LAST_SECOND:
+        raise NominalTimeError("the nominal time is outside the years 1 to 9999", value=nominal)
+    if start < FIRST_SECOND or end > LAST_SECOND:
+        raise WindowDurationError("the window reaches outside the years 1 to 9999", value=duration)
+    return start, end
+
+
+def longest_lead(mode: str, duration: int) -> int:
+    """How far before the nominal time the window may start, in microseconds, rounding included."""
+    return (_HALVES_BEFORE[mode] * duration + 1) // 2 + MICROSECONDS - 1
+
+
+# -- the spread -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadDecision:
+    """Where one occurrence starts and why. Window and choice are whole seconds since the epoch."""
+
+    period_id: str
+    period_key: str
+    seed_hash: str
+    window_start: int
+    window_end: int
+    chosen: int | None
+    attempts: int
+    constraint_meta: ConstraintMeta
+
+    @property
+    def chosen_ms(self) -> int | None:
+        return None if self.chosen is None else self.chosen * 1_000
+
+    @property
+    def reason(self) -> str:
+        return UNSCHEDULABLE_REASON if self.chosen is None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a job's occurrences are placed in their windows; every part is already checked."""
+
+    identity: str
+    zone: Zone
+    mode: str
+    duration: int  # microseconds
+    distribution: Distribution
+    seed_strategy: str
+    salt: str
+    constraints: Constraints
+
+    @property
+    def lead_ms(self) -> int:
+        """How much earlier than its nominal time an occurrence may start, at most."""
+        return -(-longest_lead(self.mode, self.duration) // 1_000)
+
+    def decide_at(self, nominal_ms: int) -> SpreadDecision:
+        """The decision for the occurrence of this nominal time, in epoch milliseconds."""
+        if not isinstance(nominal_ms, int) or isinstance(nominal_ms, bool):
+            raise NominalTimeError(f"epoch milliseconds are a whole number, not {shown(nominal_ms)}")
+        return self.decide_at_microsecond(nominal_ms * 1_000)
+
+    def decide_at_microsecond(self, nominal: int) -> SpreadDecision:
+        start, end = window_of(self.mode, nominal, self.duration)
+        nominal_second = nominal // MICROSECONDS
+        key = period_key(self.seed_strategy, nominal_second, self.zone)
+        digest = seed_hash(self.identity, key, self.salt)
+        rejected = [0] * (len(self.constraints.only) + len(self.constraints.avoid))
+        if start == end:
+            chosen, attempts = (start if self._accepts(start, rejected) else None), 0
+        else:
+            chosen, attempts = self._draw(digest, start, end, nominal_second - start, rejected)
+        return SpreadDecision(
+            period_id=period_id(nominal_second),
+            period_key=key,
+            seed_hash=digest,
+            window_start=start,
+            window_end=end,
+            chosen=chosen,
+            attempts=attempts,
+            constraint_meta=self.constraints.report(rejected),
+        )
+
+    def _draw(self, digest: str, start: int, end: int, nominal: int, rejected: list[int]) -> tuple[int | None, int]:
+        generator = generator_of(digest)
+        offset_of = self.distribution.sampler(end - start, nominal)
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            candidate = start + offset_of(generator.next_unit())
+            if self._accepts(candidate, rejected):
+                return candidate, attempt
+        return None, MAX_ATTEMPTS
+
+    def _accepts(self, candidate: int, rejected: list[int]) -> bool:
+        if not self.constraints:
+            return True
+        rejecting = self.constraints.rejecting(local_moment(self.zone, candidate))
+        for clause in rejecting:
+            rejected[clause] += 1
+        return not rejecting
+
+
+def histogram(spread: Spread, nominals_ms: Iterable[int], bins: int) -> list[int]:
+    """How many of the periods start in each of `bins` equal parts of their window, the earliest part first.
+
+    A period that is unschedulable is in no part.
+    """
+    if bins < 1:
+        raise ValueError(f"a histogram has at least one bin, not {bins}")
+    counts = [0] * bins
+    for at in nominals_ms:
+        decision = spread.decide_at(at)
+        if decision.chosen is not None:
+            seconds = decision.window_end - decision.window_start + 1
+            counts[(decision.chosen - decision.window_start) * bins // seconds] += 1
+    return counts
+
+
+# -- making a spread ------------------------------------------------------------------------------------------
+
+
+def make_spread(  # noqa: PLR0913 - the fields of a DecisionRequest, by keyword only
+    *,
+    identity: str,
+    timezone: str = "UTC",
+    window_mode: str = "after",
+    window_duration: timedelta = timedelta(),
+    distribution: str = "uniform",
+    distribution_params: Mapping[str, object] | None = None,
+    seed_strategy: str = "stable",
+    salt: str = "",
+    only: str = "",
+    avoid: str = "",
+) -> Spread:
+    """Check every part of a spread. Raises the DecisionError that names the wrong one."""
+    return Spread(
+        identity=checked_identity(identity),
+        zone=_zone(timezone),
+        mode=_checked_mode(window_mode),
+        duration=_duration(window_duration),
+        distribution=make_distribution(distribution, {} if distribution_params is None else distribution_params),
+        seed_strategy=checked_strategy(seed_strategy),
+        salt=checked_salt(salt),
+        constraints=parse_constraints(only, avoid),
+    )
+
+
+def _checked_mode(mode: object) -> str:
+    if isinstance(mode, str):
+        mode = _MODE_SYNONYMS.get(mode, mode)
+        if mode in WINDOW_MODES:
+            return mode
+    names = (*WINDOW_MODES, *_MODE_SYNONYMS)
+    close = get_close_matches(mode[:40].lower(), names, 1, 0.5) if isinstance(mode, str) else []
+    raise WindowModeError(
+        f"unknown window mode {shown(mode)}",
+        hint=f"it is one of {', '.join(names)}",
+        value=mode,
+        suggestion=close[0] if close else None,
+    )
+
+
+def _zone(name: object) -> Zone:
+    if not isinstance(name, str):
+        raise DecisionTimezoneError(f"a time zone is named by text, not {shown(name)}", value=name)
+    try:
+        return load_zone(name)
+    except UnknownZoneError:
+        hint = "use an IANA name such as Europe/Berlin or UTC"
+        raise DecisionTimezoneError(f"unknown time zone {shown(name)}", hint=hint, value=name) from None
+
+
+def _duration(duration: object) -> int:
+    if not isinstance(duration, timedelta):
+        raise WindowDurationError(f"a duration is a timedelta, not {shown(duration)}", value=duration)
+    if duration < timedelta():
+        raise WindowDurationError(f"the duration is negative: {duration}", value=duration)
+    return duration // _MICROSECOND
+
+
+# -- requests and results with datetimes ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,15 +24,14 @@ from chronex.declarative.scheduler_errors import (
     TaskListMismatchError,
     TaskMissingFieldError,
 )
-from chronex.engine.lifecycle import Progress
-from chronex.engine.plan import next_look
-from chronex.engine.update.apply import write_steps
-from chronex.engine.update.diff import Change, Step, last_version, told_of
-from chronex.model.definition import Call, Job, Task
+from chronex.engine.lifecycle import Lifecycle
+from chronex.engine.plan import next_plan_ms
+from chronex.engine.update.apply import write_changes
+from chronex.engine.update.diff import Change, JobChange, definition_data, last_version
 from chronex.model.event import Event
+from chronex.model.job import Call, Counters, Job, JobProgress, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
-from chronex.model.progress import Counters, JobProgress
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import OccurrenceState, RunState
 from chronex.storage.journal import append
@@ -185,12 +184,12 @@ def _preserve(records: Records, old: PersistedTask, scheduler: str, zone: str) -
             at_ms=records.now_ms,
             job=job.id,
             reason=Reason(ReasonCode.ZONE_CHANGED),
-            data=told_of(job),
+            data=definition_data(job),
         )
         append(records.tx, changed)
     if job != old.job:
         records.put(job)
-    return TaskResolution(old.name, Change.PRESERVED, _previous_scheduler(old, scheduler))
+    return TaskResolution(old.name, Change.UNCHANGED, _previous_scheduler(old, scheduler))
 
 
 def _put(
@@ -202,19 +201,19 @@ def _put(
     version = last_version(records, job.id, old.job.version if old else 0) + 1
     job = _with_next_instant(replace(job, version=version), records.now_ms)
     if old is None:
-        write_steps(records, [Step(Change.NEW, None, job)], SOURCE)
+        write_changes(records, [JobChange(Change.NEW, None, job)], SOURCE)
         return TaskResolution(definition.name, Change.NEW)
-    step = Step(Change.OVERRIDDEN, _without_retries(old.job), job, withdrawn=_unstarted(records, job.id))
+    step = JobChange(Change.CHANGED, _without_retries(old.job), job, withdrawn=_unstarted(records, job.id))
     _end_retries(records, job.id)
-    write_steps(records, [step], SOURCE)
-    return TaskResolution(definition.name, Change.OVERRIDDEN, _previous_scheduler(old, scheduler))
+    write_changes(records, [step], SOURCE)
+    return TaskResolution(definition.name, Change.CHANGED, _previous_scheduler(old, scheduler))
 
 
 def _remove(records: Records, old: PersistedTask, scheduler: str) -> TaskResolution:
-    step = Step(Change.ORPHANED, _without_retries(old.job), None, withdrawn=_unstarted(records, old.job.id))
+    step = JobChange(Change.REMOVED, _without_retries(old.job), None, withdrawn=_unstarted(records, old.job.id))
     _end_retries(records, old.job.id)
-    write_steps(records, [step], SOURCE)
-    return TaskResolution(old.name, Change.ORPHANED, _previous_scheduler(old, scheduler))
+    write_changes(records, [step], SOURCE)
+    return TaskResolution(old.name, Change.REMOVED, _previous_scheduler(old, scheduler))
 
 
 def _previous_scheduler(old: PersistedTask, scheduler: str) -> str:
@@ -225,7 +224,7 @@ def _previous_scheduler(old: PersistedTask, scheduler: str) -> str:
 def _with_next_instant(job: Job, now_ms: int) -> Job:
     """The job with its next planning time; CronCalculationError when that cannot be calculated."""
     try:
-        return job.progressed(next_ms=next_look(job, schedule_of(job), job.progress.cursor_ms or now_ms))
+        return job.progressed(next_ms=next_plan_ms(job, schedule_of(job), job.progress.cursor_ms or now_ms))
     except Exception as problem:
         raise CronCalculationError(job.schedule, _local(now_ms, job.timezone), problem) from problem
 
@@ -247,7 +246,7 @@ def _unstarted(records: Records, job: str) -> tuple[Occurrence, ...]:
 
 def _end_retries(records: Records, job: str) -> None:
     """Cancel a pending retry: it belongs to the task as it was before."""
-    progress = Progress(records, "", Random(0), [], [])  # noqa: S311  nothing is drawn
+    progress = Lifecycle(records, "", Random(0), [], [])  # noqa: S311  nothing is drawn
     for occurrence in records.active(job):
         runs = records.runs(job, occurrence.nominal_ms)
         if any(run.state is RunState.RETRY for run in runs):

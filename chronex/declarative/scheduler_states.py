@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from chronex.declarative.persistence import TASK, PersistedTask, persisted_tasks
 from chronex.errors import IllegalTransitionError
-from chronex.model.attempt import Attempt
+from chronex.model.occurrence import Attempt
 from chronex.model.states import AttemptState, RunState
 from chronex.storage.records import Reading
 

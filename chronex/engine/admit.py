@@ -1,4 +1,4 @@
-"""May a due occurrence start now? A pure answer from what the store says of its job."""
+"""Decide whether a due occurrence may start now: a pure function of the job and of its other occurrences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from chronex.engine.plan import CATCHING_UP
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
@@ -33,39 +33,43 @@ START = Admission(Verdict.START)
 
 
 def is_held(job: Job, occurrence: Occurrence, now_ms: int) -> bool:
-    """A pause holds what the schedule asks for, now or when it was due; what a person asks for runs all the same."""
+    """A pause, now or at its due time, holds an occurrence of the schedule; a triggered one runs all the same."""
     return not occurrence.manual and (
         job.progress.is_paused_at(now_ms) or job.progress.was_paused_at(occurrence.due_ms)
     )
 
 
 def admit(
-    job: Job, occurrence: Occurrence, running: Sequence[Occurrence], waiting: int, free_places: int, now_ms: int,
+    job: Job, occurrence: Occurrence, running: Sequence[Occurrence], waiting: int, free_slots: int, now_ms: int,
     window_ms: int | None,
 ) -> Admission:  # fmt: skip
     """`running` are the job's other occurrences that run; `waiting` counts its queued ones that come before.
 
-    A strategy that asks for several missed runs asks for each of them: they come one after the other. Else five
-    hours of an hourly `execute_all` would be one run and four that were skipped because of it.
+    A recovery strategy that runs several missed instants runs each of them, one after the other. Otherwise five hours
+    of an hourly `execute_all` would be one run and four that were skipped because of it.
     """
     if window_ms is not None and now_ms > occurrence.nominal_ms + window_ms and not occurrence.manual:
         return Admission(Verdict.SKIP, Reason(ReasonCode.WINDOW_EXCEEDED))
-    if job.overlap is OverlapPolicy.ALLOW:
-        blocker = NO_REASON
-    elif running:
-        blocker = Reason(ReasonCode.OVERLAP, running[0].id)
-    else:
-        blocker = Reason(ReasonCode.EARLIER_WAITS) if waiting else NO_REASON
-    is_owed = occurrence.recovery and job.recovery.strategy in CATCHING_UP
-    if is_owed and (blocker or free_places <= 0):
+    blocker = _blocker(job.overlap, running, waiting)
+    is_catch_up = occurrence.recovery and job.recovery.strategy in CATCHING_UP
+    if is_catch_up and (blocker is not None or free_slots <= 0):
         return Admission(Verdict.QUEUE, blocker or Reason(ReasonCode.POOL_FULL))
-    if blocker:
-        # Whoever asks for a replay wants it done, not dropped: it waits for its turn.
+    if blocker is not None:
+        # A replay was requested to be done, so it waits for its turn instead of being skipped.
         policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in _DROPPING else job.overlap
         return _overlapping(policy, blocker, is_running=bool(running), waiting=waiting)
-    if free_places <= 0:
+    if free_slots <= 0:
         return _queue(Reason(ReasonCode.POOL_FULL), waiting)
     return START
+
+
+def _blocker(policy: OverlapPolicy, running: Sequence[Occurrence], waiting: int) -> Reason | None:
+    """The earlier occurrence of the job that this one must not overlap; None where nothing is in its way."""
+    if policy is OverlapPolicy.ALLOW:
+        return None
+    if running:
+        return Reason(ReasonCode.OVERLAP, running[0].id)
+    return Reason(ReasonCode.EARLIER_WAITS) if waiting else None
 
 
 def _overlapping(policy: OverlapPolicy, blocker: Reason, *, is_running: bool, waiting: int) -> Admission:

@@ -1,12 +1,12 @@
-"""The clock was set back: jobs look at their schedule from the new time on."""
+"""The clock was set back: jobs are planned from the new time on."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from chronex.engine.plan import next_look
-from chronex.model.definition import Job
-from chronex.model.node import Node
+from chronex.engine.plan import next_plan_ms
+from chronex.model.job import Job
+from chronex.model.records import Node
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Reading, Records
@@ -17,10 +17,10 @@ _MOST_EVENTS = 1_000
 
 
 def rewind(store: Store, now_ms: int) -> int:
-    """Cursors that lie ahead of now come back to now; how many did.
+    """Set cursors that lie ahead of now back to now. How many jobs that was.
 
-    A clock that stood a year ahead and is put right must not silence every job for a year. Nothing runs twice for
-    it: an instant that has its record is never decided again.
+    A clock that was a year ahead and is set right must not silence every job for a year. Nothing runs twice: an
+    instant that has its record is never decided again.
     """
 
     def write(tx: Transaction) -> int:
@@ -30,7 +30,7 @@ def rewind(store: Store, now_ms: int) -> int:
             if is_known(job.dialect, job.schedule):
                 anchor = None if job.progress.anchor_ms is None else min(job.progress.anchor_ms, now_ms)
                 back = job.progressed(cursor_ms=now_ms, anchor_ms=anchor)
-                records.put(replace(back.progress, next_ms=next_look(back, schedule_of(back), now_ms)))
+                records.put(replace(back.progress, next_ms=next_plan_ms(back, schedule_of(back), now_ms)))
         for node in records.nodes():
             records.put(_not_later(node, now_ms))
         return len(ahead)
@@ -39,7 +39,7 @@ def rewind(store: Store, now_ms: int) -> int:
 
 
 def _is_ahead(job: Job, now_ms: int) -> bool:
-    """Has it been decided, or does it count, from a time that has not come?"""
+    """Is its cursor or its anchor in the future?"""
     return max(job.progress.cursor_ms or 0, job.progress.anchor_ms or 0) > now_ms
 
 
@@ -54,7 +54,7 @@ def newest_sign(tx: ReadTransaction) -> int:
 
 
 def _not_later(node: Node, now_ms: int) -> Node:
-    """A sign of life from a time that has not come says nothing any more."""
+    """Times in the future are no sign of life, so they are set back to now."""
     stopped = None if node.stopped_ms is None else min(node.stopped_ms, now_ms)
     return replace(
         node, started_ms=min(node.started_ms, now_ms), seen_ms=min(node.seen_ms, now_ms), stopped_ms=stopped

@@ -1,4 +1,4 @@
-"""One tick: what is due is decided and recorded in one transaction; only then is anything started."""
+"""One tick: the engine decides and records what is due in one transaction; only then is anything started."""
 
 from __future__ import annotations
 
@@ -9,28 +9,26 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, is_held
-from chronex.engine.lifecycle import Progress
+from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.orders import AttemptEnd, Order
-from chronex.engine.place import Chance
 from chronex.engine.plan import (
     CATCHING_UP,
     FEW_LISTED,
     MANY_DUE,
+    MOST_CATCH_UP,
     MOST_LISTED,
-    MOST_OWED,
+    Chance,
     Limits,
     is_behind,
     plan_job,
-    told_of,
+    span_data,
 )
 from chronex.engine.takeover import IsAlive, take_over
 from chronex.errors import CustomScheduleError, StaleClaimError
-from chronex.model.attempt import Attempt, ProcessIdentity
-from chronex.model.definition import Job
 from chronex.model.event import Event
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.job import Job, JobProgress
+from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.policies import OverlapPolicy
-from chronex.model.progress import JobProgress
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.states import OccurrenceState
 from chronex.storage.indexes import index_keys, key_of
@@ -47,7 +45,7 @@ MOST_PLANNED = 2_500
 
 
 class Tick(NamedTuple):
-    """Orders to carry out, when to look again, and whether more was due than one transaction took."""
+    """Orders to carry out, when the next tick is due, and whether more was due than one transaction took."""
 
     orders: tuple[Order, ...]
     next_ms: int | None
@@ -55,7 +53,7 @@ class Tick(NamedTuple):
 
 
 class AttemptStart(NamedTuple):
-    """An attempt has begun: who runs it (nobody, for a function of ours), and where its output goes."""
+    """An attempt has begun: the process that runs it (None for a Python function), and where its output goes."""
 
     attempt: Attempt
     process: ProcessIdentity | None
@@ -67,10 +65,10 @@ class AttemptStart(NamedTuple):
 class Engine:
     """Decides for one node. Time is an argument; nothing here starts a process or sleeps."""
 
-    def __init__(self, store: Store, node: str, places: int, chance: Chance | None = None) -> None:
-        self.store, self.node, self.places = store, node, places
+    def __init__(self, store: Store, node: str, slots: int, chance: Chance | None = None) -> None:
+        self.store, self.node, self.slots = store, node, slots
         self.stopping = False  # set once: from then on ends are recorded and nothing is started
-        self.served_last = ""  # whose queue was served last: a matter of fairness, not of truth
+        self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
@@ -78,33 +76,33 @@ class Engine:
         return self.store.update(self.tick_update(now_ms, awake_since_ms))
 
     def resting(self, now_ms: int) -> Tick | None:
-        """The tick of a store in which nothing is due and nothing can leave its queue, told by a look alone.
+        """The tick of a store in which nothing is due and nothing can leave its queue, found by reading alone.
 
-        Every start and every end is a change of the store, and wakes whoever waits for changes; a thousand of them
-        must not cost a thousand write transactions that write nothing.
+        Every start and every end changes the store and wakes the daemon that watches it; a thousand of them must not
+        cost a thousand write transactions that write nothing.
         """
 
-        def look(tx: ReadTransaction) -> Tick | None:
+        def read(tx: ReadTransaction) -> Tick | None:
             reading = Reading(tx)
             first_ms = reading.next_due_ms()
             if first_ms is not None and first_ms <= now_ms:
                 return None
-            if next(reading.queued_jobs(), None) is not None and reading.count_active(self.places) < self.places:
+            if next(reading.queued_jobs(), None) is not None and reading.count_active(self.slots) < self.slots:
                 return None
             return Tick((), first_ms, has_more=False)
 
-        return self.store.view(look)
+        return self.store.view(read)
 
     def tick_update(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
         """One tick as an update of the store: the daemon awaits it, `tick` waits for it."""
 
         def decide(tx: Transaction) -> Tick:
             records = Records.cached(tx, now_ms)
-            step = _Step(records, self, awake_since_ms)
-            has_more = step.take_due(most)
-            step.start_queued()
-            step.write()
-            return Tick(tuple(step.orders), records.next_due_after(now_ms), has_more)
+            decisions = _Decisions(records, self, awake_since_ms)
+            has_more = decisions.take_due(most)
+            decisions.start_queued()
+            decisions.write()
+            return Tick(tuple(decisions.orders), records.next_due_after(now_ms), has_more)
 
         return decide
 
@@ -132,16 +130,16 @@ class Engine:
 
         def record(tx: Transaction) -> tuple[Order, ...]:
             records = Records.cached(tx, now_ms)
-            step = _Step(records, self, now_ms)
+            decisions = _Decisions(records, self, now_ms)
             try:
-                step.progress.attempt_ended(attempt, end)
+                decisions.lifecycle.attempt_ended(attempt, end)
             except StaleClaimError:
                 if not records.is_written:
                     raise  # half of a decision must not be kept
                 return ()
-            step.start_queued()
-            step.write()
-            return tuple(step.orders)
+            decisions.start_queued()
+            decisions.write()
+            return tuple(decisions.orders)
 
         return record
 
@@ -150,38 +148,38 @@ class Engine:
 
         def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
             records = Records.cached(tx, now_ms)
-            step = _Step(records, self, now_ms)
-            adopted = take_over(records, step.progress, self.node, is_alive)
-            step.start_queued()
-            step.write()
-            return tuple(step.orders), adopted
+            decisions = _Decisions(records, self, now_ms)
+            adopted = take_over(records, decisions.lifecycle, self.node, is_alive)
+            decisions.start_queued()
+            decisions.write()
+            return tuple(decisions.orders), adopted
 
         return self.store.update(record, essential=True)
 
 
-class _Step:
+class _Decisions:
     """The decisions of one transaction, in order, sharing what they know of the pool."""
 
     def __init__(self, records: Records, engine: Engine, awake_since_ms: int) -> None:
         self.records, self.engine, self.awake_since_ms = records, engine, awake_since_ms
         self.orders: list[Order] = []
         self.events: list[Event] = []
-        self.progress = Progress(records, engine.node, engine.chance, self.orders, self.events)
-        self.progress.may_start = not engine.stopping
+        self.lifecycle = Lifecycle(records, engine.node, engine.chance, self.orders, self.events)
+        self.lifecycle.may_start = not engine.stopping
         self._free: int | None = None
-        self.left_alone = 0
+        self.unchanged = 0
         self.planned = 0
         self.listed = MOST_LISTED
 
     @property
-    def free_places(self) -> int:
+    def free_slots(self) -> int:
         if self._free is None:
-            # One pool for the store: the child of a dead scheduler takes a place until it is gone.
-            self._free = self.engine.places - self.records.count_active(self.engine.places)
+            # One pool for the store: the child of a dead scheduler takes a slot until it is gone.
+            self._free = self.engine.slots - self.records.count_active(self.engine.slots)
         return self._free
 
     def take_due(self, most: int) -> bool:
-        """Everything that is due, the earliest first, but at most `most` records; True when some may be left."""
+        """Decide what is due, the earliest first, at most `most` records; True when more may be due."""
         due = self.records.due(self.records.now_ms, most)
         self.listed = FEW_LISTED if len(due) >= MANY_DUE else MOST_LISTED
         for record in due:
@@ -189,7 +187,7 @@ class _Step:
                 return True
             if (current := self._still_due(record)) is not None:
                 self.take(current)
-        return len(due) == most and self.left_alone < most
+        return len(due) == most and self.unchanged < most
 
     def _still_due(self, found: JobProgress | Occurrence | Run) -> JobProgress | Occurrence | Run | None:
         """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
@@ -209,73 +207,74 @@ class _Step:
             case Occurrence():
                 self._admit(record)
             case Run():
-                self.progress.retry_now(record)
+                self.lifecycle.retry_now(record)
 
     def _stop(self, occurrence: Occurrence) -> None:
-        """Somebody asked to cancel it: what runs here is ordered to stop; another node's is left to that node."""
+        """A cancel was requested: order the stop of what runs here; what another node runs, that node stops."""
         if occurrence.owner != self.engine.node:
             return
         self.records.put(replace(occurrence, cancel_ms=None))
-        self.progress.order_stop(occurrence, occurrence.cancel_reason)
+        self.lifecycle.order_stop(occurrence, occurrence.cancel_reason)
 
     def _plan(self, progress: JobProgress) -> None:
         job = self.records.job(progress.job)
-        if job is None:  # its definition is damaged, and was quarantined just now: nothing is due any more
+        if job is None:  # its definition is damaged and was quarantined just now, so nothing of it is due
             self.records.put(replace(progress, next_ms=None))
             return
         if not is_known(job.dialect, job.schedule):
-            self.left_alone += 1  # its program will plan it: only that has the schedule
+            self.unchanged += 1  # the program that registered the schedule will plan it
             return
         if job.progress.paused and not job.progress.is_paused_at(self.records.now_ms):
             job = job.progressed(paused=False)
-            self._tell("JobResumed", job.id, None, Reason(ReasonCode.PAUSE_OVER))
+            self._emit("JobResumed", job.id, None, Reason(ReasonCode.PAUSE_OVER))
         try:
+            limits = Limits(self._catch_up_limit(job), self.listed)
             now, awake_since, chance = self.records.now_ms, self.awake_since_ms, self.engine.chance
-            plan = plan_job(job, schedule_of(job), now, awake_since, chance, Limits(self._room(job), self.listed))
+            plan = plan_job(job, schedule_of(job), now, awake_since, chance, limits)
         except CustomScheduleError as error:
             # The cursor stays: once the schedule answers again, every instant is found.
             self.records.put(replace(job.progress, next_ms=self.records.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
-            self._tell("ScheduleFailed", job.id, None, free_text(str(error)))
+            self._emit("ScheduleFailed", job.id, None, free_text(str(error)))
             return
         self.records.put(replace(job.progress, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
         if plan.older is not None:
-            self._tell("OccurrencesMissed", job.id, None, plan.older.reason, told_of(plan.older))
+            self._emit("OccurrencesMissed", job.id, None, plan.older.reason, span_data(plan.older))
         self.planned += len(plan.planned)
-        for occurrence, fate in plan.planned:
+        for occurrence, outcome in plan.planned:
             if not self.records.create(occurrence):
-                self._tell("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
-            elif not fate.runs:
-                is_skipped = fate.reason.code is ReasonCode.UNSCHEDULABLE
+                self._emit("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
+            elif not outcome.runs:
+                is_skipped = outcome.reason.code is ReasonCode.UNSCHEDULABLE
                 state = OccurrenceState.SKIPPED if is_skipped else OccurrenceState.MISSED
-                self.progress.end_unstarted(occurrence, state, fate.reason)
+                self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
 
-    def _room(self, job: Job) -> int:
-        """How many more missed runs the job may owe."""
+    def _catch_up_limit(self, job: Job) -> int:
+        """How many more missed runs the job may catch up with."""
         if job.recovery.strategy not in CATCHING_UP or not is_behind(job, self.awake_since_ms):
-            return MOST_OWED
-        return MOST_OWED - self.records.count_queued(job.id, MOST_OWED)
+            return MOST_CATCH_UP
+        return MOST_CATCH_UP - self.records.count_queued(job.id, MOST_CATCH_UP)
 
     def _admit(self, occurrence: Occurrence) -> None:
         job = self.records.job(occurrence.job)
         if job is None:
-            self.progress.end_unstarted(occurrence, OccurrenceState.CANCELED, Reason(ReasonCode.JOB_REMOVED))
+            self.lifecycle.end_unstarted(occurrence, OccurrenceState.CANCELED, Reason(ReasonCode.JOB_REMOVED))
             return
         if is_held(job, occurrence, self.records.now_ms):
             paused = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
-            self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
+            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
             return
         running = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
-        running = [other for other in running if not self.progress.preempt_retry(other, occurrence)]
+        running = [other for other in running if not self.lifecycle.preempt_retry(other, occurrence)]
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + 1)
         now, window = self.records.now_ms, options_of(job).window
-        answer = admit(job, occurrence, running, waiting, self.free_places, now, window)
+        answer = admit(job, occurrence, running, waiting, self.free_slots, now, window)
         match answer.verdict:
             case Verdict.START:
                 self._start(job, occurrence)
             case Verdict.SKIP:
-                self.progress.end_unstarted(occurrence, OccurrenceState.SKIPPED, answer.reason)
+                self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, answer.reason)
             case Verdict.QUEUE:
                 self._queue(occurrence, answer.reason)
             case Verdict.CANCEL_OTHERS:
@@ -284,21 +283,21 @@ class _Step:
                     self._cancel(other)
 
     def _start(self, job: Job, occurrence: Occurrence) -> None:
-        self.progress.start(job, occurrence)
-        self._free = self.free_places - 1
+        self.lifecycle.start(job, occurrence)
+        self._free = self.free_slots - 1
 
     def _queue(self, occurrence: Occurrence, reason: Reason) -> None:
         if occurrence.state is OccurrenceState.QUEUED:
             return
         self.records.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
-        self._tell("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
+        self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
 
     def _cancel(self, occurrence: Occurrence) -> None:
-        """Kept as a wish, like a person's: the order may be another node's to give, or be lost with this one."""
-        if not self.progress.cancel(occurrence, Reason(ReasonCode.CANCELED_FOR_NEXT)):
-            wished = self.records.occurrence(occurrence.job, occurrence.nominal_ms)
-            assert wished is not None, "it runs"
-            self._stop(wished)
+        """Kept as a request, like a person's cancel: another node may have to order it, or this one may die."""
+        if not self.lifecycle.cancel(occurrence, Reason(ReasonCode.CANCELED_FOR_NEXT)):
+            requested = self.records.occurrence(occurrence.job, occurrence.nominal_ms)
+            assert requested is not None, "it runs"
+            self._stop(requested)
 
     def start_queued(self) -> None:
         """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""
@@ -306,14 +305,14 @@ class _Step:
         if engine.stopping:
             return
         for name in self.records.queued_jobs(after=engine.served_last):
-            if self.free_places <= 0:
+            if self.free_slots <= 0:
                 return
             job = self.records.job(name)
             if job is None or job.overlap is OverlapPolicy.ALLOW or not self.records.is_active(name):
                 self._admit(self.records.queued(name, limit=1)[0])
                 engine.served_last = name
 
-    def _tell(
+    def _emit(
         self,
         name: str,
         job: str,
@@ -333,6 +332,6 @@ class _Step:
         )
 
     def write(self) -> None:
-        """Each record once, with its last value; then all that there is to tell, in the order it happened."""
+        """Write each record once, with its last value; then the events, in the order they happened."""
         self.records.write()
         append(self.records.tx, *self.events)

@@ -1,18 +1,15 @@
 """Keys under which a task executes at most once while they live. A run keeps its key over all its attempts.
 
-A key is taken in the transaction that starts the run, so of two runs with the same key one starts. It is not given
-back when the run fails: whether the work was done, nobody knows. A replay is a wish to do it again, and has a key of
-its own.
+A key is taken in the transaction that starts the run, so of two runs with the same key one starts. A run that fails
+keeps its key, because it may have done the work. A replay is meant to do the work again, so it has a key of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chronex.model.definition import Job, Task
-from chronex.model.ids import run_id
-from chronex.model.name_rules import KEY_FIELD
-from chronex.model.occurrence import Occurrence
+from chronex.model.job import KEY_FIELD, Job, Task
+from chronex.model.occurrence import Occurrence, run_id
 from chronex.model.records import Idempotency
 from chronex.storage.records import Reading, Records
 from chronex.text.instants import utc_datetime
@@ -22,7 +19,7 @@ DEFAULT_TTL_MS = 86_400_000
 
 
 def key_of(job: Job, task: Task, occurrence: Occurrence) -> str:
-    """The key of a run; empty where its task has none."""
+    """The key of a run, from the template of its task; empty where the task has none."""
     if not task.idempotency_key:
         return ""
     moment = utc_datetime(occurrence.scheduled_ms)
@@ -34,18 +31,18 @@ def key_of(job: Job, task: Task, occurrence: Occurrence) -> str:
         "occurrence": occurrence.id,
     }
     values["scheduled"] = values["scheduled"].replace("+00:00", "Z")
-    key = KEY_FIELD.sub(lambda place: values.get(place[1], place[0]), task.idempotency_key)
+    key = KEY_FIELD.sub(lambda field: values.get(field[1], field[0]), task.idempotency_key)
     return f"{key}#{occurrence.id}" if occurrence.replay_of else key
 
 
 def holder_of(reading: Reading, key: str, run: str, now_ms: int) -> str:
-    """Which other run has the key; empty where it is free, or this run's own."""
+    """The other run that holds the key; empty where the key is free or held by this run."""
     held = reading.idempotency(key, now_ms) if key else None
     return "" if held is None or held.holder == run else held.holder or "another run"
 
 
 def held_by_others(reading: Reading, job: Job, tasks: Iterable[Task], occurrence: Occurrence, now_ms: int) -> str:
-    """Who has the key of every one of these tasks, so that nothing is left to do; empty where something is."""
+    """A holder, where other runs hold the keys of all these tasks, so that no work is left; else empty."""
     holder = ""
     for task in tasks:
         key = key_of(job, task, occurrence)
@@ -56,7 +53,7 @@ def held_by_others(reading: Reading, job: Job, tasks: Iterable[Task], occurrence
 
 
 def take(records: Records, key: str, task: Task, occurrence: Occurrence) -> str:
-    """Take the key for a run that starts; who has it already, where somebody does."""
+    """Take the key for a run that starts. The run that holds it already, or empty where the key was taken now."""
     if not key:
         return ""
     run = run_id(occurrence.id, task.name)

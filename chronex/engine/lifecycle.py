@@ -7,15 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.engine import idempotency, notices, task_state
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
-from chronex.engine.place import Chance
-from chronex.engine.plan import next_look
-from chronex.engine.reports import report_of
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, Task
+from chronex.engine import idempotency, task_state
+from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, put_notice
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, report_of
+from chronex.engine.plan import Chance, next_plan_ms
 from chronex.model.event import Event
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -32,10 +30,11 @@ from chronex.timing.job_schedule import is_interval, options_of, schedule_of
 
 # A task that takes the scheduler down with it is not tried for ever.
 _MOST_CRASHES = 3
+_FAILED = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
 
 
-class Progress:
-    """Moves records along the transition table inside one transaction; orders and events are collected."""
+class Lifecycle:
+    """Moves records along the transition table inside one transaction; it collects orders and events."""
 
     def __init__(self, records: Records, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
         self.records, self.node, self.chance = records, node, chance
@@ -53,10 +52,11 @@ class Progress:
         version = self.version_of(occurrence) or job
         now = self.records.now_ms
         tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
-        holder = idempotency.held_by_others(self.records, version, tasks, occurrence, now)
-        if holder:
-            self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.IDEMPOTENT, holder))
-            return
+        if tasks and all(task.idempotency_key for task in tasks):
+            holder = idempotency.held_by_others(self.records, version, tasks, occurrence, now)
+            if holder:
+                self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.IDEMPOTENT, holder))
+                return
         timeout = version.execution_timeout_ms
         claimed = self.records.advance(
             occurrence,
@@ -69,13 +69,13 @@ class Progress:
             deadline_ms=None if timeout is None else now + timeout,
         )
         self._count(job.id, last_run_ms=now, fired=1)
-        self.tell("OccurrenceStarted", claimed, data=_start_told(version, occurrence, now))
+        self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
         for task in tasks:
             run = Run(
                 job=job.id,
                 nominal_ms=occurrence.nominal_ms,
                 task=task.name,
-                idempotency_key=idempotency.key_of(version, task, occurrence),
+                idempotency_key=idempotency.key_of(version, task, occurrence) if task.idempotency_key else "",
                 created_ms=now,
             )
             self.records.create(run)
@@ -85,20 +85,20 @@ class Progress:
             for task in (tasks if version.mode is TaskMode.PARALLEL else tasks[:1])
         ]
         if not all(begun) or not tasks:
-            self.settle(version, claimed)
+            self.continue_or_finish(version, claimed)
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
-        """Give an occurrence that never ran its fate."""
+        """End an occurrence that never ran."""
         ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms)
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
-        self.tell(f"Occurrence{state.value.capitalize()}", ended, reason)
+        self.emit(f"Occurrence{state.value.capitalize()}", ended, reason)
         self._wake_fixed_delay(occurrence.job)
 
     def cancel(self, occurrence: Occurrence, reason: Reason) -> bool:
-        """End it where nothing runs; else cancel what waits and keep the wish, for its owner or that one's heir.
+        """End it where nothing runs; else cancel what waits, and keep the request for its owner or a successor.
 
-        True when it has ended here and now.
+        True when it has ended in this transaction.
         """
         if occurrence.state is not OccurrenceState.RUNNING:
             self.end_unstarted(occurrence, OccurrenceState.CANCELED, reason)
@@ -122,23 +122,45 @@ class Progress:
         now = self.records.now_ms
         ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now)
         good = state is OccurrenceState.COMPLETED
-        notices.note_end(self.records, ended)
+        job = self.records.job(occurrence.job)
+        if job is not None:
+            self._note_failures(job, ended)
+            self._note_on_time(job, ended)
         counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
         self._count(occurrence.job, **{counted: 1})
-        self.tell(f"Occurrence{_spoken(state)}", ended, reason)
+        self.emit(f"Occurrence{_event_word(state)}", ended, reason)
         version = self.version_of(ended)
         if version is not None:
             self._call_hook(version, ended, "on_complete")
         self._wake_fixed_delay(occurrence.job)
 
+    def _note_failures(self, job: Job, ended: Occurrence) -> None:
+        """The notices of a job that fails again and again, and of its recovery; `ended` is not counted yet."""
+        if job.notify is None:
+            return
+        failures, limit = job.progress.counters.failures_in_a_row, job.notify.after_failures
+        if ended.state in _FAILED and failures + 1 == limit:
+            put_notice(self.records, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
+        elif ended.state is OccurrenceState.COMPLETED and failures >= limit and job.notify.on_recovery:
+            put_notice(self.records, job, RECOVERED, ended.nominal_ms, NO_REASON, failures)
+
+    def _note_on_time(self, job: Job, ended: Occurrence) -> None:
+        """A job that was late is on time again when the late occurrence, or a later one, completes."""
+        late_ms = job.progress.late_ms
+        if late_ms is None or ended.state is not OccurrenceState.COMPLETED or ended.nominal_ms < late_ms:
+            return
+        self.records.put(replace(job.progress, late_ms=None))
+        if job.notify is not None and job.notify.on_recovery:
+            put_notice(self.records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
+
     def _wake_fixed_delay(self, job_id: str) -> None:
-        """An interval with a fixed delay counts from the end of its run, or of what came instead of one."""
+        """An interval with a fixed delay counts from the end of its run, or of the occurrence that was skipped."""
         job = self.records.job(job_id)
         if job is None or job.cadence is not Cadence.FIXED_DELAY or not is_interval(job):
             return
         anchored = job.progressed(anchor_ms=self.records.now_ms, cursor_ms=self.records.now_ms)
         self.records.put(
-            replace(anchored.progress, next_ms=next_look(anchored, schedule_of(anchored), self.records.now_ms))
+            replace(anchored.progress, next_ms=next_plan_ms(anchored, schedule_of(anchored), self.records.now_ms))
         )
 
     def reap(self, occurrence: Occurrence) -> None:
@@ -158,13 +180,14 @@ class Progress:
     # -- runs --------------------------------------------------------------------------------------------
 
     def _start_run(self, job: Job, occurrence: Occurrence, task: Task, event: str = "TaskRunStarted") -> bool:
-        """False where another run has done it under the same key: that is no failure."""
+        """False where another run holds the same idempotency key: that is no failure."""
         run = self.records.run(occurrence.job, occurrence.nominal_ms, task.name)
         assert run is not None, "every task of a running occurrence has its run"
-        if holder := idempotency.take(self.records, run.idempotency_key, task, occurrence):
+        holder = idempotency.take(self.records, run.idempotency_key, task, occurrence) if run.idempotency_key else ""
+        if holder:
             reason = Reason(ReasonCode.IDEMPOTENT, holder)
             self._cancel_run(run, reason)
-            self.tell("TaskRunSkipped", occurrence, reason, task=task.name)
+            self.emit("TaskRunSkipped", occurrence, reason, task=task.name)
             return False
         number, now = run.attempts + 1, self.records.now_ms
         claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
@@ -180,7 +203,7 @@ class Progress:
             created_ms=now,
         )
         self.records.create(attempt)
-        self.tell(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
+        self.emit(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
         self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key))
         return True
 
@@ -197,13 +220,13 @@ class Progress:
         if task is None:
             removed = Reason(ReasonCode.TASK_REMOVED)
             self.records.advance(run, RunState.CANCELED, reason=removed, finished_ms=self.records.now_ms)
-            self.settle(version, occurrence)
+            self.continue_or_finish(version, occurrence)
             return
         if occurrence.owner != self.node:
             occurrence = replace(occurrence, owner=self.node, epoch=occurrence.epoch + 1)
             self.records.put(occurrence)
         if not self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted"):
-            self.settle(version, occurrence)
+            self.continue_or_finish(version, occurrence)
 
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
         """An occurrence that only waits for a retry gives way to the next one; True when it did."""
@@ -212,18 +235,18 @@ class Progress:
             return False
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
             return False
-        if any(self._is_owed(run) for run in runs):
+        if any(self._died_with_scheduler(run) for run in runs):
             return False
         reason = Reason(ReasonCode.PREEMPTED, newcomer.id)
         for run in runs:
             if run.state is RunState.RETRY:
-                self.tell("TaskRetryPreempted", waiting, reason, task=run.task)
+                self.emit("TaskRetryPreempted", waiting, reason, task=run.task)
             self._cancel_run(run, reason)
         self._finish(waiting, OccurrenceState.FAILED, reason)
         return True
 
-    def _is_owed(self, run: Run) -> bool:
-        """Its last attempt died with the scheduler: it waits for its turn, not for better luck."""
+    def _died_with_scheduler(self, run: Run) -> bool:
+        """Its last attempt died with the scheduler, so the retry repeats that attempt and is not pre-empted."""
         if run.state is not RunState.RETRY:
             return False
         last = self.records.attempt(run.job, run.nominal_ms, run.task, run.attempts)
@@ -238,7 +261,7 @@ class Progress:
     # -- attempts ----------------------------------------------------------------------------------------
 
     def attempt_ended(self, attempt: Attempt, end: AttemptEnd) -> None:
-        """Record how an attempt ended and go on from there. StaleClaimError when it was ended by another."""
+        """Record how an attempt ended and continue the occurrence. StaleClaimError when another node ended it."""
         state = AttemptState(end.state)
         ended = self.records.advance(
             attempt,
@@ -259,9 +282,9 @@ class Progress:
         if occurrence is None or run is None or version is None or is_final(occurrence.state):
             task_state.drop(self.records, ended)
             return
-        task_state.settle(self.records, ended, end.task_state)
+        task_state.keep_or_drop(self.records, ended, end.task_state)
         self._end_run(version, occurrence, run, ended, end)
-        self.settle(version, occurrence)
+        self.continue_or_finish(version, occurrence)
 
     def _end_run(self, job: Job, occurrence: Occurrence, run: Run, attempt: Attempt, end: AttemptEnd) -> None:
         now, task = self.records.now_ms, job.task(run.task)
@@ -270,12 +293,12 @@ class Progress:
             self.records.advance(
                 run, RunState.SUCCESS, exit_code=end.exit_code, reason=NO_REASON, error="", finished_ms=now
             )
-            self.tell("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
+            self.emit("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
             return
         reason = end.reason or free_text(end.error) or Reason(ReasonCode.RUN_FAILED)
-        self.tell("TaskRunFailed", occurrence, reason, task=run.task, attempt=attempt.number, data=data)
+        self.emit("TaskRunFailed", occurrence, reason, task=run.task, attempt=attempt.number, data=data)
         if attempt.state is AttemptState.CANCELED or occurrence.cancel_reason:
-            # Nobody wants another try of what was to be canceled, nor to find it among the dead letters.
+            # What was to be canceled gets no further attempt, and does not become a dead letter.
             reason = occurrence.cancel_reason or reason
             self.records.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
             return
@@ -284,14 +307,14 @@ class Progress:
         changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error, "reason": reason}
         if again is not None:
             self.records.advance(run, RunState.RETRY, next_attempt_ms=again, **changes)
-            self.tell("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
+            self.emit("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
             return
         failed = self.records.advance(run, RunState.FAILED, finished_ms=now, **changes)
         self.records.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
-        self.tell("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
+        self.emit("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
 
     def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
-        """One that died with its scheduler is owed another at once; if it never began, it counts for nothing."""
+        """An attempt that died with its scheduler is repeated at once; one that never began does not count."""
         earlier = self.records.attempts(run.job, run.nominal_ms, run.task)
         crashed = [one for one in earlier if one.state is AttemptState.CRASHED]
         crashes = sum(1 for one in crashed if one.started_ms is not None)
@@ -301,8 +324,8 @@ class Progress:
         counted = run.attempts - unstarted - min(crashes, _MOST_CRASHES)
         return retry_at(job.retry_for(task), counted, self.records.now_ms, self.chance)
 
-    def settle(self, job: Job, occurrence: Occurrence) -> None:
-        """What the states of all runs mean for the occurrence: go on, wait, or end."""
+    def continue_or_finish(self, job: Job, occurrence: Occurrence) -> None:
+        """Start the next task, wait for what runs, or end the occurrence, by the states of all its runs."""
         runs = self._runs_by_task(job, occurrence)
         stopper = stopping_run(job, runs)
         if stopper is not None:
@@ -317,7 +340,7 @@ class Progress:
                 return
             if self._start_run(job, occurrence, task):
                 return
-        self._finish(occurrence, *fate_of(self._runs_by_task(job, occurrence).values()))
+        self._finish(occurrence, *outcome_of(self._runs_by_task(job, occurrence).values()))
 
     def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
         """By name where the version says which there are; by a scan where that version is lost."""
@@ -327,21 +350,21 @@ class Progress:
         return {run.task: run for run in found if run is not None}
 
     def _leave_to_successor(self, run: Run) -> None:
-        """Due at once, so that the first tick of the next node starts it."""
+        """Make the run due at once, so that the first tick of the next node starts it."""
         self.records.put(replace(run, next_attempt_ms=self.records.now_ms))
 
     def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
-        """Fail fast: peers are canceled, but for running ones that are to continue whatever others do."""
+        """Fail fast: peers are canceled, except running ones whose own strategy is `continue`."""
         is_canceled = failed.state is RunState.CANCELED
         reason = failed.reason if is_canceled else Reason(ReasonCode.PEER_FAILED, failed.task)
         for run in runs.values():
             task = job.task(run.task)
-            goes_on = task is not None and task.on_failure is FailureStrategy.CONTINUE
-            if run.state is RunState.RUNNING and not goes_on:
+            continues = task is not None and task.on_failure is FailureStrategy.CONTINUE
+            if run.state is RunState.RUNNING and not continues:
                 attempt = self.records.attempt(run.job, run.nominal_ms, run.task, run.attempts)
                 if attempt is not None:
                     self.orders.append(Cancel(attempt, reason))
-            elif (run.state is RunState.RETRY and not goes_on) or run.state is RunState.SCHEDULED:
+            elif (run.state is RunState.RETRY and not continues) or run.state is RunState.SCHEDULED:
                 self._cancel_run(run, reason)
 
     def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
@@ -372,7 +395,7 @@ class Progress:
             replace(job.progress, counters=replace(job.progress.counters, **counters), last_run_ms=started)
         )
 
-    def tell(
+    def emit(
         self, name: str, occurrence: Occurrence, reason: Reason = NO_REASON, *, task: str = "",
         attempt: int | None = None, data: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
@@ -391,26 +414,26 @@ class Progress:
 
 
 def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:
-    """The names of what the task was given, for whoever looks at a dead letter; values may be secrets."""
+    """The names of the variables that the task was given, for readers of a dead letter; values may be secrets."""
     own = (*task.env, *task.secrets) if task is not None else ()
     return tuple(sorted({*own, *(f"CHRONEX_PARAM_{name.upper()}" for name in occurrence.parameters)}))
 
 
-def _start_told(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]:
-    """What a reader of the journal needs to judge a start; what is ordinary is left out."""
-    told: dict[str, Any] = {"due_ms": occurrence.due_ms, "lag_ms": now_ms - occurrence.due_ms}
+def _start_data(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]:
+    """What verifying a start from the journal takes; ordinary values are left out."""
+    data: dict[str, Any] = {"due_ms": occurrence.due_ms, "lag_ms": now_ms - occurrence.due_ms}
     if job.overlap is OverlapPolicy.ALLOW:
-        told["overlap"] = job.overlap.value
+        data["overlap"] = job.overlap.value
     if occurrence.state is OccurrenceState.QUEUED and now_ms < occurrence.due_ms:
-        told["queued"] = True  # it was due when it came to wait; since then the clock was set back
+        data["queued"] = True  # it was due when it was queued; since then the clock was set back
     if occurrence.recovery:
-        told["recovery"] = True
+        data["recovery"] = True
     if occurrence.manual or occurrence.replay_of:
-        told["manual"] = True
-    return told
+        data["manual"] = True
+    return data
 
 
-def _spoken(state: OccurrenceState) -> str:
+def _event_word(state: OccurrenceState) -> str:
     return "".join(word.capitalize() for word in state.value.split("_"))
 
 
@@ -428,7 +451,7 @@ def stopping_run(job: Job, runs: Mapping[str, Run]) -> Run | None:
     return None
 
 
-def fate_of(runs: Iterable[Run]) -> tuple[OccurrenceState, Reason]:
+def outcome_of(runs: Iterable[Run]) -> tuple[OccurrenceState, Reason]:
     """How an occurrence ends whose runs are all over, and why."""
     over = [run for run in runs if not is_done_already(run)]
     failed = next((run for run in over if run.state in _ENDED_BADLY), None)
@@ -441,7 +464,7 @@ def fate_of(runs: Iterable[Run]) -> tuple[OccurrenceState, Reason]:
 
 
 def is_done_already(run: Run) -> bool:
-    """It was left out because its key has been executed: its peers go on as if it had succeeded."""
+    """It was left out because its key has been executed; its peers go on as if it had succeeded."""
     return run.state is RunState.CANCELED and run.reason.code is ReasonCode.IDEMPOTENT
 
 

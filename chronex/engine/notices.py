@@ -1,7 +1,8 @@
-"""When somebody must be told: a job fails again and again, is well again, or has not done its work in time.
+"""Notices for the job's `notify` command: the job fails again and again, has recovered, is late, or is on time again.
 
-A notice is written in the transaction that finds it out, so it survives any crash; the daemon hands it to the job's
-`notify` command and only then removes it. The counters and `late_ms` of the job say what was told already.
+A notice is written in the transaction that finds it out, so it survives any crash; the daemon hands it to the
+command and only then removes it. The counters and `late_ms` of the job say which notices were written already. The
+lifecycle writes those that follow from an end; what is late is found here, by the time.
 """
 
 from __future__ import annotations
@@ -9,10 +10,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.errors import CustomScheduleError
-from chronex.model.definition import Job
 from chronex.model.event import Event
-from chronex.model.occurrence import Occurrence
-from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.model.job import Job
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Notice
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
@@ -21,39 +21,16 @@ from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import schedule_of
 
 FAILING, RECOVERED, LATE, ON_TIME = "failing", "recovered", "late", "on_time"
-# What nobody takes must not fill the store: a command that is broken for ever leaves so many behind.
+# A command that is broken for ever takes no notice; so many of them wait at most, so that they do not fill the store.
 MOST_WAITING = 1_000
-_FAILED = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
 _FURTHEST_BACK = 1_000
-
-
-def note_end(records: Records, ended: Occurrence) -> None:
-    """An occurrence has ended and is about to be counted: does that cross a line that somebody watches?"""
-    job = records.job(ended.job)
-    if job is None:
-        return
-    failures = job.progress.counters.failures_in_a_row
-    if job.notify is not None:
-        limit = job.notify.after_failures
-        if ended.state in _FAILED and failures + 1 == limit:
-            _put(records, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
-        elif ended.state is OccurrenceState.COMPLETED and failures >= limit and job.notify.on_recovery:
-            _put(records, job, RECOVERED, ended.nominal_ms, NO_REASON, failures)
-    if (
-        ended.state is OccurrenceState.COMPLETED
-        and job.progress.late_ms is not None
-        and ended.nominal_ms >= job.progress.late_ms
-    ):
-        records.put(replace(job.progress, late_ms=None))
-        if job.notify is not None and job.notify.on_recovery:
-            _put(records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
 
 
 def overdue(reading: Reading, job: Job, now_ms: int) -> int | None:
     """The latest instant whose work should be done by now and is not: neither it nor a later one has completed.
 
     A pause, a downtime and a skipped run make a job late like anything else, because the work is not done.
-    A job that is disabled owes nothing, and a version owes nothing for the time before it.
+    A job that is disabled is never late, and no version is late for an instant before it was applied.
     """
     if job.expect_within_ms is None or not job.enabled or job.progress.late_ms is not None:
         return None
@@ -72,7 +49,7 @@ def overdue(reading: Reading, job: Job, now_ms: int) -> int | None:
 
 
 def note_late(records: Records, job_id: str) -> bool:
-    """Write down that the job is late, if it still is."""
+    """Record that the job is late, if it still is. True where it was recorded."""
     job = records.job(job_id)
     expected = overdue(records, job, records.now_ms) if job is not None else None
     if job is None or expected is None:
@@ -81,7 +58,7 @@ def note_late(records: Records, job_id: str) -> bool:
     event = Event(name="JobLate", at_ms=records.now_ms, job=job.id, nominal_ms=expected)
     append(records.tx, event)
     if job.notify is not None:
-        _put(records, job, LATE, expected, Reason(ReasonCode.LATE), job.progress.counters.failures_in_a_row)
+        put_notice(records, job, LATE, expected, Reason(ReasonCode.LATE), job.progress.counters.failures_in_a_row)
     return True
 
 
@@ -91,7 +68,8 @@ def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
     return [notice for notice in found if notice.next_ms <= now_ms][:limit]
 
 
-def _put(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
+def put_notice(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
+    """Write the notice, unless too many wait already."""
     if len(records.tx.scan(keys.NOTICE, None, MOST_WAITING)) >= MOST_WAITING:
         return
     at_ms = records.now_ms

@@ -1,47 +1,57 @@
-"""Plan a job that is due: one record with a fate for every instant up to now, and when to look again."""
+"""Plan a job that is due: one record with an outcome for every instant up to now, and when to plan it again.
+
+Instants before `awake_since_ms` were missed, and the recovery strategy of the job decides which of them run. The due
+time of an occurrence follows from its nominal time by spread, stagger and jitter; it is drawn once and stored.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+import msgspec
 from msgspec.structs import replace
 
-from chronex.engine.place import Chance, lead_ms, place
-from chronex.model.definition import Job
-from chronex.model.occurrence import MissedSpan, Occurrence
-from chronex.model.policies import Cadence, RecoveryPolicy, RecoveryStrategy
+from chronex.decision import DECISION_VERSION, make_spread
+from chronex.decision.decide import Spread
+from chronex.expr.option_block import Options
+from chronex.model.job import Job
+from chronex.model.occurrence import Decision, MissedSpan, Occurrence
+from chronex.model.policies import Cadence, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.timing.job_schedule import Schedule, is_interval, options_of
+from chronex.timing.occurrences import stagger_offset
 
 MOST_AT_ONCE = 500
-# A per-second job that slept for years must not be listed second by second: the newest are listed one by one,
-# all earlier ones are told as one span.
+# A per-second job that missed years must not be listed second by second: the newest instants are listed one by one,
+# and all earlier ones are recorded as one span.
 MOST_LISTED = 500
 # Where many jobs come back at once, ten thousand times five hundred would fill the store.
 FEW_LISTED = 10
 MANY_DUE = 100
-# A strategy that runs several runs at most so many, those that wait already counted: ten years of a per-second
-# `execute_all` would be three hundred million records, and no machine would ever come to the end of them.
-MOST_OWED = 1_000
-TOO_MANY = Reason(ReasonCode.TOO_MANY, str(MOST_OWED))
+# A strategy that runs several missed instants runs at most so many, including those that wait already: ten years of
+# a per-second `execute_all` would be three hundred million records, and no machine would ever finish them.
+MOST_CATCH_UP = 1_000
+TOO_MANY = Reason(ReasonCode.TOO_MANY, str(MOST_CATCH_UP))
 # A span says how many it holds as far as that is cheap, then that there are more.
 MOST_COUNTED = 10_000
 CATCHING_UP = (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
 
 
 class Limits(NamedTuple):
-    """How many missed runs the job may still owe, and how many that do not run have records of their own."""
+    """How many more missed instants may run, and how many that do not run have records of their own."""
 
-    room: int = MOST_OWED
+    catch_up: int = MOST_CATCH_UP
     listed: int = MOST_LISTED
 
 
 _USUAL = Limits()
 
 
-class Fate(NamedTuple):
+class InstantOutcome(NamedTuple):
     """What becomes of one missed instant. `span` is what a compressed run covers."""
 
     nominal_ms: int
@@ -52,7 +62,7 @@ class Fate(NamedTuple):
 
 class Backlog(NamedTuple):
     """Missed instants in order. `older` is a span too long to list; `cursor_ms` is how far they reach, and `has_more`
-    means: look again from there."""
+    means that the next plan continues from there."""
 
     listed: tuple[int, ...]
     older: MissedSpan | None
@@ -61,10 +71,10 @@ class Backlog(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """An occurrence to create: pending when `fate.runs`, else ended with the fate's reason."""
+    """An occurrence to create: pending when `outcome.runs`, else ended with the outcome's reason."""
 
     occurrence: Occurrence
-    fate: Fate
+    outcome: InstantOutcome
 
 
 class Plan(NamedTuple):
@@ -74,10 +84,10 @@ class Plan(NamedTuple):
     next_ms: int | None
 
 
-class _Fates(NamedTuple):
-    """The fates of instants in order, what is too long to list before them, and how far all that reaches."""
+class _Outcomes(NamedTuple):
+    """The outcomes of instants in order, the span before them that is too long to list, and how far they reach."""
 
-    listed: list[Fate]
+    listed: list[InstantOutcome]
     older: MissedSpan | None
     cursor_ms: int
     has_more: bool = False
@@ -87,83 +97,83 @@ class _Fates(NamedTuple):
 def plan_job(
     job: Job, schedule: Schedule, now_ms: int, awake_since_ms: int, chance: Chance, limits: Limits = _USUAL
 ) -> Plan:
-    """Decide every instant in (cursor, now + lead]. Those before `awake_since_ms` were slept through, and `limits`
-    say how many of them may run or be listed."""
+    """Decide every instant in (cursor, now + lead]. Those before `awake_since_ms` were missed, and `limits` say how
+    many of them may run or be listed."""
     cursor = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
     if not _may_fire(job):
         return Plan((), None, cursor, None)
     horizon = now_ms + lead_ms(job)
-    fates = _fates(job, schedule, cursor, horizon, awake_since_ms, now_ms, limits)
-    planned = [_planned(job, fate, now_ms, awake_since_ms, chance) for fate in fates.listed]
-    if planned and fates.older is not None:
-        planned[0] = planned[0]._replace(occurrence=replace(planned[0].occurrence, older=fates.older))
-    next_ms = _look_for(job, fates.upcoming_ms) if _has_instants(job) else None
-    return Plan(tuple(planned), fates.older, fates.cursor_ms, now_ms if fates.has_more else next_ms)
+    outcomes = _outcomes(job, schedule, cursor, horizon, awake_since_ms, now_ms, limits)
+    planned = [_planned(job, outcome, now_ms, awake_since_ms, chance) for outcome in outcomes.listed]
+    if planned and outcomes.older is not None:
+        planned[0] = planned[0]._replace(occurrence=replace(planned[0].occurrence, older=outcomes.older))
+    next_ms = _plan_ms_before(job, outcomes.upcoming_ms) if _has_instants(job) else None
+    return Plan(tuple(planned), outcomes.older, outcomes.cursor_ms, now_ms if outcomes.has_more else next_ms)
 
 
 def is_behind(job: Job, awake_since_ms: int) -> bool:
-    """May some of its instants have been slept through?"""
+    """May some of its instants have been missed?"""
     return job.progress.cursor_ms is not None and job.progress.cursor_ms < awake_since_ms - 1
 
 
-def _fates(
+def _outcomes(
     job: Job, schedule: Schedule, cursor: int, horizon: int, awake_since_ms: int, now_ms: int, limits: Limits
-) -> _Fates:
-    """The fates of the missed instants, then those of the ordinary ones."""
+) -> _Outcomes:
+    """The outcomes of the missed instants, then those of the ordinary ones."""
     missed_until = min(awake_since_ms - 1, horizon)
-    fates: list[Fate] = []
+    outcomes: list[InstantOutcome] = []
     older = None
     if cursor < missed_until:
         missed = backlog_of(schedule, cursor, missed_until, most_listed(job.recovery, limits))
         if missed.older is not None:
-            older = replace(missed.older, reason=reason_of_older(job.recovery, missed.older, now_ms, limits.room))
-        fates = settle(job.recovery, missed.listed, older, now_ms, limits.room)
+            older = replace(missed.older, reason=reason_of_older(job.recovery, missed.older, now_ms, limits.catch_up))
+        outcomes = recovery_outcomes(job.recovery, missed.listed, older, now_ms, limits.catch_up)
         # Never a time that is no instant: a random interval draws the next distance from where the last one ended.
         cursor = missed.cursor_ms
         if missed.has_more:
-            return _Fates(fates, older, cursor, has_more=True)
+            return _Outcomes(outcomes, older, cursor, has_more=True)
     upcoming = schedule.next(cursor)
-    most = len(fates) + MOST_AT_ONCE
+    most = len(outcomes) + MOST_AT_ONCE
     while upcoming is not None and upcoming <= horizon:
-        if len(fates) >= most:
-            return _Fates(fates, older, cursor, has_more=True)
-        fates.append(Fate(upcoming, runs=True))
+        if len(outcomes) >= most:
+            return _Outcomes(outcomes, older, cursor, has_more=True)
+        outcomes.append(InstantOutcome(upcoming, runs=True))
         cursor = upcoming
         upcoming = schedule.next(cursor)
-    return _Fates(fates, older, cursor, upcoming_ms=upcoming)
+    return _Outcomes(outcomes, older, cursor, upcoming_ms=upcoming)
 
 
-def _planned(job: Job, fate: Fate, now_ms: int, awake_since_ms: int, chance: Chance) -> Planned:
-    placed = place(job, options_of(job), fate.nominal_ms, chance)
-    span_start, span_end = fate.span or (None, None)
+def _planned(job: Job, outcome: InstantOutcome, now_ms: int, awake_since_ms: int, chance: Chance) -> Planned:
+    due = due_time(job, options_of(job), outcome.nominal_ms, chance)
+    span_start, span_end = outcome.span or (None, None)
     occurrence = Occurrence(
         job=job.id,
-        nominal_ms=fate.nominal_ms,
-        due_ms=placed.due_ms,
-        jitter_ms=placed.jitter_ms,
-        decision=placed.decision,
+        nominal_ms=outcome.nominal_ms,
+        due_ms=due.due_ms,
+        jitter_ms=due.jitter_ms,
+        decision=due.decision,
         version=job.version,
-        recovery=fate.nominal_ms < awake_since_ms,
+        recovery=outcome.nominal_ms < awake_since_ms,
         span_start_ms=span_start,
         span_end_ms=span_end,
         created_ms=now_ms,
     )
-    if fate.runs and placed.impossible:
-        return Planned(occurrence, fate._replace(runs=False, reason=placed.impossible))
-    return Planned(occurrence, fate)
+    if outcome.runs and due.impossible is not None:
+        return Planned(occurrence, outcome._replace(runs=False, reason=due.impossible))
+    return Planned(occurrence, outcome)
 
 
-def next_look(job: Job, schedule: Schedule, cursor_ms: int) -> int | None:
+def next_plan_ms(job: Job, schedule: Schedule, cursor_ms: int) -> int | None:
     """When the job must be planned again; None when it is done, disabled, or waits for its run to end."""
-    return _look_for(job, schedule.next(cursor_ms)) if _has_instants(job) else None
+    return _plan_ms_before(job, schedule.next(cursor_ms)) if _has_instants(job) else None
 
 
-def _look_for(job: Job, upcoming_ms: int | None) -> int | None:
+def _plan_ms_before(job: Job, upcoming_ms: int | None) -> int | None:
     return None if upcoming_ms is None else upcoming_ms - lead_ms(job)
 
 
 def _has_instants(job: Job) -> bool:
-    """With a fixed delay the next one is known when the run has ended."""
+    """With a fixed delay the next instant is known when the run has ended."""
     waits = job.cadence is Cadence.FIXED_DELAY and is_interval(job) and job.progress.anchor_ms is None
     return not waits and _may_fire(job)
 
@@ -191,16 +201,16 @@ def backlog_of(schedule: Schedule, cursor_ms: int, until_ms: int, most: int = MO
 
 
 def _walked(schedule: Schedule, cursor_ms: int, until_ms: int, most: int) -> Backlog:
-    """A schedule that does not know what came before is walked forwards, so many steps at a time.
+    """A schedule without `previous` is walked forwards, a limited number of instants at a time.
 
     Where there are more, the newest of those walked are left for the next time: they may be the newest of all.
     """
     walked = list(islice(schedule.between(cursor_ms, until_ms), MOST_COUNTED + most + 1))
     has_more = len(walked) > MOST_COUNTED + most
-    passed = walked[:MOST_COUNTED] if has_more else walked[: max(len(walked) - most, 0)]
-    listed = () if has_more else tuple(walked[len(passed) :])
-    older = _span(passed, passed[-1]) if passed else None
-    cursor = listed[-1] if listed else passed[-1] if passed else cursor_ms
+    before = walked[:MOST_COUNTED] if has_more else walked[: max(len(walked) - most, 0)]
+    listed = () if has_more else tuple(walked[len(before) :])
+    older = _span(before, before[-1]) if before else None
+    cursor = listed[-1] if listed else before[-1] if before else cursor_ms
     return Backlog(listed, older, cursor, has_more)
 
 
@@ -208,24 +218,24 @@ def _span(counted: Sequence[int], last: int, *, is_more: bool = False) -> Missed
     return MissedSpan(from_ms=counted[0], to_ms=last, count=len(counted), is_more=is_more)
 
 
-def told_of(span: MissedSpan) -> dict[str, int]:
-    """What the journal says of it, beside the reason."""
-    told = {"from_ms": span.from_ms, "to_ms": span.to_ms, "count": span.count}
-    return {**told, "is_more": True} if span.is_more else told
+def span_data(span: MissedSpan) -> dict[str, int]:
+    """The data of the span's event in the journal, beside the reason."""
+    data = {"from_ms": span.from_ms, "to_ms": span.to_ms, "count": span.count}
+    return {**data, "is_more": True} if span.is_more else data
 
 
 def most_listed(policy: RecoveryPolicy, limits: Limits) -> int:
     """What runs has a record of its own; of what does not, the newest have."""
-    return max(limits.listed, _most_run(policy, limits.room))
+    return max(limits.listed, _most_run(policy, limits.catch_up))
 
 
-def reason_of_older(policy: RecoveryPolicy, older: MissedSpan, now_ms: int, room: int = MOST_OWED) -> Reason:
+def reason_of_older(policy: RecoveryPolicy, older: MissedSpan, now_ms: int, catch_up: int = MOST_CATCH_UP) -> Reason:
     """Why the instants of a span too long to list do not run."""
     match policy.strategy:
         case RecoveryStrategy.EXECUTE_ALL:
             return TOO_MANY
         case RecoveryStrategy.BOUNDED:
-            return _reason_beyond(policy, older.to_ms, now_ms, room)
+            return _reason_beyond(policy, older.to_ms, now_ms, catch_up)
         case RecoveryStrategy.COMPRESSED:
             return Reason(ReasonCode.FOLDED)
         case RecoveryStrategy.EXECUTE_LAST:
@@ -234,47 +244,129 @@ def reason_of_older(policy: RecoveryPolicy, older: MissedSpan, now_ms: int, room
             return Reason(ReasonCode.DOWN)
 
 
-def settle(
-    policy: RecoveryPolicy, missed: Sequence[int], older: MissedSpan | None, now_ms: int, room: int = MOST_OWED
-) -> list[Fate]:
-    """One fate for each missed instant, in order; the same list gives the same fates. `room` may still be owed."""
+def recovery_outcomes(
+    policy: RecoveryPolicy,
+    missed: Sequence[int],
+    older: MissedSpan | None,
+    now_ms: int,
+    catch_up: int = MOST_CATCH_UP,
+) -> list[InstantOutcome]:
+    """One outcome for each missed instant, in order. At most `catch_up` of them run."""
     if not missed:
         return []
     match policy.strategy:
         case RecoveryStrategy.EXECUTE_ALL | RecoveryStrategy.BOUNDED:
-            return _several(policy, missed, now_ms, room)
+            return _several(policy, missed, now_ms, catch_up)
         case RecoveryStrategy.MARK_MISSED:
-            return [Fate(nominal, runs=False, reason=Reason(ReasonCode.DOWN)) for nominal in missed]
+            return _not_run(missed, Reason(ReasonCode.DOWN))
         case RecoveryStrategy.COMPRESSED:
             first = older.from_ms if older else missed[0]
-            covered = [Fate(nominal, runs=False, reason=Reason(ReasonCode.FOLDED)) for nominal in missed[:-1]]
-            return [*covered, Fate(missed[-1], runs=True, span=(first, missed[-1]))]
+            run = InstantOutcome(missed[-1], runs=True, span=(first, missed[-1]))
+            return [*_not_run(missed[:-1], Reason(ReasonCode.FOLDED)), run]
         case RecoveryStrategy.EXECUTE_LAST:
-            passed = [Fate(nominal, runs=False, reason=Reason(ReasonCode.SUPERSEDED)) for nominal in missed[:-1]]
-            return [*passed, Fate(missed[-1], runs=True)]
+            run = InstantOutcome(missed[-1], runs=True)
+            return [*_not_run(missed[:-1], Reason(ReasonCode.SUPERSEDED)), run]
 
 
-def _several(policy: RecoveryPolicy, missed: Sequence[int], now_ms: int, room: int) -> list[Fate]:
-    oldest_kept = len(missed) - _most_run(policy, room)
+def _not_run(instants: Sequence[int], reason: Reason) -> list[InstantOutcome]:
+    return [InstantOutcome(nominal_ms, runs=False, reason=reason) for nominal_ms in instants]
+
+
+def _several(policy: RecoveryPolicy, missed: Sequence[int], now_ms: int, catch_up: int) -> list[InstantOutcome]:
+    oldest_kept = len(missed) - _most_run(policy, catch_up)
     return [
-        Fate(nominal, runs=True)
+        InstantOutcome(nominal, runs=True)
         if index >= oldest_kept and not _is_too_old(policy, nominal, now_ms)
-        else Fate(nominal, runs=False, reason=_reason_beyond(policy, nominal, now_ms, room))
+        else InstantOutcome(nominal, runs=False, reason=_reason_beyond(policy, nominal, now_ms, catch_up))
         for index, nominal in enumerate(missed)
     ]
 
 
-def _most_run(policy: RecoveryPolicy, room: int) -> int:
+def _most_run(policy: RecoveryPolicy, catch_up: int) -> int:
     if policy.strategy not in CATCHING_UP:
         return 1
-    return room if policy.max_count is None else min(policy.max_count, room)
+    return catch_up if policy.max_count is None else min(policy.max_count, catch_up)
 
 
 def _is_too_old(policy: RecoveryPolicy, nominal_ms: int, now_ms: int) -> bool:
     return policy.max_age_ms is not None and nominal_ms < now_ms - policy.max_age_ms
 
 
-def _reason_beyond(policy: RecoveryPolicy, nominal_ms: int, now_ms: int, room: int) -> Reason:
-    """The policy's own bounds, where they would have been enough; else the limit on what is owed."""
-    by_count = policy.max_count is not None and policy.max_count <= room
+def _reason_beyond(policy: RecoveryPolicy, nominal_ms: int, now_ms: int, catch_up: int) -> Reason:
+    """The policy's own bounds, where they exclude the instant; else the limit of catch-up runs."""
+    by_count = policy.max_count is not None and policy.max_count <= catch_up
     return Reason(ReasonCode.TOO_OLD) if by_count or _is_too_old(policy, nominal_ms, now_ms) else TOO_MANY
+
+
+class Chance(Protocol):
+    """Where jitter comes from; tests and simulations bring a seeded one."""
+
+    def randrange(self, stop: int, /) -> int: ...
+
+
+class NoChance:
+    """Draws nothing: previews show what is not on record yet without its jitter."""
+
+    def randrange(self, stop: int, /) -> int:
+        return 0
+
+
+NO_CHANCE = NoChance()
+
+
+class DueTime(NamedTuple):
+    """When an occurrence may start. `impossible` is the reason where no start satisfies its spread."""
+
+    due_ms: int
+    jitter_ms: int
+    decision: Decision | None
+    impossible: Reason | None = None
+
+
+def due_time(job: Job, options: Options, nominal_ms: int, chance: Chance) -> DueTime:
+    """The due time of this nominal time: spread, then stagger, then jitter."""
+    stagger = stagger_offset(job.id, options.stagger) if options.stagger else 0
+    jitter = chance.randrange(options.jitter) if options.jitter else 0
+    if job.spread is None:
+        decision = Decision(algorithm=DECISION_VERSION, stagger_ms=stagger) if stagger else None
+        return DueTime(nominal_ms + stagger + jitter, jitter, decision)
+    chosen = spread_of(job.spread, job.id, job.timezone).decide_at(nominal_ms)
+    decision = Decision(
+        algorithm=DECISION_VERSION,
+        seed_hash=chosen.seed_hash,
+        window_start_ms=chosen.window_start * 1000,
+        window_end_ms=chosen.window_end * 1000,
+        chosen_ms=chosen.chosen_ms,
+        stagger_ms=stagger,
+        attempts=chosen.attempts,
+        reason=chosen.reason,
+    )
+    if chosen.chosen_ms is None:
+        return DueTime(nominal_ms, jitter, decision, Reason(ReasonCode.UNSCHEDULABLE))
+    return DueTime(chosen.chosen_ms + stagger + jitter, jitter, decision)
+
+
+def lead_ms(job: Job) -> int:
+    """How long before its nominal time an occurrence must be decided: a spread may start before it."""
+    return spread_of(job.spread, job.id, job.timezone).lead_ms if job.spread is not None else 0
+
+
+def spread_of(policy: SpreadPolicy, identity: str, zone: str) -> Spread:
+    return _spread(msgspec.json.encode(policy, order="sorted"), identity, zone)
+
+
+@lru_cache(maxsize=1024)
+def _spread(encoded: bytes, identity: str, zone: str) -> Spread:
+    policy = msgspec.json.decode(encoded, type=SpreadPolicy)
+    return make_spread(
+        identity=identity,
+        timezone=zone,
+        window_mode=policy.mode,
+        window_duration=timedelta(milliseconds=policy.duration_ms),
+        distribution=policy.distribution,
+        distribution_params={name: str(value) for name, value in policy.parameters.items()},
+        seed_strategy=policy.seed,
+        salt=policy.salt,
+        only=policy.only,
+        avoid=policy.avoid,
+    )

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from chronex.engine.lifecycle import Progress
+from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.orders import AttemptEnd, Cancel
-from chronex.model.attempt import Attempt, ProcessIdentity
 from chronex.model.event import Event
-from chronex.model.occurrence import Occurrence
+from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Records
@@ -20,30 +19,30 @@ STALE_AFTER_MS = 60_000
 IsAlive = Callable[[ProcessIdentity], bool]
 
 
-def take_over(records: Records, progress: Progress, node: str, is_alive: IsAlive) -> list[Attempt]:
+def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive) -> list[Attempt]:
     """End or adopt every running attempt whose node is dead; cancel those past their occurrence's deadline.
 
     A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
     the caller to watch. One that is gone has crashed. One without a recorded start never ran: nothing starts
     before its start is on record.
     """
-    dead = _dead_nodes(records, progress, node, is_alive)
+    dead = _dead_nodes(records, lifecycle, node, is_alive)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
     for occurrence in records.active():
         if _is_stale(records, occurrence, is_alive):
-            progress.reap(occurrence)
+            lifecycle.reap(occurrence)
     adopted: list[Attempt] = []
     for attempt in records.active_attempts():
         if attempt.owner == node:
-            _cancel_overdue(records, progress, attempt)
+            _cancel_overdue(records, lifecycle, attempt)
         elif attempt.owner in dead:
             if attempt.process is not None and is_alive(attempt.process):
-                adopted.append(_adopt(records, progress, attempt, node))
-                _cancel_overdue(records, progress, adopted[-1])
+                adopted.append(_adopt(records, lifecycle, attempt, node))
+                _cancel_overdue(records, lifecycle, adopted[-1])
             else:
-                _crash(records, progress, attempt)
+                _crash(records, lifecycle, attempt)
     for attempt in adopted:
-        _go_on(records, progress, attempt)
+        _go_on(records, lifecycle, attempt)
     return adopted
 
 
@@ -55,8 +54,8 @@ def _is_stale(records: Records, occurrence: Occurrence, is_alive: IsAlive) -> bo
     return not any(attempt.process is not None and is_alive(attempt.process) for attempt in running)
 
 
-def _dead_nodes(records: Records, progress: Progress, node: str, is_alive: IsAlive) -> set[str]:
-    """Who will never end what it began. One that died without a word is told in the journal, once."""
+def _dead_nodes(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive) -> set[str]:
+    """The nodes that will never end what they began. One that died unannounced gets one event in the journal."""
     dead: set[str] = set()
     for found in records.nodes():
         if found.id == node or (found.stopped_ms is None and is_alive(found.process)):
@@ -64,11 +63,11 @@ def _dead_nodes(records: Records, progress: Progress, node: str, is_alive: IsAli
         dead.add(found.id)
         if found.stopped_ms is None:
             records.put(replace(found, stopped_ms=records.now_ms))
-            progress.events.append(Event(name="SchedulerCrashed", at_ms=records.now_ms, data={"node": found.id}))
+            lifecycle.events.append(Event(name="SchedulerCrashed", at_ms=records.now_ms, data={"node": found.id}))
     return dead
 
 
-def _adopt(records: Records, progress: Progress, attempt: Attempt, node: str) -> Attempt:
+def _adopt(records: Records, lifecycle: Lifecycle, attempt: Attempt, node: str) -> Attempt:
     ours = replace(attempt, owner=node, epoch=attempt.epoch + 1)
     records.put(ours)
     run = records.run(attempt.job, attempt.nominal_ms, attempt.task)
@@ -76,32 +75,31 @@ def _adopt(records: Records, progress: Progress, attempt: Attempt, node: str) ->
     if run is not None:
         records.put(replace(run, owner=node, epoch=ours.epoch))
     if occurrence is not None:
-        # A wish to cancel that the dead node may not have heard is put before this one's next tick again.
+        # The dead node may not have read the request to cancel, so this node's next tick reads it again.
         due = records.now_ms if occurrence.cancel_reason else None
         records.put(replace(occurrence, owner=node, epoch=ours.epoch, cancel_ms=due))
-        told = {"node": node}
-        progress.tell("TaskRunAdopted", occurrence, task=attempt.task, attempt=attempt.number, data=told)
+        lifecycle.emit("TaskRunAdopted", occurrence, task=attempt.task, attempt=attempt.number, data={"node": node})
     return ours
 
 
-def _go_on(records: Records, progress: Progress, adopted: Attempt) -> None:
-    """A peer of it may have failed, and the node have died before it had stopped this one."""
+def _go_on(records: Records, lifecycle: Lifecycle, adopted: Attempt) -> None:
+    """A peer may have failed, and the node may have died before it stopped this attempt."""
     occurrence = records.occurrence(adopted.job, adopted.nominal_ms)
-    version = None if occurrence is None else progress.version_of(occurrence)
+    version = None if occurrence is None else lifecycle.version_of(occurrence)
     if occurrence is not None and version is not None and occurrence.state is OccurrenceState.RUNNING:
-        progress.settle(version, occurrence)
+        lifecycle.continue_or_finish(version, occurrence)
 
 
-def _crash(records: Records, progress: Progress, attempt: Attempt) -> None:
+def _crash(records: Records, lifecycle: Lifecycle, attempt: Attempt) -> None:
     occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
     if occurrence is not None and occurrence.cancel_reason:
-        progress.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
+        lifecycle.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
         return
     code = ReasonCode.NEVER_STARTED if attempt.started_ms is None else ReasonCode.OWNER_DIED
-    progress.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, Reason(code)))
+    lifecycle.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, Reason(code)))
 
 
-def _cancel_overdue(records: Records, progress: Progress, attempt: Attempt) -> None:
+def _cancel_overdue(records: Records, lifecycle: Lifecycle, attempt: Attempt) -> None:
     occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
     if occurrence is not None and occurrence.deadline_ms is not None and occurrence.deadline_ms <= records.now_ms:
-        progress.orders.append(Cancel(attempt, Reason(ReasonCode.EXECUTION_TIMEOUT)))
+        lifecycle.orders.append(Cancel(attempt, Reason(ReasonCode.EXECUTION_TIMEOUT)))

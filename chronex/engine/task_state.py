@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from chronex.errors import DamagedRecordError, TaskStateError
-from chronex.model.attempt import Attempt
+from chronex.model.occurrence import Attempt
 from chronex.model.records import TaskState
 from chronex.model.states import AttemptState
 from chronex.storage import keys
@@ -38,7 +38,7 @@ def check_state(name: str, value: str | None = None) -> None:
 
 
 def task_state(tx: ReadTransaction, job: str, task: str) -> dict[str, str]:
-    """What the task has kept, by name."""
+    """The values that the task keeps, by name."""
     found = _values(tx, keys.within_task_state(job, task))
     return {name: state.value for name, state in found.items()}
 
@@ -61,7 +61,7 @@ def running_attempt(reading: Reading, attempt_id: str) -> Attempt | None:
 
 
 def stage(records: Records, attempt: Attempt, changes: Changes) -> None:
-    """Note what is to become of the task's state if this attempt succeeds. TaskStateError where it is over."""
+    """Stage changes of the task's state, for when this attempt succeeds. TaskStateError where it has ended."""
     found = records.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
     if found is None or found.state is not AttemptState.RUNNING:
         raise TaskStateError(f"{attempt.id} is over: its state can no longer be changed")
@@ -75,7 +75,7 @@ def stage(records: Records, attempt: Attempt, changes: Changes) -> None:
         records.tx.put(key, encode(key, state))
 
 
-def settle(records: Records, attempt: Attempt, changes: Changes | None = None) -> None:
+def keep_or_drop(records: Records, attempt: Attempt, changes: Changes | None = None) -> None:
     """The attempt has ended: keep what it staged, then `changes`, where it succeeded; drop the rest."""
     wanted = staged_state(records.tx, attempt)
     if wanted:

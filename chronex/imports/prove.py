@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Literal, NamedTuple
 
-from chronex.engine.place import place
+from chronex.engine.plan import due_time
 from chronex.imports.imported import Import, Imported, job_file_text
 from chronex.imports.oracle import five_years
 from chronex.jobfile import JobFile, read_job_file
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.timing.dst import DstPolicy
 from chronex.timing.job_schedule import options_of, schedule_of
 from chronex.timing.zones import Zone
@@ -87,7 +87,7 @@ def _seconds(job: Job, start: int, end: int) -> set[int]:
     if job.spread is None:
         return {ms // 1000 for ms in nominal}
     options = options_of(job)
-    return {ms // 1000 for ms in nominal if not place(job, options, ms, _FIXED_DRAWS).impossible}
+    return {ms // 1000 for ms in nominal if not due_time(job, options, ms, _FIXED_DRAWS).impossible}
 
 
 def as_chronex_reads(found: Import) -> JobFile:

@@ -20,7 +20,7 @@ from chronex.jobfile.policy_tables import notify, notify_policy
 from chronex.jobfile.spread_table import check_backlog_limit, spread
 from chronex.jobfile.task_environment import ENVIRONMENT, TaskEnvironment, command
 from chronex.jobfile.values import filled_text
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,

@@ -39,7 +39,7 @@ from chronex.jobfile.properties import PROPERTY, Property, read_properties
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings, scheduler
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
 

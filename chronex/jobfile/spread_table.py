@@ -15,7 +15,7 @@ from chronex.expr.meaning import Cron, Every
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_table
 from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.values import duration, text
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.policies import Cadence, SpreadPolicy
 from chronex.text.durations import UNITS, format_duration
 from chronex.timing.job_schedule import options_of, schedule_of, timing_of

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_each
 from chronex.jobfile.values import codes, filled_text, refuse_duplicates, text, text_table
-from chronex.model.definition import ONLY_ZERO, Command
+from chronex.model.job import ONLY_ZERO, Command
 from chronex.text.terminal import quoted
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)

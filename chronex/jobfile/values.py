@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from chronex.errors import UnknownZoneError
 from chronex.jobfile.entries import Entry, NamedZone, read_each, read_table
-from chronex.model.name_rules import KEY_FIELDS, MAX_KEY_BYTES, MAX_NAME, unknown_key_fields
+from chronex.model.job import KEY_FIELDS, MAX_KEY_BYTES, MAX_NAME, unknown_key_fields
 from chronex.text.durations import UNITS, format_duration, parse_duration, suggest_duration
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted

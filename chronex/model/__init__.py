@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from chronex.model.attempt import Attempt, ProcessIdentity
-from chronex.model.definition import Call, Job, JobVersion, Task
 from chronex.model.event import Event
-from chronex.model.ids import attempt_id, occurrence_id, run_id
-from chronex.model.node import Node
-from chronex.model.occurrence import Decision, MissedSpan, Occurrence, Run
+from chronex.model.job import Call, Counters, Job, JobVersion, Task
+from chronex.model.occurrence import (
+    Attempt,
+    Decision,
+    MissedSpan,
+    Occurrence,
+    ProcessIdentity,
+    Run,
+    attempt_id,
+    occurrence_id,
+    run_id,
+)
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -22,9 +29,8 @@ from chronex.model.policies import (
     SpreadPolicy,
     TaskMode,
 )
-from chronex.model.progress import Counters
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.model.records import Idempotency, Notice, Quarantined, Record, StoreMeta, TaskState
+from chronex.model.records import Idempotency, Node, Notice, Quarantined, Record, StoreMeta, TaskState
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance
 
 __all__ = [

@@ -1,12 +1,42 @@
-"""One firing of a job, and its tasks within it."""
+"""One firing of a job, its runs and their attempts: the records of what happens, with their ids."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from uuid import UUID, uuid5
+
 from msgspec import Struct
 
-from chronex.model.ids import occurrence_id, run_id
 from chronex.model.reasons import NO_REASON, Reason
-from chronex.model.states import OccurrenceState, RunState
+from chronex.model.states import AttemptState, OccurrenceState, RunState
+
+# An id is a hash of what it names, so every process computes the same text for the same thing. The ids of what runs
+# now are computed again and again, and a hash costs as much as a record.
+_REMEMBERED = 4096
+# The name spaces of RFC 4122 for DNS, URL and OID; they only keep the three kinds apart.
+_OCCURRENCES = UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+_RUNS = UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")
+_ATTEMPTS = UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def occurrence_id(job: str, nominal_ms: int) -> str:
+    """`occ_` and the UUIDv5 of "job:seconds", or "job:seconds.mmm" where the time is not a whole second."""
+    seconds, milliseconds = divmod(nominal_ms, 1000)
+    fraction = f".{milliseconds:03d}" if milliseconds else ""
+    return f"occ_{uuid5(_OCCURRENCES, f'{job}:{seconds}{fraction}')}"
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def run_id(occurrence: str, task: str) -> str:
+    """`run_` and the UUIDv5 of "occurrence:task"."""
+    return f"run_{uuid5(_RUNS, f'{occurrence}:{task}')}"
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def attempt_id(run: str, number: int) -> str:
+    """`attempt_` and the UUIDv5 of "run:number"; the first attempt is number 1."""
+    return f"attempt_{uuid5(_ATTEMPTS, f'{run}:{number}')}"
 
 
 class Decision(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -130,3 +160,53 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     @property
     def id(self) -> str:
         return run_id(occurrence_id(self.job, self.nominal_ms), self.task)
+
+
+class ProcessIdentity(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A process for sure: pids are reused; the boot and the start time (in ticks after boot) are not."""
+
+    pid: int
+    boot_id: str
+    start_time: int
+    # The process group, where it leads one.
+    group: int | None = None
+
+
+class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """One try of a run."""
+
+    # The run it belongs to, and which try it is, from 1: together the key.
+    job: str
+    nominal_ms: int
+    task: str
+    number: int
+    state: AttemptState = AttemptState.RUNNING
+    # Why it ended so.
+    reason: Reason = NO_REASON
+    # The node that started it, and the epoch of that claim: an end with another epoch comes too late.
+    owner: str = ""
+    epoch: int = 0
+    # Who runs it; None before it has started, and for a Python function.
+    process: ProcessIdentity | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    # What went wrong, in the words of the system or of the function.
+    error: str = ""
+    # Where its output is, relative to the directory of logs.
+    log_path: str = ""
+    # The limit of its log in bytes: where the head ends while it is written; 0 where that is not known.
+    log_limit: int = 0
+    # What it wrote, and how much of that was dropped from the middle.
+    log_bytes: int = 0
+    log_dropped: int = 0
+    # How many processes it left behind.
+    leftovers: int = 0
+    # The system's error number, where it could not be started.
+    errno: int | None = None
+    created_ms: int = 0
+    started_ms: int | None = None
+    finished_ms: int | None = None
+
+    @property
+    def id(self) -> str:
+        return attempt_id(run_id(occurrence_id(self.job, self.nominal_ms), self.task), self.number)

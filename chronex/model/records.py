@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, JobVersion
 from chronex.model.event import Event
-from chronex.model.node import Node
-from chronex.model.occurrence import Occurrence, Run
-from chronex.model.progress import JobProgress
+from chronex.model.job import Job, JobProgress, JobVersion
+from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import NO_REASON, Reason
+
+
+class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """Written when the process begins to work on the store, and while it lives."""
+
+    id: str
+    # The process itself, so that others on this machine can tell whether it lives.
+    process: ProcessIdentity
+    host: str = ""
+    epoch: int = 0
+    # The version of the program.
+    chronex: str = ""
+    # So many occurrences it runs at once; 0 where that is not known.
+    places: int = 0
+    started_ms: int = 0
+    # When it last said that it lives.
+    seen_ms: int = 0
+    # When it left in good order; None while it works, and for one that died.
+    stopped_ms: int | None = None
 
 
 class Idempotency(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from chronex.engine.reports import Report
-from chronex.model.definition import Call, Command, Work
+from chronex.engine.orders import Report
+from chronex.model.job import Call, Command, Work
 from chronex.run.callables import Calls, described, resolve
 from chronex.run.request import NotStarted
 from chronex.run.run_context import RunContext

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from chronex.engine.orders import AttemptEnd
 from chronex.model import Attempt, AttemptState, Job, Occurrence, ProcessIdentity, Task
-from chronex.model.definition import Call, Command
+from chronex.model.job import Call, Command
 from chronex.model.policies import LeftoverPolicy
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogSummary
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from chronex.model.definition import Command
+from chronex.model.job import Command
 from chronex.run.environment import Variables
 from chronex.run.request import NotStarted
 

@@ -18,13 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from chronex.errors import DamagedRecordError, RecordTooLargeError
-from chronex.model.attempt import Attempt
-from chronex.model.definition import NO_PROGRESS, Job, JobVersion
 from chronex.model.event import Event
-from chronex.model.node import Node
-from chronex.model.occurrence import Occurrence, Run
-from chronex.model.progress import JobProgress
-from chronex.model.records import Idempotency, Notice, Quarantined, Record, Sequence, StoreMeta, TaskState
+from chronex.model.job import NO_PROGRESS, Job, JobProgress, JobVersion
+from chronex.model.occurrence import Attempt, Occurrence, Run
+from chronex.model.records import Idempotency, Node, Notice, Quarantined, Record, Sequence, StoreMeta, TaskState
 from chronex.storage import keys
 from chronex.storage.ports import MAX_VALUE_BYTES
 

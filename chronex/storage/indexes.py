@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, JobVersion
-from chronex.model.node import Node
-from chronex.model.occurrence import Occurrence, Run
-from chronex.model.progress import JobProgress
-from chronex.model.records import Idempotency, Notice, Record
+from chronex.model.job import Job, JobProgress, JobVersion
+from chronex.model.occurrence import Attempt, Occurrence, Run
+from chronex.model.records import Idempotency, Node, Notice, Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import keys
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from chronex.errors import InvalidKeyError
-from chronex.model.name_rules import check_name
+from chronex.model.job import check_name
 
 META = b"M"
 JOB = b"J"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from chronex.errors import DamagedRecordError, RecordTooLargeError
-from chronex.model.progress import JobProgress
+from chronex.model.job import JobProgress
 from chronex.storage import keys
 from chronex.storage.codec import payload_of, with_header
 from chronex.storage.ports import Row, Transaction

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from chronex.errors import DamagedRecordError, RecordTooLargeError
-from chronex.model.name_rules import is_name
+from chronex.model.job import is_name
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.storage import keys
 from chronex.storage.codec import payload_of, with_header

@@ -12,13 +12,10 @@ from typing import Any, TypeVar, cast
 from msgspec.structs import replace
 
 from chronex.errors import DamagedRecordError, StaleClaimError
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, JobVersion
 from chronex.model.event import Event
-from chronex.model.node import Node
-from chronex.model.occurrence import Occurrence, Run
-from chronex.model.progress import JobProgress
-from chronex.model.records import Idempotency, Quarantined, Record, TaskState
+from chronex.model.job import Job, JobProgress, JobVersion
+from chronex.model.occurrence import Attempt, Occurrence, Run
+from chronex.model.records import Idempotency, Node, Quarantined, Record, TaskState
 from chronex.model.states import OccurrenceState, State, advance
 from chronex.storage import keys
 from chronex.storage.codec import HEADER, decode, encode

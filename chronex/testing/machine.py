@@ -15,12 +15,11 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
-from chronex.model.attempt import Attempt, ProcessIdentity
-from chronex.model.definition import Job
 from chronex.model.event import Event
-from chronex.model.node import Node
-from chronex.model.occurrence import Occurrence
+from chronex.model.job import Job
+from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
+from chronex.model.records import Node
 from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records

@@ -15,8 +15,7 @@ from typing import Protocol, TypeVar
 from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.option_block import Options
-from chronex.model.definition import Job
-from chronex.model.name_rules import check_name
+from chronex.model.job import Job, check_name
 from chronex.model.policies import Cadence
 from chronex.timing import read
 from chronex.timing.dst import DstPolicy

@@ -6,9 +6,8 @@ from enum import Enum
 from typing import Any
 
 from chronex.errors import ChronexError
-from chronex.model.definition import Job
+from chronex.model.job import Job, JobProgress
 from chronex.model.policies import Cadence, DstSetting, SpreadPolicy
-from chronex.model.progress import JobProgress
 from chronex.timing.job_schedule import CUSTOM, RandomInterval, options_of, schedule_of
 from chronex.verify.results import JournalLine
 

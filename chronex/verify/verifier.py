@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chronex.engine.update import told_of
+from chronex.engine.update import definition_data
 from chronex.jobfile import Property
-from chronex.model.definition import Job
 from chronex.model.event import Event
+from chronex.model.job import Job
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading
@@ -93,7 +93,7 @@ class Verifier:
 
     def add_known_jobs(self, jobs: Iterable[Job]) -> None:
         """The jobs as the store has them; used where a trimmed journal no longer has the event of a job."""
-        self._known_jobs = {job.id: told_of(job) for job in jobs}
+        self._known_jobs = {job.id: definition_data(job) for job in jobs}
 
     def feed(self, lines: Sequence[JournalLine]) -> None:
         for line in lines:

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.engine.place import NO_CHANCE
-from chronex.engine.plan import plan_job
-from chronex.engine.update.diff import Change, Changed, Step, Way, plan_steps
+from chronex.engine.plan import NO_CHANCE, plan_job
+from chronex.engine.update.diff import Change, Changed, JobChange, UpdateOptions, plan_changes
 from chronex.errors import CustomScheduleError
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import head
@@ -54,15 +53,17 @@ class Preview(NamedTuple):
         return any(effect.fires_now for effect in self.effects)
 
 
-def preview(reading: Reading, wanted: Iterable[Job], now_ms: int, way: Way, days: int = DEFAULT_DAYS) -> Preview:
-    steps = plan_steps(reading, wanted, now_ms, way)
-    changed = [step for step in steps if step.change is not Change.PRESERVED]
+def preview(
+    reading: Reading, wanted: Iterable[Job], now_ms: int, way: UpdateOptions, days: int = DEFAULT_DAYS
+) -> Preview:
+    steps = plan_changes(reading, wanted, now_ms, way)
+    changed = [step for step in steps if step.kind is not Change.UNCHANGED]
     effects = tuple(effect_of(reading, step, now_ms, now_ms + days * DAY_MS) for step in changed)
-    changes = tuple(Changed(s.job_id, s.change, s.job.version if s.job is not None else 0) for s in steps)
+    changes = tuple(Changed(s.job_id, s.kind, s.job.version if s.job is not None else 0) for s in steps)
     return Preview(changes, effects, head(reading.tx))
 
 
-def effect_of(reading: Reading, step: Step, now_ms: int, until_ms: int) -> Effect:
+def effect_of(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -> Effect:
     waiting = [o for o in reading.occurrences(step.job_id) if o.state is OccurrenceState.PENDING and not o.manual]
     touched = {one.nominal_ms for one in (*step.rewritten, *step.withdrawn)}
     left = [one for one in waiting if one.nominal_ms not in touched]
@@ -99,7 +100,7 @@ def _coming(
 
 
 def _paired(
-    step: Step, removed: list[Foreseen], added: list[Foreseen]
+    step: JobChange, removed: list[Foreseen], added: list[Foreseen]
 ) -> tuple[list[Moved], list[Foreseen], list[Foreseen]]:
     """A day that loses as many as it gains has moved them: 03:00 to 05:00 is one change, not two."""
     if step.job is None or not removed or not added:
@@ -126,7 +127,9 @@ def _day(ms: int, zone: Zone) -> int:
     return (second + zone.offset_at(second)) // 86_400
 
 
-def _fires_now(step: Step, kept: Iterable[Occurrence], waiting: Iterable[Occurrence], now_ms: int) -> list[Foreseen]:
+def _fires_now(
+    step: JobChange, kept: Iterable[Occurrence], waiting: Iterable[Occurrence], now_ms: int
+) -> list[Foreseen]:
     """What starts with the next tick because of the edit: missed instants that another recovery strategy runs, and
     what waited for later and is placed in the past."""
     if step.job is None:

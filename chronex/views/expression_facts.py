@@ -19,7 +19,7 @@ from chronex.timing.zones import ClockChange, Zone
 
 if TYPE_CHECKING:  # the decision core is loaded only for a question with a spread
     from chronex.decision import DecisionResult
-    from chronex.decision.window_spread import Spread
+    from chronex.decision.decide import Spread
 
 _YEAR_MS = 366 * 86_400_000
 _MOST_SAMPLED = 600_000  # more than the minutes of a year; a schedule of seconds is only sampled
@@ -183,7 +183,7 @@ def _decision(spread: Spread, nominal: int) -> DecisionResult:
 def _histogram(timing: Occurrences, since: int, spread: Spread | None) -> list[int]:
     if spread is None:
         return []
-    from chronex.decision.window_spread import histogram
+    from chronex.decision.decide import histogram
 
     return histogram(
         spread, list(islice(timing.between(since + 1, LAST_MS, since), HISTOGRAM_PERIODS)), HISTOGRAM_BINS

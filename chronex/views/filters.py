@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from chronex.model.definition import Call, Work
+from chronex.model.job import Call, Work
 from chronex.text.durations import parse_duration
 from chronex.text.suggestions import nearest
 from chronex.views.jobs import Row, Situation

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from chronex.engine.place import NO_CHANCE, place
+from chronex.engine.plan import NO_CHANCE, due_time
 from chronex.errors import CustomScheduleError
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.timing.job_schedule import options_of, schedule_of
 
@@ -61,8 +61,8 @@ def forecast_job(job: Job, after_ms: int, until_ms: int) -> Iterator[Foreseen]:
 
 def _foreseen(job: Job, nominal_ms: int) -> Foreseen:
     options = options_of(job)
-    placed = place(job, options, nominal_ms, NO_CHANCE)
-    reason = placed.impossible
+    placed = due_time(job, options, nominal_ms, NO_CHANCE)
+    reason = placed.impossible or NO_REASON
     if not reason and job.progress.was_paused_at(placed.due_ms):
         reason = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
     return Foreseen(nominal_ms, job.id, placed.due_ms, placed.due_ms + max(options.jitter or 0, 1) - 1, reason)

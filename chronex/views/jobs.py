@@ -12,13 +12,12 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from chronex.engine.place import NO_CHANCE, lead_ms, place
+from chronex.engine.plan import NO_CHANCE, due_time, lead_ms
 from chronex.expr.option_block import Options
-from chronex.model.attempt import Attempt, ProcessIdentity
-from chronex.model.definition import Job
-from chronex.model.node import Node
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.job import Job
+from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import Reason
+from chronex.model.records import Node
 from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
@@ -317,7 +316,7 @@ def planned(job: Job, nominal_ms: int) -> NextRun:
     if brackets is None and job.spread is None:
         return NextRun(nominal_ms, nominal_ms, is_drawn=True)
     options = _options_alone(brackets.group(0) if brackets else "")
-    return NextRun(nominal_ms, place(job, options, nominal_ms, NO_CHANCE).due_ms, is_drawn=not options.jitter)
+    return NextRun(nominal_ms, due_time(job, options, nominal_ms, NO_CHANCE).due_ms, is_drawn=not options.jitter)
 
 
 @lru_cache(maxsize=1024)

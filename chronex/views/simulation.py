@@ -15,9 +15,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine.admit import Verdict, admit
-from chronex.engine.place import Chance
-from chronex.engine.plan import plan_job
-from chronex.model.definition import Job
+from chronex.engine.plan import Chance, plan_job
+from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
@@ -99,7 +98,7 @@ class _Stage:
         while True:
             job = self.jobs[job_id]
             plan = plan_job(job, part.schedule, until, begin, self.chance)
-            fired = job.progress.counters.fired + sum(1 for planned in plan.planned if planned.fate.runs)
+            fired = job.progress.counters.fired + sum(1 for planned in plan.planned if planned.outcome.runs)
             counters = replace(job.progress.counters, fired=fired)
             self.jobs[job_id] = job.progressed(cursor_ms=plan.cursor_ms, counters=counters)
             limit = options_of(job).max

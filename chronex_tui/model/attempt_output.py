@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chronex.errors import LogDirectoryError
-from chronex.model.attempt import Attempt
+from chronex.model.occurrence import Attempt
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe, cell_width

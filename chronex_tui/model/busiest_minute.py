@@ -11,7 +11,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from chronex.errors import ChronexError
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.text.durations import HOUR_MS, MINUTE_MS
 from chronex.text.terminal import cell_safe
 from chronex.timing.job_schedule import schedule_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.text.durations import format_duration, largest_unit
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.clock_changes import Cell, ClockEffect, day_cells, effect_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone, load_zone, utc_zone

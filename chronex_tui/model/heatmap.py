@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from chronex.expr.describe import describe
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Call, Command, Job
-from chronex.model.occurrence import Run
+from chronex.model.job import Call, Command, Job
+from chronex.model.occurrence import Attempt, Run
 from chronex.model.reasons import text_of
 from chronex.text.durations import countdown, elapsed, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width

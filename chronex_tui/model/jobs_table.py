@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.reasons import short_text
 from chronex.text.durations import DAY_MS, MINUTE_MS, countdown, elapsed, largest_unit, rounded_duration
 from chronex.text.terminal import cell_safe

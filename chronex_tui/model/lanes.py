@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from chronex.errors import ChronexError
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe

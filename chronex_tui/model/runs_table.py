@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job
+from chronex.model.job import Job
+from chronex.model.occurrence import Attempt
 from chronex.model.reasons import ReasonCode, short_text, text_of
 from chronex.text.durations import countdown, elapsed, rounded_duration
 from chronex.text.instants import rfc3339

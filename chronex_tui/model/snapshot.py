@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from chronex.errors import ChronexError
-from chronex.model.attempt import Attempt
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.reasons import Reason, of_task
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal, keys

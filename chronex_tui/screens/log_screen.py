@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widgets import Input
 
-from chronex.model.attempt import Attempt
+from chronex.model.occurrence import Attempt
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import OutputRead
 from chronex_tui.model.attempt_output import AttemptOutput, find, read_output, wrapped

@@ -12,9 +12,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.failpoints import fail_point
-from chronex.model.attempt import Attempt
 from chronex.model.event import Event
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Idempotency
 from chronex.model.states import AttemptState, RunState, is_final
 from chronex.storage import keys

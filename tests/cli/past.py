@@ -8,7 +8,7 @@ from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import RetryPolicy
 from chronex.model.reasons import free_text
 from chronex.model.states import AttemptState

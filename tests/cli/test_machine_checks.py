@@ -18,8 +18,8 @@ from chronex.cli.machine_checks import (
     programs_of,
     words_of,
 )
-from chronex.model.definition import Job, Task
-from chronex.model.node import Node
+from chronex.model.job import Job, Task
+from chronex.model.records import Node
 from chronex.run import identity_of
 from tests.cli.conftest import Chronex
 

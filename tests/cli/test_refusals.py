@@ -19,7 +19,7 @@ from chronex.cli import main
 from chronex.cli.commands.status import run_status
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.records import StoreMeta
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode

@@ -10,7 +10,7 @@ import pytest
 from chronex.cli.commands import cancel, dlq, pause, replay
 from chronex.clock import wall_ms
 from chronex.engine import commands
-from chronex.engine.commands import Asker
+from chronex.engine.commands import Actor
 from chronex.errors import ChronexError, StoreError, UnknownIdError, UnknownJobError
 from chronex.storage.records import Records
 from chronex_store import LmdbStore
@@ -53,7 +53,7 @@ def test_an_empty_store_and_no_store_are_told(command: str, tmp_path: Path) -> N
 
 def test_no_control_character_of_the_data_reaches_the_terminal(place: Place, capsys: Capture) -> None:
     with LmdbStore.open(Path(place.path)) as store:
-        evil = Asker("eve\x1b[2J", "cli", "there")
+        evil = Actor("eve\x1b[2J", "cli", "there")
         store.update(lambda tx: commands.pause(Records(tx, wall_ms()), "a", evil))
     identity = triggered(place, capsys, "running")
     assert cancel.run_cancel(identity, "because\x1b]0;pwned\x07", wait=False, store=place.path, form="text") == 0

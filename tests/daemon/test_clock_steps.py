@@ -16,8 +16,8 @@ from chronex.engine.clock_steps import newest_sign, rewind
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
-from chronex.model.definition import Call, Job, Task
 from chronex.model.event import Event
+from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.storage.journal import append
@@ -38,7 +38,7 @@ class Awake(Hands):
         super().__init__()
         self.wall = MIDNIGHT + 30_000
         self.store, self.started = store, Counter[int]()
-        self.engine = Engine(store, "node-a", places=1000)
+        self.engine = Engine(store, "node-a", slots=1000)
         recovery = RecoveryPolicy(strategy=strategy, max_count=2 if strategy is RecoveryStrategy.BOUNDED else None)
         tasks = (Task(name="main", run=("true",)),)
         job = Job(id="job", schedule=schedule, tasks=tasks, overlap=OverlapPolicy.ALLOW, recovery=recovery)
@@ -140,7 +140,7 @@ def test_what_waits_in_a_queue_when_the_clock_is_set_back_starts_when_its_turn_c
     tasks = (Task(name="main", run=("true",)),)
     apply_jobs(store, [Job(id=name, schedule="0 * * * *", tasks=tasks) for name in ("first", "second")], MIDNIGHT + 1)
     store.update(lambda tx: append(tx, Event(name="SchedulerStarted", at_ms=MIDNIGHT + 1, data={"node": "node-a"})))
-    engine, now = Engine(store, "node-a", places=1), MIDNIGHT + HOUR
+    engine, now = Engine(store, "node-a", slots=1), MIDNIGHT + HOUR
     (launch,) = engine.tick(now, MIDNIGHT).orders
     assert isinstance(launch, Launch)
     now -= 50 * MINUTE
@@ -213,7 +213,7 @@ def test_a_clock_that_is_put_right_while_nobody_runs_silences_no_job(
     year_ahead = MIDNIGHT + 365 * DAY
     tasks = (Task(name="main", run=("true",)),)
     apply_jobs(store, [Job(id="job", schedule=schedule, cadence=cadence, tasks=tasks)], year_ahead)
-    engine = Engine(store, "node-a", places=10)
+    engine = Engine(store, "node-a", slots=10)
     for launch in engine.tick(year_ahead + 2 * MINUTE, year_ahead).orders:
         assert isinstance(launch, Launch)
         store.update(engine.ended(launch.attempt, AttemptEnd("success"), year_ahead + 2 * MINUTE))

@@ -14,7 +14,7 @@ from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.errors import ChronexError, UnknownJobError
-from chronex.model.definition import Call, Job, Task
+from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState

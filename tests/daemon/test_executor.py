@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from chronex.daemon.executor import end_of
-from chronex.model.attempt import Attempt
-from chronex.model.occurrence import Occurrence
+from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import AttemptState
 from chronex.run.request import AttemptResult

@@ -12,7 +12,7 @@ from chronex.daemon import executor, loop
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS
 from chronex.errors import StoreFullError
-from chronex.model.definition import Call, Job, Task
+from chronex.model.job import Call, Job, Task
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.engine.reports import Report
-from chronex.model.definition import Call, Job, Task, Work
+from chronex.engine.orders import Report
+from chronex.model.job import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
 from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.hooks import run_hook

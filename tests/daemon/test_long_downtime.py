@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.clock import wall_ms
-from chronex.engine.plan import MOST_LISTED, MOST_OWED
+from chronex.engine.plan import MOST_CATCH_UP, MOST_LISTED
 from chronex.model.states import OccurrenceState
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
@@ -38,7 +38,7 @@ run = ["true"]
 schedule = "* * * * * *"
 run = ["true"]
 """
-KEPT = {"all": MOST_OWED, "bounded": MOST_OWED, "last": MOST_LISTED}
+KEPT = {"all": MOST_CATCH_UP, "bounded": MOST_CATCH_UP, "last": MOST_LISTED}
 
 
 @pytest.fixture

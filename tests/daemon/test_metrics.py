@@ -34,9 +34,8 @@ from chronex.daemon.metrics import (
 )
 from chronex.errors import StoreError
 from chronex.jobfile import JobFileError, read_job_file
-from chronex.model.definition import Job, Task
 from chronex.model.event import Event
-from chronex.model.progress import JobProgress
+from chronex.model.job import Job, JobProgress, Task
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.records import Reading

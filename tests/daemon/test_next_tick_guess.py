@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.daemon.prestart import next_tick_guess
-from chronex.engine.commands import Asker, pause
+from chronex.engine.commands import Actor, pause
 from chronex.engine.orders import Launch
-from chronex.model.definition import Call, Task
+from chronex.model.job import Call, Task
 from chronex.model.policies import OverlapPolicy, TaskMode
 from chronex.run import AttemptRequest
 from chronex.storage.records import Records
@@ -19,7 +19,7 @@ from chronex.testing import MINUTE
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 MOST = 100
-ASKER = Asker("somebody", "cli", "here")
+ASKER = Actor("somebody", "cli", "here")
 
 
 def requested(launches: list[Launch]) -> list[AttemptRequest]:

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.daemon.notify import PAUSES_MS, Notifier
-from chronex.engine.commands.actor import Asker
-from chronex.engine.commands.pause import pause
+from chronex.engine.commands.actor import Actor
+from chronex.engine.commands.control import pause
 from chronex.engine.update import apply_jobs
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import NotifyPolicy
 from chronex.model.records import Notice
 from chronex.run import LogDirectory, RunContext
@@ -96,7 +96,7 @@ def test_a_run_that_was_missed_in_a_downtime_is_late_once_and_then_on_time(tmp_p
 def test_a_job_that_was_paused_by_mistake_is_late_too(tmp_path: Path) -> None:
     world = SimulatedMachine([EXPECTED], outcome=RandomOutcomes(1, fail_share=0))
     failing(world, 0.0, 1)
-    world.store.update(lambda tx: pause(Records(tx, world.now), "j", Asker("eve", "cli", "here")))
+    world.store.update(lambda tx: pause(Records(tx, world.now), "j", Actor("eve", "cli", "here")))
     failing(world, 0.0, 6)
     assert [kind for kind, _, _ in look(world, tmp_path)] == ["late"]
 

@@ -15,9 +15,8 @@ from chronex.clock import SystemClock, wall_ms
 from chronex.daemon import prestart as prestart_module
 from chronex.daemon.prestart import LEAD_MS, Prestart
 from chronex.engine.orders import Launch
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, Task
-from chronex.model.occurrence import Occurrence
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import Attempt, Occurrence
 from chronex.run import AttemptRequest, Hooks, LogDirectory, RunContext, run_attempt
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore

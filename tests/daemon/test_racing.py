@@ -12,7 +12,7 @@ import pytest
 
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading

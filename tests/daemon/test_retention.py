@@ -14,9 +14,9 @@ from chronex.engine.orders import Launch
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.settings import HistorySettings, LogSettings
-from chronex.model.attempt import ProcessIdentity
-from chronex.model.definition import Job, JobVersion, Task
-from chronex.model.node import Node
+from chronex.model.job import Job, JobVersion, Task
+from chronex.model.occurrence import ProcessIdentity
+from chronex.model.records import Node
 from chronex.run import LogDirectory
 from chronex.storage import journal, keys
 from chronex.storage.ports import Transaction

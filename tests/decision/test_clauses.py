@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronex.decision.clauses import MAX_TEXT, parse_constraints
-from chronex.decision.constraints import LocalMoment, local_moment
+from chronex.decision.constraints import MAX_TEXT, LocalMoment, local_moment, parse_constraints
 from chronex.errors import ConstraintError
 from chronex.timing.zones import load_zone
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chronex.decision import make_spread
-from chronex.decision.decide import preview
-from chronex.decision.window_spread import histogram
+from chronex.decision.decide import histogram, preview
 
 DAY = 86_400_000
 NOMINALS = [1_772_323_200_000 + day * DAY for day in range(200)]

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.declarative import Scheduler, SchedulerEvent
 from chronex.declarative.registrations import Callback, Registration
-from chronex.model.attempt import ProcessIdentity
 from chronex.model.event import Event
+from chronex.model.occurrence import ProcessIdentity
 from chronex.storage import journal
 from chronex.storage.ports import T, UpdateFn
 from chronex.storage.records import Records

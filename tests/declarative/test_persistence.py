@@ -21,10 +21,10 @@ from chronex.declarative.scheduler_errors import (
     TaskTryDeserializeError,
 )
 from chronex.engine.update import apply_jobs
-from chronex.engine.update.apply import write_steps
+from chronex.engine.update.apply import write_changes
 from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
-from chronex.model.definition import Call, Job, Task
+from chronex.model.job import Call, Job, Task
 from chronex.storage.records import Reading, Records
 from tests.declarative.host import SimulatedHost, crash, failing
 
@@ -204,7 +204,7 @@ async def test_a_failing_override_restores_everything(monkeypatch: pytest.Monkey
     host = SimulatedHost()
     await live(host, host.task("a"), host.task("b"), host.task("c"))
     before, rows = jobs(host), host.store.view(lambda tx: tx.scan(b"O", None, 100))
-    real = write_steps
+    real = write_changes
 
     def failing_at_the_third(records: Records, steps: Any, actor: str) -> Any:
         if steps[0].job_id == "b":

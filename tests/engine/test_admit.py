@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from chronex.engine import engine
 from chronex.engine import plan as planning
 from chronex.engine.admit import START, Admission
-from chronex.engine.lifecycle import Progress
+from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.orders import Launch
 from chronex.engine.plan import Plan
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.reasons import NO_REASON, Reason
@@ -63,10 +63,10 @@ def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         made = planning.plan_job(*arguments)
         if next(calls) != 20:
             return made
-        occurrence, fate = made.planned[0]
+        occurrence, outcome = made.planned[0]
         again = occurrence.nominal_ms + MINUTE
         twin = made.planned[0]._replace(
-            occurrence=replace(occurrence, nominal_ms=again, due_ms=again), fate=fate._replace(nominal_ms=again)
+            occurrence=replace(occurrence, nominal_ms=again, due_ms=again), outcome=outcome._replace(nominal_ms=again)
         )
         return made._replace(planned=(*made.planned, twin))
 
@@ -74,13 +74,13 @@ def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
 
 
 def launch_twice(patch: pytest.MonkeyPatch) -> None:
-    start = Progress.start
+    start = Lifecycle.start
 
-    def twice(self: Progress, job: Job, occurrence: Occurrence) -> None:
+    def twice(self: Lifecycle, job: Job, occurrence: Occurrence) -> None:
         start(self, job, occurrence)
         self.orders.extend([order for order in self.orders if isinstance(order, Launch)][-1:])
 
-    patch.setattr(Progress, "start", twice)
+    patch.setattr(Lifecycle, "start", twice)
 
 
 def admit_always(patch: pytest.MonkeyPatch) -> None:
@@ -95,38 +95,38 @@ def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
 
 
 def lose_the_reason(patch: pytest.MonkeyPatch) -> None:
-    end = Progress.end_unstarted
+    end = Lifecycle.end_unstarted
     patch.setattr(
-        Progress, "end_unstarted", lambda self, occurrence, state, reason: end(self, occurrence, state, NO_REASON)
+        Lifecycle, "end_unstarted", lambda self, occurrence, state, reason: end(self, occurrence, state, NO_REASON)
     )
 
 
 def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
-    finish = Progress._finish
+    finish = Lifecycle._finish
 
-    def revive(self: Progress, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
+    def revive(self: Lifecycle, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         finish(self, occurrence, state, reason)
         earlier = self.records.occurrence(occurrence.job, occurrence.nominal_ms - 7 * MINUTE)
         if earlier is not None:
             self.records.put(replace(earlier, state=OccurrenceState.RUNNING))
 
-    patch.setattr(Progress, "_finish", revive)
+    patch.setattr(Lifecycle, "_finish", revive)
 
 
 def run_all_that_was_missed(patch: pytest.MonkeyPatch) -> None:
     policy = RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
-    settle = planning.settle
-    patch.setattr(planning, "settle", lambda _, *missed: settle(policy, *missed))
+    recover = planning.recovery_outcomes
+    patch.setattr(planning, "recovery_outcomes", lambda _, *missed: recover(policy, *missed))
 
 
 def forget_an_end(patch: pytest.MonkeyPatch) -> None:
-    calls, ended = count(), Progress.attempt_ended
+    calls, ended = count(), Lifecycle.attempt_ended
 
-    def forget(self: Progress, *arguments: Any) -> None:
+    def forget(self: Lifecycle, *arguments: Any) -> None:
         if next(calls) != 20:
             ended(self, *arguments)
 
-    patch.setattr(Progress, "attempt_ended", forget)
+    patch.setattr(Lifecycle, "attempt_ended", forget)
 
 
 def start_early(patch: pytest.MonkeyPatch) -> None:
@@ -135,10 +135,10 @@ def start_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def complete_without_the_second_task(patch: pytest.MonkeyPatch) -> None:
-    def settle(self: Progress, job: Job, occurrence: Occurrence) -> None:
+    def continue_or_finish(self: Lifecycle, job: Job, occurrence: Occurrence) -> None:
         self._finish(occurrence, OccurrenceState.COMPLETED, NO_REASON)
 
-    patch.setattr(Progress, "settle", settle)
+    patch.setattr(Lifecycle, "continue_or_finish", continue_or_finish)
 
 
 CASES: list[tuple[Break, set[str], dict[str, Any]]] = [

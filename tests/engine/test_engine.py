@@ -9,11 +9,10 @@ from msgspec.structs import replace
 
 from chronex.engine.engine import MOST_PLANNED, Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
-from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_COUNTED, MOST_LISTED, MOST_OWED, TOO_MANY
+from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_CATCH_UP, MOST_COUNTED, MOST_LISTED, TOO_MANY
 from chronex.engine.update import Change, apply_jobs
-from chronex.model.attempt import ProcessIdentity
-from chronex.model.definition import Job
-from chronex.model.node import Node
+from chronex.model.job import Job
+from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -25,6 +24,7 @@ from chronex.model.policies import (
     TaskMode,
 )
 from chronex.model.reasons import Reason, ReasonCode, free_text
+from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal
 from chronex.storage.keys import OCCURRENCE
@@ -210,14 +210,14 @@ def test_a_successor_takes_up_what_a_dead_node_left() -> None:
     dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
     world.store.update(lambda tx: Records(tx, FIRST).put(dead))
     world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", FIRST))
-    heir = Engine(world.store, "node-2", 10, Random(1))
-    orders, adopted = heir.take_over(lambda identity: identity.pid == 77, FIRST + 1000)
+    successor = Engine(world.store, "node-2", 10, Random(1))
+    orders, adopted = successor.take_over(lambda identity: identity.pid == 77, FIRST + 1000)
     assert (orders, [attempt.id for attempt in adopted]) == ((), [launch.attempt.id])
-    # The orphan counts for the overlap policy; once it is gone, its end is recorded by the heir.
-    assert heir.tick(FIRST + MINUTE, START).orders == ()
+    # The orphan counts for the overlap policy; once it is gone, its end is recorded by the successor.
+    assert successor.tick(FIRST + MINUTE, START).orders == ()
     gone = AttemptEnd(AttemptState.CRASHED, free_text("its exit code is not known"))
-    world.store.update(heir.ended(adopted[0], gone, FIRST + MINUTE + 1))
-    (again,) = heir.tick(FIRST + MINUTE + 1, START).orders
+    world.store.update(successor.ended(adopted[0], gone, FIRST + MINUTE + 1))
+    (again,) = successor.tick(FIRST + MINUTE + 1, START).orders
     assert isinstance(again, Launch)
     assert again.attempt.number == 2
 
@@ -251,12 +251,12 @@ def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
     world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", new_year))
     dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
     world.store.update(lambda tx: Records(tx, new_year).put(dead))
-    heir = Engine(world.store, "node-2", 10, Random(1))
-    _, orphans = heir.take_over(lambda identity: adopted and identity.pid == 77, new_year + 1)
+    successor = Engine(world.store, "node-2", 10, Random(1))
+    _, orphans = successor.take_over(lambda identity: adopted and identity.pid == 77, new_year + 1)
     for orphan in orphans:
         unknown = AttemptEnd(AttemptState.CRASHED, free_text("its exit code is not known"))
-        world.store.update(heir.ended(orphan, unknown, new_year + 2))
-    again = [order for order in heir.tick(new_year + 5_000, START).orders if isinstance(order, Launch)]
+        world.store.update(successor.ended(orphan, unknown, new_year + 2))
+    again = [order for order in successor.tick(new_year + 5_000, START).orders if isinstance(order, Launch)]
     assert len(again) == (1 if on_crash is CrashPolicy.RETRY else 0)
     assert world.run(new_year).state is (RunState.RUNNING if again else RunState.DLQ)
 
@@ -268,9 +268,9 @@ def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> 
     for number in range(1, 8):
         dead = Node(id=f"node-{number}", process=ProcessIdentity(number, "boot", 1))
         world.store.update(lambda tx, node=dead: Records(tx, new_year).put(node))  # type: ignore[misc]
-        heir = Engine(world.store, f"node-{number + 1}", 10, Random(1))
-        heir.take_over(lambda identity: False, new_year + number)
-        (again,) = heir.tick(new_year + number, new_year).orders
+        successor = Engine(world.store, f"node-{number + 1}", 10, Random(1))
+        successor.take_over(lambda identity: False, new_year + number)
+        (again,) = successor.tick(new_year + number, new_year).orders
         assert isinstance(again, Launch)
         assert again.attempt.number == number + 1
 
@@ -278,7 +278,7 @@ def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> 
 def test_applying_the_same_jobs_again_changes_nothing() -> None:
     world = SteppedEngine()
     before = world.store.view(lambda tx: Reading(tx).job("job"))
-    assert [c.change for c in apply_jobs(world.store, [world.job], START + 5)] == [Change.PRESERVED]
+    assert [c.change for c in apply_jobs(world.store, [world.job], START + 5)] == [Change.UNCHANGED]
     assert world.store.view(lambda tx: Reading(tx).job("job")) == before
 
 
@@ -286,7 +286,7 @@ def test_an_edited_schedule_gets_a_version_and_never_fires_at_once() -> None:
     world = SteppedEngine("0 0 * * *")
     noon = START + 12 * 60 * MINUTE
     edited = replace(world.job, schedule="0 * * * *")
-    assert [c.change for c in apply_jobs(world.store, [edited], noon + 5)] == [Change.OVERRIDDEN]
+    assert [c.change for c in apply_jobs(world.store, [edited], noon + 5)] == [Change.CHANGED]
     assert world.tick(noon + 5) == []
     job = world.store.view(lambda tx: Reading(tx).job("job"))
     assert job is not None
@@ -296,7 +296,7 @@ def test_an_edited_schedule_gets_a_version_and_never_fires_at_once() -> None:
 def test_a_job_that_is_gone_keeps_its_history_and_starts_nothing() -> None:
     world = SteppedEngine("* * * * * {jitter:30s}")
     world.tick(FIRST)
-    assert [c.change for c in apply_jobs(world.store, [], FIRST)] == [Change.ORPHANED]
+    assert [c.change for c in apply_jobs(world.store, [], FIRST)] == [Change.REMOVED]
     assert world.tick(FIRST + MINUTE) == []
     assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
 
@@ -324,11 +324,11 @@ def test_ten_years_of_seconds_owe_a_thousand_runs_and_the_others_are_one_span(re
     now = START + TEN_YEARS + 1
     tick = world.engine.tick(now, awake_since_ms=now)
     assert (len(tick.orders), tick.has_more) == (1, False)
-    assert len(waiting(world, OccurrenceState.QUEUED)) == MOST_OWED - 1
+    assert len(waiting(world, OccurrenceState.QUEUED)) == MOST_CATCH_UP - 1
     (told,) = [
         event for _, event in world.store.view(lambda tx: journal.tail(tx, 0, 10_000)) if event.data.get("count")
     ]
-    first_kept = now - 1 - (MOST_OWED - 1) * 1000
+    first_kept = now - 1 - (MOST_CATCH_UP - 1) * 1000
     assert (told.name, told.reason) == ("OccurrencesMissed", TOO_MANY)
     assert told.data == {"from_ms": START + 1000, "to_ms": first_kept - 1000, "count": MOST_COUNTED, "is_more": True}
     older = world.occurrence(first_kept).older
@@ -341,7 +341,7 @@ def test_downtime_after_downtime_never_owes_more_than_a_thousand() -> None:
     for outage in range(1, 6):
         now = START + outage * 3_600_000 + 1
         world.engine.tick(now, awake_since_ms=now)
-        assert len(waiting(world, OccurrenceState.QUEUED)) <= MOST_OWED
+        assert len(waiting(world, OccurrenceState.QUEUED)) <= MOST_CATCH_UP
     assert world.occurrence(now - 1).reason == TOO_MANY
 
 
@@ -353,7 +353,7 @@ def test_a_tick_takes_no_more_jobs_once_it_has_planned_enough() -> None:
     while True:
         tick = world.engine.tick(now, awake_since_ms=now)
         before, planned = planned, len(world.store.view(lambda tx: tx.scan(OCCURRENCE, None, 1_000_000)))
-        assert planned - before < MOST_PLANNED + MOST_OWED
+        assert planned - before < MOST_PLANNED + MOST_CATCH_UP
         ticks += 1
         if not tick.has_more:
             break

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from chronex.engine.idempotency import key_of
 from chronex.engine.orders import Launch
-from chronex.model.definition import Job, Task
-from chronex.model.name_rules import unknown_key_fields
+from chronex.model.job import Job, Task, unknown_key_fields
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.reasons import ReasonCode

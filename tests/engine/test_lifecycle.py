@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from chronex.engine.lifecycle import retry_at
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import FailureStrategy, RetryPolicy
 
 

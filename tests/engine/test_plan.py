@@ -7,19 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from chronex.engine.plan import (
+    MOST_CATCH_UP,
     MOST_COUNTED,
     MOST_LISTED,
-    MOST_OWED,
     TOO_MANY,
     Backlog,
-    Fate,
+    InstantOutcome,
     Limits,
     backlog_of,
     most_listed,
     reason_of_older,
-    settle,
+    recovery_outcomes,
 )
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.model.reasons import Reason, ReasonCode
@@ -31,8 +31,8 @@ MISSED = tuple(hour * HOUR for hour in range(1, 6))
 NOW = 5 * HOUR + 30 * 60_000
 
 
-def fates(policy: RecoveryPolicy) -> list[tuple[int, bool]]:
-    return [(fate.nominal_ms // HOUR, fate.runs) for fate in settle(policy, MISSED, None, NOW)]
+def outcomes(policy: RecoveryPolicy) -> list[tuple[int, bool]]:
+    return [(outcome.nominal_ms // HOUR, outcome.runs) for outcome in recovery_outcomes(policy, MISSED, None, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -48,19 +48,19 @@ def fates(policy: RecoveryPolicy) -> list[tuple[int, bool]]:
     ],
 )
 def test_each_missed_instant_has_one_fate(policy: RecoveryPolicy, run: set[int]) -> None:
-    assert fates(policy) == [(hour, hour in run) for hour in range(1, 6)]
+    assert outcomes(policy) == [(hour, hour in run) for hour in range(1, 6)]
 
 
 def test_those_that_do_not_run_say_why() -> None:
     for strategy in RecoveryStrategy:
-        for fate in settle(RecoveryPolicy(strategy, max_count=1), MISSED, None, NOW):
-            assert fate.runs or fate.reason
+        for outcome in recovery_outcomes(RecoveryPolicy(strategy, max_count=1), MISSED, None, NOW):
+            assert outcome.runs or outcome.reason
 
 
 def test_a_compressed_run_is_told_the_span_it_covers() -> None:
-    *_, last = settle(RecoveryPolicy(RecoveryStrategy.COMPRESSED), MISSED, None, NOW)
-    assert last == Fate(5 * HOUR, runs=True, span=(HOUR, 5 * HOUR))
-    *_, longer = settle(
+    *_, last = recovery_outcomes(RecoveryPolicy(RecoveryStrategy.COMPRESSED), MISSED, None, NOW)
+    assert last == InstantOutcome(5 * HOUR, runs=True, span=(HOUR, 5 * HOUR))
+    *_, longer = recovery_outcomes(
         RecoveryPolicy(RecoveryStrategy.COMPRESSED), MISSED, MissedSpan(from_ms=0, to_ms=1, count=2), NOW
     )
     assert longer.span == (0, 5 * HOUR)
@@ -72,7 +72,7 @@ def test_a_short_backlog_is_listed_whole() -> None:
 
 def test_nothing_is_missed_when_nothing_was_due() -> None:
     assert backlog_of(HOURLY, HOUR, HOUR + 5) == Backlog((), None, HOUR)
-    assert settle(RecoveryPolicy(), (), None, NOW) == []
+    assert recovery_outcomes(RecoveryPolicy(), (), None, NOW) == []
 
 
 def test_ten_years_of_seconds_are_told_as_a_span_and_the_newest_ones() -> None:
@@ -95,27 +95,32 @@ LATE = MANY[-1] + 1
 
 
 @pytest.mark.parametrize(
-    ("policy", "room", "run", "reason"),
+    ("policy", "catch_up", "run", "reason"),
     [
-        (ALL, MOST_OWED, MOST_OWED, TOO_MANY),
+        (ALL, MOST_CATCH_UP, MOST_CATCH_UP, TOO_MANY),
         (ALL, 30, 30, TOO_MANY),
         (ALL, 0, 0, TOO_MANY),
-        (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_count=700), MOST_OWED, 700, Reason(ReasonCode.TOO_OLD)),
+        (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_count=700), MOST_CATCH_UP, 700, Reason(ReasonCode.TOO_OLD)),
         (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_count=700), 300, 300, TOO_MANY),
-        (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_count=5_000), MOST_OWED, MOST_OWED, TOO_MANY),
-        (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_age_ms=10 * HOUR), MOST_OWED, 10, Reason(ReasonCode.TOO_OLD)),
-        (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_age_ms=3_000 * HOUR), MOST_OWED, MOST_OWED, TOO_MANY),
+        (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_count=5_000), MOST_CATCH_UP, MOST_CATCH_UP, TOO_MANY),
+        (
+            RecoveryPolicy(RecoveryStrategy.BOUNDED, max_age_ms=10 * HOUR),
+            MOST_CATCH_UP,
+            10,
+            Reason(ReasonCode.TOO_OLD),
+        ),
+        (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_age_ms=3_000 * HOUR), MOST_CATCH_UP, MOST_CATCH_UP, TOO_MANY),
     ],
 )
 def test_the_newest_run_as_far_as_there_is_room_and_the_others_say_what_stopped_them(
-    policy: RecoveryPolicy, room: int, run: int, reason: Reason
+    policy: RecoveryPolicy, catch_up: int, run: int, reason: Reason
 ) -> None:
-    missed = backlog_of(HOURLY, 0, LATE, most_listed(policy, Limits(room)))
-    fates = settle(policy, missed.listed, missed.older, LATE, room)
-    assert [fate.nominal_ms for fate in fates if fate.runs] == list(MANY[len(MANY) - run :])
-    assert {fate.reason for fate in fates if not fate.runs} <= {reason}
+    missed = backlog_of(HOURLY, 0, LATE, most_listed(policy, Limits(catch_up)))
+    outcomes = recovery_outcomes(policy, missed.listed, missed.older, LATE, catch_up)
+    assert [outcome.nominal_ms for outcome in outcomes if outcome.runs] == list(MANY[len(MANY) - run :])
+    assert {outcome.reason for outcome in outcomes if not outcome.runs} <= {reason}
     assert missed.older is not None
-    assert reason_of_older(policy, missed.older, LATE, room) == reason
+    assert reason_of_older(policy, missed.older, LATE, catch_up) == reason
 
 
 class OnlyForwards:
@@ -152,4 +157,4 @@ def test_a_long_walk_is_cut_into_stretches_of_which_only_the_last_lists_any() ->
 
 
 def test_the_reason_of_the_limit_says_the_limit() -> None:
-    assert str(TOO_MANY) == f"only the newest {MOST_OWED} missed occurrences of a job are made up for"
+    assert str(TOO_MANY) == f"only the newest {MOST_CATCH_UP} missed occurrences of a job are made up for"

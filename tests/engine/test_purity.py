@@ -1,4 +1,4 @@
-"""Planning, placing, admitting and the lifecycle decide from their arguments alone: read from the source itself."""
+"""Plan (with due times), admit and lifecycle decide from their arguments alone: read from the source itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ENGINE = Path(__file__).parents[2] / "chronex" / "engine"
-PURE = ("plan", "place", "admit", "lifecycle")
+PURE = ("plan", "admit", "lifecycle")
 # Of other libraries and of Chronex. `lifecycle` writes its decisions to the records it is given, and to nothing else.
 LIBRARIES = {
     "__future__",

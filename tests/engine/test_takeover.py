@@ -1,4 +1,4 @@
-"""What a dead node had decided and not carried out: its heir finds it on record, and does it."""
+"""What a dead node had decided and not carried out: its successor finds it on record, and does it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from chronex.engine.engine import Engine
 from chronex.engine.orders import Cancel, Launch
-from chronex.model.attempt import ProcessIdentity
-from chronex.model.definition import Task
-from chronex.model.node import Node
+from chronex.model.job import Task
+from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import FailureStrategy, OverlapPolicy, TaskMode
+from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Records
 from chronex.testing import MINUTE
@@ -25,7 +25,7 @@ def begin(world: SteppedEngine, launches: list[Launch]) -> None:
 
 
 def die(world: SteppedEngine) -> Engine:
-    """The node is gone, and this is its heir."""
+    """The node is gone, and this is its successor."""
     dead = Node(id="node-1", process=ProcessIdentity(99, "boot", 1))
     world.store.update(lambda tx: Records(tx, FIRST).put(dead))
     world.engine = Engine(world.store, "node-2", 10, Random(1))
@@ -62,10 +62,10 @@ def test_one_that_was_to_make_room_makes_room_for_the_heir(process_lives: bool) 
     begin(world, world.tick(FIRST))
     (lost,) = world.engine.tick(FIRST + MINUTE, START).orders
     assert isinstance(lost, Cancel)
-    heir = die(world)
+    successor = die(world)
     now = FIRST + MINUTE + 1000
-    first_orders, adopted = heir.take_over(lambda process: process_lives and process.pid == 1, now)
-    orders = (*first_orders, *heir.tick(now + 1, START).orders)
+    first_orders, adopted = successor.take_over(lambda process: process_lives and process.pid == 1, now)
+    orders = (*first_orders, *successor.tick(now + 1, START).orders)
     if process_lives:
         (cancel,) = orders
         assert isinstance(cancel, Cancel)
@@ -91,8 +91,8 @@ def test_one_that_another_node_runs_is_stopped_by_that_node() -> None:
 def test_one_that_only_waits_to_be_tried_again_after_a_crash_makes_room_at_once() -> None:
     world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
     begin(world, world.tick(FIRST))
-    heir = die(world)
-    heir.take_over(lambda process: False, FIRST + MINUTE + 5)
-    (launch,) = heir.tick(FIRST + MINUTE + 5, START).orders
+    successor = die(world)
+    successor.take_over(lambda process: False, FIRST + MINUTE + 5)
+    (launch,) = successor.tick(FIRST + MINUTE + 5, START).orders
     assert isinstance(launch, Launch)
     assert launch.occurrence.nominal_ms == FIRST + MINUTE

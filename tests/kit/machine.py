@@ -6,23 +6,22 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
-from chronex.engine.commands import Asker
+from chronex.engine.commands import Actor
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
-from chronex.model.attempt import ProcessIdentity
-from chronex.model.definition import Job, Task
 from chronex.model.event import Event
-from chronex.model.node import Node
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import Occurrence, ProcessIdentity, Run
+from chronex.model.records import Node
 from chronex.storage import journal
 from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE, MemoryStore
 
 START = 1_798_761_600_000  # 2027-01-01T00:00:00Z, where a SimulatedMachine starts as well
 FIRST = START + MINUTE
-ANN = Asker("ann", "cli", "desk")
-BOB = Asker("bob", "tui", "lap")
+ANN = Actor("ann", "cli", "desk")
+BOB = Actor("bob", "tui", "lap")
 ONE, TWO, THREE = (Task(name=name, run=("true",)) for name in ("one", "two", "three"))
 T = TypeVar("T")
 
@@ -52,7 +51,7 @@ class SteppedEngine:
         self.store.update(lambda tx: Records(tx, self.start).put(node))
 
     def ask(
-        self, command: Callable[..., T], *arguments: object, at: int = FIRST + 1, by: Asker = ANN, **more: object
+        self, command: Callable[..., T], *arguments: object, at: int = FIRST + 1, by: Actor = ANN, **more: object
     ) -> T:
         """`ask(trigger, "job")`: the command as `by` gives it at `at`; what follows the actor is given by name."""
         return self.store.update(lambda tx: command(Records(tx, at), *arguments, by, **more))

@@ -8,7 +8,7 @@ import pytest
 
 from chronex.errors import ChronexError
 from chronex.model import Attempt, Occurrence, Run, attempt_id, occurrence_id, run_id
-from chronex.model.name_rules import check_name
+from chronex.model.job import check_name
 
 
 def test_an_occurrence_is_named_by_job_and_second() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chronex.model import attempt_id
-from chronex.model.definition import Command
+from chronex.model.job import Command
 from chronex.run import AttemptRequest, AttemptResult, Hooks, RunContext, run_attempt
 
 _numbers = itertools.count(1)

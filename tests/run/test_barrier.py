@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from chronex.model import AttemptState
-from chronex.model.definition import Command
+from chronex.model.job import Command
 from chronex.run import EndReason, Hooks, RunContext, Started, identity_of, run_attempt, spawn
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.run.requests import outcome, output, request

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from chronex.model import AttemptState
-from chronex.model.definition import Command
+from chronex.model.job import Command
 from chronex.run import EndReason, RunContext, spawn
 from tests.run.requests import outcome, output, python
 

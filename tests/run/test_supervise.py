@@ -17,7 +17,7 @@ import pytest
 from chronex.clock import wall_ms
 from chronex.model import Attempt as AttemptRecord
 from chronex.model import AttemptState, Job, Occurrence, Task
-from chronex.model.definition import Command
+from chronex.model.job import Command
 from chronex.run import (
     AttemptRequest,
     AttemptResult,

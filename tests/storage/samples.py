@@ -24,8 +24,7 @@ from chronex.model import (
     Task,
     TaskState,
 )
-from chronex.model.definition import NO_PROGRESS
-from chronex.model.progress import JobProgress
+from chronex.model.job import NO_PROGRESS, JobProgress
 from chronex.model.records import Sequence
 from chronex.storage import keys
 from chronex.storage.records import key_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import chronex.testing
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.states import OccurrenceState
 from chronex.testing import HOUR, MINUTE, KillPoint, ProcessOutcome, RandomOutcomes, SimulatedMachine

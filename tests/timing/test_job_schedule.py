@@ -9,7 +9,7 @@ import pytest
 
 from chronex.engine.update import apply_jobs
 from chronex.errors import ChronexError, CustomScheduleError
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Reading
 from chronex.testing import MINUTE

@@ -11,8 +11,7 @@ from random import Random
 
 from chronex.clock import wall_ms
 from chronex.failpoints import POINTS
-from chronex.model.attempt import Attempt
-from chronex.model.occurrence import Occurrence
+from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore

@@ -15,9 +15,9 @@ from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.failpoints import VARIABLE
-from chronex.model.attempt import ProcessIdentity
-from chronex.model.definition import Job
-from chronex.model.node import Node
+from chronex.model.job import Job
+from chronex.model.occurrence import ProcessIdentity
+from chronex.model.records import Node
 from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine

@@ -9,7 +9,7 @@ from pathlib import Path
 from chronex.clock import SYSTEM_CLOCK
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.jobfile import SchedulerSettings
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import RetryPolicy
 from chronex.model.reasons import ReasonCode

@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.jobfile.keymap import ACTIONS, BY_ID, DashboardAction
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job
-from chronex.model.occurrence import Occurrence
+from chronex.model.job import Job
+from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal

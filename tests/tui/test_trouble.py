@@ -9,10 +9,9 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from chronex.model.definition import Job, Task
 from chronex.model.event import Event
+from chronex.model.job import Job, JobProgress, Task
 from chronex.model.occurrence import Occurrence
-from chronex.model.progress import JobProgress
 from chronex.model.reasons import free_text, of_task
 from chronex.model.records import Record
 from chronex.model.states import OccurrenceState

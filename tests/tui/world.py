@@ -9,16 +9,13 @@ from typing import Any
 
 from msgspec.structs import fields
 
-from chronex.engine.plan import next_look
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, Task
+from chronex.engine.plan import next_plan_ms
 from chronex.model.event import Event
-from chronex.model.node import Node
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.job import Counters, Job, JobProgress, Task
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.policies import RetryPolicy
-from chronex.model.progress import Counters, JobProgress
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, of_task
-from chronex.model.records import Record
+from chronex.model.records import Node, Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.run import identity_of
 from chronex.storage.journal import append
@@ -65,7 +62,7 @@ def job(name: str, schedule: str, zone: str = "UTC", command: str = "true", **mo
     rest: dict[str, Any] = {"tasks": (Task(name="main", run=command),)}
     rest |= {key: value for key, value in more.items() if key not in PROGRESS}
     made = Job(id=name, schedule=schedule, timezone=zone, progress=JobProgress(**far), **rest)
-    return made.progressed(next_ms=next_look(made, schedule_of(made), NOW))
+    return made.progressed(next_ms=next_plan_ms(made, schedule_of(made), NOW))
 
 
 RETRYING = RetryPolicy(max=4, interval_ms=MINUTE, backoff=2.0, max_interval_ms=30 * MINUTE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.testing import MINUTE, RandomOutcomes, SimulatedMachine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.testing import MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.verify import TITLES, verify_store
 from tests.verify.assertion import assert_verified

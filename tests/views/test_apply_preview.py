@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from chronex.engine.update import Change, Policy, Way, apply_jobs
-from chronex.model.definition import Job
+from chronex.engine.update import Change, Policy, UpdateOptions, apply_jobs
+from chronex.model.job import Counters, Job, JobProgress
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
-from chronex.model.progress import Counters, JobProgress
 from chronex.testing import DAY, HOUR, MINUTE
 from chronex.views.apply_preview import Preview, preview
 from chronex.views.forecast import forecast
@@ -24,7 +23,7 @@ NOON = START + 12 * HOUR
 def seen(
     world: SteppedEngine, wanted: list[Job], at: int = NOON, policy: Policy = Policy.IMMEDIATE, days: int = 3
 ) -> Preview:
-    return world.read(lambda reading: preview(reading, wanted, at, Way(policy), days))
+    return world.read(lambda reading: preview(reading, wanted, at, UpdateOptions(policy), days))
 
 
 def hours(times: Any) -> list[int]:
@@ -43,7 +42,7 @@ def test_new_and_orphaned_jobs_are_all_added_and_all_removed() -> None:
     world = SteppedEngine("0 3 * * *")
     other = Job(id="other", schedule="0 6 * * *", tasks=(ONE,))
     found = seen(world, [other])
-    assert [change.change for change in found.changes] == [Change.NEW, Change.ORPHANED]
+    assert [change.change for change in found.changes] == [Change.NEW, Change.REMOVED]
     new, gone = found.effects
     assert (hours(new.added), hours(gone.removed)) == ([30, 54, 78], [27, 51, 75])
 

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.engine.update import apply_jobs
-from chronex.model.attempt import ProcessIdentity
-from chronex.model.definition import Job
-from chronex.model.node import Node
+from chronex.model.job import Job
+from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
 from chronex.model.reasons import free_text
+from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import Attempt
 from chronex.model.policies import Cadence, DstSetting, OverlapPolicy, SpreadPolicy
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading

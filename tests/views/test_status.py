@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records

@@ -16,7 +16,7 @@ from chronex.cli.times import JobZones, rfc3339, time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.engine.update import Changed, Way
+    from chronex.engine.update import Changed, UpdateOptions
     from chronex.jobfile import JobFile
     from chronex.storage.ports import Store
     from chronex.timing.zones import Zone
@@ -87,7 +87,7 @@ class ApplyOptions(NamedTuple):
 def run_apply(options: ApplyOptions) -> int:
     """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
     from chronex.cli.job_file import load_or_report, print_warnings
-    from chronex.engine.update import Policy, Way
+    from chronex.engine.update import Policy, UpdateOptions
     from chronex.engine.update.diff import DEFAULT_WINDOW_MS
     from chronex_store import LmdbStore, MemoryStore
 
@@ -96,7 +96,7 @@ def run_apply(options: ApplyOptions) -> int:
     if found is None:
         return 2
     print_warnings(found)
-    way = Way(Policy(options.policy), window_ms, _owner(found))
+    way = UpdateOptions(Policy(options.policy), window_ms, _owner(found))
     path = store_path(options.store)
     if options.dry_run and not path.exists():
         return _preview(MemoryStore(), found, way, options)  # a preview creates no store
@@ -116,8 +116,8 @@ def _owner(found: JobFile) -> Any:
     return lambda job: job.source == source
 
 
-def _apply(store: LmdbStore, found: JobFile, way: Way, options: ApplyOptions) -> int:
-    from chronex.engine.commands import Asker
+def _apply(store: LmdbStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
+    from chronex.engine.commands import Actor
     from chronex.engine.update import apply_jobs
     from chronex.storage.journal import head
     from chronex.storage.records import Reading
@@ -139,7 +139,7 @@ def _apply(store: LmdbStore, found: JobFile, way: Way, options: ApplyOptions) ->
         store,
         found.jobs,
         store.now(),
-        actor=str(Asker.of_this_process("cli")),
+        actor=str(Actor.of_this_process("cli")),
         policy=way.policy,
         window_ms=way.window_ms,
         basis=basis,
@@ -153,7 +153,7 @@ def _apply(store: LmdbStore, found: JobFile, way: Way, options: ApplyOptions) ->
     return 0
 
 
-def _preview(store: Store, found: JobFile, way: Way, options: ApplyOptions) -> int:
+def _preview(store: Store, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
 

@@ -14,8 +14,7 @@ from chronex.cli.times import JobZones, time_text, timed
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
     from chronex.engine.commands import DeadLetter
-    from chronex.model.attempt import Attempt
-    from chronex.model.occurrence import Run
+    from chronex.model.occurrence import Attempt, Run
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
 

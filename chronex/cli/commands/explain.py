@@ -11,7 +11,7 @@ from chronex.cli.options import Dialect, Form, Since, Text, ZoneName
 from chronex.cli.output import caret_lines, err, print_json, print_painted
 
 if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
-    from chronex.decision.window_spread import Spread
+    from chronex.decision.decide import Spread
     from chronex.expr.diagnostics import ValidationResult
 
 

@@ -15,7 +15,7 @@ from chronex.cli.paths import store_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.model.attempt import Attempt
+    from chronex.model.occurrence import Attempt
     from chronex.run.attempt_log import LogReader
     from chronex.storage.records import Reading
     from chronex_store import LmdbStore

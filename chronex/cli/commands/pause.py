@@ -12,7 +12,7 @@ from chronex.cli.output import print_result
 from chronex.cli.times import time_text, timed, zone_of
 
 if TYPE_CHECKING:
-    from chronex.model.definition import Job
+    from chronex.model.job import Job
 
 
 def pause(
@@ -55,7 +55,7 @@ def run_pause(job: str, duration: str | None, store: str | None, form: str) -> i
 def run_resume(job: str, store: str | None, form: str) -> int:
     from chronex.cli.store_session import open_session
     from chronex.engine import commands
-    from chronex.model.name_rules import is_name
+    from chronex.model.job import is_name
 
     with open_session(store) as session:
         before = session.read(lambda reading: reading.job(job)) if is_name(job) else None

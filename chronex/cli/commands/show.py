@@ -13,7 +13,7 @@ from chronex.cli.times import time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.model.definition import Job
+    from chronex.model.job import Job
     from chronex.storage.records import Reading
     from chronex.views.jobs import Detail
 
@@ -81,7 +81,7 @@ def run_versions(name: str, store: str | None, form: str) -> int:
 def _kept_versions(reading: Reading, name: str) -> list[Job]:
     from chronex.engine.update import kept_versions
     from chronex.errors import UnknownJobError
-    from chronex.model.name_rules import is_name
+    from chronex.model.job import is_name
     from chronex.text.suggestions import nearest
 
     found = kept_versions(reading, name) if is_name(name) else []

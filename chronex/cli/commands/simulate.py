@@ -18,7 +18,7 @@ from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.model.definition import Job
+    from chronex.model.job import Job
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
     from chronex.views.simulation import Played

@@ -14,7 +14,7 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
-    from chronex.model.attempt import Attempt
+    from chronex.model.occurrence import Attempt
     from chronex.storage.records import Reading, Records
 
 state = typer.Typer(
@@ -131,7 +131,7 @@ def _values(reading: Reading, owner: StateOwner) -> dict[str, str]:
 
 
 def _set(records: Records, session: StoreSession, owner: StateOwner, name: str, value: str | None) -> None:
-    from chronex.engine.commands.actor import tell
+    from chronex.engine.commands.actor import record_command
     from chronex.engine.task_state import put_state, stage
 
     if owner.attempt is not None:
@@ -139,7 +139,7 @@ def _set(records: Records, session: StoreSession, owner: StateOwner, name: str, 
         return
     put_state(records, owner.job, owner.task, name, value)
     data = {"name": name, "removed": value is None}
-    tell(records, "TaskStateSet", session.actor, owner.job, task=owner.task, data=data)
+    record_command(records, "TaskStateSet", session.actor, owner.job, task=owner.task, data=data)
 
 
 def _owner(reading: Reading, job: str | None, task: str | None) -> StateOwner:

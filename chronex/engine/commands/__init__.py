@@ -1,15 +1,16 @@
-"""What a person may ask for, each a function inside one update:
+"""The commands of people and programs, each a function inside one update:
 
-    store.update(lambda tx: trigger(Records(tx, now_ms), "backup", asker))
+    store.update(lambda tx: trigger(Records(tx, now_ms), "backup", actor))
 
-They need no daemon. A trigger is an occurrence that is due; whoever runs the engine starts it. A cancel of what runs
-is a wish in the record, which its daemon sees with the next tick, and the heir of a dead one when it takes over.
+They need no daemon. A trigger writes an occurrence that is due, and the next tick of any daemon starts it. A cancel
+of what runs is a request in the record: its daemon reads it with the next tick, or the successor of a dead daemon
+when it takes over.
 """
 
 from __future__ import annotations
 
-from chronex.engine.commands.actor import Asker
-from chronex.engine.commands.cancel import Canceled, cancel
+from chronex.engine.commands.actor import Actor
+from chronex.engine.commands.control import Canceled, cancel, pause, resume
 from chronex.engine.commands.dead_letters import (
     DeadLetter,
     bound_dead_letters,
@@ -19,12 +20,11 @@ from chronex.engine.commands.dead_letters import (
     replay_dead_letter,
 )
 from chronex.engine.commands.names import job_named, occurrence_named
-from chronex.engine.commands.pause import pause, resume
 from chronex.engine.commands.trigger import AsOf, Replayed, TriggerAnswer, Triggered, replay, trigger
 
 __all__ = [
+    "Actor",
     "AsOf",
-    "Asker",
     "Canceled",
     "DeadLetter",
     "Replayed",

@@ -1,4 +1,4 @@
-"""Who asked for it, through what, and from which machine: what the journal says of every act of a person."""
+"""Who gave a command, through what, and on which machine: the journal records it with every command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chronex.storage.journal import append
 from chronex.storage.records import Records
 
 
-class Asker(NamedTuple):
+class Actor(NamedTuple):
     """`via` is cli, tui or api."""
 
     who: str
@@ -24,8 +24,8 @@ class Asker(NamedTuple):
         return f"{self.who}@{self.host} ({self.via})"
 
     @classmethod
-    def of_this_process(cls, via: str) -> Asker:
-        """The user of this process by the system's word, not by variables that anybody may set."""
+    def of_this_process(cls, via: str) -> Actor:
+        """The user of this process as the system knows it; environment variables can be set to anything."""
         return cls(_user(), via, platform.node() or "unknown")
 
 
@@ -38,10 +38,10 @@ def _user() -> str:
     return f"uid {number}"
 
 
-def tell(
+def record_command(
     records: Records,
     name: str,
-    asker: Asker,
+    actor: Actor,
     job: str,
     nominal_ms: int | None = None,
     reason: str = "",
@@ -56,7 +56,7 @@ def tell(
         nominal_ms=nominal_ms,
         task=task,
         reason=free_text(reason),
-        actor=str(asker),
+        actor=str(actor),
         data=data or {},
     )
     append(records.tx, event)

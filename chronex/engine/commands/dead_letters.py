@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.engine.commands.actor import Asker, tell
+from chronex.engine.commands.actor import Actor, record_command
 from chronex.engine.commands.names import find
 from chronex.engine.commands.trigger import AsOf, Replayed, repeat
 from chronex.errors import NotPossibleError, UnknownIdError
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.job import Job
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.reasons import Reason, ReasonCode, text_of
 from chronex.model.states import RunState
 from chronex.storage import keys
@@ -64,7 +63,7 @@ def find_dead_letter(reading: Reading, text: str) -> Run:
 
 
 def replay_dead_letter(
-    records: Records, run_id: str | Run, asker: Asker, reason: str = "", *, as_of: str = AsOf.THEN
+    records: Records, run_id: str | Run, actor: Actor, reason: str = "", *, as_of: str = AsOf.THEN
 ) -> Replayed:
     """Run the task again, and those that its failure kept from running; it is a dead letter no longer."""
     run = _still_dead(records, run_id)
@@ -72,16 +71,16 @@ def replay_dead_letter(
     if original is None:
         raise NotPossibleError(f"the occurrence of {run.id} is gone; `chronex dlq drop` removes it")
     behind = [one.task for one in records.runs(run.job, run.nominal_ms) if one.state is RunState.CANCELED]
-    replayed = repeat(records, original, asker, reason, as_of=as_of, only=(run.task, *behind))
-    _settle(records, run, Reason(ReasonCode.REPLAYED, replayed.occurrence.id))
+    replayed = repeat(records, original, actor, reason, as_of=as_of, only=(run.task, *behind))
+    _take_off_list(records, run, Reason(ReasonCode.REPLAYED, replayed.occurrence.id))
     return replayed
 
 
-def drop_dead_letter(records: Records, run_id: str | Run, asker: Asker, reason: str = "") -> Run:
+def drop_dead_letter(records: Records, run_id: str | Run, actor: Actor, reason: str = "") -> Run:
     """Take it off the list for good; its history stays."""
     run = _still_dead(records, run_id)
-    tell(records, "TaskDropped", asker, run.job, run.nominal_ms, reason, task=run.task)
-    return _settle(records, run, Reason(ReasonCode.DROPPED, reason, str(asker)))
+    record_command(records, "TaskDropped", actor, run.job, run.nominal_ms, reason, task=run.task)
+    return _take_off_list(records, run, Reason(ReasonCode.DROPPED, reason, str(actor)))
 
 
 def bound_dead_letters(records: Records, most: int = MOST_KEPT, oldest_ms: int = OLDEST_KEPT_MS) -> int:
@@ -93,7 +92,7 @@ def bound_dead_letters(records: Records, most: int = MOST_KEPT, oldest_ms: int =
     for key in doomed:
         run = records.get(keys.record_of(key), Run)
         if run is not None:
-            _settle(records, run, Reason(ReasonCode.DROPPED_BY_LIMIT))
+            _take_off_list(records, run, Reason(ReasonCode.DROPPED_BY_LIMIT))
     return len(doomed)
 
 
@@ -106,7 +105,7 @@ def _still_dead(records: Records, named: str | Run) -> Run:
     return run
 
 
-def _settle(records: Records, run: Run, reason: Reason) -> Run:
-    """Along the table: back to scheduled, and from there out of the way; what runs again is a run of its own."""
+def _take_off_list(records: Records, run: Run, reason: Reason) -> Run:
+    """By the transition table a dead letter is canceled from `scheduled`; a replay has a run of its own."""
     scheduled = records.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
     return records.advance(scheduled, RunState.CANCELED, reason=reason)

@@ -1,4 +1,4 @@
-"""What a person calls things: a job by its name; an occurrence by its id, a beginning of it, or JOB@TIME."""
+"""How people name things: a job by its name; an occurrence by its id, a beginning of it, or JOB@TIME."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
-from chronex.model.definition import Job
-from chronex.model.ids import attempt_id, occurrence_id, run_id
-from chronex.model.name_rules import is_name
-from chronex.model.occurrence import Occurrence
+from chronex.model.job import Job, is_name
+from chronex.model.occurrence import Occurrence, attempt_id, occurrence_id, run_id
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.text.suggestions import nearest
 
-# A search by id looks at this many records of each kind, the newest first; ids of older ones need JOB@TIME.
+# A search by id reads this many records of each kind, the newest first; ids of older ones need JOB@TIME.
 MOST_SEARCHED = 100_000
 _LEAST_TYPED = 4
 _FULL = {"occ_": 40, "run_": 40, "attempt_": 44}
@@ -66,7 +64,7 @@ def find(reading: Reading, text: str) -> Named:
 
 
 def _hint(reading: Reading, text: str) -> str:
-    """Who names the job means what runs or waits of it."""
+    """A person who writes the name of a job means one of its occurrences that run or wait."""
     if is_name(text) and reading.job(text) is not None:
         found = [*reading.active(text, limit=3), *reading.queued(text, limit=3)]
         shown = ", ".join(f"{occurrence.id} ({occurrence.state})" for occurrence in found[:3])

@@ -1,4 +1,4 @@
-"""trigger and replay: occurrences that a person asks for. They are due at once and obey overlap as all others do."""
+"""trigger and replay: occurrences that a person requests. They are due at once and obey the overlap policy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit
-from chronex.engine.commands.actor import Asker, tell
+from chronex.engine.commands.actor import Actor, record_command
 from chronex.engine.commands.names import job_named, occurrence_named
-from chronex.engine.lifecycle import Progress
+from chronex.engine.lifecycle import Lifecycle
 from chronex.errors import CustomScheduleError, NotPossibleError
-from chronex.model.definition import Job
 from chronex.model.event import Event
+from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Idempotency
@@ -30,7 +30,7 @@ _MOST_KEY = 512
 
 
 class TriggerAnswer(StrEnum):
-    """What became of the wish in the transaction that wrote it; a daemon starts what is pending."""
+    """What the transaction that wrote the request made of it; a daemon starts what is pending."""
 
     PENDING = "pending"
     QUEUED = "queued"
@@ -55,7 +55,7 @@ class Replayed(NamedTuple):
 
 
 class AsOf(StrEnum):
-    """Replay with the version of then, or with the one of now."""
+    """Replay with the version that the original ran, or with the present one."""
 
     THEN = "then"
     NOW = "now"
@@ -64,39 +64,39 @@ class AsOf(StrEnum):
 def trigger(
     records: Records,
     job_id: str,
-    asker: Asker,
+    actor: Actor,
     *,
     parameters: Mapping[str, str] | None = None,
     idempotency_key: str = "",
     ttl_ms: int | None = None,
 ) -> Triggered:
-    """Ask for one run of the job now. With a key that is still alive the answer is skipped, and says for whom."""
+    """Request one run of the job now. A key that is still held makes the answer `skipped`, with its holder."""
     job = job_named(records, job_id)
-    wanted = _manual(records, job, asker)
+    wanted = _manual(records, job, actor)
     wanted = replace(wanted, parameters=_checked(parameters or {}))
     holder = _claim_key(records, wanted, idempotency_key, ttl_ms)
     data: dict[str, Any] = {"parameters": sorted(wanted.parameters)} if wanted.parameters else {}
     if idempotency_key:
         data["idempotency_key"] = idempotency_key
-    tell(records, "JobTriggered", asker, job.id, wanted.nominal_ms, data=data)
+    record_command(records, "JobTriggered", actor, job.id, wanted.nominal_ms, data=data)
     if holder:
         return _enter(records, job, wanted, Reason(ReasonCode.IDEMPOTENT, holder))
     return _enter(records, job, wanted)
 
 
 def replay(
-    records: Records, occurrence_id: str | Occurrence, asker: Asker, reason: str, *, as_of: str = AsOf.THEN
+    records: Records, occurrence_id: str | Occurrence, actor: Actor, reason: str, *, as_of: str = AsOf.THEN
 ) -> Replayed:
     """Run an occurrence again: a new one, at the scheduled time of the old, linked to it, with a key of its own."""
     original = occurrence_id if isinstance(occurrence_id, Occurrence) else occurrence_named(records, occurrence_id)
     original = records.occurrence(original.job, original.nominal_ms) or original
-    return repeat(records, original, asker, reason, as_of=as_of)
+    return repeat(records, original, actor, reason, as_of=as_of)
 
 
 def repeat(
     records: Records,
     original: Occurrence,
-    asker: Asker,
+    actor: Actor,
     reason: str,
     *,
     as_of: str = AsOf.THEN,
@@ -107,7 +107,7 @@ def repeat(
         raise NotPossibleError(f"{original.id} is still {original.state}; cancel it, or wait for its end")
     job = job_named(records, original.job)
     wanted = replace(
-        _manual(records, job, asker),
+        _manual(records, job, actor),
         version=_version(records, job, original, AsOf(as_of)),
         parameters=original.parameters,
         span_start_ms=original.span_start_ms,
@@ -117,7 +117,7 @@ def repeat(
         only=only or original.only,
     )
     data = {"replay_of": original.id, "version": wanted.version}
-    tell(records, "OccurrenceReplayed", asker, job.id, wanted.nominal_ms, reason, data=data)
+    record_command(records, "OccurrenceReplayed", actor, job.id, wanted.nominal_ms, reason, data=data)
     entered = _enter(records, job, wanted)
     return Replayed(entered.occurrence, entered.answer, original, entered.reason)
 
@@ -132,14 +132,14 @@ def _version(records: Records, job: Job, original: Occurrence, as_of: AsOf) -> i
     return original.version
 
 
-def _manual(records: Records, job: Job, asker: Asker) -> Occurrence:
+def _manual(records: Records, job: Job, actor: Actor) -> Occurrence:
     return Occurrence(
         job=job.id,
         nominal_ms=_free_instant(records, job),
         due_ms=records.now_ms,
         version=job.version,
         manual=True,
-        triggered_by=str(asker),
+        triggered_by=str(actor),
         created_ms=records.now_ms,
     )
 
@@ -157,7 +157,7 @@ def _is_scheduled(job: Job, ms: int) -> bool:
     try:
         return schedule_of(job).next(ms - 1) == ms
     except CustomScheduleError:
-        return False  # a schedule of another program: only that one can tell
+        return False  # a schedule of another program: only that program can answer
 
 
 def _checked(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -170,12 +170,12 @@ def _checked(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def _claim_key(records: Records, wanted: Occurrence, key: str, ttl_ms: int | None) -> str:
-    """Take the key for this occurrence; the id of who has it, where it is taken."""
+    """Take the key for this occurrence. The id of its holder where it is taken already, else empty."""
     if not key:
         return ""
     if len(key.encode()) > _MOST_KEY:
         raise NotPossibleError(f"an idempotency key has at most {_MOST_KEY} bytes")
-    # A room of their own: the same text as the key of a task must not keep that task from running.
+    # With a prefix, because the same text as the key of a task must not keep that task from running.
     key = f"trigger:{wanted.job}:{key}"
     held = records.idempotency(key, records.now_ms)
     if held is not None and not _never_ran(records, held):
@@ -201,13 +201,13 @@ def _never_ran(records: Records, held: Idempotency) -> bool:
 
 
 def _enter(records: Records, job: Job, wanted: Occurrence, refusal: Reason = NO_REASON) -> Triggered:
-    """Write the occurrence and answer the question of overlap here and now, where the store knows the answer.
+    """Write the occurrence, and apply the overlap policy at once where the store alone decides it.
 
-    Whether the pool has a place is for the daemon to say. So is what a pending retry in the way is worth.
+    The daemon decides whether the pool has a free slot, and whether a pending retry gives way.
     """
     records.create(wanted)
     events: list[Event] = []
-    progress = Progress(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
+    lifecycle = Lifecycle(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
     running = records.active(job.id)
     waiting = records.queued_before(wanted, MOST_QUEUED + 1)
     answer, reason = admit(job, wanted, running, waiting, 1, records.now_ms, None)
@@ -216,11 +216,11 @@ def _enter(records: Records, job: Job, wanted: Occurrence, refusal: Reason = NO_
     only_retries = bool(running) and not records.active_attempts(job.id, limit=1)
     result = Triggered(wanted, TriggerAnswer.PENDING)
     if answer is Verdict.SKIP and (refusal or not only_retries):
-        progress.end_unstarted(wanted, OccurrenceState.SKIPPED, reason)
+        lifecycle.end_unstarted(wanted, OccurrenceState.SKIPPED, reason)
         result = Triggered(wanted, TriggerAnswer.SKIPPED, reason)
     elif answer is Verdict.QUEUE and not only_retries:
         moved = records.advance(wanted, OccurrenceState.QUEUED, reason=reason)
-        progress.tell("OccurrenceQueued", moved, reason)
+        lifecycle.emit("OccurrenceQueued", moved, reason)
         result = Triggered(wanted, TriggerAnswer.QUEUED, reason)
     append(records.tx, *events)
     now = records.occurrence(job.id, wanted.nominal_ms)

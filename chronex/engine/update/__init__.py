@@ -1,4 +1,4 @@
-"""Bring the jobs of the store to what is wanted: plan the steps from a snapshot, then write them in one transaction.
+"""Bring the jobs of the store to what is wanted: plan the changes, then write them in one transaction.
 
 `apply_jobs` does both; views/apply_preview.py shows what it would do, as occurrences added, removed and moved.
 """
@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from chronex.engine.update.apply import apply_jobs, roll_back
-from chronex.engine.update.diff import Change, Changed, Policy, Way, kept_versions, told_of
+from chronex.engine.update.diff import Change, Changed, Policy, UpdateOptions, definition_data, kept_versions
 
 __all__ = [
     "Change",
     "Changed",
     "Policy",
-    "Way",
+    "UpdateOptions",
     "apply_jobs",
+    "definition_data",
     "kept_versions",
     "roll_back",
-    "told_of",
 ]

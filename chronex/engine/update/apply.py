@@ -1,4 +1,4 @@
-"""Writing an update: all of it or nothing, and only over what the writer has seen."""
+"""Write an update: all of it or nothing, and only over what the writer has read."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine.lifecycle import Progress
+from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.update.diff import (
     DEFAULT_WINDOW_MS,
     Change,
     Changed,
+    JobChange,
     Owns,
     Policy,
-    Step,
-    Way,
+    UpdateOptions,
+    definition_data,
     kept_versions,
     of_no_trigger_file,
-    plan_steps,
+    plan_changes,
     prune_versions,
-    told_of,
 )
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
-from chronex.model.definition import Job, JobVersion
 from chronex.model.event import Event
+from chronex.model.job import Job, JobVersion
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append, tail
@@ -34,7 +34,7 @@ from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Records
 from chronex.text.suggestions import nearest
 
-_CHANGES = {f"Job{change.value.capitalize()}": change.value for change in Change if change is not Change.PRESERVED}
+_CHANGES = {f"Job{change.value.capitalize()}": change.value for change in Change if change is not Change.UNCHANGED}
 
 
 def apply_jobs(
@@ -50,17 +50,17 @@ def apply_jobs(
 ) -> list[Changed]:
     """Make the store hold exactly these jobs, of all those that the writer `owns`.
 
-    A job that did not change keeps its place in its schedule, so that applying twice is applying once. `basis` is the
-    number of the journal's last event when the writer looked: StaleUpdateError when jobs have been changed since.
+    A job that did not change keeps its position in its schedule, so that applying twice is applying once. `basis` is
+    the number of the journal's last event when the writer read the jobs; StaleUpdateError when jobs changed since.
     """
-    jobs, way = list(wanted), Way(policy, window_ms, owns)
+    jobs, options = list(wanted), UpdateOptions(policy, window_ms, owns)
 
     def write(tx: Transaction) -> list[Changed]:
         records = Records(tx, now_ms)
-        steps = plan_steps(records, jobs, now_ms, way)
-        if basis is not None and any(step.change is not Change.PRESERVED for step in steps):
+        changes = plan_changes(records, jobs, now_ms, options)
+        if basis is not None and any(change.kind is not Change.UNCHANGED for change in changes):
             _refuse_if_stale(tx, basis)
-        return write_steps(records, steps, actor)
+        return write_changes(records, changes, actor)
 
     return store.update(write)
 
@@ -77,64 +77,64 @@ def roll_back(store: Store, job_id: str, version: int, now_ms: int, actor: str =
             kept = ", ".join(str(number) for number in sorted(found))
             raise NotPossibleError(f"version {version} of {job_id} is not kept; there are {kept}")
         wanted = replace(found[version].as_written(), source=found[version].source)
-        steps = plan_steps(records, [wanted], now_ms, Way(owns=lambda job: False))
-        (changed,) = write_steps(records, steps, actor, {"rolled_back_to": version})
+        changes = plan_changes(records, [wanted], now_ms, UpdateOptions(owns=lambda job: False))
+        (changed,) = write_changes(records, changes, actor, {"rolled_back_to": version})
         return changed
 
     return store.update(write)
 
 
-def write_steps(
-    records: Records, steps: Iterable[Step], actor: str, data: dict[str, int] | None = None
+def write_changes(
+    records: Records, changes: Iterable[JobChange], actor: str, data: dict[str, int] | None = None
 ) -> list[Changed]:
-    return [_write(records, step, actor, data or {}) for step in steps]
+    return [_write(records, change, actor, data or {}) for change in changes]
 
 
-def _write(records: Records, step: Step, actor: str, data: dict[str, int]) -> Changed:
-    version = step.job.version if step.job is not None else 0
-    if step.change is Change.PRESERVED:
-        return Changed(step.job_id, step.change, version)
-    events = [_told(records, step, actor, data)]
-    if step.old is not None:
-        records.put(JobVersion(job=step.old))
-        prune_versions(records, step.job_id)
-    if step.job is not None:
-        records.put(replace(step.job, updated_by=actor))
-    _write_occurrences(records, step, events)
-    if step.job is None:
-        records.delete_job(step.job_id)
+def _write(records: Records, change: JobChange, actor: str, data: dict[str, int]) -> Changed:
+    version = change.job.version if change.job is not None else 0
+    if change.kind is Change.UNCHANGED:
+        return Changed(change.job_id, change.kind, version)
+    events = [_change_event(records, change, actor, data)]
+    if change.old is not None:
+        records.put(JobVersion(job=change.old))
+        prune_versions(records, change.job_id)
+    if change.job is not None:
+        records.put(replace(change.job, updated_by=actor))
+    _write_occurrences(records, change, events)
+    if change.job is None:
+        records.delete_job(change.job_id)
     append(records.tx, *events)
-    return Changed(step.job_id, step.change, version)
+    return Changed(change.job_id, change.kind, version)
 
 
-def _write_occurrences(records: Records, step: Step, events: list[Event]) -> None:
-    progress = Progress(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
+def _write_occurrences(records: Records, change: JobChange, events: list[Event]) -> None:
+    lifecycle = Lifecycle(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
     reason = (
-        Reason(ReasonCode.JOB_REMOVED) if step.job is None else Reason(ReasonCode.REPLACED, str(step.job.version))
+        Reason(ReasonCode.JOB_REMOVED) if change.job is None else Reason(ReasonCode.REPLACED, str(change.job.version))
     )
-    for one in step.withdrawn:
-        progress.end_unstarted(one, OccurrenceState.CANCELED, reason)
-    for one in step.revived:
+    for one in change.withdrawn:
+        lifecycle.end_unstarted(one, OccurrenceState.CANCELED, reason)
+    for one in change.restored:
         records.delete(occurrence_key(one.job, one.nominal_ms))
-    for one in step.rewritten:
+    for one in change.rewritten:
         records.put(one)
-    for one in step.added:
+    for one in change.added:
         records.create(one)
-    if step.passed is not None:
-        span = {"from_ms": step.passed[0], "to_ms": step.passed[1]}
+    if change.skipped_span is not None:
+        span = {"from_ms": change.skipped_span[0], "to_ms": change.skipped_span[1]}
         events.append(
-            Event(name="OccurrencesMissed", at_ms=records.now_ms, job=step.job_id, reason=reason, data=dict(span))
+            Event(name="OccurrencesMissed", at_ms=records.now_ms, job=change.job_id, reason=reason, data=dict(span))
         )
 
 
-def _told(records: Records, step: Step, actor: str, data: dict[str, int]) -> Event:
-    told = {} if step.job is None else told_of(step.job)
-    name = f"Job{step.change.value.capitalize()}"
-    return Event(name=name, at_ms=records.now_ms, job=step.job_id, actor=actor, data={**told, **data})
+def _change_event(records: Records, change: JobChange, actor: str, data: dict[str, int]) -> Event:
+    definition = {} if change.job is None else definition_data(change.job)
+    name = f"Job{change.kind.value.capitalize()}"
+    return Event(name=name, at_ms=records.now_ms, job=change.job_id, actor=actor, data={**definition, **data})
 
 
 def _refuse_if_stale(tx: ReadTransaction, basis: int) -> None:
-    """Who has changed which job since the writer looked, from the journal itself."""
+    """StaleUpdateError with who has changed which job since the writer read them, from the journal."""
     changes: list[str] = []
     seen = basis
     while page := tail(tx, seen):

@@ -1,4 +1,4 @@
-"""What changed, in which way an update takes effect, and what two versions of a job are compared by."""
+"""Plan an update: what changes in each job, when it takes effect, and which earlier versions are kept."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.place import NO_CHANCE, place
-from chronex.engine.plan import next_look
+from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
 from chronex.errors import CustomScheduleError, DamagedRecordError
-from chronex.model.definition import Job, JobVersion
+from chronex.model.job import Counters, Job, JobVersion
 from chronex.model.occurrence import Occurrence
-from chronex.model.progress import Counters
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
@@ -24,10 +22,12 @@ from chronex.timing.job_schedule import options_of, schedule_of
 
 
 class Change(StrEnum):
+    """What an update does to a job. The values are part of event names and of JSON, so they keep their spelling."""
+
     NEW = "new"
-    PRESERVED = "preserved"
-    OVERRIDDEN = "overridden"
-    ORPHANED = "orphaned"
+    UNCHANGED = "preserved"
+    CHANGED = "overridden"
+    REMOVED = "orphaned"
 
 
 class Policy(StrEnum):
@@ -57,8 +57,8 @@ def has_other_instants(old: Job, new: Job) -> bool:
     return any(getattr(old, name) != getattr(new, name) for name in _DECIDES_INSTANTS)
 
 
-def told_of(job: Job) -> dict[str, Any]:
-    """What decides when the job is due and what may start, so that the journal can be judged by itself."""
+def definition_data(job: Job) -> dict[str, Any]:
+    """What decides when the job is due and what may start: event data, so that the journal can be verified alone."""
     data: dict[str, Any] = {
         "version": job.version,
         "schedule": job.schedule,
@@ -90,27 +90,28 @@ _MOST_WAITING = 1_000
 _ALL_JOBS = 1_000_000
 
 
-class Step(NamedTuple):
-    """What becomes of one job: its record before and after, and of the occurrences that wait.
+class JobChange(NamedTuple):
+    """One job before and after the update, and what becomes of its occurrences that wait.
 
     `rewritten` wait on, under the new version. `withdrawn` will not happen. `added` is the last one of the old
-    schedule. `revived` were withdrawn by an earlier edit and are wanted again, so their records make room. `passed`
-    are the first and last instant that the old schedule had before the edit and nobody decided.
+    schedule. `restored` were withdrawn by an earlier edit and are wanted again, so their records are deleted and the
+    next plan creates them anew. `skipped_span` is the first and the last instant of the old schedule that came before
+    the edit and was not decided.
     """
 
-    change: Change
+    kind: Change
     old: Job | None
     job: Job | None
     rewritten: tuple[Occurrence, ...] = ()
     withdrawn: tuple[Occurrence, ...] = ()
     added: tuple[Occurrence, ...] = ()
-    revived: tuple[Occurrence, ...] = ()
-    passed: tuple[int, int] | None = None
+    restored: tuple[Occurrence, ...] = ()
+    skipped_span: tuple[int, int] | None = None
 
     @property
     def job_id(self) -> str:
         found = self.job or self.old
-        assert found is not None, "a step is about a job"
+        assert found is not None, "a change is about a job"
         return found.id
 
 
@@ -118,33 +119,33 @@ Owns = Callable[[Job], bool]
 
 
 def of_no_trigger_file(job: Job) -> bool:
-    """A job file and a program own all jobs, but for those that somebody applied from trigger definitions."""
+    """A job file and a program own all jobs except those that were applied from trigger definitions."""
     return not job.source.endswith(".json")
 
 
-class Way(NamedTuple):
-    """How to take effect. Of the jobs that are not wanted, those that the writer `owns` go."""
+class UpdateOptions(NamedTuple):
+    """How the update takes effect. Of the jobs that are not wanted, those that the writer `owns` are removed."""
 
     policy: Policy = Policy.IMMEDIATE
     window_ms: int = DEFAULT_WINDOW_MS
     owns: Owns = of_no_trigger_file
 
 
-def plan_steps(reading: Reading, wanted: Iterable[Job], now_ms: int, way: Way) -> list[Step]:
-    """One step for each wanted job, in their order, then one for each that goes."""
+def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: UpdateOptions) -> list[JobChange]:
+    """One change for each wanted job, in their order, then one for each that is removed."""
     present = {job.id: job for job in reading.jobs(limit=_ALL_JOBS)}
-    steps = [_step(reading, present.pop(job.id, None), job, now_ms, way) for job in wanted]
-    return steps + [_orphaned(reading, job) for job in present.values() if way.owns(job)]
+    changes = [_change(reading, present.pop(job.id, None), job, now_ms, options) for job in wanted]
+    return changes + [_removed(reading, job) for job in present.values() if options.owns(job)]
 
 
-def _step(reading: Reading, old: Job | None, new: Job, now_ms: int, way: Way) -> Step:
+def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: UpdateOptions) -> JobChange:
     if old is None:
         job = _new(reading, new, now_ms)
-        return Step(Change.NEW, None, job, revived=_revived(reading, job, now_ms))
+        return JobChange(Change.NEW, None, job, restored=_restored(reading, job, now_ms))
     if new.written and old.written == new.written:
         new = replace(new, schedule=old.schedule)  # `@once +20m` counts from when it was first applied
     if old.as_written() == new.as_written():
-        return Step(Change.PRESERVED, old, old)
+        return JobChange(Change.UNCHANGED, old, old)
     job = replace(
         new,
         progress=replace(old.progress, next_ms=None),
@@ -153,11 +154,11 @@ def _step(reading: Reading, old: Job | None, new: Job, now_ms: int, way: Way) ->
         updated_by=old.updated_by,
     )
     is_moved = has_other_instants(old, job)
-    if way.policy is Policy.GRACEFUL and old.enabled:
-        return (
-            _graceful(reading, old, job, now_ms) if is_moved else _looked(Step(Change.OVERRIDDEN, old, job), now_ms)
-        )
-    return _at_once(reading, old, job, now_ms, way, is_moved=is_moved)
+    if options.policy is Policy.GRACEFUL and old.enabled:
+        if is_moved:
+            return _graceful(reading, old, job, now_ms)
+        return _with_next_plan(JobChange(Change.CHANGED, old, job), now_ms)
+    return _immediate(reading, old, job, now_ms, options, is_moved=is_moved)
 
 
 def _new(reading: Reading, new: Job, now_ms: int) -> Job:
@@ -166,18 +167,20 @@ def _new(reading: Reading, new: Job, now_ms: int) -> Job:
     begun = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms}
     progress = replace(new.progress, job=new.id, counters=Counters(), **begun)
     blank = replace(new, version=version, updated_ms=now_ms, progress=progress)
-    return blank.progressed(next_ms=_next_look(blank, now_ms))
+    return blank.progressed(next_ms=_next_plan_ms(blank, now_ms))
 
 
-def _at_once(reading: Reading, old: Job, job: Job, now_ms: int, way: Way, *, is_moved: bool) -> Step:
-    passed = None
+def _immediate(
+    reading: Reading, old: Job, job: Job, now_ms: int, options: UpdateOptions, *, is_moved: bool
+) -> JobChange:
+    skipped_span = None
     if is_moved:
-        # What the new schedule would have done in the past is nobody's wish: an edit never fires at once.
-        passed = _passed(old, now_ms)
+        # The new schedule starts from now: an edit never fires instants of the past.
+        skipped_span = _skipped_span(old, now_ms)
         is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
         job = job.progressed(cursor_ms=now_ms, anchor_ms=now_ms if is_new_text else job.progress.anchor_ms)
     newest = reading.occurrences(job.id, limit=_MOST_WAITING)
-    last_ms = now_ms + way.window_ms if way.policy is Policy.WINDOWED else None
+    last_ms = now_ms + options.window_ms if options.policy is Policy.WINDOWED else None
     rewritten: list[Occurrence] = []
     withdrawn: list[Occurrence] = []
     for one in (*(o for o in newest if o.state is OccurrenceState.PENDING), *reading.queued(job.id)):
@@ -185,9 +188,9 @@ def _at_once(reading: Reading, old: Job, job: Job, now_ms: int, way: Way, *, is_
             continue
         waits = _under(job, one, is_moved=is_moved)
         (withdrawn if waits is None else rewritten).append(waits or one)
-    revived = _revived(reading, job, now_ms) if is_moved else ()
-    step = Step(Change.OVERRIDDEN, old, job, tuple(rewritten), tuple(withdrawn), (), revived, passed)
-    return _looked(step, now_ms)
+    restored = _restored(reading, job, now_ms) if is_moved else ()
+    change = JobChange(Change.CHANGED, old, job, tuple(rewritten), tuple(withdrawn), (), restored, skipped_span)
+    return _with_next_plan(change, now_ms)
 
 
 def _under(job: Job, waiting: Occurrence, *, is_moved: bool) -> Occurrence | None:
@@ -198,11 +201,11 @@ def _under(job: Job, waiting: Occurrence, *, is_moved: bool) -> Occurrence | Non
     if is_moved and not _is_instant(job, waiting.nominal_ms):
         return None
     options = options_of(job)
-    placed = place(job, options, waiting.nominal_ms, NO_CHANCE)
-    if placed.impossible:
+    due = due_time(job, options, waiting.nominal_ms, NO_CHANCE)
+    if due.impossible is not None:
         return None
     jitter = min(waiting.jitter_ms, max((options.jitter or 0) - 1, 0))
-    return replace(ours, due_ms=placed.due_ms + jitter, jitter_ms=jitter, decision=placed.decision)
+    return replace(ours, due_ms=due.due_ms + jitter, jitter_ms=jitter, decision=due.decision)
 
 
 def _is_instant(job: Job, nominal_ms: int) -> bool:
@@ -212,7 +215,7 @@ def _is_instant(job: Job, nominal_ms: int) -> bool:
         return False
 
 
-def _revived(reading: Reading, job: Job, now_ms: int, also_ms: int | None = None) -> tuple[Occurrence, ...]:
+def _restored(reading: Reading, job: Job, now_ms: int, also_ms: int | None = None) -> tuple[Occurrence, ...]:
     """What an earlier edit, or the removal of the job, withdrew from the future and is wanted again."""
     newest = reading.occurrences(job.id, limit=_MOST_WAITING)
     return tuple(
@@ -225,9 +228,9 @@ def _revived(reading: Reading, job: Job, now_ms: int, also_ms: int | None = None
     )
 
 
-def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> Step:
+def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> JobChange:
     """The next occurrence of the old schedule happens and its period ends; from there on the new one counts."""
-    passed, cursor = _passed(old, now_ms), old.progress.cursor_ms or now_ms
+    skipped_span, cursor = _skipped_span(old, now_ms), old.progress.cursor_ms or now_ms
     added: tuple[Occurrence, ...] = ()
     first = _next(old, now_ms) if cursor <= now_ms else None
     if cursor <= now_ms:
@@ -239,34 +242,36 @@ def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> Step:
             added = (_last_of(old, first, now_ms),)
     is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
     job = job.progressed(cursor_ms=cursor, anchor_ms=cursor if is_new_text else job.progress.anchor_ms)
-    revived = _revived(reading, job, now_ms, first)
-    return _looked(Step(Change.OVERRIDDEN, old, job, added=added, revived=revived, passed=passed), now_ms)
+    restored = _restored(reading, job, now_ms, first)
+    return _with_next_plan(
+        JobChange(Change.CHANGED, old, job, added=added, restored=restored, skipped_span=skipped_span), now_ms
+    )
 
 
 def _last_of(old: Job, nominal_ms: int, now_ms: int) -> Occurrence:
-    # Drawn from its name, so that an apply that is repeated, or shown first, says the same.
+    # Seeded with its name, so that a repeated apply and its preview give the same due time.
     chance = Random(f"{old.id}:{nominal_ms}")  # noqa: S311  spreading load, not guarding a secret
-    placed = place(old, options_of(old), nominal_ms, chance)
+    due = due_time(old, options_of(old), nominal_ms, chance)
     return Occurrence(
         job=old.id,
         nominal_ms=nominal_ms,
-        due_ms=placed.due_ms,
-        jitter_ms=placed.jitter_ms,
-        decision=placed.decision,
+        due_ms=due.due_ms,
+        jitter_ms=due.jitter_ms,
+        decision=due.decision,
         version=old.version,
         created_ms=now_ms,
     )
 
 
-def _orphaned(reading: Reading, job: Job) -> Step:
-    """The job goes; its history stays; what has not started will not."""
+def _removed(reading: Reading, job: Job) -> JobChange:
+    """The job is removed and its history stays; occurrences that have not started are withdrawn."""
     newest = reading.occurrences(job.id, limit=_MOST_WAITING)
     waiting = (*(o for o in newest if o.state is OccurrenceState.PENDING), *reading.queued(job.id))
-    return Step(Change.ORPHANED, job, None, withdrawn=waiting)
+    return JobChange(Change.REMOVED, job, None, withdrawn=waiting)
 
 
-def _passed(old: Job, now_ms: int) -> tuple[int, int] | None:
-    """Instants that fell before the edit while nobody was there to decide them."""
+def _skipped_span(old: Job, now_ms: int) -> tuple[int, int] | None:
+    """The first and the last instant before the edit that no scheduler decided."""
     if not old.enabled or old.progress.cursor_ms is None or old.progress.next_ms is None:
         return None
     first = _next(old, old.progress.cursor_ms)
@@ -285,16 +290,16 @@ def _next(job: Job, after_ms: int) -> int | None:
         return None
 
 
-def _looked(step: Step, now_ms: int) -> Step:
-    assert step.job is not None, "a job that stays"
-    return step._replace(job=step.job.progressed(next_ms=_next_look(step.job, now_ms)))
+def _with_next_plan(change: JobChange, now_ms: int) -> JobChange:
+    assert change.job is not None, "a job that stays"
+    return change._replace(job=change.job.progressed(next_ms=_next_plan_ms(change.job, now_ms)))
 
 
-def _next_look(job: Job, now_ms: int) -> int | None:
+def _next_plan_ms(job: Job, now_ms: int) -> int | None:
     try:
-        return next_look(job, schedule_of(job), job.progress.cursor_ms or now_ms)
+        return next_plan_ms(job, schedule_of(job), job.progress.cursor_ms or now_ms)
     except CustomScheduleError:
-        return now_ms  # the program that brings the schedule finds out
+        return now_ms  # the program that registered the schedule plans it
 
 
 MOST_VERSIONS = 50

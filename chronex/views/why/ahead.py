@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chronex.engine.place import spread_of
-from chronex.model.definition import Job
+from chronex.engine.plan import spread_of
+from chronex.model.job import Job
 from chronex.model.policies import OverlapPolicy
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from chronex.errors import CustomScheduleError
-from chronex.model.definition import Job
-from chronex.model.ids import occurrence_id
+from chronex.model.job import Job
+from chronex.model.occurrence import occurrence_id
 from chronex.model.policies import Cadence
 from chronex.storage import keys
 from chronex.storage.records import Reading

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chronex.model.attempt import Attempt
-from chronex.model.definition import Job
 from chronex.model.event import EVENTS, Event
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.job import Job
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys

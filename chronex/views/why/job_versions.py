@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.model.definition import Job, JobVersion
+from chronex.model.job import Job, JobVersion
 from chronex.storage import journal, keys
 from chronex.storage.journal import Line
 from chronex.storage.records import Reading

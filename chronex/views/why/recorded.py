@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.states import OccurrenceState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chronex.expr.fields import MONTHS, WEEKDAYS, FieldSet
 from chronex.expr.meaning import Cron, Every, Once, Repeating
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.text.durations import format_duration
 from chronex.timing.clock_changes import effect_of
 from chronex.timing.job_schedule import timing_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.reasons import text_of
 from chronex.storage import journal

@@ -11,12 +11,12 @@ import pytest
 from chronex.cli.arguments import UsageError
 from chronex.cli.commands import state
 from chronex.clock import wall_ms
-from chronex.engine.commands import Asker, trigger
+from chronex.engine.commands import Actor, trigger
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
 from chronex.errors import NotPossibleError, UnknownJobError
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.storage.records import Records
 from chronex_store import LmdbStore
 
@@ -59,7 +59,7 @@ def test_inside_a_run_it_counts_with_the_attempts_success_or_not_at_all(
 ) -> None:
     state.run_set("n", "old", "a", None, place)
     with LmdbStore.open(Path(place)) as store:
-        store.update(lambda tx: trigger(Records(tx, wall_ms()), "a", Asker("ann", "cli", "desk")))
+        store.update(lambda tx: trigger(Records(tx, wall_ms()), "a", Actor("ann", "cli", "desk")))
         engine = Engine(store, "node-1", 10, Random(1))
         (launch,) = engine.tick(wall_ms(), wall_ms()).orders
     assert isinstance(launch, Launch)

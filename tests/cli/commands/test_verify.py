@@ -10,8 +10,8 @@ import pytest
 
 from chronex.cli.commands import verify as command
 from chronex.engine.update import apply_jobs
-from chronex.model.definition import Job, Task
 from chronex.model.event import Event
+from chronex.model.job import Job, Task
 from chronex.model.reasons import free_text
 from chronex.storage import journal
 from chronex.verify import Verifier, follow

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronex.model.attempt import Attempt
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.policies import OverlapPolicy
 from chronex.model.records import Record
 from chronex.model.states import (

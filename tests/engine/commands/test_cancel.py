@@ -6,7 +6,7 @@ import pytest
 
 from chronex.engine.commands import cancel, trigger
 from chronex.errors import AmbiguousIdError, NotPossibleError, UnknownIdError
-from chronex.model.attempt import ProcessIdentity
+from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import AttemptState, OccurrenceState, RunState
@@ -40,14 +40,14 @@ def test_what_runs_is_ordered_to_stop_by_the_next_tick_and_only_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "fate"), [("success", "completed"), ("failed", "canceled"), ("timeout", "canceled")]
+    ("state", "ends_as"), [("success", "completed"), ("failed", "canceled"), ("timeout", "canceled")]
 )
-def test_an_end_that_was_faster_than_the_cancel_counts_but_is_not_tried_again(state: str, fate: str) -> None:
+def test_an_end_that_was_faster_than_the_cancel_counts_but_is_not_tried_again(state: str, ends_as: str) -> None:
     world = SteppedEngine(retry=RetryPolicy(max=5))
     (launch,) = world.tick(FIRST)
     world.ask(cancel, launch.occurrence.id)
     world.end(launch, state, FIRST + 2)
-    assert world.occurrence(FIRST).state.value == fate
+    assert world.occurrence(FIRST).state.value == ends_as
     assert world.read(lambda reading: reading.dead_letters()) == []
 
 

@@ -15,7 +15,7 @@ from chronex.engine.commands import (
     replay_dead_letter,
 )
 from chronex.errors import NotPossibleError, UnknownIdError
-from chronex.model.definition import Task
+from chronex.model.job import Task
 from chronex.model.policies import RetryPolicy
 from chronex.model.reasons import free_text
 from chronex.model.states import RunState

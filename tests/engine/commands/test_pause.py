@@ -15,7 +15,7 @@ from tests.kit.machine import BOB, FIRST, START, SteppedEngine
 ALL = RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
 
 
-def fates(world: SteppedEngine) -> list[str]:
+def states(world: SteppedEngine) -> list[str]:
     return [o.state.value for o in reversed(world.read(lambda reading: reading.occurrences("job")))]
 
 
@@ -42,7 +42,7 @@ def test_what_was_due_in_a_pause_stays_skipped_when_no_daemon_was_there_to_skip_
     world.ask(resume, "job", at=FIRST + 2 * MINUTE + 1)
     awake = FIRST + 3 * MINUTE + 1
     world.tick(awake, awake_since=awake)
-    assert fates(world) == ["running", "skipped", "skipped", "queued"]
+    assert states(world) == ["running", "skipped", "skipped", "queued"]
     # The first and the last are owed and run one after the other; the pause speaks of those between them.
     assert world.occurrence(FIRST + 3 * MINUTE).reason.code is not ReasonCode.PAUSED
 

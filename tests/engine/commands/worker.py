@@ -10,7 +10,7 @@ from random import Random
 from msgspec.structs import replace
 
 from chronex.engine.commands import (
-    Asker,
+    Actor,
     cancel,
     dead_letters,
     drop_dead_letter,
@@ -24,11 +24,11 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import Policy, apply_jobs, roll_back
 from chronex.errors import CommandError
-from chronex.model.attempt import ProcessIdentity
-from chronex.model.definition import Job, Task
-from chronex.model.node import Node
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.reasons import free_text
+from chronex.model.records import Node
 from chronex.model.states import is_final
 from chronex.storage import journal
 from chronex.storage.records import Reading, Records
@@ -81,19 +81,19 @@ def engine(path: Path, seed: int) -> None:
 
 
 def people(path: Path, seed: int, count: int) -> None:
-    random, asker = Random(seed), Asker(f"person-{seed}", "cli", "here")
+    random, actor = Random(seed), Actor(f"person-{seed}", "cli", "here")
     refused = 0
     with LmdbStore.open(path) as inner:
         store = CheckedStore(inner)
         for _ in range(count):
             try:
-                _ask(random, asker, store, inner)  # type: ignore[arg-type]
+                _ask(random, actor, store, inner)  # type: ignore[arg-type]
             except CommandError:
                 refused += 1
     sys.stdout.write(f"{refused}\n")
 
 
-def _ask(random: Random, asker: Asker, store: LmdbStore, clock: LmdbStore) -> None:
+def _ask(random: Random, actor: Actor, store: LmdbStore, clock: LmdbStore) -> None:
     job, now = random.choice(JOBS).id, clock.now()
     found = store.view(lambda tx: Reading(tx).occurrences(job, limit=20))
     letters = store.view(lambda tx: dead_letters(Reading(tx)))
@@ -103,24 +103,24 @@ def _ask(random: Random, asker: Asker, store: LmdbStore, clock: LmdbStore) -> No
     ended = [one for one in found if is_final(one.state)]
     match random.randrange(9):
         case 0:
-            store.update(lambda tx: trigger(Records(tx, now), job, asker))
+            store.update(lambda tx: trigger(Records(tx, now), job, actor))
         case 1:
-            store.update(lambda tx: pause(Records(tx, now), job, asker, until_ms=now + 200))
+            store.update(lambda tx: pause(Records(tx, now), job, actor, until_ms=now + 200))
         case 2:
-            store.update(lambda tx: resume(Records(tx, now), job, asker))
+            store.update(lambda tx: resume(Records(tx, now), job, actor))
         case 3 | 4 if running:
-            store.update(lambda tx: cancel(Records(tx, now), running[0], asker))
+            store.update(lambda tx: cancel(Records(tx, now), running[0], actor))
         case 5 if ended:
-            store.update(lambda tx: replay(Records(tx, now), ended[0], asker, "again"))
+            store.update(lambda tx: replay(Records(tx, now), ended[0], actor, "again"))
         case 6 if letters:
             if random.random() < 0.5:
-                store.update(lambda tx: replay_dead_letter(Records(tx, now), letters[0], asker))
+                store.update(lambda tx: replay_dead_letter(Records(tx, now), letters[0], actor))
             else:
-                store.update(lambda tx: drop_dead_letter(Records(tx, now), letters[0], asker))
+                store.update(lambda tx: drop_dead_letter(Records(tx, now), letters[0], actor))
         case 7:
-            apply_jobs(store, edited, now, str(asker), policy=random.choice(list(Policy)), basis=basis)
+            apply_jobs(store, edited, now, str(actor), policy=random.choice(list(Policy)), basis=basis)
         case 8:
-            roll_back(store, job, 1, now, str(asker))
+            roll_back(store, job, 1, now, str(actor))
         case _:
             return
 

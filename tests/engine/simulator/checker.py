@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from chronex.engine.place import lead_ms
-from chronex.model.definition import Job
+from chronex.engine.plan import lead_ms
+from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import OverlapPolicy, RecoveryStrategy, TaskMode
 from chronex.model.states import OccurrenceState, is_final

@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from chronex.engine.orders import Launch
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,

@@ -11,7 +11,7 @@ from chronex.engine.commands import trigger
 from chronex.engine.update import Change, Policy, apply_jobs, kept_versions, roll_back
 from chronex.engine.update.diff import MOST_VERSIONS
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
-from chronex.model.definition import Job
+from chronex.model.job import Job
 from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
@@ -48,9 +48,9 @@ def everything(world: SteppedEngine) -> list[tuple[bytes, bytes]]:
 @pytest.mark.parametrize("policy", Policy)
 def test_applying_twice_is_applying_once(policy: Policy) -> None:
     world = SteppedEngine(EARLY)
-    assert edited(world, NOON, policy, schedule=LATE, tasks=(TWO,)) is Change.OVERRIDDEN
+    assert edited(world, NOON, policy, schedule=LATE, tasks=(TWO,)) is Change.CHANGED
     before = everything(world)
-    assert edited(world, NOON + 1, policy) is Change.PRESERVED
+    assert edited(world, NOON + 1, policy) is Change.UNCHANGED
     assert everything(world) == before
 
 
@@ -182,7 +182,7 @@ def test_a_running_occurrence_keeps_its_version_to_the_end() -> None:
 def test_a_removed_jobs_running_occurrence_goes_on_with_its_tasks_and_its_retries() -> None:
     world = SteppedEngine(tasks=(ONE, TWO), retry=RetryPolicy(max=1, interval_ms=1000))
     (first,) = world.tick(FIRST)
-    assert apply_jobs(world.store, [], FIRST + 1)[0].change is Change.ORPHANED
+    assert apply_jobs(world.store, [], FIRST + 1)[0].change is Change.REMOVED
     (second,) = world.launches_after(first, "success", FIRST + 2)
     world.end(second, "failed", FIRST + 3)
     (again,) = world.tick(FIRST + 1003)
@@ -227,7 +227,7 @@ def test_a_stale_writer_who_wants_what_is_there_already_is_right() -> None:
     basis = world.store.view(journal.head)
     edited(world, START + 1, tasks=(TWO,))
     (changed,) = apply_jobs(world.store, [world.job], START + 2, basis=basis)
-    assert changed.change is Change.PRESERVED
+    assert changed.change is Change.UNCHANGED
 
 
 def test_ticks_and_triggers_in_between_make_no_writer_stale() -> None:
@@ -255,7 +255,7 @@ def test_rolling_back_gives_an_earlier_definition_as_a_new_version() -> None:
     world = SteppedEngine()
     edited(world, START + 1, tasks=(TWO,))
     changed = roll_back(world.store, "job", 1, START + 2, "test")
-    assert (changed.change, changed.version) == (Change.OVERRIDDEN, 3)
+    assert (changed.change, changed.version) == (Change.CHANGED, 3)
     assert world.stored().tasks == (ONE,)
     assert [job.version for job in world.read(lambda reading: kept_versions(reading, "job"))] == [3, 2, 1]
     assert world.events()[-1].data["rolled_back_to"] == 1

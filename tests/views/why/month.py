@@ -12,10 +12,10 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine.commands.actor import Asker
-from chronex.engine.commands.pause import pause, resume
+from chronex.engine.commands.actor import Actor
+from chronex.engine.commands.control import pause, resume
 from chronex.engine.engine import Tick
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.storage.records import Reading, Records
@@ -25,7 +25,7 @@ from chronex.views.why.causes import Cause
 from tests.kit.machine import START
 
 MONTH = 30 * DAY
-ALICE = Asker("alice", "cli", "laptop")
+ALICE = Actor("alice", "cli", "laptop")
 _STALE = 6 * MINUTE  # an execution timeout of five minutes and the grace of one
 
 

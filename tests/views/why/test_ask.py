@@ -7,11 +7,11 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.commands.actor import Asker
-from chronex.engine.commands.pause import pause
+from chronex.engine.commands.actor import Actor
+from chronex.engine.commands.control import pause
 from chronex.engine.update import apply_jobs
-from chronex.model.definition import Job, Task
-from chronex.model.ids import occurrence_id
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import occurrence_id
 from chronex.model.policies import DstSetting, SpreadPolicy
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
@@ -116,7 +116,7 @@ def test_what_will_happen_and_what_could_prevent_it(changes: dict[str, object], 
 
 def test_a_paused_job_says_by_whom_and_until_when() -> None:
     store = applied(Job(id="j", schedule="0 12 * * *", tasks=TASK))
-    store.update(lambda tx: pause(Records(tx, START), "j", Asker("alice", "cli", "here"), until_ms=at(NOON) + 1))
+    store.update(lambda tx: pause(Records(tx, START), "j", Actor("alice", "cli", "here"), until_ms=at(NOON) + 1))
     assert ask(store, "j", at(NOON), START).cause is Cause.PAUSED
     assert "alice@here" in ask(store, "j", at(NOON), START).summary
     assert ask(store, "j", at(NOON) + 24 * HOUR, START).cause is Cause.WILL_RUN

@@ -8,8 +8,8 @@ import pytest
 
 from chronex.engine.commands import cancel, replay, trigger
 from chronex.engine.orders import Launch
-from chronex.model.definition import Task
 from chronex.model.event import EVENTS, Event
+from chronex.model.job import Task
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading, Records

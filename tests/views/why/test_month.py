@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from chronex.model.ids import occurrence_id
+from chronex.model.occurrence import occurrence_id
 from chronex.storage.ports import ReadTransaction
 from chronex.storage.records import Reading
 from chronex.testing import HOUR, MINUTE

@@ -1,8 +1,8 @@
-"""What a job is: its schedule, its policies and its tasks, as they were written.
+"""A job: its schedule, its policies and its tasks as they were written, and how far it has come.
 
-`JobDefinition` is what a person or a program asked for. `Job` is the definition together with how far the job has
-come (progress.py). The store keeps the two in rows of their own: every start and every end changes the progress, and
-the definition may be long.
+`JobDefinition` is what a person or a program asked for. `JobProgress` is what the job has decided and done so far,
+and whether it is paused. `Job` is both together. The store keeps the two in rows of their own: every start and every
+end changes the progress, and the definition may be long.
 
 Frozen values that hold values have no cycles, so the collector of cycles need not visit them (gc=False): a tick
 makes thousands of them, and the visits cost a seventh of it.
@@ -10,11 +10,13 @@ makes thousands of them, and the visits cost a seventh of it.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from chronex.errors import ChronexError
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -28,7 +30,6 @@ from chronex.model.policies import (
     SpreadPolicy,
     TaskMode,
 )
-from chronex.model.progress import JobProgress
 
 Command = tuple[str, ...] | str
 
@@ -161,6 +162,58 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
         return next((task for task in self.tasks if task.name == name), None)
 
 
+class Counters(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How a job's occurrences ended since it was first applied."""
+
+    # Occurrences that began, however they ended.
+    fired: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    missed: int = 0
+    canceled: int = 0
+    # Failures since the last occurrence that completed.
+    failures_in_a_row: int = 0
+
+
+class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """What changes while a job lives; every start and every end writes it anew."""
+
+    # Whose progress it is: the job's id.
+    job: str = ""
+    # Somebody paused the job, and nobody has resumed it; a pause with an end may be over all the same.
+    paused: bool = False
+    # When the pause ends by itself, or ended when it was resumed; None for a pause without an end.
+    paused_until_ms: int | None = None
+    # Who paused it.
+    paused_by: str = ""
+    # When the last pause began; what was due since then and before its end is skipped.
+    paused_from_ms: int | None = None
+    # The last nominal instant that was decided.
+    cursor_ms: int | None = None
+    # What intervals count from.
+    anchor_ms: int | None = None
+    # When the engine must plan the job again (None: never). The due index holds it.
+    next_ms: int | None = None
+    # When an occurrence last started.
+    last_run_ms: int | None = None
+    # Since when the job is late: the nominal time of the occurrence that should have completed.
+    late_ms: int | None = None
+    counters: Counters = Counters()
+    # When the job was first applied.
+    created_ms: int = 0
+
+    def is_paused_at(self, now_ms: int) -> bool:
+        """A pause with an end is over by itself when the end has come."""
+        return self.paused and (self.paused_until_ms is None or now_ms < self.paused_until_ms)
+
+    def was_paused_at(self, ms: int) -> bool:
+        """Does `ms` lie in the last pause, over or not? What was due then is skipped, whenever it is planned."""
+        if self.paused_from_ms is None or ms < self.paused_from_ms:
+            return False
+        return self.paused_until_ms is None or ms < self.paused_until_ms
+
+
 NO_PROGRESS = JobProgress()
 
 
@@ -183,3 +236,29 @@ class JobVersion(Struct, frozen=True, gc=False):
     """A job as it was when its version was replaced, for occurrences that began with it and for replays."""
 
     job: Job
+
+
+MAX_NAME = 128
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
+
+# What the template of an idempotency key may name between braces.
+KEY_FIELDS = ("job", "task", "scheduled", "date", "occurrence")
+KEY_FIELD = re.compile(r"\{([^{}]*)\}")
+MAX_KEY_BYTES = 512
+
+
+def unknown_key_fields(template: str) -> list[str]:
+    """What the template of an idempotency key names that no key can be made of."""
+    return [name for name in KEY_FIELD.findall(template) if name not in KEY_FIELDS]
+
+
+def is_name(text: str) -> bool:
+    """Could this name a job or a task?"""
+    return _NAME.fullmatch(text) is not None
+
+
+def check_name(name: str, what: str = "job") -> str:
+    """The name of a job or task is part of its key: letters, digits, `_`, `-`, at most 128 of them."""
+    if not _NAME.fullmatch(name):
+        raise ChronexError(f"{name[:40]!r} cannot name a {what}; use 1 to {MAX_NAME} letters, digits, '_' and '-'")
+    return name
