@@ -312,7 +312,7 @@ class Executor:
         if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
             deadline.cancel()
         end = end_of(result, cancellation.stop_reason)
-        reason = "" if end.reason is NO_REASON else text_of(end.reason)
+        reason = "" if end.reason.code is ReasonCode.NONE else text_of(end.reason)
         fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": reason}
         log_event(log, "attempt ended", fields)
         self.on_end(attempt, AttemptState(end.state))

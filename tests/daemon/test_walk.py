@@ -20,7 +20,7 @@ from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.executor import Executor
 from chronex.daemon.loop import Daemon
 from chronex.engine.engine import Tick
-from chronex.model.definition import Job, Task
+from chronex.model.job import Job, Task
 from tests.kit.waits import DEADLINE_S
 
 # The path itself: the clock is slept on, periodic tasks and the log lines happen beside it.
