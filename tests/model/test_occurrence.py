@@ -6,9 +6,7 @@ from uuid import NAMESPACE_DNS, NAMESPACE_OID, NAMESPACE_URL, uuid5
 
 import pytest
 
-from chronex.errors import ChronexError
 from chronex.model import Attempt, Occurrence, Run, attempt_id, occurrence_id, run_id
-from chronex.model.job import check_name
 
 
 def test_an_occurrence_is_named_by_job_and_second() -> None:
@@ -35,14 +33,3 @@ def test_records_know_their_ids() -> None:
     run = Run(job="j", nominal_ms=5, task="t")
     assert run.id == run_id(occurrence_id("j", 5), "t")
     assert Attempt(job="j", nominal_ms=5, task="t", number=3).id == attempt_id(run.id, 3)
-
-
-@pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 128])
-def test_names_that_can_be_keys(name: str) -> None:
-    assert check_name(name) == name
-
-
-@pytest.mark.parametrize("name", ["", "x" * 129, "a b", "a/b", "a\0", "é", "a\n", "../x", "a.b"])
-def test_names_that_cannot(name: str) -> None:
-    with pytest.raises(ChronexError, match="cannot name a task"):
-        check_name(name, "task")

@@ -1,8 +1,12 @@
-"""A task's own setting wins over its job's."""
+"""A task's own setting wins over its job's, and the names that jobs and tasks may have."""
 
 from __future__ import annotations
 
+import pytest
+
+from chronex.errors import ChronexError
 from chronex.model import FailureStrategy, Job, RetryPolicy, Task
+from chronex.model.job import check_name
 
 
 def test_what_a_task_leaves_out_comes_from_its_job() -> None:
@@ -18,3 +22,14 @@ def test_what_a_task_leaves_out_comes_from_its_job() -> None:
     assert (job.timeout_for(plain), job.timeout_for(special)) == (7, 0)
     assert job.task("b") is special
     assert job.task("c") is None
+
+
+@pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 128])
+def test_names_that_can_be_keys(name: str) -> None:
+    assert check_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129, "a b", "a/b", "a\0", "é", "a\n", "../x", "a.b"])
+def test_names_that_cannot(name: str) -> None:
+    with pytest.raises(ChronexError, match="cannot name a task"):
+        check_name(name, "task")
