@@ -77,8 +77,8 @@ class DateClause:
     text: str
 
     def holds(self, moment: LocalMoment) -> bool:
-        place = bisect_right(self.firsts, moment.ordinal) - 1
-        return place >= 0 and moment.ordinal <= self.lasts[place]
+        index = bisect_right(self.firsts, moment.ordinal) - 1
+        return index >= 0 and moment.ordinal <= self.lasts[index]
 
 
 class ClauseReport(TypedDict):

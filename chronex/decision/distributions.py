@@ -181,9 +181,9 @@ def parse_distribution(text: str) -> tuple[str, dict[str, str]]:
     name, colon, listed = text.partition(":")
     name = name.strip()
     params: dict[str, str] = {}
-    for place, entry in enumerate(listed.split(",") if colon else ()):
+    for index, entry in enumerate(listed.split(",") if colon else ()):
         key, equals, value = (part.strip() for part in entry.partition("="))
-        if not equals and place == 0 and key and known_parameters(name):
+        if not equals and index == 0 and key and known_parameters(name):
             key, value = known_parameters(name)[0], key
         elif not key or not value:
             make_distribution(name, {})  # if the name is wrong too, its error is the more helpful one

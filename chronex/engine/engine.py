@@ -40,7 +40,7 @@ from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, opti
 BATCH = 500
 # Where much is due on one instant, its first commands start while the rest is decided.
 FIRST_BATCH = 100
-# A job that slept brings up to a thousand records of its own: after so many the other jobs wait for the next tick.
+# A job with missed instants brings up to a thousand records; after so many the other jobs wait for the next tick.
 MOST_PLANNED = 2_500
 
 

@@ -1,4 +1,4 @@
-"""The journal's events: what one holds, and the names that there are.
+"""The events of the journal: what an event holds, and all their names.
 
 A rule in a job file may name these; a test holds the table to what is written.
 """

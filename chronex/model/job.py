@@ -96,7 +96,7 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     mode: TaskMode = TaskMode.SEQUENTIAL
     # What becomes of an occurrence that is due while an earlier one runs.
     overlap: OverlapPolicy = OverlapPolicy.SKIP
-    # What becomes of instants that passed while no scheduler ran.
+    # What becomes of instants that were missed while no scheduler ran.
     recovery: RecoveryPolicy = RecoveryPolicy()
     # What a failed task means for the others, where a task does not say it itself.
     failure: FailureStrategy = FailureStrategy.FAIL_FAST
@@ -124,7 +124,7 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     on_start: Work | None = None
     # What is run when an occurrence has ended.
     on_complete: Work | None = None
-    # Of what, and through which command, people are told.
+    # Which command is given notices, and of what.
     notify: NotifyPolicy | None = None
     # How long after its time an occurrence must have completed before the job counts as late.
     expect_within_ms: int | None = None
@@ -181,7 +181,7 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
 
     # Whose progress it is: the job's id.
     job: str = ""
-    # Somebody paused the job, and nobody has resumed it; a pause with an end may be over all the same.
+    # The job was paused and has not been resumed; a pause with an end may be over all the same.
     paused: bool = False
     # When the pause ends by itself, or ended when it was resumed; None for a pause without an end.
     paused_until_ms: int | None = None

@@ -44,7 +44,7 @@ class Decision(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
 
     # The version of the algorithm that decided.
     algorithm: int
-    # What the draw was seeded with, for whoever wants to repeat it.
+    # What the draw was seeded with, so that it can be repeated.
     seed_hash: str = ""
     # The window of the spread.
     window_start_ms: int | None = None

@@ -18,7 +18,7 @@ class OverlapPolicy(StrEnum):
 
 
 class RecoveryStrategy(StrEnum):
-    """Occurrences fell due while nothing ran."""
+    """What runs of the occurrences that were due while no scheduler ran."""
 
     EXECUTE_ALL = "execute_all"
     EXECUTE_LAST = "execute_last"
@@ -111,7 +111,7 @@ class SpreadPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class NotifyPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Who is told when a job has failed `after_failures` times in a row, is late, and is well again."""
+    """The command for notices: the job has failed `after_failures` times in a row, is late, or has recovered."""
 
     run: tuple[str, ...] | str
     after_failures: int = 1

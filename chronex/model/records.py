@@ -14,13 +14,13 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """Written when the process begins to work on the store, and while it lives."""
 
     id: str
-    # The process itself, so that others on this machine can tell whether it lives.
+    # The process itself, so that other processes of this machine can find out whether it lives.
     process: ProcessIdentity
     host: str = ""
     epoch: int = 0
     # The version of the program.
     chronex: str = ""
-    # So many occurrences it runs at once; 0 where that is not known.
+    # How many occurrences it runs at once (its slots); 0 where that is not known.
     places: int = 0
     started_ms: int = 0
     # When it last said that it lives.
@@ -44,7 +44,7 @@ class Idempotency(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
 
 
 class Notice(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
-    """Something that somebody must be told: kept until the job's `notify` command has taken it.
+    """A message about a job, kept until the job's `notify` command has taken it.
 
     `kind` is failing, recovered, late or on_time; `at_ms` is when it came to be so.
     """
@@ -68,7 +68,7 @@ class TaskState(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True)
 
 
 class Quarantined(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
-    """A damaged record, kept as it was found for whoever wants to look at it."""
+    """A damaged record, kept as it was found so that it can be examined."""
 
     reason: str
     at_ms: int

@@ -12,7 +12,7 @@ from chronex.errors import IllegalTransitionError
 
 
 class OccurrenceState(StrEnum):
-    """The fate of one firing of a job."""
+    """The state of one firing of a job."""
 
     PENDING = "pending"
     QUEUED = "queued"

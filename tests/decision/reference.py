@@ -243,9 +243,9 @@ def window(nominal: datetime, mode: str, duration: Fraction) -> tuple[datetime, 
 def reject(rules: dict[str, list[tuple[str, set[Any], int]]], values: dict[str, int]) -> bool:
     rejected = False
     for side, listed in rules.items():
-        for place, (kind, allowed, count) in enumerate(listed):
+        for index, (kind, allowed, count) in enumerate(listed):
             if (values[kind] in allowed) == (side == "avoid"):
-                listed[place] = (kind, allowed, count + 1)
+                listed[index] = (kind, allowed, count + 1)
                 rejected = True
     return rejected
 

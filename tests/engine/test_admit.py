@@ -61,7 +61,7 @@ def test_the_end_of_the_window_is_allowed_and_nothing_later(now: int, expected: 
 
 @pytest.mark.parametrize("policy", P)
 @pytest.mark.parametrize(
-    ("strategy", "is_owed"),
+    ("strategy", "is_catch_up"),
     [
         (RecoveryStrategy.EXECUTE_ALL, True),
         (RecoveryStrategy.BOUNDED, True),
@@ -70,14 +70,14 @@ def test_the_end_of_the_window_is_allowed_and_nothing_later(now: int, expected: 
     ],
 )
 def test_each_of_several_missed_runs_has_its_turn(
-    policy: OverlapPolicy, strategy: RecoveryStrategy, is_owed: bool
+    policy: OverlapPolicy, strategy: RecoveryStrategy, is_catch_up: bool
 ) -> None:
     """Five hours of an hourly execute_all are five runs, not one and four that were skipped because of it."""
     recovery = RecoveryPolicy(strategy, max_count=5 if strategy is RecoveryStrategy.BOUNDED else None)
     job = Job(id="j", schedule="* * * * *", overlap=policy, recovery=recovery)
     caught_up = Occurrence(job="j", nominal_ms=1000, due_ms=1000, recovery=True)
     answer = admit(job, caught_up, [EARLIER], MOST_QUEUED, 0, 1000, None)
-    assert (answer.verdict is Verdict.QUEUE) is is_owed
+    assert (answer.verdict is Verdict.QUEUE) is is_catch_up
 
 
 def test_the_reason_of_an_overlap_names_the_run_in_the_way() -> None:

@@ -104,13 +104,13 @@ def lose_the_reason(patch: pytest.MonkeyPatch) -> None:
 def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
     finish = Lifecycle._finish
 
-    def revive(self: Lifecycle, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
+    def restart(self: Lifecycle, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         finish(self, occurrence, state, reason)
         earlier = self.records.occurrence(occurrence.job, occurrence.nominal_ms - 7 * MINUTE)
         if earlier is not None:
             self.records.put(replace(earlier, state=OccurrenceState.RUNNING))
 
-    patch.setattr(Lifecycle, "_finish", revive)
+    patch.setattr(Lifecycle, "_finish", restart)
 
 
 def run_all_that_was_missed(patch: pytest.MonkeyPatch) -> None:

@@ -325,18 +325,18 @@ def test_ten_years_of_seconds_owe_a_thousand_runs_and_the_others_are_one_span(re
     tick = world.engine.tick(now, awake_since_ms=now)
     assert (len(tick.orders), tick.has_more) == (1, False)
     assert len(waiting(world, OccurrenceState.QUEUED)) == MOST_CATCH_UP - 1
-    (told,) = [
+    (event,) = [
         event for _, event in world.store.view(lambda tx: journal.tail(tx, 0, 10_000)) if event.data.get("count")
     ]
     first_kept = now - 1 - (MOST_CATCH_UP - 1) * 1000
-    assert (told.name, told.reason) == ("OccurrencesMissed", TOO_MANY)
-    assert told.data == {"from_ms": START + 1000, "to_ms": first_kept - 1000, "count": MOST_COUNTED, "is_more": True}
+    assert (event.name, event.reason) == ("OccurrencesMissed", TOO_MANY)
+    assert event.data == {"from_ms": START + 1000, "to_ms": first_kept - 1000, "count": MOST_COUNTED, "is_more": True}
     older = world.occurrence(first_kept).older
     assert older is not None
     assert (older.from_ms, older.to_ms, older.reason) == (START + 1000, first_kept - 1000, TOO_MANY)
 
 
-def test_downtime_after_downtime_never_owes_more_than_a_thousand() -> None:
+def test_downtime_after_downtime_never_catches_up_with_more_than_a_thousand() -> None:
     world = SteppedEngine(SECONDLY, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL))
     for outage in range(1, 6):
         now = START + outage * 3_600_000 + 1
@@ -366,9 +366,9 @@ def test_where_many_jobs_come_back_at_once_few_instants_of_each_have_records() -
     now = START + TEN_YEARS
     while world.engine.tick(now, awake_since_ms=now).has_more:
         pass
-    told = world.store.view(lambda tx: Reading(tx).occurrences("job-000", limit=1_000))
-    assert len(told) == FEW_LISTED + 1  # and the one that is due just now
-    assert told[-1].older is not None
+    listed = world.store.view(lambda tx: Reading(tx).occurrences("job-000", limit=1_000))
+    assert len(listed) == FEW_LISTED + 1  # and the one that is due just now
+    assert listed[-1].older is not None
     records = len(world.store.view(lambda tx: tx.scan(OCCURRENCE, None, 1_000_000)))
     assert records < 300 * (FEW_LISTED + 1) + MANY_DUE * MOST_LISTED
 

@@ -1,4 +1,4 @@
-"""What becomes of instants that passed while nothing ran, per recovery strategy."""
+"""Which missed instants run, by recovery strategy, and how long backlogs are listed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def outcomes(policy: RecoveryPolicy) -> list[tuple[int, bool]]:
         (RecoveryPolicy(RecoveryStrategy.COMPRESSED), {5}),
     ],
 )
-def test_each_missed_instant_has_one_fate(policy: RecoveryPolicy, run: set[int]) -> None:
+def test_each_missed_instant_has_one_outcome(policy: RecoveryPolicy, run: set[int]) -> None:
     assert outcomes(policy) == [(hour, hour in run) for hour in range(1, 6)]
 
 
@@ -57,7 +57,7 @@ def test_those_that_do_not_run_say_why() -> None:
             assert outcome.runs or outcome.reason
 
 
-def test_a_compressed_run_is_told_the_span_it_covers() -> None:
+def test_a_compressed_run_has_the_span_it_covers() -> None:
     *_, last = recovery_outcomes(RecoveryPolicy(RecoveryStrategy.COMPRESSED), MISSED, None, NOW)
     assert last == InstantOutcome(5 * HOUR, runs=True, span=(HOUR, 5 * HOUR))
     *_, longer = recovery_outcomes(
@@ -75,7 +75,7 @@ def test_nothing_is_missed_when_nothing_was_due() -> None:
     assert recovery_outcomes(RecoveryPolicy(), (), None, NOW) == []
 
 
-def test_ten_years_of_seconds_are_told_as_a_span_and_the_newest_ones() -> None:
+def test_ten_years_of_seconds_are_a_span_and_the_newest_ones() -> None:
     schedule = schedule_of(Job(id="s", schedule="* * * * * *"))
     end = 10 * 366 * 24 * HOUR
     found = backlog_of(schedule, 0, end)
@@ -112,7 +112,7 @@ LATE = MANY[-1] + 1
         (RecoveryPolicy(RecoveryStrategy.BOUNDED, max_age_ms=3_000 * HOUR), MOST_CATCH_UP, MOST_CATCH_UP, TOO_MANY),
     ],
 )
-def test_the_newest_run_as_far_as_there_is_room_and_the_others_say_what_stopped_them(
+def test_the_newest_run_up_to_the_limit_and_the_others_say_what_stopped_them(
     policy: RecoveryPolicy, catch_up: int, run: int, reason: Reason
 ) -> None:
     missed = backlog_of(HOURLY, 0, LATE, most_listed(policy, Limits(catch_up)))
@@ -136,7 +136,7 @@ class OnlyForwards:
         return iter(range(after_ms + 7, until_ms + 1, 7))
 
 
-def test_a_schedule_that_cannot_look_back_is_walked_forwards() -> None:
+def test_a_schedule_without_previous_is_walked_forwards() -> None:
     assert backlog_of(OnlyForwards(), 0, 21) == Backlog((7, 14, 21), None, 21)
     found = backlog_of(OnlyForwards(), 0, 7 * 2_000)
     assert found.listed == tuple(range(7 * 1_501, 7 * 2_000 + 1, 7))

@@ -32,7 +32,7 @@ def die(world: SteppedEngine) -> Engine:
     return world.engine
 
 
-def test_a_peer_that_was_to_be_canceled_is_canceled_by_the_heir() -> None:
+def test_a_peer_that_was_to_be_canceled_is_canceled_by_the_successor() -> None:
     """One fails, its end is recorded, and the daemon dies before it has stopped the other."""
     world = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
     launches = world.tick(FIRST)
@@ -45,7 +45,7 @@ def test_a_peer_that_was_to_be_canceled_is_canceled_by_the_heir() -> None:
     assert (cancel.attempt, cancel.reason) == (orphan, lost.reason)
 
 
-def test_a_peer_that_goes_on_whatever_others_do_is_left_alone_by_the_heir() -> None:
+def test_a_peer_that_goes_on_whatever_others_do_runs_on_under_the_successor() -> None:
     two = Task(name="two", run=("true",), on_failure=FailureStrategy.CONTINUE)
     world = SteppedEngine(tasks=(ONE, two), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
     launches = world.tick(FIRST)
@@ -56,7 +56,7 @@ def test_a_peer_that_goes_on_whatever_others_do_is_left_alone_by_the_heir() -> N
 
 
 @pytest.mark.parametrize("process_lives", [True, False])
-def test_one_that_was_to_make_room_makes_room_for_the_heir(process_lives: bool) -> None:
+def test_one_that_was_to_be_canceled_for_the_next_is_canceled_by_the_successor(process_lives: bool) -> None:
     """It was canceled for the next one, and the daemon died. The next instant, which would say so again, is far away."""
     world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
     begin(world, world.tick(FIRST))
@@ -88,7 +88,7 @@ def test_one_that_another_node_runs_is_stopped_by_that_node() -> None:
     assert cancel.attempt.id == launch.attempt.id
 
 
-def test_one_that_only_waits_to_be_tried_again_after_a_crash_makes_room_at_once() -> None:
+def test_one_that_only_waits_to_be_tried_again_after_a_crash_gives_way_at_once() -> None:
     world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
     begin(world, world.tick(FIRST))
     successor = die(world)

@@ -51,9 +51,9 @@ def test_what_a_callable_returns_wins_over_what_was_staged_by_a_command_of_its_o
     world, launch = begun()
     stage(world, launch, both="staged", only="staged")
     world.end(
-        launch, AttemptState.SUCCESS, launch.occurrence.nominal_ms + 1, task_state={"both": "told", "old": None}
+        launch, AttemptState.SUCCESS, launch.occurrence.nominal_ms + 1, task_state={"both": "returned", "old": None}
     )
-    assert state(world) == {"both": "told", "only": "staged"}
+    assert state(world) == {"both": "returned", "only": "staged"}
 
 
 def test_an_attempt_that_is_over_stages_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Reasons: codes that are compared, and the one place that words them."""
+"""Reasons: codes that are compared, and the one module that words them."""
 
 from __future__ import annotations
 

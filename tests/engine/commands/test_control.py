@@ -44,7 +44,7 @@ def test_what_was_due_in_a_pause_stays_skipped_when_no_daemon_was_there_to_skip_
     awake = FIRST + 3 * MINUTE + 1
     world.tick(awake, awake_since=awake)
     assert states(world) == ["running", "skipped", "skipped", "queued"]
-    # The first and the last are owed and run one after the other; the pause speaks of those between them.
+    # The first and the last are caught up with, one after the other; the pause skipped those between them.
     assert world.occurrence(FIRST + 3 * MINUTE).reason.code is not ReasonCode.PAUSED
 
 
@@ -60,7 +60,7 @@ def test_what_was_planned_before_a_pause_and_is_due_in_it_is_skipped_and_runs_wh
         assert len(world.tick(due)) == is_resumed
 
 
-def test_pausing_again_moves_the_end_and_resuming_twice_tells_once() -> None:
+def test_pausing_again_moves_the_end_and_resuming_twice_is_one_event() -> None:
     world = SteppedEngine()
     world.ask(pause, "job", at=START + 1, until_ms=START + 100)
     world.ask(pause, "job", at=START + 2, by=BOB)
@@ -113,7 +113,7 @@ def test_an_end_that_was_faster_than_the_cancel_counts_but_is_not_tried_again(st
     assert world.read(lambda reading: reading.dead_letters()) == []
 
 
-def test_a_wish_is_heard_by_the_node_that_runs_the_work_whoever_ticks_first() -> None:
+def test_the_node_that_runs_the_work_reads_the_request_whichever_node_ticks_first() -> None:
     world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     owner = world.engine
@@ -140,14 +140,14 @@ def test_parallel_tasks_are_all_stopped() -> None:
 
 
 @pytest.mark.parametrize("process_lives", [True, False])
-def test_the_heir_of_a_dead_daemon_honours_the_wish(process_lives: bool) -> None:
+def test_the_successor_of_a_dead_daemon_carries_out_the_request(process_lives: bool) -> None:
 
     world = SteppedEngine(retry=RetryPolicy(max=5))
     (launch,) = world.tick(FIRST)
     child = ProcessIdentity(77, "boot", 5)
     world.store.update(world.engine.started(launch.attempt, child, "", FIRST))
     world.ask(cancel, launch.occurrence.id)
-    world.canceled(FIRST + 2)  # heard, and then it died before it could act
+    world.canceled(FIRST + 2)  # the request was read, and then the node died before it could act
     world.boot("node-2")
     _, adopted = world.engine.take_over(lambda process: process_lives and process == child, FIRST + MINUTE)
     if process_lives:
@@ -178,7 +178,7 @@ def test_any_id_inside_an_occurrence_names_it_and_a_beginning_will_do() -> None:
         ("job@2027-05-01T00:00:00Z", "no occurrence, run or attempt"),
     ],
 )
-def test_an_id_of_nothing_is_told(text: str, says: str) -> None:
+def test_an_unknown_id_is_an_error_with_a_hint(text: str, says: str) -> None:
     world = SteppedEngine()
     world.tick(FIRST)
     with pytest.raises(UnknownIdError, match=says):

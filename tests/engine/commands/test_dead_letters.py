@@ -1,4 +1,4 @@
-"""Dead letters: a poison pill blocks nobody, can be replayed and dropped, and their number is bounded."""
+"""Dead letters: a task that always fails blocks no other job, can be replayed and dropped, and their number is bounded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def letters(world: SteppedEngine) -> list[str]:
     return world.read(lambda reading: [run.id for run in dead_letters(reading)])
 
 
-def test_a_poison_pill_fails_with_growing_pauses_is_buried_and_blocks_nobody() -> None:
+def test_a_poison_pill_fails_with_growing_pauses_becomes_a_dead_letter_and_blocks_no_other_job() -> None:
     world = SteppedEngine("0 * * * *", tasks=(PILL,), retry=RetryPolicy(max=3, interval_ms=MINUTE, backoff=2.0))
     nominal = START + HOUR
     tries: list[int] = []
@@ -51,7 +51,7 @@ def test_a_poison_pill_fails_with_growing_pauses_is_buried_and_blocks_nobody() -
     assert len(world.tick(nominal + HOUR)) == 1, "the next occurrence starts all the same"
 
 
-def test_a_dead_letter_tells_its_attempts_its_version_and_names_without_values() -> None:
+def test_a_dead_letter_has_its_attempts_its_version_and_names_without_values() -> None:
     world = SteppedEngine(tasks=(PILL,))
     name = buried(world)
     found = world.read(lambda reading: dead_letter(reading, name[:14]))
@@ -82,7 +82,7 @@ def test_a_replay_runs_it_again_and_the_dead_letters_are_empty() -> None:
 PILL_TWO, THREE_AFTER = TWO, Task(name="three", run=("true",))
 
 
-def test_of_two_replays_one_wins_and_the_other_is_told() -> None:
+def test_of_two_replays_one_wins_and_the_other_is_refused() -> None:
     world = SteppedEngine()
     name = buried(world)
     world.ask(replay_dead_letter, name, at=FIRST + 10)
@@ -99,7 +99,7 @@ def test_a_dropped_letter_is_gone_with_who_dropped_it() -> None:
     assert str(run.reason) == "dropped by ann@desk (cli): known"
 
 
-def test_a_letter_that_is_none_is_told() -> None:
+def test_a_run_that_is_no_dead_letter_is_refused() -> None:
     world = SteppedEngine()
     (launch,) = world.tick(FIRST)
     world.end(launch, "success", FIRST + 1)

@@ -70,14 +70,14 @@ def applied(directory: Path, *prefix: str) -> int:
 def outcome(directory: Path) -> Any:
     """The jobs and their versions, without the times at which somebody happened to apply them."""
 
-    def look(tx: Any) -> Any:
+    def read(tx: Any) -> Any:
         reading = Reading(tx)
         jobs = [(job.as_written(), job.version) for job in reading.jobs()]
         return jobs, [[one.version for one in kept_versions(reading, name)] for name in "abc"]
 
     with LmdbStore.open(directory / "store", create=False) as store:
         store.view(assert_consistent)
-        return store.view(look)
+        return store.view(read)
 
 
 def killed_and_repeated(directory: Path, call: str, number: int) -> tuple[bool, Any]:

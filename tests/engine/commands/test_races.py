@@ -1,6 +1,6 @@
 """Every pair of commands, in every order of their transactions: the store stays one that the transition table allows.
 
-A command is one transaction, or a look and one transaction. So two of them can only meet in the orders of those,
+A command is one transaction, or a read and one transaction. So two of them can only meet in the orders of those,
 and all of them are tried here, from every kind of situation a job can be in.
 """
 
@@ -74,8 +74,8 @@ class RacingEngine(SteppedEngine):
         self.now += 1
         return self.store.update(lambda tx: act(Records(tx, self.now)))
 
-    def settle(self) -> None:
-        """Nobody asks for anything more; the daemon goes on until there is nothing left to do."""
+    def run_until_idle(self) -> None:
+        """No further command is given; the daemon goes on until no work is left."""
         end = START + HOUR + 31 * MINUTE
         while self.now < end:
             self.tick_once()
@@ -263,7 +263,7 @@ def play(
         with suppress(CommandError):  # refused in one sentence: nothing was written
             next(actors[name], None)
         scene.store.view(assert_consistent)
-    scene.settle()
+    scene.run_until_idle()
     scene.store.view(assert_consistent)
     scene.store.view(lambda tx: assert_settled(tx, scene.now))
 

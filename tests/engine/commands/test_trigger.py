@@ -154,10 +154,10 @@ def test_a_replay_is_a_new_occurrence_at_the_old_scheduled_time() -> None:
     assert launch.occurrence.replay_of == original
     assert launch.occurrence.scheduled_ms == FIRST
     assert launch.occurrence.id == asked.occurrence.id != original
-    told = world.events()[-3:]
+    events = world.events()[-3:]
     replayed = next(event for event in world.events() if event.name == "OccurrenceReplayed")
     assert (replayed.actor, str(replayed.reason), replayed.data["replay_of"]) == (str(BOB), "fixed", original)
-    assert told[-1].name == "TaskRunStarted"
+    assert events[-1].name == "TaskRunStarted"
 
 
 @pytest.mark.parametrize(("as_of", "tasks"), [("then", ["one"]), ("now", ["two"])])
@@ -194,6 +194,6 @@ def test_what_has_not_ended_cannot_be_replayed() -> None:
 
 def test_what_never_ran_can_be_replayed() -> None:
     world = SteppedEngine()
-    world.tick(FIRST + MINUTE, awake_since=FIRST + MINUTE + 1)  # both were slept through; the last one runs
+    world.tick(FIRST + MINUTE, awake_since=FIRST + MINUTE + 1)  # both were missed; the last one runs
     missed = next(o for o in world.read(lambda r: r.occurrences("job")) if o.nominal_ms == FIRST)
     assert again(world, missed.id[:16], at=FIRST + MINUTE + 100).original.nominal_ms == FIRST

@@ -76,7 +76,7 @@ def check(machine: FaultyMachine) -> list[Finding]:
 
 
 def _instants(history: History, job: Job, expected: Expected) -> Iterator[str]:
-    """Every due instant has exactly one outcome: a record of its own, or a place in a span that the journal names."""
+    """Every due instant has exactly one outcome: a record of its own, or inside a span that the journal names."""
     recorded = [occurrence.nominal_ms for occurrence in history.occurrences[job.id]]
     if isinstance(expected, AfterEnd):
         yield from _after_ends(history, job, expected)
@@ -156,8 +156,8 @@ def _placement(history: History, job: Job, expected: Expected) -> Iterator[str]:
         late = occurrence.due_ms - occurrence.nominal_ms - occurrence.jitter_ms
         if not 0 <= occurrence.jitter_ms < max(options.jitter or 0, 1):
             yield f"{occurrence.nominal_ms} has a jitter of {occurrence.jitter_ms}"
-        room = spread.duration_ms if spread else 0
-        if not -room <= late <= room + (options.stagger or 0):
+        width = spread.duration_ms if spread else 0
+        if not -width <= late <= width + (options.stagger or 0):
             yield f"{occurrence.nominal_ms} was placed {late} ms after it"
         started = occurrence.started_ms
         # What waits in a queue was due when it came there, also where the clock is set back before its turn.
@@ -213,7 +213,7 @@ def _strays(history: History) -> Iterator[str]:
 
 
 def _pool(history: History) -> Iterator[str]:
-    """Never more occurrences with a process at once than there are places."""
+    """Never more occurrences with a process at once than there are slots."""
     moments: list[tuple[int, int, tuple[str, int]]] = []
     for process in history.machine.processes:
         if _ended(process, history.machine) == process.started_ms:

@@ -83,13 +83,13 @@ def test_graceful_again_before_the_switch_keeps_the_one_that_waits() -> None:
     assert [hour for hour, _ in starts(world, START + 3 * DAY)] == [27, 55]
 
 
-def test_an_edit_never_fires_at_once_and_what_passed_undecided_is_told() -> None:
+def test_an_edit_never_fires_at_once_and_what_was_skipped_is_recorded() -> None:
     world = SteppedEngine("*/10 * * * *")
     edited(world, NOON, schedule="*/20 * * * *")  # no daemon ran since START
     assert world.tick(NOON, awake_since=NOON) == []
-    told = next(event for event in world.events() if event.name == "OccurrencesMissed")
-    assert told.reason == Reason(ReasonCode.REPLACED, "2")
-    assert told.data == {"from_ms": START + 10 * MINUTE, "to_ms": NOON}
+    event = next(event for event in world.events() if event.name == "OccurrencesMissed")
+    assert event.reason == Reason(ReasonCode.REPLACED, "2")
+    assert event.data == {"from_ms": START + 10 * MINUTE, "to_ms": NOON}
 
 
 def test_switching_a_job_off_and_on_does_not_catch_up_on_the_time_between() -> None:
@@ -139,7 +139,7 @@ def test_removing_a_job_and_bringing_it_back_leaves_what_was_withdrawn_to_run() 
     assert [launch.occurrence.nominal_ms for launch in world.tick(nominal)] == [nominal]
 
 
-def test_what_waits_and_is_still_wanted_gets_the_new_definition_and_its_new_place() -> None:
+def test_what_waits_and_is_still_wanted_gets_the_new_definition_and_its_new_due_time() -> None:
     world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     edited(world, nominal - 2 * HOUR + 1, tasks=(TWO,), spread=SpreadPolicy(mode="after", duration_ms=HOUR))
@@ -192,7 +192,7 @@ def test_a_removed_jobs_running_occurrence_goes_on_with_its_tasks_and_its_retrie
     assert world.tick(FIRST + MINUTE) == []
 
 
-def test_a_removed_jobs_waiting_occurrences_are_canceled_and_told() -> None:
+def test_a_removed_jobs_waiting_occurrences_are_canceled_with_events() -> None:
     world = SteppedEngine("0 0 1 1 *", overlap=OverlapPolicy.QUEUE)
     world.ask(trigger, "job", at=START + 1)
     apply_jobs(world.store, [], START + 2)
@@ -268,7 +268,7 @@ def test_a_removed_job_can_be_rolled_back_into_being() -> None:
     assert world.stored().tasks == (ONE,)
 
 
-def test_a_version_or_job_that_is_not_kept_is_told() -> None:
+def test_a_version_or_job_that_is_not_kept_is_refused() -> None:
     world = SteppedEngine()
     with pytest.raises(NotPossibleError, match="version 7 of job is not kept; there are 1"):
         roll_back(world.store, "job", 7, START + 1)
