@@ -211,7 +211,7 @@ async def test_a_failing_override_restores_everything(monkeypatch: pytest.Monkey
             raise RuntimeError("disk on fire")
         return real(records, steps, actor)
 
-    monkeypatch.setattr(persistence, "write_steps", failing_at_the_third)
+    monkeypatch.setattr(persistence, "write_changes", failing_at_the_third)
     scheduler = host.scheduler()
     with pytest.raises(ScheduleTaskError) as failed:
         await scheduler.initialize([host.task("new"), host.task("a", "1 1 * * *"), host.task("b", "1 1 * * *")])
@@ -346,7 +346,7 @@ async def test_tasks_that_are_not_what_was_asked_for_are_refused(monkeypatch: py
 
     host = SimulatedHost()
     await live(host, host.task("a"))
-    monkeypatch.setattr(persistence, "write_steps", lambda *_: [])  # a store that loses a write
+    monkeypatch.setattr(persistence, "write_changes", lambda *_: [])  # a store that loses a write
     scheduler = host.scheduler()
     with pytest.raises(TaskListMismatchError) as refused:
         await scheduler.initialize([host.task("a"), host.task("b")])

@@ -211,7 +211,7 @@ async def test_a_calculation_that_fails_says_of_what(monkeypatch: pytest.MonkeyP
 
     host = SimulatedHost()
     scheduler = host.scheduler()
-    monkeypatch.setattr(persistence, "next_look", broken)
+    monkeypatch.setattr(persistence, "next_plan_ms", broken)
     with pytest.raises(CronCalculationError) as failed:
         await scheduler.initialize([host.task("a", "5 4 * * *")])
     assert str(failed.value) == "Failed to calculate next occurrence: beyond the calendar"
