@@ -14,8 +14,7 @@ from chronex.model.definition import Job
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
 from chronex.model.progress import Counters, JobProgress
 from chronex.testing import DAY, HOUR, MINUTE
-from chronex.views.apply_preview import Preview, preview
-from chronex.views.forecast import forecast
+from chronex.views.apply_preview import Preview, forecast, preview
 from tests.kit.machine import ONE, START, SteppedEngine
 
 NOON = START + 12 * HOUR

@@ -176,7 +176,7 @@ def test_the_summary_counts_jobs_nodes_queue_and_dead_letters() -> None:
     (launch,) = world.tick(FIRST)
     rows = world.store.view(lambda tx: rows_of(Reading(tx), FIRST))
     found = world.store.view(lambda tx: summary_of(Reading(tx), rows, lambda process: process.pid == len("alive")))
-    assert (found.jobs, found.running, found.queued, found.dead_letters, found.places) == (2, 1, 1, 0, 7)
+    assert (found.jobs, found.running, found.queued, found.dead_letters, found.slots) == (2, 1, 1, 0, 7)
     assert found.counts[Situation.RUNNING] == found.counts[Situation.QUEUED] == 1
     assert found.daemon is not None
     assert found.daemon.id == "alive"

@@ -16,7 +16,7 @@ from chronex.model.definition import Job, Task
 from chronex.model.policies import Cadence, DstSetting, OverlapPolicy, SpreadPolicy
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading
-from chronex.views.simulation import rehearse
+from chronex.views.simulation import simulate_runs
 from chronex_store import MemoryStore
 
 BEGIN = 1_806_100_200_000  # Saturday before Berlin's clocks go forward, 2027-03-27 05:30 UTC
@@ -52,7 +52,7 @@ def test_a_rehearsal_ends_as_the_engine_does(name: str) -> None:
     end = BEGIN + 30 * HOUR
     played = [
         (p.occurrence.job, p.occurrence.nominal_ms, str(p.state), str(p.reason), p.started_ms, p.ended_ms)
-        for p in rehearse(jobs, BEGIN, end, durations.__getitem__, places, Random(7))
+        for p in simulate_runs(jobs, BEGIN, end, durations.__getitem__, places, Random(7))
     ]
     real = by_engine(jobs, durations, places, end)
     started_by_then = {(job, nominal) for job, nominal, *_ in real}
@@ -100,5 +100,5 @@ def by_engine(jobs: list[Job], durations: dict[str, int], places: int, end: int)
 
 def test_a_year_of_many_runs_is_counted_without_a_store() -> None:
     jobs = [replace(job(f"j{i}", f"{i} */6 * * *")) for i in range(20)]
-    played = list(rehearse(jobs, BEGIN, BEGIN + 365 * 24 * HOUR, lambda _: 1000, 50, Random(1)))
+    played = list(simulate_runs(jobs, BEGIN, BEGIN + 365 * 24 * HOUR, lambda _: 1000, 50, Random(1)))
     assert len(played) == 20 * 365 * 4

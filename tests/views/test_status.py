@@ -7,7 +7,7 @@ from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
-from chronex.views.status import Standing, standing_of
+from chronex.views.status import StoreStatus, store_status
 from tests.kit.machine import START
 
 TASK = (Task(name="main", run=("true",)),)
@@ -17,8 +17,8 @@ JOBS = [
 ]
 
 
-def standing(world: SimulatedMachine, *, alive: bool = True) -> Standing:
-    return world.store.view(lambda tx: standing_of(Reading(tx), world.now, lambda _process: alive))
+def standing(world: SimulatedMachine, *, alive: bool = True) -> StoreStatus:
+    return world.store.view(lambda tx: store_status(Reading(tx), world.now, lambda _process: alive))
 
 
 def sleep(world: SimulatedMachine, hours: int) -> None:

@@ -21,7 +21,7 @@ from chronex.model.reasons import ReasonCode
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, RandomOutcomes, SimulatedMachine, SimulatedProcess
 from chronex.views.why import WhyAnswer
-from chronex.views.why.causes import Cause
+from chronex.views.why.answer import Cause
 from tests.kit.machine import START
 
 MONTH = 30 * DAY

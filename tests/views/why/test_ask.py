@@ -18,9 +18,9 @@ from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.timing.zones import load_zone
 from chronex.views.why import WhyAnswer, latest_and_next, why
-from chronex.views.why.asked_instant import by_occurrence, clock_links, instant_of, read_time
-from chronex.views.why.causes import Cause
-from chronex.views.why.job_versions import lives_of
+from chronex.views.why.answer import Cause
+from chronex.views.why.ask import by_occurrence, clock_links, instant_of, read_time
+from chronex.views.why.schedule_versions import version_history
 from chronex_store import MemoryStore
 from tests.kit.machine import START
 
@@ -214,11 +214,11 @@ def test_the_occurrence_that_is_meant(text: str, instant: int) -> None:
     world.run_until(START + 2 * HOUR + 15 * MINUTE)
 
     def meant(reading: Reading) -> int:
-        lives = lives_of(reading, "j")
+        history = version_history(reading, "j")
         asked = read_time(text, load_zone("UTC"), world.now)
-        assert lives is not None
+        assert history is not None
         assert asked is not None
-        return instant_of(reading, lives, asked, world.now)
+        return instant_of(reading, history, asked, world.now)
 
     assert world.store.view(lambda tx: meant(Reading(tx))) == instant
     wanted = occurrence_id("j", START + 2 * HOUR)

@@ -11,7 +11,7 @@ from chronex.storage.ports import ReadTransaction
 from chronex.storage.records import Reading
 from chronex.testing import HOUR, MINUTE
 from chronex.views.why import WhyAnswer, why
-from chronex.views.why.causes import Cause
+from chronex.views.why.answer import Cause
 from tests.kit.machine import START
 from tests.views.why.month import Hourly, RecordedMonth, a_month
 
