@@ -17,20 +17,20 @@ JOBS = [
 ]
 
 
-def standing(world: SimulatedMachine, *, alive: bool = True) -> StoreStatus:
-    return world.store.view(lambda tx: store_status(Reading(tx), world.now, lambda _process: alive))
+def standing(machine: SimulatedMachine, *, alive: bool = True) -> StoreStatus:
+    return machine.store.view(lambda tx: store_status(Reading(tx), machine.now, lambda _process: alive))
 
 
-def sleep(world: SimulatedMachine, hours: int) -> None:
-    world.sleep(hours * HOUR)
+def sleep(machine: SimulatedMachine, hours: int) -> None:
+    machine.sleep(hours * HOUR)
 
 
 def test_the_card_of_a_night_asleep() -> None:
-    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 2 * HOUR + 10 * MINUTE)
-    sleep(world, 8)
-    world.run_until(world.now + HOUR // 4)
-    card = standing(world).card
+    machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
+    machine.run_until(START + 2 * HOUR + 10 * MINUTE)
+    sleep(machine, 8)
+    machine.run_until(machine.now + HOUR // 4)
+    card = standing(machine).card
     assert card is not None
     assert (card.outage.kind, card.outage.from_ms, card.outage.until_ms) == (
         "asleep",
@@ -41,39 +41,39 @@ def test_the_card_of_a_night_asleep() -> None:
 
 
 def test_the_card_of_a_downtime() -> None:
-    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 2 * HOUR + 10 * MINUTE)
-    world.crash()
-    world.pass_time(3 * HOUR)
-    world.boot()
-    world.run_until(world.now + HOUR // 4)
-    card = standing(world).card
+    machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
+    machine.run_until(START + 2 * HOUR + 10 * MINUTE)
+    machine.crash()
+    machine.pass_time(3 * HOUR)
+    machine.boot()
+    machine.run_until(machine.now + HOUR // 4)
+    card = standing(machine).card
     assert card is not None
     assert (card.outage.kind, card.outage.until_ms) == ("down", START + 5 * HOUR + 10 * MINUTE)
     assert (card.occurrences, card.run, card.skipped) == (6, 1, 5)
 
 
 def test_when_all_is_well_nothing_needs_attention() -> None:
-    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 3 * HOUR)
-    found = standing(world)
+    machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
+    machine.run_until(START + 3 * HOUR)
+    found = standing(machine)
     assert found.attention() == []
     assert [row.job.id for row in found.upcoming] == ["last", "none"] or found.running
     assert found.card is None
 
 
 def test_what_needs_a_person_is_told_in_sentences() -> None:
-    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=1))
-    world.run_until(START + 3 * HOUR)
+    machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=1))
+    machine.run_until(START + 3 * HOUR)
 
     def late(tx: Transaction) -> None:
-        records = Records(tx, world.now)
+        records = Records(tx, machine.now)
         job = records.job("none")
         assert job is not None
         records.put(job.progressed(late_ms=START))
 
-    world.store.update(late)
-    told = standing(world, alive=False).attention()
+    machine.store.update(late)
+    told = standing(machine, alive=False).attention()
     assert told[0].startswith("no scheduler runs")
     assert "none is late" in told
     assert any(sentence.startswith("last failed") for sentence in told)

@@ -329,16 +329,16 @@ def a_month(seed: int, places: int = 50, orphans: bool = False) -> tuple[Recorde
     jobs.append(Job(id="few", schedule="7 * * * * {max:20}", tasks=(Task(name="task-0", run=("true",)),)))
     families["edited"] = Hourly(11)
     jobs.append(Job(id="edited", schedule="11 * * * *", tasks=(Task(name="task-0", run=("true",)),)))
-    world = RecordedMonth(seed, jobs, places, orphans)
+    machine = RecordedMonth(seed, jobs, places, orphans)
     for week in range(4):
         at = START + week * 7 * DAY
-        world.outage(at + random.randrange(DAY), random.choice([MINUTE, 3 * HOUR, 12 * HOUR]))
-        world.suspend(at + 2 * DAY + random.randrange(DAY), random.choice([5 * MINUTE, 8 * HOUR]))
+        machine.outage(at + random.randrange(DAY), random.choice([MINUTE, 3 * HOUR, 12 * HOUR]))
+        machine.suspend(at + 2 * DAY + random.randrange(DAY), random.choice([5 * MINUTE, 8 * HOUR]))
         begin, length = at + 4 * DAY + random.randrange(DAY), random.randrange(HOUR, 9 * HOUR)
         if places > 10:  # those that wait in a queue are turned away one by one when their turn falls into a pause
             pausable = [job.id for job in jobs[:5] if job.overlap in (OverlapPolicy.SKIP, OverlapPolicy.ALLOW)]
-            world.pause(random.choice(pausable), begin, length)
+            machine.pause(random.choice(pausable), begin, length)
         if week == 1:
-            world.edit(at + 5 * DAY + 12 * HOUR, replace(jobs[-1], schedule="41 * * * *"))
-    world.run_until(START + MONTH)
-    return world, families
+            machine.edit(at + 5 * DAY + 12 * HOUR, replace(jobs[-1], schedule="41 * * * *"))
+    machine.run_until(START + MONTH)
+    return machine, families
