@@ -153,9 +153,9 @@ def test_starts_that_waited_in_a_queue_are_left_out_of_the_lag_and_counted() -> 
 
 
 def test_the_shape_of_the_report() -> None:
-    told = verified(valid_traces.NORMAL).to_dict()
-    assert set(told) == {"verdict", "journal", "properties", "lags"}
-    assert told["journal"] == {
+    report = verified(valid_traces.NORMAL).to_dict()
+    assert set(report) == {"verdict", "journal", "properties", "lags"}
+    assert report["journal"] == {
         "events": 14, "first": 1, "last": 14, "from": "2027-01-04T10:00:30Z", "to": "2027-01-04T10:21:06Z",
         "from_ms": 1_799_056_830_000, "to_ms": 1_799_058_066_000, "complete": True, "gaps": 0,
     }  # fmt: skip

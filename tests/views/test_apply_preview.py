@@ -69,7 +69,7 @@ def test_a_change_of_tasks_alone_moves_nothing() -> None:
 def test_a_recovery_strategy_that_runs_what_was_missed_fires_now() -> None:
     machine = SteppedEngine("0 3 * * *", recovery=RecoveryPolicy(RecoveryStrategy.MARK_MISSED))
     wanted = replace(machine.job, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
-    found = seen(machine, [wanted])  # nobody ran since START: 03:00 was missed
+    found = seen(machine, [wanted])  # no scheduler ran since START: 03:00 was missed
     assert found.fires_now
     assert hours(found.effects[0].fires_now) == [12]
     apply_jobs(machine.store, [wanted], NOON)

@@ -170,8 +170,8 @@ def test_a_job_that_has_fired_as_often_as_it_may_is_done() -> None:
 def test_the_summary_counts_jobs_nodes_queue_and_dead_letters() -> None:
     machine = SteppedEngine(places=1)
     apply_jobs(machine.store, [machine.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
-    for name, places in (("dead", 3), ("alive", 7)):
-        node = Node(id=name, process=ProcessIdentity(len(name), "boot", 1), places=places, started_ms=START)
+    for name, slots in (("dead", 3), ("alive", 7)):
+        node = Node(id=name, process=ProcessIdentity(len(name), "boot", 1), places=slots, started_ms=START)
         machine.store.update(lambda tx, node=node: Records(tx, START).put(node))  # type: ignore[misc]
     (launch,) = machine.tick(FIRST)
     rows = machine.store.view(lambda tx: rows_of(Reading(tx), FIRST))

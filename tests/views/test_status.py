@@ -17,7 +17,7 @@ JOBS = [
 ]
 
 
-def standing(machine: SimulatedMachine, *, alive: bool = True) -> StoreStatus:
+def status(machine: SimulatedMachine, *, alive: bool = True) -> StoreStatus:
     return machine.store.view(lambda tx: store_status(Reading(tx), machine.now, lambda _process: alive))
 
 
@@ -30,7 +30,7 @@ def test_the_card_of_a_night_asleep() -> None:
     machine.run_until(START + 2 * HOUR + 10 * MINUTE)
     sleep(machine, 8)
     machine.run_until(machine.now + HOUR // 4)
-    card = standing(machine).card
+    card = status(machine).card
     assert card is not None
     assert (card.outage.kind, card.outage.from_ms, card.outage.until_ms) == (
         "asleep",
@@ -47,7 +47,7 @@ def test_the_card_of_a_downtime() -> None:
     machine.pass_time(3 * HOUR)
     machine.boot()
     machine.run_until(machine.now + HOUR // 4)
-    card = standing(machine).card
+    card = status(machine).card
     assert card is not None
     assert (card.outage.kind, card.outage.until_ms) == ("down", START + 5 * HOUR + 10 * MINUTE)
     assert (card.occurrences, card.run, card.skipped) == (6, 1, 5)
@@ -56,7 +56,7 @@ def test_the_card_of_a_downtime() -> None:
 def test_when_all_is_well_nothing_needs_attention() -> None:
     machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
     machine.run_until(START + 3 * HOUR)
-    found = standing(machine)
+    found = status(machine)
     assert found.attention() == []
     assert [row.job.id for row in found.upcoming] == ["last", "none"] or found.running
     assert found.card is None
@@ -73,12 +73,12 @@ def test_what_needs_a_person_is_told_in_sentences() -> None:
         records.put(job.progressed(late_ms=START))
 
     machine.store.update(late)
-    told = standing(machine, alive=False).attention()
-    assert told[0].startswith("no scheduler runs")
-    assert "none is late" in told
-    assert any(sentence.startswith("last failed") for sentence in told)
-    assert any("dead-letter queue" in sentence for sentence in told)
+    sentences = status(machine, alive=False).attention()
+    assert sentences[0].startswith("no scheduler runs")
+    assert "none is late" in sentences
+    assert any(sentence.startswith("last failed") for sentence in sentences)
+    assert any("dead-letter queue" in sentence for sentence in sentences)
 
 
 def test_an_empty_store_needs_nothing() -> None:
-    assert standing(SimulatedMachine(), alive=False).attention() == []
+    assert status(SimulatedMachine(), alive=False).attention() == []

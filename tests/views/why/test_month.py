@@ -27,8 +27,8 @@ def answers(machine: RecordedMonth, job: str, instants: list[int]) -> dict[int, 
     return machine.store.view(ask)
 
 
-def check_month(seed: int, places: int = 50, orphans: bool = False) -> Counter[Cause]:
-    machine, families = a_month(seed, places, orphans)
+def check_month(seed: int, slots: int = 50, orphans: bool = False) -> Counter[Cause]:
+    machine, families = a_month(seed, slots, orphans)
     seen: Counter[Cause] = Counter()
     for job in machine.jobs:
         if job.id == "edited":
@@ -37,11 +37,13 @@ def check_month(seed: int, places: int = 50, orphans: bool = False) -> Counter[C
         instants = families[job.id].instants(START, machine.now - 1)
         due = {o.nominal_ms: o.due_ms for o in machine.occurrences(job.id)}
         known = machine.expected_causes(job, instants, due)
-        told = answers(machine, job.id, instants)
-        wrong = [(job.id, i, known[i], told[i].cause, told[i].summary) for i in instants if told[i].cause != known[i]]
+        found = answers(machine, job.id, instants)
+        wrong = [
+            (job.id, i, known[i], found[i].cause, found[i].summary) for i in instants if found[i].cause != known[i]
+        ]
         assert not wrong, (len(wrong), wrong[:5])
         for instant in instants:
-            check_names(machine, instant, told[instant])
+            check_names(machine, instant, found[instant])
         beside = answers(machine, job.id, [instant + MINUTE for instant in instants[::50]])
         assert {answer.cause for answer in beside.values()} == {Cause.NOT_MATCHED}
         seen.update(known.values())
@@ -53,10 +55,10 @@ def check_names(machine: RecordedMonth, instant: int, answer: WhyAnswer) -> None
     if answer.cause in MISSED:
         outage = machine.outage_of(instant)
         assert outage is not None
-        told = answer.names["outage"]
-        assert told["until_ms"] == outage[1]
+        named = answer.names["outage"]
+        assert named["until_ms"] == outage[1]
         # The last sign of life: in this machine without heartbeats, the last event before it.
-        assert told["from_ms"] is None or outage[0] - 2 * HOUR <= told["from_ms"] <= outage[0]
+        assert named["from_ms"] is None or outage[0] - 2 * HOUR <= named["from_ms"] <= outage[0]
     if answer.cause is Cause.OVERLAP:
         assert answer.names["other"] in {occurrence_id(answer.job, nominal) for nominal in machine.running_at(answer)}
     if answer.cause is Cause.PAUSED:
@@ -75,10 +77,10 @@ def check_edited(machine: RecordedMonth) -> None:
     after = answers(machine, "edited", old.instants(at, machine.now - 1))
     assert {answer.cause for answer in after.values()} == {Cause.NOT_MATCHED}
     for instants, version in ((old.instants(START, at), 1), (new.instants(at, machine.now - 1), 2)):
-        told = answers(machine, "edited", instants)
-        assert all(answer.occurrence for answer in told.values())
+        found = answers(machine, "edited", instants)
+        assert all(answer.occurrence for answer in found.values())
         # One that still waited for a place when the edit came is done by the new version.
-        assert {answer.names["version"] for answer in told.values()} - {2} == {version} - {2}
+        assert {answer.names["version"] for answer in found.values()} - {2} == {version} - {2}
 
 
 def test_every_instant_of_a_month_is_explained_as_the_world_knows_it() -> None:
@@ -87,7 +89,7 @@ def test_every_instant_of_a_month_is_explained_as_the_world_knows_it() -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize(("places", "orphans"), [(50, False), (50, True), (3, False)])
+@pytest.mark.parametrize(("slots", "orphans"), [(50, False), (50, True), (3, False)])
 @pytest.mark.parametrize("seed", range(40))
-def test_a_month_is_explained_for_many_seeds(seed: int, places: int, orphans: bool) -> None:
-    check_month(seed, places, orphans)
+def test_a_month_is_explained_for_many_seeds(seed: int, slots: int, orphans: bool) -> None:
+    check_month(seed, slots, orphans)
