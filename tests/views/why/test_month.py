@@ -83,7 +83,7 @@ def check_edited(machine: RecordedMonth) -> None:
         assert {answer.names["version"] for answer in found.values()} - {2} == {version} - {2}
 
 
-def test_every_instant_of_a_month_is_explained_as_the_world_knows_it() -> None:
+def test_every_instant_of_a_month_is_explained_as_the_machine_knows_it() -> None:
     seen = check_month(0)
     assert len(seen) >= 14, seen
 
