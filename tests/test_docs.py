@@ -1,4 +1,5 @@
-"""The documentation is true: its commands run or at least exist, its links lead somewhere, its pictures are there.
+"""The documentation is true: its commands run or at least exist, its links lead somewhere, its pictures are there,
+and the source files and names that it mentions exist.
 
 A `console` block is run, one document after another in a directory of its own, and must print what is shown
 (CHRONEX_UPDATE_DOCS=1 rewrites it). Of a `sh` block, which may need a terminal or a machine of one's own, every chronex
@@ -7,6 +8,8 @@ command must exist with its options. A `toml` block of the job file must be one.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import re
 import shlex
@@ -87,6 +90,45 @@ def test_links_and_pictures_lead_somewhere(path: Path) -> None:
         assert found.exists(), f"{name_of(path)} points to {target}"
         if anchor and found.suffix == ".md":
             assert anchor in anchors(found), f"{name_of(path)} points to {target}"
+
+
+SOURCES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in ("chronex", "chronex_tui", "store", "tests", "benchmarks", "packaging", "scripts")
+    for path in (ROOT / folder).rglob("*.py")
+)
+FOLDERS = {parent.as_posix() for source in SOURCES for parent in Path(source).parents}
+SPOKEN = sorted([*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"])
+
+
+@pytest.mark.parametrize("path", SPOKEN, ids=name_of)
+def test_every_source_file_and_folder_that_is_named_exists(path: Path) -> None:
+    """A file may be named by the end of its path: `loop.py`, `model/states.py`."""
+    text = path.read_text()
+    ends = tuple(f"/{source}" for source in SOURCES)
+    files = {name.removeprefix("../") for name in re.findall(r"[\w./-]*\w\.py\b", text)}
+    missing = [name for name in files if not any(source.endswith(f"/{name}") for source in ends)]
+    folders = set(re.findall(r"`((?:chronex|chronex_tui|store|tests)(?:/\w+)+)/?`", text))
+    missing += [name for name in folders if name not in FOLDERS and name not in SOURCES]
+    assert sorted(missing) == [], name_of(path)
+
+
+@pytest.mark.parametrize("path", SPOKEN, ids=name_of)
+def test_every_dotted_name_exists(path: Path) -> None:
+    """`chronex.text.terminal.cell_safe` is a name of the module `chronex/text/terminal.py`."""
+    names = set(re.findall(r"\bchronex(?:_store|_tui)?(?:\.\w+)+", path.read_text()))
+    missing = [name for name in names if not name.endswith((".toml", ".backup")) and not is_defined(name)]
+    assert sorted(missing) == [], name_of(path)
+
+
+def is_defined(dotted: str) -> bool:
+    module, _, name = dotted.rpartition(".")
+    if importlib.util.find_spec(module) is None:
+        return False
+    try:
+        return hasattr(importlib.import_module(module), name) or importlib.util.find_spec(dotted) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def test_the_figures_are_those_that_were_recorded() -> None:

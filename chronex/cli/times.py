@@ -26,7 +26,7 @@ def shown_zone() -> Zone:
 
 
 def zone_of(job: Job) -> Zone:
-    from chronex.views.why.asked_instant import zone_of as job_zone
+    from chronex.views.why.schedule_versions import zone_of as job_zone
 
     return job_zone(job)
 

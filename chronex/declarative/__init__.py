@@ -8,9 +8,8 @@ await scheduler.stop()
 
 from __future__ import annotations
 
-from chronex.declarative.event_feed import SchedulerEvent
 from chronex.declarative.registrations import Callback, Registration
-from chronex.declarative.scheduler import Scheduler
+from chronex.declarative.scheduler import Scheduler, SchedulerEvent
 from chronex.declarative.scheduler_errors import SchedulerError
 from chronex.declarative.scheduler_states import PollingState, ScheduledTaskState, SchedulerState, TaskStatus
 

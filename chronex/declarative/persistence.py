@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from hashlib import sha256
 from random import Random
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.declarative.cron import check_cron
-from chronex.declarative.registrations import TaskDefinition
+from chronex.declarative.registrations import TaskDefinition, check_cron
 from chronex.declarative.scheduler_errors import (
     CronCalculationError,
     InvalidCronExpressionError,
@@ -36,10 +34,11 @@ from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import OccurrenceState, RunState
 from chronex.storage.journal import append
 from chronex.storage.records import Reading, Records
+from chronex.text.durations import MINUTE_MS
+from chronex.text.instants import local_datetime
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import load_zone
 
-MINUTE_MS = 60_000
 SOURCE = "declarative"  # the source of a job that is a task of a declarative scheduler
 TASK = "main"
 _MAX_JOBS = 1_000_000
@@ -230,7 +229,7 @@ def _with_next_instant(job: Job, now_ms: int) -> Job:
 
 
 def _local(at_ms: int, zone: str) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, load_zone(zone).tzinfo).isoformat()
+    return local_datetime(at_ms, load_zone(zone).tzinfo).isoformat()
 
 
 def _without_retries(job: Job) -> Job:

@@ -7,7 +7,7 @@ records of the engine, with its timestamps.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
@@ -16,9 +16,9 @@ from chronex.errors import IllegalTransitionError
 from chronex.model.occurrence import Attempt
 from chronex.model.states import AttemptState, RunState
 from chronex.storage.records import Reading
+from chronex.text.instants import utc_datetime
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# The last success is looked for in this many occurrences, a page at a time.
+# The last success is searched in this many occurrences, a page at a time.
 _MAX_OCCURRENCES = 2_000
 _PAGE = 20
 
@@ -90,8 +90,8 @@ class TaskStatus(NamedTuple):
 # -- the state of a task, read from the records ------------------------------------------------------------------
 
 
-def utc_datetime(at_ms: int | None) -> datetime | None:
-    return None if at_ms is None else _EPOCH + timedelta(milliseconds=at_ms)
+def _datetime_or_none(at_ms: int | None) -> datetime | None:
+    return None if at_ms is None else utc_datetime(at_ms)
 
 
 def task_statuses(reading: Reading) -> dict[str, TaskStatus]:
@@ -121,10 +121,10 @@ def _task_status(reading: Reading, task: PersistedTask) -> TaskStatus:
     return TaskStatus(
         name=task.name,
         state=ScheduledTaskState.RUNNING if is_running else state,
-        last_attempt_at=utc_datetime(last.created_ms if last is not None else None),
-        last_success_at=utc_datetime(success_ms),
-        last_failure_at=utc_datetime(failure_ms),
-        pending_retry_until=utc_datetime(retry_ms),
+        last_attempt_at=_datetime_or_none(last.created_ms if last is not None else None),
+        last_success_at=_datetime_or_none(success_ms),
+        last_failure_at=_datetime_or_none(failure_ms),
+        pending_retry_until=_datetime_or_none(retry_ms),
         scheduler=task.scheduler,
     )
 

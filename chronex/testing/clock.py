@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from chronex.text.instants import epoch_ms
+
+SECOND = SECOND_MS
+MINUTE = MINUTE_MS
+HOUR = HOUR_MS
+DAY = DAY_MS
 WEEK = 7 * DAY
 
 Span = int | timedelta
 Instant = int | datetime
 
 _MILLISECOND = timedelta(milliseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Any number other than the wall time, so that code that confuses the two clocks fails.
 _MONOTONIC_START = 1_000_000
 
@@ -23,7 +28,7 @@ def span_ms(span: Span) -> int:
 
 def instant_ms(instant: Instant) -> int:
     """An instant in milliseconds since the epoch; a datetime must be aware."""
-    return instant if isinstance(instant, int) else (instant - _EPOCH) // _MILLISECOND
+    return instant if isinstance(instant, int) else epoch_ms(instant)
 
 
 class FakeClock:

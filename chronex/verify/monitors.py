@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator
 from chronex.jobfile import Property
 from chronex.jobfile.properties import What
 from chronex.model.event import Event
-from chronex.verify.occurrence_monitor import OccurrenceMonitor
+from chronex.text.instants import rfc3339
+from chronex.verify.occurrence_monitor import OccurrenceMonitor, RunMonitor
 from chronex.verify.results import (
     JournalLine,
     LatencySummary,
     PropertyCheck,
     PropertyFinding,
     PropertyResult,
-    utc_text,
 )
-from chronex.verify.run_monitor import RunMonitor
 from chronex.verify.trace_state import TraceState
 
 Handler = Callable[[JournalLine], None]
@@ -111,7 +110,7 @@ class ModelMonitor:
             since = job.due.waiting_since(now) if job.due is not None else None
             if since is not None and self.state.nodes.last_departure() is None:
                 last = job.due.last_answer if job.due is not None else None
-                message = f"{name} is due since {utc_text(since)} and not answered yet"
+                message = f"{name} is due since {rfc3339(since)} and not answered yet"
                 yield "L2", PropertyFinding(message, (last or self.last,))
 
     def _not_restarted(self) -> Iterator[tuple[str, PropertyFinding]]:
@@ -189,7 +188,7 @@ class RuleMonitor:
     # -- both ------------------------------------------------------------------------------------------------
 
     def _deadline(self, begun: JournalLine) -> str:
-        return utc_text(begun[1].at_ms + (self._rule.within_ms or 0))
+        return rfc3339(begun[1].at_ms + (self._rule.within_ms or 0))
 
     def _is_too_late(self, begun: JournalLine, event: Event) -> bool:
         return self._rule.within_ms is not None and event.at_ms > begun[1].at_ms + self._rule.within_ms

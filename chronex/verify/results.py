@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from chronex.model.event import Event
 from chronex.model.reasons import text_of
-from chronex.text.instants import utc_datetime
 
 # An event of the journal with its number.
 JournalLine = tuple[int, Event]
@@ -201,12 +200,6 @@ class LatencyHistogram:
             if left <= 0:
                 return latency
         return 0
-
-
-def utc_text(at_ms: int) -> str:
-    """An instant as people read it, in UTC."""
-    moment = utc_datetime(at_ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{at_ms % 1000:03}Z" if at_ms % 1000 else "Z")
 
 
 def event_to_dict(line: JournalLine) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from chronex.model.job import Job
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading
+from chronex.text.instants import rfc3339
 from chronex.verify.monitors import ModelMonitor, RuleMonitor
-from chronex.verify.results import JournalLine, LatencySummary, PropertyResult, PropertyVerdict, utc_text
+from chronex.verify.results import JournalLine, LatencySummary, PropertyResult, PropertyVerdict
 
 # A page is decoded inside a read transaction, which should not last: this many take about 20 ms.
 PAGE = 5_000
@@ -35,9 +36,9 @@ class Coverage:
             "events": self.events,
             "first": None if self.first is None else self.first[0],
             "last": None if self.last is None else self.last[0],
-            "from": None if self.first is None else utc_text(self.first[1].at_ms),
+            "from": None if self.first is None else rfc3339(self.first[1].at_ms),
             "from_ms": None if self.first is None else self.first[1].at_ms,
-            "to": None if self.last is None else utc_text(self.last[1].at_ms),
+            "to": None if self.last is None else rfc3339(self.last[1].at_ms),
             "to_ms": None if self.last is None else self.last[1].at_ms,
             "complete": self.is_complete,
             "gaps": self.gaps,

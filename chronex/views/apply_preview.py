@@ -1,51 +1,56 @@
-"""What an update would do to the coming days: occurrences added, removed and moved, and what would fire at once."""
+"""What an update would do to the coming days: occurrences added, removed and moved, and what would fire at once.
+
+The coming occurrences are those of `forecast`: the planner's own instants and placement, without a store. Nothing is
+drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.engine.plan import NO_CHANCE, plan_job
+from chronex.engine.plan import NO_CHANCE, due_time, plan_job
 from chronex.engine.update.diff import Change, Changed, JobChange, UpdateOptions, plan_changes
 from chronex.errors import CustomScheduleError
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import head
 from chronex.storage.records import Reading
-from chronex.timing.job_schedule import schedule_of
+from chronex.text.durations import DAY_MS
+from chronex.timing.job_schedule import options_of, schedule_of
 from chronex.timing.zones import Zone, load_zone
-from chronex.views.forecast import Foreseen, forecast_job
 
-DAY_MS = 86_400_000
 DEFAULT_DAYS = 7
-# A job that fires every second fills a week with 600,000 lines that nobody reads.
+# A job that fires every second would fill a week with 600,000 lines.
 MOST_PER_JOB = 2_000
 
 
 class Moved(NamedTuple):
-    before: Foreseen
-    after: Foreseen
+    before: ForecastRun
+    after: ForecastRun
 
 
-class Effect(NamedTuple):
+class JobPreview(NamedTuple):
     """Of one job. `until_ms` is how far the comparison reaches, which is less than asked for where it was cut."""
 
     job: str
-    added: tuple[Foreseen, ...]
-    removed: tuple[Foreseen, ...]
+    added: tuple[ForecastRun, ...]
+    removed: tuple[ForecastRun, ...]
     moved: tuple[Moved, ...]
-    fires_now: tuple[Foreseen, ...]
+    fires_now: tuple[ForecastRun, ...]
     until_ms: int
 
 
 class Preview(NamedTuple):
-    """`basis` is what an apply may be told, so that it refuses when somebody changed the jobs meanwhile."""
+    """`basis` can be given to an apply, which then refuses if the jobs were changed since the preview."""
 
     changes: tuple[Changed, ...]
-    effects: tuple[Effect, ...]
+    effects: tuple[JobPreview, ...]
     basis: int
 
     @property
@@ -58,12 +63,12 @@ def preview(
 ) -> Preview:
     steps = plan_changes(reading, wanted, now_ms, way)
     changed = [step for step in steps if step.kind is not Change.UNCHANGED]
-    effects = tuple(effect_of(reading, step, now_ms, now_ms + days * DAY_MS) for step in changed)
+    effects = tuple(preview_job(reading, step, now_ms, now_ms + days * DAY_MS) for step in changed)
     changes = tuple(Changed(s.job_id, s.kind, s.job.version if s.job is not None else 0) for s in steps)
     return Preview(changes, effects, head(reading.tx))
 
 
-def effect_of(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -> Effect:
+def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -> JobPreview:
     waiting = [o for o in reading.occurrences(step.job_id) if o.state is OccurrenceState.PENDING and not o.manual]
     touched = {one.nominal_ms for one in (*step.rewritten, *step.withdrawn)}
     left = [one for one in waiting if one.nominal_ms not in touched]
@@ -77,42 +82,42 @@ def effect_of(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -> 
     moved, removed, added = _paired(step, removed, added)
     fires = _fires_now(step, kept, waiting, now_ms)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
-    return Effect(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms)
+    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms)
 
 
-def _differ(before: Foreseen, after: Foreseen) -> bool:
+def _differ(before: ForecastRun, after: ForecastRun) -> bool:
     """Another time, or it runs now where it did not."""
     return (before.due_ms, before.latest_ms, before.runs) != (after.due_ms, after.latest_ms, after.runs)
 
 
 def _coming(
     job: Job | None, waiting: Iterable[Occurrence], now_ms: int, until_ms: int
-) -> tuple[dict[int, Foreseen], int]:
-    """By nominal time: what waits already, and what the schedule will ask for."""
-    found = {o.nominal_ms: Foreseen(o.nominal_ms, o.job, o.due_ms, o.due_ms) for o in waiting if o.due_ms > now_ms}
+) -> tuple[dict[int, ForecastRun], int]:
+    """By nominal time: what waits already, and what the schedule names after that."""
+    found = {o.nominal_ms: ForecastRun(o.nominal_ms, o.job, o.due_ms, o.due_ms) for o in waiting if o.due_ms > now_ms}
     if job is None:
         return found, until_ms
-    foreseen = list(islice(forecast_job(job, now_ms, until_ms), MOST_PER_JOB))
-    for one in foreseen:
+    coming = list(islice(forecast_job(job, now_ms, until_ms), MOST_PER_JOB))
+    for one in coming:
         found.setdefault(one.nominal_ms, one)
-    is_cut = len(foreseen) == MOST_PER_JOB
-    return dict(sorted(found.items())), foreseen[-1].nominal_ms if is_cut else until_ms
+    is_cut = len(coming) == MOST_PER_JOB
+    return dict(sorted(found.items())), coming[-1].nominal_ms if is_cut else until_ms
 
 
 def _paired(
-    step: JobChange, removed: list[Foreseen], added: list[Foreseen]
-) -> tuple[list[Moved], list[Foreseen], list[Foreseen]]:
+    step: JobChange, removed: list[ForecastRun], added: list[ForecastRun]
+) -> tuple[list[Moved], list[ForecastRun], list[ForecastRun]]:
     """A day that loses as many as it gains has moved them: 03:00 to 05:00 is one change, not two."""
     if step.job is None or not removed or not added:
         return [], removed, added
     zone = load_zone(step.job.timezone)
-    days: dict[int, tuple[list[Foreseen], list[Foreseen]]] = defaultdict(lambda: ([], []))
+    days: dict[int, tuple[list[ForecastRun], list[ForecastRun]]] = defaultdict(lambda: ([], []))
     for index, side in enumerate((removed, added)):
         for one in side:
             days[_day(one.nominal_ms, zone)][index].append(one)
     moved: list[Moved] = []
-    lost: list[Foreseen] = []
-    gained: list[Foreseen] = []
+    lost: list[ForecastRun] = []
+    gained: list[ForecastRun] = []
     for _, (gone, come) in sorted(days.items()):
         if len(gone) == len(come):
             moved += [Moved(one, other) for one, other in zip(gone, come, strict=True)]
@@ -129,20 +134,22 @@ def _day(ms: int, zone: Zone) -> int:
 
 def _fires_now(
     step: JobChange, kept: Iterable[Occurrence], waiting: Iterable[Occurrence], now_ms: int
-) -> list[Foreseen]:
+) -> list[ForecastRun]:
     """What starts with the next tick because of the edit: missed instants that another recovery strategy runs, and
     what waited for later and is placed in the past."""
     if step.job is None:
         return []
-    already = {o.nominal_ms for o in waiting if o.due_ms <= now_ms} | (_owed(step.old, now_ms) if step.old else set())
+    already = {o.nominal_ms for o in waiting if o.due_ms <= now_ms} | (
+        _catch_up(step.old, now_ms) if step.old else set()
+    )
     early = {o.nominal_ms for o in (*kept, *step.added) if o.due_ms <= now_ms}
     return [
-        Foreseen(nominal_ms, step.job_id, now_ms, now_ms)
-        for nominal_ms in sorted((_owed(step.job, now_ms) | early) - already)
+        ForecastRun(nominal_ms, step.job_id, now_ms, now_ms)
+        for nominal_ms in sorted((_catch_up(step.job, now_ms) | early) - already)
     ]
 
 
-def _owed(job: Job, now_ms: int) -> set[int]:
+def _catch_up(job: Job, now_ms: int) -> set[int]:
     """Instants that a daemon which starts now would run at once."""
     try:
         plan = plan_job(job, schedule_of(job), now_ms, now_ms, NO_CHANCE)
@@ -154,3 +161,55 @@ def _owed(job: Job, now_ms: int) -> set[int]:
         if job.progress.is_paused_at(now_ms) or job.progress.was_paused_at(o.due_ms)
     }
     return {o.nominal_ms for o, fate in plan.planned if fate.runs and o.due_ms <= now_ms} - held
+
+
+class ForecastRun(NamedTuple):
+    """An occurrence to come; `reason` says why it will not run, where that is known already."""
+
+    nominal_ms: int
+    job: str
+    due_ms: int
+    latest_ms: int
+    reason: Reason = NO_REASON
+
+    @property
+    def runs(self) -> bool:
+        return not self.reason
+
+
+def forecast(jobs: Iterable[Job], after_ms: int, until_ms: int) -> Iterator[ForecastRun]:
+    """The occurrences of all jobs with nominal times in (after, until], in order; lazily, so take what you need."""
+    return merge(*(forecast_job(job, after_ms, until_ms) for job in jobs))
+
+
+def forecast_job(job: Job, after_ms: int, until_ms: int) -> Iterator[ForecastRun]:
+    """What is not decided yet: instants after the job's cursor, as many as its `max` leaves."""
+    options = options_of(job)
+    left = None if options.max is None else options.max - job.progress.counters.fired
+    if not job.enabled or (left is not None and left <= 0):
+        return
+    is_plain = job.spread is None and job.progress.paused_from_ms is None and not (options.stagger or options.jitter)
+    start = after_ms if job.progress.cursor_ms is None else max(after_ms, job.progress.cursor_ms)
+    try:
+        for nominal_ms in schedule_of(job).between(start, until_ms):
+            # Most jobs start at their nominal times and need no placement.
+            if is_plain:
+                run = ForecastRun(nominal_ms, job.id, nominal_ms, nominal_ms)
+            else:
+                run = _forecast_run(job, nominal_ms)
+            yield run
+            if left is not None and run.runs:
+                left -= 1
+                if left == 0:
+                    return
+    except CustomScheduleError:
+        return  # a custom schedule that is not registered in this process
+
+
+def _forecast_run(job: Job, nominal_ms: int) -> ForecastRun:
+    options = options_of(job)
+    placed = due_time(job, options, nominal_ms, NO_CHANCE)
+    reason = placed.impossible or NO_REASON
+    if not reason and job.progress.was_paused_at(placed.due_ms):
+        reason = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
+    return ForecastRun(nominal_ms, job.id, placed.due_ms, placed.due_ms + max(options.jitter or 0, 1) - 1, reason)

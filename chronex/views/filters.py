@@ -1,6 +1,6 @@
 """Which jobs a person means: `state:failed tag:etl -nightly next<1h`. Shared by `list --filter` and the dashboard.
 
-Words are joined by "and"; a word with `-` before it must not hold. A word without a colon is looked for in the name
+Words are joined by "and"; a word with `-` before it must not hold. A word without a colon is searched in the name
 and the tags, letters in order, so that `bkdb` finds `backup-db`. Text that is still being typed is no error: what
 cannot be understood is listed in `problems` and lets every job through.
 """
@@ -125,13 +125,13 @@ def _negated(test: Test) -> Test:
 
 
 def is_near(wanted: str, text: str) -> bool:
-    """Every letter of `wanted` in `text`, in order, whatever lies between."""
+    """Every letter of `wanted` is in `text`, in this order, with any letters between them."""
     return _in_order(wanted)(text) is not None
 
 
 @lru_cache(maxsize=64)
 def _in_order(wanted: str) -> Callable[[str], re.Match[str] | None]:
-    """Asked of ten thousand jobs for every letter that is typed. Each letter is looked for once: no way back."""
+    """Compiled once: ten thousand jobs are searched for every letter that is typed. It never backtracks."""
     letters = [re.escape(letter) for letter in wanted]
     return re.compile("".join(f"[^{letter}]*{letter}" for letter in letters), re.IGNORECASE).match
 

@@ -1,4 +1,4 @@
-"""What `list`, `show`, `status` and the dashboard say of jobs: one snapshot, read into plain values.
+"""What `list`, `show`, `status` and the dashboard show of jobs: one snapshot, read into plain values.
 
 A row is light, because all jobs have one; a detail reads the history of a single job. Nothing here writes.
 """
@@ -24,7 +24,7 @@ from chronex.storage.records import Reading, pages
 from chronex.timing import read
 from chronex.timing.job_schedule import options_of, schedule_of
 
-# Further back than this a row does not look for the last end behind what is still open.
+# A row searches this many occurrences for the last one that has ended.
 _OPEN_AT_MOST = 8
 _ALL_JOBS = 1_000_000
 _MOST_TRIED = 10_000
@@ -133,23 +133,23 @@ class Row(NamedTuple):
         return self.job.enabled and not self.is_paused and self.next is not None
 
 
-class Listed(NamedTuple):
-    """A scheduler process, and whether it lives."""
+class NodeStatus(NamedTuple):
+    """A scheduler process, and whether it is alive."""
 
     node: Node
     is_alive: bool
 
 
 class Summary(NamedTuple):
-    """The store as a whole. `places` is the pool of the living node, 0 without one."""
+    """The store as a whole. `slots` is the size of the pool of the living nodes, 0 without one."""
 
     jobs: int
     counts: dict[Situation, int]
     running: int
     queued: int
     dead_letters: int
-    places: int
-    nodes: tuple[Listed, ...]
+    slots: int
+    nodes: tuple[NodeStatus, ...]
 
     @property
     def daemon(self) -> Node | None:
@@ -162,7 +162,7 @@ IsAlive = Callable[[ProcessIdentity], bool]
 
 
 class _Open:
-    """What is not over, of all jobs, by the keys of the indexes: it costs what is going on, not what exists."""
+    """What is not over, of all jobs, by the keys of the indexes: its cost grows with what is open only."""
 
     def __init__(self, reading: Reading, job: str | None = None) -> None:
         self.reading = reading
@@ -209,7 +209,7 @@ def row_of(reading: Reading, job: Job, now_ms: int) -> Row:
 
 def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive) -> Summary:
     counts = Counter(row.situation for row in rows)
-    nodes = tuple(Listed(n, n.stopped_ms is None and is_alive(n.process)) for n in reading.nodes())
+    nodes = tuple(NodeStatus(n, n.stopped_ms is None and is_alive(n.process)) for n in reading.nodes())
     living = [listed.node for listed in nodes if listed.is_alive]
     return Summary(
         jobs=sum(counts.values()),
@@ -217,7 +217,7 @@ def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive) -> Summ
         running=_count(reading, keys.ACTIVE + keys.OCCURRENCE),
         queued=_count(reading, keys.QUEUED + keys.OCCURRENCE),
         dead_letters=_count(reading, keys.DEAD_LETTER),
-        places=sum(node.places for node in living),
+        slots=sum(node.places for node in living),
         nodes=nodes,
     )
 
@@ -292,7 +292,7 @@ def next_run(reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = (
 
 
 def _first_due_at(job: Job, first: NextRun, not_before: int) -> NextRun | None:
-    """What a pause holds is judged by when it is due, which is not the order of the nominal times alone."""
+    """A pause skips runs by their due time, and due times need not be in the order of the nominal times."""
     schedule = schedule_of(job)
     widest = first.due_ms - first.nominal_ms if job.spread is None else job.spread.duration_ms
     nominal = schedule.next(max(first.nominal_ms, not_before - max(widest, 0) - 1))
@@ -321,7 +321,7 @@ def planned(job: Job, nominal_ms: int) -> NextRun:
 
 @lru_cache(maxsize=1024)
 def _options_alone(brackets: str) -> Options:
-    """Ten thousand different schedules fit no cache; the options behind them do."""
+    """Cached by the options alone: ten thousand different schedules would not fit the cache, their options do."""
     meaning = read(f"@daily {brackets}").meaning
     assert meaning is not None, f"stored options were checked when they were applied: {brackets!r}"
     return meaning.options

@@ -1,16 +1,17 @@
-"""The future played through: the real planner and the real admission under a virtual clock.
+"""Simulation of the coming days: the real planner and the real admission under a virtual clock, and its tally.
 
-Nothing is stored and nothing starts. What the engine asks of the store (who runs, who waits) is asked here of a few
-lists, so a year of a hundred jobs takes seconds. What cannot be known beforehand (failures, retries, a machine that
-sleeps) is left out: every run takes the time it is given and ends well.
+Nothing is stored and nothing starts. What the engine asks of the store (which runs are active, which wait) is asked
+here of a few lists, so a year of a hundred jobs takes seconds. What cannot be known beforehand (failures, retries, a
+machine that sleeps) is left out: every run takes the time it is given and ends well.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,16 +20,17 @@ from chronex.engine.plan import Chance, plan_job
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy
-from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, words_of
 from chronex.model.states import OccurrenceState
 from chronex.timing.job_schedule import Schedule, is_interval, options_of, schedule_of
+from chronex.timing.zones import Zone
 
 _CHUNK_MS = 6 * 3_600_000
 DurationOf = Callable[[str], int]
 
 
 class Played(NamedTuple):
-    """What became of one occurrence; `started_ms` is None where it did not run."""
+    """How one occurrence ended; `started_ms` is None where it did not run."""
 
     occurrence: Occurrence
     state: OccurrenceState
@@ -37,8 +39,8 @@ class Played(NamedTuple):
     ended_ms: int | None = None
 
 
-class _Part(NamedTuple):
-    """A job on this stage."""
+class _JobPart(NamedTuple):
+    """What the simulation needs of one job."""
 
     schedule: Schedule
     window_ms: int | None
@@ -52,25 +54,25 @@ class _Running(NamedTuple):
     started_ms: int
 
 
-def rehearse(
-    jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, places: int, chance: Chance
+def simulate_runs(
+    jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, slots: int, chance: Chance
 ) -> Iterator[Played]:
-    """Every occurrence with a nominal time in (from, to], in the order of their fates."""
-    return _Stage(jobs, from_ms, to_ms, duration_of, places, chance).play(from_ms)
+    """Every occurrence with a nominal time in (from, to], in the order in which they end."""
+    return _Simulation(jobs, from_ms, to_ms, duration_of, slots, chance).play(from_ms)
 
 
-class _Stage:
+class _Simulation:
     def __init__(
-        self, jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, places: int, chance: Chance
+        self, jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, slots: int, chance: Chance
     ) -> None:
-        self.to_ms, self.duration_of, self.places, self.chance = to_ms, duration_of, places, chance
+        self.to_ms, self.duration_of, self.slots, self.chance = to_ms, duration_of, slots, chance
         begun = [
             job.progressed(cursor_ms=from_ms, anchor_ms=job.progress.anchor_ms or from_ms)
             for job in jobs
             if job.enabled
         ]
         self.jobs = {job.id: job for job in begun}
-        self.parts = {job.id: _part(job) for job in begun}
+        self.parts = {job.id: _job_part(job) for job in begun}
         self.due: list[tuple[int, int, Occurrence]] = []
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
@@ -124,7 +126,7 @@ class _Stage:
     # -- time passes -------------------------------------------------------------------------------------
 
     def _advance(self, until: int | None) -> Iterator[Played]:
-        """Ends and dues in the order of their times; a place that is freed is free for what is due then."""
+        """Ends and due times in order; a slot that becomes free can be taken by what is due at the same time."""
         while True:
             next_end = self.ends[0].ends_ms if self.ends else None
             next_due = self.due[0][0] if self.due else None
@@ -153,17 +155,17 @@ class _Stage:
 
     def _start_queued(self, at: int) -> Iterator[Played]:
         for waiting in list(self.queued.values()):
-            if len(self.ends) - len(self.canceled) >= self.places:
+            if len(self.ends) - len(self.canceled) >= self.slots:
                 return
             first = waiting[0]
-            # Asked again only when the answer can be another one: the blocker's name costs more than all the rest.
+            # Admitted again only when the answer can differ: finding the blocker's name costs more than all the rest.
             if not self.running[first.job] or self.jobs[first.job].overlap is OverlapPolicy.ALLOW:
                 yield from self._admit(first, at, from_queue=True)
 
     def _admit(self, occurrence: Occurrence, at: int, *, from_queue: bool = False) -> Iterator[Played]:
         job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, ())
         running = self.running[occurrence.job]
-        free = self.places - (len(self.ends) - len(self.canceled))
+        free = self.slots - (len(self.ends) - len(self.canceled))
         waiting = 0 if from_queue else len(queue)
         answer = admit(job, occurrence, running, waiting, free, at, self.parts[job.id].window_ms)
         if answer.verdict is Verdict.START or answer.verdict is Verdict.SKIP:
@@ -199,6 +201,96 @@ class _Stage:
         yield from self._start_queued(at)
 
 
-def _part(job: Job) -> _Part:
+def _job_part(job: Job) -> _JobPart:
     follows = job.cadence is Cadence.FIXED_DELAY and is_interval(job)
-    return _Part(schedule_of(job), options_of(job).window, follows)
+    return _JobPart(schedule_of(job), options_of(job).window, follows)
+
+
+_HOURS_OF_WEEK = 168
+_THURSDAY = 3  # 1 January 1970; weeks here begin on Monday
+MOST_COLLISIONS = 10
+
+
+@dataclass(slots=True)
+class JobTally:
+    """`queued` counts the runs that waited for a slot or an earlier run; `longest_wait_ms` is from due to start."""
+
+    completed: int = 0
+    skipped: int = 0
+    canceled: int = 0
+    queued: int = 0
+    busy_ms: int = 0
+    longest_wait_ms: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class SimulationTally:
+    """`hours` are the starts by hour of the week, from Monday; `minutes` the starts by minute since the epoch."""
+
+    jobs: dict[str, JobTally]
+    hours: list[int]
+    minutes: Counter[int]
+    most_at_once: int = 0
+
+    def collisions(self) -> list[tuple[int, int]]:
+        """The minutes (since the epoch) with the most starts, more than one each: (minute, starts)."""
+        most = sorted(self.minutes.items(), key=lambda item: (-item[1], item[0]))[:MOST_COLLISIONS]
+        return [item for item in most if item[1] > 1]
+
+
+def tally(played: Iterable[Played], names: Iterable[str], zone: Zone) -> SimulationTally:
+    found = SimulationTally({name: JobTally() for name in names}, [0] * _HOURS_OF_WEEK, Counter())
+    edges: Counter[int] = Counter()
+    for each in played:
+        _count_run(found, each)
+        if each.started_ms is not None and each.ended_ms is not None:
+            second = each.started_ms // 1000
+            wall = second + zone.offset_at(second)
+            found.hours[(wall // 3600 + _THURSDAY * 24) % _HOURS_OF_WEEK] += 1
+            found.minutes[each.started_ms // 60_000] += 1
+            edges[each.started_ms] += 1
+            edges[each.ended_ms] -= 1
+    now = 0
+    for at in sorted(edges):
+        now += edges[at]
+        found.most_at_once = max(found.most_at_once, now)
+    return found
+
+
+def _count_run(found: SimulationTally, each: Played) -> None:
+    job = found.jobs[each.occurrence.job]
+    match each.state:
+        case OccurrenceState.COMPLETED:
+            job.completed += 1
+        case OccurrenceState.CANCELED:
+            job.canceled += 1
+        case _:
+            job.skipped += 1
+            job.reasons[words_of(each.reason)] += 1
+    if each.started_ms is not None and each.ended_ms is not None:
+        wait = each.started_ms - each.occurrence.due_ms
+        job.queued += wait > 0
+        job.longest_wait_ms = max(job.longest_wait_ms, wait)
+        job.busy_ms += each.ended_ms - each.started_ms
+
+
+def as_data(found: SimulationTally) -> dict[str, Any]:
+    """The documented shape of `simulate --format json`, without its frame."""
+    return {
+        "most_at_once": found.most_at_once,
+        "jobs": {
+            name: {
+                "completed": job.completed,
+                "skipped": job.skipped,
+                "canceled": job.canceled,
+                "queued": job.queued,
+                "busy_ms": job.busy_ms,
+                "longest_wait_ms": job.longest_wait_ms,
+                "reasons": dict(job.reasons),
+            }
+            for name, job in found.jobs.items()
+        },
+        "density": [found.hours[day * 24 : day * 24 + 24] for day in range(7)],
+        "collisions": [{"at_ms": minute * 60_000, "starts": starts} for minute, starts in found.collisions()],
+    }

@@ -1,4 +1,4 @@
-"""How things stand, on one screen: what runs, what comes, what failed, what was slept through."""
+"""The status of a store on one screen: what runs, what comes, what failed, and the last outage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chronex.model.states import OccurrenceState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
-from chronex.views.why.evidence import Outage, last_sign, told_by
+from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
 MOST_LISTED = 10
 _MOST_EVENTS = 5_000
@@ -19,8 +19,8 @@ _MOST_OCCURRENCES = 200
 _NOT_RUN = (OccurrenceState.SKIPPED, OccurrenceState.MISSED, OccurrenceState.CANCELED)
 
 
-class Card(NamedTuple):
-    """The last time nothing ran, and what became of the instants in it; with `is_more` there are more than these."""
+class OutageCard(NamedTuple):
+    """The last outage, and how many of its instants were run or skipped; with `is_more` there are more than these."""
 
     outage: Outage
     occurrences: int
@@ -29,7 +29,7 @@ class Card(NamedTuple):
     is_more: bool = False
 
 
-class Standing(NamedTuple):
+class StoreStatus(NamedTuple):
     summary: Summary
     running: tuple[Row, ...]
     upcoming: tuple[Row, ...]
@@ -37,10 +37,10 @@ class Standing(NamedTuple):
     retrying: tuple[Row, ...]
     late: tuple[Job, ...]
     notices: int
-    card: Card | None
+    card: OutageCard | None
 
     def attention(self) -> list[str]:
-        """What a person should look at, a sentence each; nothing when all is well."""
+        """One sentence for each problem that needs a person; empty when there is none."""
         found = []
         if self.summary.daemon is None and self.summary.jobs:
             found.append("no scheduler runs: start one with chronex run")
@@ -54,10 +54,10 @@ class Standing(NamedTuple):
         return found
 
 
-def standing_of(reading: Reading, now_ms: int, is_alive: IsAlive) -> Standing:
+def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatus:
     rows = rows_of(reading, now_ms)
     coming = sorted((row for row in rows if row.is_active), key=lambda row: row.next.due_ms if row.next else 0)
-    return Standing(
+    return StoreStatus(
         summary=summary_of(reading, rows, is_alive),
         running=tuple(row for row in rows if row.is_running),
         upcoming=tuple(coming[:MOST_LISTED]),
@@ -65,14 +65,14 @@ def standing_of(reading: Reading, now_ms: int, is_alive: IsAlive) -> Standing:
         retrying=tuple(row for row in rows if row.situation is Situation.RETRYING),
         late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
         notices=len(reading.tx.scan(keys.NOTICE)),
-        card=last_card(reading, [row.job.id for row in rows]),
+        card=last_outage_card(reading, [row.job.id for row in rows]),
     )
 
 
-def last_card(reading: Reading, jobs: list[str]) -> Card | None:
-    """The newest outage that any instant fell into; shorter ones are nobody's concern."""
+def last_outage_card(reading: Reading, jobs: list[str]) -> OutageCard | None:
+    """The newest outage that any instant fell into; an outage without an instant is not shown."""
     for _, event in journal.backward(reading.tx, None, _MOST_EVENTS):
-        outage = told_by(event)
+        outage = outage_ended_by(event)
         if event.name == "SchedulerStarted":
             node = reading.node(event.data.get("node", ""))
             began = event.at_ms if node is None else node.started_ms
@@ -82,15 +82,15 @@ def last_card(reading: Reading, jobs: list[str]) -> Card | None:
     return None
 
 
-def _card(reading: Reading, outage: Outage, jobs: list[str]) -> Card | None:
+def _card(reading: Reading, outage: Outage, jobs: list[str]) -> OutageCard | None:
     found = [o for job in jobs[:_MOST_JOBS] for o in _within(reading, job, outage)]
     if not found:
         return None
     skipped = sum(1 for o in found if o.state in _NOT_RUN)
     older = [o.older for o in found if o.older is not None]
-    passed = sum(span.count for span in older)
+    unlisted = sum(span.count for span in older)
     is_more = any(span.is_more for span in older) or len(found) >= _MOST_OCCURRENCES or len(jobs) > _MOST_JOBS
-    return Card(outage, len(found) + passed, len(found) - skipped, skipped + passed, is_more)
+    return OutageCard(outage, len(found) + unlisted, len(found) - skipped, skipped + unlisted, is_more)
 
 
 def _within(reading: Reading, job: str, outage: Outage) -> list[Occurrence]:

@@ -6,11 +6,9 @@ from datetime import datetime
 
 from chronex.model.occurrence import MissedSpan
 from chronex.text.durations import brief_duration
-from chronex.text.instants import local_datetime
+from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS, local_datetime
 from chronex.timing.zones import Zone
 
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _JUST_NOW_MS = 5_000
 
 
@@ -21,8 +19,8 @@ def moment(ms: int, now_ms: int, zone: Zone) -> str:
     if days == 0:
         return f"{there:%H:%M}" if abs(ms - now_ms) >= 60_000 else f"{there:%H:%M:%S}"
     if days < 7:
-        return f"{_WEEKDAYS[there.weekday()]} {there:%H:%M}"
-    return f"{there.day} {_MONTHS[there.month - 1]} {there.year}"
+        return f"{SHORT_WEEKDAYS[there.weekday()]} {there:%H:%M}"
+    return f"{there.day} {SHORT_MONTHS[there.month - 1]} {there.year}"
 
 
 def upcoming(ms: int, now_ms: int, zone: Zone) -> str:
@@ -47,11 +45,11 @@ def column(ms: int, zone: Zone) -> str:
 
 def full(ms: int, zone: Zone) -> str:
     """`Sun 2027-03-28 03:00:00+02:00`, where the weekday helps."""
-    return f"{_WEEKDAYS[_wall(ms, zone).weekday()]} {column(ms, zone)}"
+    return f"{SHORT_WEEKDAYS[_wall(ms, zone).weekday()]} {column(ms, zone)}"
 
 
 def how_many(span: MissedSpan) -> str:
-    """`720 occurrences`, `more than 10000 occurrences`; `all` where nobody counted."""
+    """`720 occurrences`, `more than 10000 occurrences`; `all` where they were not counted."""
     if not span.count:
         return "all"
     more = "more than " if span.is_more else ""

@@ -67,11 +67,11 @@ class SimulatedHost:
         self.zone = ZoneInfo(zone)
         self.clock = FakeClock(datetime.fromisoformat(start).replace(tzinfo=self.zone))
         self.store = LoopStore(self.clock)
-        self.told: list[SchedulerEvent] = []
+        self.received: list[SchedulerEvent] = []
         self.runs: list[tuple[str, str]] = []  # (task, wall time of its start)
 
     def scheduler(self) -> Scheduler:
-        return Scheduler(self.store, on_event=self.told.append, clock=self.clock, timezone=str(self.zone))
+        return Scheduler(self.store, on_event=self.received.append, clock=self.clock, timezone=str(self.zone))
 
     def task(
         self, name: str, cron: str = "*/10 * * * *", delay: timedelta = FIVE_MINUTES, does: Callback | None = None
@@ -118,7 +118,7 @@ class SimulatedHost:
 
     # what came of it
     def events(self) -> list[str]:
-        return [event.name for event in self.told]
+        return [event.name for event in self.received]
 
     def journal(self) -> list[Event]:
         return [event for _, event in self.store.view(lambda tx: journal.tail(tx, limit=1_000_000))]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chronex.declarative import scheduler_errors
-from chronex.declarative.event_feed import LIFECYCLE_EVENTS, TASK_EVENTS
+from chronex.declarative.scheduler import LIFECYCLE_EVENTS, TASK_EVENTS
 from chronex.verify import TITLES
 
 HERE = Path(__file__).parent

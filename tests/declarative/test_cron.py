@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chronex
-from chronex.declarative.cron import check_cron
 from chronex.declarative.persistence import job_of
-from chronex.declarative.registrations import TaskDefinition, check_registrations
+from chronex.declarative.registrations import TaskDefinition, check_cron, check_registrations
 from chronex.declarative.scheduler_errors import (
     CronExpressionInvalidError,
     FieldParseError,

@@ -47,9 +47,9 @@ def test_a_run_that_a_kill_interrupted_is_started_again_by_the_next_process(tmp_
         assert first.stdout.readline() == "started\n"
         first.kill()
     with start(store, "end") as second:
-        told, _ = second.communicate(timeout=60)
+        printed, _ = second.communicate(timeout=60)
     assert second.returncode == 0
-    assert told.startswith("started\n")
+    assert printed.startswith("started\n")
     with LmdbStore.open(store, create=False) as opened:
         names = [event.name for _, event in opened.view(journal.tail)]
         report = assert_verified(opened)

@@ -43,7 +43,7 @@ async def test_callbacks_of_events_have_the_tasks_own_name_and_time() -> None:
     await scheduler.initialize([host.task("Räume auf!", "10 * * * *")])
     await host.at("10:11")
     await scheduler.stop()
-    (started,) = (event for event in host.told if event.name == "TaskRunStarted")
+    (started,) = (event for event in host.received if event.name == "TaskRunStarted")
     assert isinstance(started, SchedulerEvent)
     assert started.task == "Räume auf!"
     assert started.at.isoformat() == "2027-01-04T10:10:00+00:00"
@@ -53,7 +53,7 @@ async def test_callbacks_of_events_have_the_tasks_own_name_and_time() -> None:
 async def test_a_listener_that_raises_harms_nobody() -> None:
     host = SimulatedHost()
     complaints: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, told: complaints.append(told["exception"]))
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context["exception"]))
     scheduler = chronex.Scheduler(host.store, on_event=lambda _: 1 / 0, clock=host.clock, timezone="UTC")
     await scheduler.initialize([host.task("a")])
     await host.at("10:10")
@@ -103,13 +103,13 @@ async def test_the_same_registrations_again_have_no_effect() -> None:
     registrations = [host.task("a"), host.task("b", "*/15 * * * *")]
     await scheduler.initialize(registrations)
     await host.at("10:05")
-    before, told = scheduler.tasks, len(host.journal())
+    before, count = scheduler.tasks, len(host.journal())
     for _ in range(3):
         await scheduler.initialize(registrations)
     assert scheduler.state is SchedulerState.RUNNING
     assert scheduler.tasks == before
     assert {one.classification for one in scheduler.resolution} == {"preserved"}
-    more = [event.name for event in host.journal()[told:]]
+    more = [event.name for event in host.journal()[count:]]
     assert more == ["SchedulerReinitializationStarted", "SchedulerInitializationCompleted"] * 3
     await host.at("10:10")
     await scheduler.stop()
@@ -379,7 +379,7 @@ async def test_a_cancelled_initialization_is_no_half_of_one() -> None:
 async def test_lmdb_by_default_in_a_directory(tmp_path: Path) -> None:
     host = SimulatedHost()
     for store in (str(tmp_path / "store"), tmp_path / "store"):
-        scheduler = chronex.Scheduler(store, on_event=host.told.append, clock=host.clock, timezone="UTC")
+        scheduler = chronex.Scheduler(store, on_event=host.received.append, clock=host.clock, timezone="UTC")
         await scheduler.initialize([host.task("a", "0 10 * * *")])
         while not scheduler.tasks["a"].last_success_at:
             await asyncio.sleep(0)

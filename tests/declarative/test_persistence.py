@@ -1,4 +1,4 @@
-"""What is kept between lives: the four classes of a task, all or nothing, who looks after it, and damaged records."""
+"""What is kept between processes: the four classes of a task, all or nothing, its scheduler, and damaged records."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ async def test_what_is_invalid_is_raised_at_the_call_and_nothing_has_happened(re
         _ = scheduler.initialize(registrations)  # not even awaited
     assert scheduler.state is SchedulerState.UNINITIALIZED
     assert host.journal() == []
-    assert host.told == []
+    assert host.received == []
     assert scheduler.identifier == ""
 
 

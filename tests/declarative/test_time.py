@@ -23,7 +23,7 @@ async def test_tasks_run_at_the_boundaries_of_matching_minutes() -> None:
     await scheduler.stop()
     later = sorted(time + " " + name for name, time in host.runs if time > "10:01")
     assert later == ["10:10 tens", "10:15 quarters", "10:20 tens", "10:30 quarters", "10:30 tens"]
-    starts = [event.at for event in host.told if event.name == "TaskRunStarted"][2:]
+    starts = [event.at for event in host.received if event.name == "TaskRunStarted"][2:]
     assert all((at.second, at.microsecond) == (0, 0) for at in starts)
     host.verify()
 
@@ -221,7 +221,7 @@ async def test_a_calculation_that_fails_says_of_what(monkeypatch: pytest.MonkeyP
 
 
 async def test_the_same_inputs_give_the_same_decisions() -> None:
-    async def life() -> list[tuple[str, int, str, int | None]]:
+    async def history() -> list[tuple[str, int, str, int | None]]:
         host = SimulatedHost()
         scheduler = host.scheduler()
         await scheduler.initialize([host.task("a"), host.task("b", "*/15 * * * *", does=failing(1)), host.task("c")])
@@ -229,7 +229,7 @@ async def test_the_same_inputs_give_the_same_decisions() -> None:
         await scheduler.stop()
         return [(e.name, e.at_ms, e.job, e.nominal_ms) for e in host.journal()]
 
-    assert await life() == await life()
+    assert await history() == await history()
 
 
 async def test_an_interrupted_run_is_started_again_within_the_minute() -> None:

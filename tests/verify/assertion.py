@@ -20,18 +20,18 @@ def broken(store: Store) -> list[PropertyResult]:
 def assert_verified(store: Store | Path, *, has_daemon: bool = True) -> VerificationReport:
     """The store's journal breaks no property. A path is opened as an LMDB store, and closed again.
 
-    Without a daemon nobody tells that a scheduler has started: then that is taken on trust, as before a cut.
+    Without a daemon no event says that a scheduler has started: then that is assumed, as before a cut.
     """
     if isinstance(store, Path):
         with LmdbStore.open(store, create=False) as opened:
             return assert_verified(opened, has_daemon=has_daemon)
     report = verify_store(store) if has_daemon else verify_events(_events(store), first=2)
-    told = [
+    findings = [
         f"{result.property} {finding.message}: " + " → ".join(str(event_to_dict(line)) for line in finding.evidence)
         for result in report.violated()
         for finding in result.findings[:3]
     ]
-    assert not told, "\n".join(told)
+    assert not findings, "\n".join(findings)
     return report
 
 

@@ -34,7 +34,7 @@ def random_job(random: Random) -> Job:
 def random_history(seed: int) -> SimulatedMachine:
     """A job, three to six minutes, and one or two ends of the daemon: by kill, or in good order."""
     random = Random(seed)
-    world = SimulatedMachine(
+    machine = SimulatedMachine(
         [random_job(random)],
         slots=random.choice([1, 50]),
         seed=seed,
@@ -42,12 +42,12 @@ def random_history(seed: int) -> SimulatedMachine:
     )
     orphans_survive = random.random() < 0.5
     for _ in range(random.choice([1, 1, 2])):
-        world.run_until(world.now + random.randrange(MINUTE, 3 * MINUTE))
+        machine.run_until(machine.now + random.randrange(MINUTE, 3 * MINUTE))
         if random.random() < 0.6:
-            world.crash(orphans_survive=orphans_survive)
+            machine.crash(orphans_survive=orphans_survive)
         else:
-            world.stop()
-        world.pass_time(random.choice([100, 20_000, 4 * MINUTE]))
-        world.boot()
-    world.run_until(world.now + MINUTE)
-    return world
+            machine.stop()
+        machine.pass_time(random.choice([100, 20_000, 4 * MINUTE]))
+        machine.boot()
+    machine.run_until(machine.now + MINUTE)
+    return machine

@@ -167,8 +167,8 @@ WRITTEN = re.compile(
 
 
 def test_every_event_that_is_written_has_its_name_in_the_list() -> None:
-    rooms = ("engine", "daemon", "declarative", "run")
-    sources = [path for room in rooms for path in ROOT.glob(f"chronex/{room}/**/*.py")]
+    packages = ("engine", "daemon", "declarative", "run")
+    sources = [path for package in packages for path in ROOT.glob(f"chronex/{package}/**/*.py")]
     written = {name for source in sources for name in WRITTEN.findall(source.read_text())}
     assert written
     assert written <= set(EVENTS)

@@ -38,12 +38,12 @@ def test_the_random_histories_put_every_property_to_the_test() -> None:
 def test_a_node_that_starts_the_next_task_while_it_stops_is_caught() -> None:
     """A defect that the engine once had, brought back."""
     task = Task(name="one", run=("true",)), Task(name="two", run=("true",))
-    world = SimulatedMachine(
+    machine = SimulatedMachine(
         [Job(id="job", schedule="* * * * *", tasks=task)], outcome=RandomOutcomes(1, fail_share=0.0)
     )
-    world.run_until(world.now + MINUTE + 1)
-    (process,) = world.live.values()
-    world.journal("SchedulerStopRequested", node=world.engine.node)
-    world.clock.advance(process.stops_at - world.clock.monotonic)
-    world.report_ends()
-    assert [name for name, _ in complaints(verify_store(world.store))] == ["S3"]
+    machine.run_until(machine.now + MINUTE + 1)
+    (process,) = machine.live.values()
+    machine.journal("SchedulerStopRequested", node=machine.engine.node)
+    machine.clock.advance(process.stops_at - machine.clock.monotonic)
+    machine.report_ends()
+    assert [name for name, _ in complaints(verify_store(machine.store))] == ["S3"]

@@ -34,19 +34,19 @@ def test_an_empty_journal_breaks_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_trimmed_journal_raises_no_alarm(seed: int) -> None:
-    world = random_history(seed)
-    last = world.store.view(journal.head)
+    machine = random_history(seed)
+    last = machine.store.view(journal.head)
     for kept in {1, last // 2, last - 1, Random(seed).randrange(1, last)}:
-        trim(world.store, RetentionPolicy(None, None, journal_count=kept), world.now)
-        report = verify_store(world.store)
+        trim(machine.store, RetentionPolicy(None, None, journal_count=kept), machine.now)
+        report = verify_store(machine.store)
         assert complaints(report) == [], kept
         assert not report.coverage.is_complete
 
 
 def test_a_long_trimmed_journal_raises_no_alarm_and_is_still_checked() -> None:
-    world = simulate(9, 14 * DAY)
-    trim(world.rows, RetentionPolicy(None, None, journal_count=3000), world.now)
-    report = verify_store(world.rows)
+    machine = simulate(9, 14 * DAY)
+    trim(machine.rows, RetentionPolicy(None, None, journal_count=3000), machine.now)
+    report = verify_store(machine.rows)
     assert complaints(report) == []
     assert {result.property for result in report.properties if result.checked} >= {"S1", "S2", "S3", "S6", "L2"}
 
@@ -58,16 +58,16 @@ def test_what_breaks_after_the_cut_is_found() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_events_that_are_gone_or_unreadable_raise_no_alarm(seed: int) -> None:
-    world = random_history(seed)
+    machine = random_history(seed)
     random = Random(seed)
-    last = world.store.view(journal.head)
+    last = machine.store.view(journal.head)
 
     def damage(tx: Transaction) -> None:
         tx.delete(keys.event_key(random.randrange(2, last)))
         tx.put(keys.event_key(random.randrange(2, last)), b"nonsense")
 
-    world.store.update(damage)
-    report = verify_store(world.store)
+    machine.store.update(damage)
+    report = verify_store(machine.store)
     assert complaints(report) == []
     assert report.coverage.gaps >= 2 or last < 6
 
@@ -153,9 +153,9 @@ def test_starts_that_waited_in_a_queue_are_left_out_of_the_lag_and_counted() -> 
 
 
 def test_the_shape_of_the_report() -> None:
-    told = verified(valid_traces.NORMAL).to_dict()
-    assert set(told) == {"verdict", "journal", "properties", "lags"}
-    assert told["journal"] == {
+    report = verified(valid_traces.NORMAL).to_dict()
+    assert set(report) == {"verdict", "journal", "properties", "lags"}
+    assert report["journal"] == {
         "events": 14, "first": 1, "last": 14, "from": "2027-01-04T10:00:30Z", "to": "2027-01-04T10:21:06Z",
         "from_ms": 1_799_056_830_000, "to_ms": 1_799_058_066_000, "complete": True, "gaps": 0,
     }  # fmt: skip

@@ -13,17 +13,16 @@ from chronex.engine.update import Change, Policy, UpdateOptions, apply_jobs
 from chronex.model.job import Counters, Job, JobProgress
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
 from chronex.testing import DAY, HOUR, MINUTE
-from chronex.views.apply_preview import Preview, preview
-from chronex.views.forecast import forecast
+from chronex.views.apply_preview import Preview, forecast, preview
 from tests.kit.machine import ONE, START, SteppedEngine
 
 NOON = START + 12 * HOUR
 
 
 def seen(
-    world: SteppedEngine, wanted: list[Job], at: int = NOON, policy: Policy = Policy.IMMEDIATE, days: int = 3
+    machine: SteppedEngine, wanted: list[Job], at: int = NOON, policy: Policy = Policy.IMMEDIATE, days: int = 3
 ) -> Preview:
-    return world.read(lambda reading: preview(reading, wanted, at, UpdateOptions(policy), days))
+    return machine.read(lambda reading: preview(reading, wanted, at, UpdateOptions(policy), days))
 
 
 def hours(times: Any) -> list[int]:
@@ -31,59 +30,59 @@ def hours(times: Any) -> list[int]:
 
 
 def test_a_moved_hour_is_told_as_moved_not_as_removed_and_added() -> None:
-    world = SteppedEngine("0 3 * * *")
-    world.tick(NOON)
-    (effect,) = seen(world, [replace(world.job, schedule="0 5 * * *")]).effects
+    machine = SteppedEngine("0 3 * * *")
+    machine.tick(NOON)
+    (effect,) = seen(machine, [replace(machine.job, schedule="0 5 * * *")]).effects
     assert (effect.added, effect.removed) == ((), ())
     assert [(hours([m.before])[0], hours([m.after])[0]) for m in effect.moved] == [(27, 29), (51, 53), (75, 77)]
 
 
 def test_new_and_orphaned_jobs_are_all_added_and_all_removed() -> None:
-    world = SteppedEngine("0 3 * * *")
+    machine = SteppedEngine("0 3 * * *")
     other = Job(id="other", schedule="0 6 * * *", tasks=(ONE,))
-    found = seen(world, [other])
+    found = seen(machine, [other])
     assert [change.change for change in found.changes] == [Change.NEW, Change.REMOVED]
     new, gone = found.effects
     assert (hours(new.added), hours(gone.removed)) == ([30, 54, 78], [27, 51, 75])
 
 
 def test_graceful_shows_the_day_between() -> None:
-    world = SteppedEngine("0 3 * * *")
-    (effect,) = seen(world, [replace(world.job, schedule="0 5 * * *")], policy=Policy.GRACEFUL).effects
+    machine = SteppedEngine("0 3 * * *")
+    (effect,) = seen(machine, [replace(machine.job, schedule="0 5 * * *")], policy=Policy.GRACEFUL).effects
     assert [(hours([m.before])[0], hours([m.after])[0]) for m in effect.moved] == [(51, 53), (75, 77)]
 
 
 def test_a_changed_spread_moves_what_has_the_same_nominal_time() -> None:
-    world = SteppedEngine("0 3 * * *")
-    (effect,) = seen(world, [replace(world.job, spread=SpreadPolicy(duration_ms=HOUR))]).effects
+    machine = SteppedEngine("0 3 * * *")
+    (effect,) = seen(machine, [replace(machine.job, spread=SpreadPolicy(duration_ms=HOUR))]).effects
     assert all(m.before.nominal_ms == m.after.nominal_ms for m in effect.moved)
     assert len(effect.moved) == 3
 
 
 def test_a_change_of_tasks_alone_moves_nothing() -> None:
-    world = SteppedEngine("0 3 * * *")
-    (effect,) = seen(world, [replace(world.job, description="other")]).effects
+    machine = SteppedEngine("0 3 * * *")
+    (effect,) = seen(machine, [replace(machine.job, description="other")]).effects
     assert (effect.added, effect.removed, effect.moved, effect.fires_now) == ((), (), (), ())
 
 
 def test_a_recovery_strategy_that_runs_what_was_missed_fires_now() -> None:
-    world = SteppedEngine("0 3 * * *", recovery=RecoveryPolicy(RecoveryStrategy.MARK_MISSED))
-    wanted = replace(world.job, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
-    found = seen(world, [wanted])  # nobody ran since START: 03:00 was missed
+    machine = SteppedEngine("0 3 * * *", recovery=RecoveryPolicy(RecoveryStrategy.MARK_MISSED))
+    wanted = replace(machine.job, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
+    found = seen(machine, [wanted])  # no scheduler ran since START: 03:00 was missed
     assert found.fires_now
     assert hours(found.effects[0].fires_now) == [12]
-    apply_jobs(world.store, [wanted], NOON)
-    assert len(world.tick(NOON, awake_since=NOON)) == 1
+    apply_jobs(machine.store, [wanted], NOON)
+    assert len(machine.tick(NOON, awake_since=NOON)) == 1
 
 
 def test_what_was_owed_before_the_edit_is_not_the_edits_doing() -> None:
-    world = SteppedEngine("0 3 * * *")
-    assert not seen(world, [replace(world.job, description="other")]).fires_now
+    machine = SteppedEngine("0 3 * * *")
+    assert not seen(machine, [replace(machine.job, description="other")]).fires_now
 
 
 def test_a_per_second_job_is_cut_and_says_how_far_it_reaches() -> None:
-    world = SteppedEngine("* * * * * *")
-    (effect,) = seen(world, [], days=7).effects
+    machine = SteppedEngine("* * * * * *")
+    (effect,) = seen(machine, [], days=7).effects
     assert len(effect.removed) == 2000
     assert effect.until_ms == NOON + 2000 * 1000
 
@@ -99,11 +98,11 @@ def test_a_per_second_job_is_cut_and_says_how_far_it_reaches() -> None:
 def test_the_dry_run_says_exactly_what_then_happens(
     old: str, new: str, policy: Policy, spread: SpreadPolicy | None, at: int
 ) -> None:
-    """Two worlds, one edited: the starts that one has and the other has not are those that the dry run named."""
+    """Two machines, one edited: the starts that one has and the other has not are those that the dry run named."""
     until = at + 3 * DAY
     plain, changed = (SteppedEngine(old, spread=spread, overlap=OverlapPolicy.ALLOW, places=10_000) for _ in range(2))
-    for world in (plain, changed):
-        run(world, START, at)
+    for machine in (plain, changed):
+        run(machine, START, at)
     wanted = replace(changed.job, schedule=new)
     (effect,) = seen(changed, [wanted], at, policy).effects
     apply_jobs(changed.store, [wanted], at, policy=policy)
@@ -116,15 +115,15 @@ def test_the_dry_run_says_exactly_what_then_happens(
     assert {t for t in after - before if t in inside} == {t for t in come - gone if t in inside and t not in before}
 
 
-def run(world: SteppedEngine, since: int, until: int) -> set[int]:
+def run(machine: SteppedEngine, since: int, until: int) -> set[int]:
     """Every start in [since, until), when it was due."""
     found: set[int] = set()
     now = since
     while now < until:
-        tick = world.engine.tick(now, START)
+        tick = machine.engine.tick(now, START)
         for order in tick.orders:
             found.add(order.occurrence.due_ms)  # type: ignore[union-attr]
-            world.end(order, "success", now)  # type: ignore[arg-type]
+            machine.end(order, "success", now)  # type: ignore[arg-type]
         now = until if tick.next_ms is None else max(tick.next_ms, now + (0 if tick.has_more else 1))
     return found
 

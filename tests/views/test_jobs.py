@@ -19,18 +19,18 @@ from chronex_store import MemoryStore
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 
-def row(world: SteppedEngine, now: int) -> Row:
-    (found,) = world.store.view(lambda tx: rows_of(Reading(tx), now))
+def row(machine: SteppedEngine, now: int) -> Row:
+    (found,) = machine.store.view(lambda tx: rows_of(Reading(tx), now))
     return found
 
 
-def detail(world: SteppedEngine, now: int) -> Detail:
-    found = world.store.view(lambda tx: Reading(tx).job("job"))
+def detail(machine: SteppedEngine, now: int) -> Detail:
+    found = machine.store.view(lambda tx: Reading(tx).job("job"))
     assert found is not None
-    return world.store.view(lambda tx: detail_of(Reading(tx), found, now))
+    return machine.store.view(lambda tx: detail_of(Reading(tx), found, now))
 
 
-def change(world: SteppedEngine, **changes: object) -> None:
+def change(machine: SteppedEngine, **changes: object) -> None:
     def write(tx):  # type: ignore[no-untyped-def]
         records = Records(tx, START)
         job = records.job("job")
@@ -39,7 +39,7 @@ def change(world: SteppedEngine, **changes: object) -> None:
         rest = {name: value for name, value in changes.items() if name not in far}
         records.put(replace(job, **rest).progressed(**far))
 
-    world.store.update(write)
+    machine.store.update(write)
 
 
 def test_every_situation_has_a_meaning_and_a_glyph_of_its_own() -> None:
@@ -54,35 +54,35 @@ def test_a_new_job_waits_for_its_first_instant() -> None:
 
 
 def test_a_running_job_says_since_when_and_what_runs() -> None:
-    world = SteppedEngine(tasks=(ONE, TWO))
-    world.tick(FIRST + 7)
-    found = row(world, FIRST + 9)
+    machine = SteppedEngine(tasks=(ONE, TWO))
+    machine.tick(FIRST + 7)
+    found = row(machine, FIRST + 9)
     assert (found.situation, found.is_running, found.running_since_ms) == (Situation.RUNNING, True, FIRST + 7)
-    (running,) = detail(world, FIRST + 9).running
+    (running,) = detail(machine, FIRST + 9).running
     assert [(a.task, a.number) for a in running.attempts] == [("one", 1)]
 
 
 def test_a_failed_task_that_waits_is_retrying_with_attempt_and_time() -> None:
-    world = SteppedEngine("0 * * * *", retry=RetryPolicy(max=3, interval_ms=5_000))
+    machine = SteppedEngine("0 * * * *", retry=RetryPolicy(max=3, interval_ms=5_000))
     hour = START + 60 * MINUTE
-    (launch,) = world.tick(hour)
-    world.end(launch, AttemptState.FAILED, hour + 100, reason=free_text("exit code 3"), exit_code=3)
-    found = row(world, hour + 200)
+    (launch,) = machine.tick(hour)
+    machine.end(launch, AttemptState.FAILED, hour + 100, reason=free_text("exit code 3"), exit_code=3)
+    found = row(machine, hour + 200)
     assert found.situation is Situation.RETRYING
     assert found.retry is not None
     assert (found.retry.task, found.retry.attempt, found.retry.most) == ("one", 2, 4)
     assert (found.retry.at_ms, str(found.retry.reason)) == (hour + 5_100, "exit code 3")
-    assert detail(world, hour + 200).retries == (found.retry,)
+    assert detail(machine, hour + 200).retries == (found.retry,)
 
 
 def test_outcomes_are_told_newest_first_with_durations_and_the_last_problem() -> None:
-    world = SteppedEngine()
-    (launch,) = world.tick(FIRST)
-    world.end(launch, AttemptState.FAILED, FIRST + 400, reason=free_text("exit code 1"))
-    assert row(world, FIRST + 500).situation is Situation.FAILED
-    (launch,) = world.tick(FIRST + MINUTE)
-    world.end(launch, AttemptState.SUCCESS, FIRST + MINUTE + 900)
-    found = detail(world, FIRST + MINUTE + 1_000)
+    machine = SteppedEngine()
+    (launch,) = machine.tick(FIRST)
+    machine.end(launch, AttemptState.FAILED, FIRST + 400, reason=free_text("exit code 1"))
+    assert row(machine, FIRST + 500).situation is Situation.FAILED
+    (launch,) = machine.tick(FIRST + MINUTE)
+    machine.end(launch, AttemptState.SUCCESS, FIRST + MINUTE + 900)
+    found = detail(machine, FIRST + MINUTE + 1_000)
     assert found.row.situation is Situation.OK
     assert [(o.state, o.duration_ms) for o in found.outcomes] == [
         (OccurrenceState.COMPLETED, 900),
@@ -94,13 +94,13 @@ def test_outcomes_are_told_newest_first_with_durations_and_the_last_problem() ->
 
 
 def test_a_queue_is_counted_and_the_last_outcome_is_found_behind_what_is_open() -> None:
-    world = SteppedEngine(overlap=OverlapPolicy.QUEUE)
-    (launch,) = world.tick(FIRST)
-    world.end(launch, AttemptState.SUCCESS, FIRST + 1)
-    world.tick(FIRST + MINUTE)
-    world.tick(FIRST + 2 * MINUTE)
-    world.tick(FIRST + 3 * MINUTE)
-    found = row(world, FIRST + 3 * MINUTE)
+    machine = SteppedEngine(overlap=OverlapPolicy.QUEUE)
+    (launch,) = machine.tick(FIRST)
+    machine.end(launch, AttemptState.SUCCESS, FIRST + 1)
+    machine.tick(FIRST + MINUTE)
+    machine.tick(FIRST + 2 * MINUTE)
+    machine.tick(FIRST + 3 * MINUTE)
+    found = row(machine, FIRST + 3 * MINUTE)
     assert (found.situation, found.queued) == (Situation.RUNNING, 2)
     assert found.last is not None
     assert found.last.nominal_ms == FIRST
@@ -117,81 +117,81 @@ PAUSES = [
 
 @pytest.mark.parametrize(("changes", "now", "situation", "nominal"), [case[1:] for case in PAUSES], ids=[c[0] for c in PAUSES])  # fmt: skip
 def test_a_pause(changes: dict[str, object], now: int, situation: Situation, nominal: int | None) -> None:
-    world = SteppedEngine()
-    change(world, **changes)
-    found = row(world, now)
+    machine = SteppedEngine()
+    change(machine, **changes)
+    found = row(machine, now)
     assert found.situation is situation
     assert (None if found.next is None else found.next.nominal_ms) == nominal
 
 
 def test_what_the_row_says_of_a_pause_with_an_end_is_what_the_engine_does() -> None:
-    world = SteppedEngine()
-    change(world, paused=True, paused_until_ms=FIRST + 90_000)
-    expected = row(world, START).next
-    launched = [world.tick(FIRST + n * MINUTE) for n in range(3)]
+    machine = SteppedEngine()
+    change(machine, paused=True, paused_until_ms=FIRST + 90_000)
+    expected = row(machine, START).next
+    launched = [machine.tick(FIRST + n * MINUTE) for n in range(3)]
     assert [len(launches) for launches in launched] == [0, 0, 1]
     assert expected is not None
     assert launched[2][0].occurrence.nominal_ms == expected.nominal_ms
-    assert str(world.occurrence(FIRST).reason) == "paused"
+    assert str(machine.occurrence(FIRST).reason) == "paused"
 
 
 def test_a_drawn_jitter_is_shown_and_one_not_drawn_yet_is_not_invented() -> None:
-    world = SteppedEngine("0 * * * * {jitter:10m}")
+    machine = SteppedEngine("0 * * * * {jitter:10m}")
     hour = START + 60 * MINUTE
-    assert row(world, START).next == NextRun(hour, hour, is_drawn=False)
-    world.tick(hour)
-    stored = world.occurrence(hour)
+    assert row(machine, START).next == NextRun(hour, hour, is_drawn=False)
+    machine.tick(hour)
+    stored = machine.occurrence(hour)
     assert stored.jitter_ms > 0
-    assert row(world, hour).next == NextRun(hour, hour + stored.jitter_ms, is_drawn=True)
-    assert [run.nominal_ms for run in detail(world, hour).upcoming] == [hour + n * 60 * MINUTE for n in range(5)]
+    assert row(machine, hour).next == NextRun(hour, hour + stored.jitter_ms, is_drawn=True)
+    assert [run.nominal_ms for run in detail(machine, hour).upcoming] == [hour + n * 60 * MINUTE for n in range(5)]
 
 
 def test_a_spread_before_the_nominal_time_is_told_as_it_will_be_decided() -> None:
-    world = SteppedEngine("0 * * * *", spread=SpreadPolicy(mode="before", duration_ms=10 * MINUTE))
-    expected = row(world, START).next
+    machine = SteppedEngine("0 * * * *", spread=SpreadPolicy(mode="before", duration_ms=10 * MINUTE))
+    expected = row(machine, START).next
     assert expected is not None
     assert expected.nominal_ms == START + 60 * MINUTE
     assert expected.nominal_ms - 10 * MINUTE <= expected.due_ms <= expected.nominal_ms
-    world.tick(expected.nominal_ms - 10 * MINUTE)
-    assert row(world, expected.nominal_ms - 10 * MINUTE).next == expected._replace(is_drawn=True)
+    machine.tick(expected.nominal_ms - 10 * MINUTE)
+    assert row(machine, expected.nominal_ms - 10 * MINUTE).next == expected._replace(is_drawn=True)
 
 
 def test_a_job_that_has_fired_as_often_as_it_may_is_done() -> None:
-    world = SteppedEngine("* * * * * {max:2}")
-    assert [run.nominal_ms for run in detail(world, START).upcoming] == [FIRST, FIRST + MINUTE]
+    machine = SteppedEngine("* * * * * {max:2}")
+    assert [run.nominal_ms for run in detail(machine, START).upcoming] == [FIRST, FIRST + MINUTE]
     for nominal in (FIRST, FIRST + MINUTE):
-        (launch,) = world.tick(nominal)
-        world.end(launch, AttemptState.SUCCESS, nominal + 1)
-    world.tick(FIRST + 2 * MINUTE)
-    found = row(world, FIRST + 3 * MINUTE)
+        (launch,) = machine.tick(nominal)
+        machine.end(launch, AttemptState.SUCCESS, nominal + 1)
+    machine.tick(FIRST + 2 * MINUTE)
+    found = row(machine, FIRST + 3 * MINUTE)
     assert (found.situation, found.next, found.is_active) == (Situation.DONE, None, False)
 
 
 def test_the_summary_counts_jobs_nodes_queue_and_dead_letters() -> None:
-    world = SteppedEngine(places=1)
-    apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
-    for name, places in (("dead", 3), ("alive", 7)):
-        node = Node(id=name, process=ProcessIdentity(len(name), "boot", 1), places=places, started_ms=START)
-        world.store.update(lambda tx, node=node: Records(tx, START).put(node))  # type: ignore[misc]
-    (launch,) = world.tick(FIRST)
-    rows = world.store.view(lambda tx: rows_of(Reading(tx), FIRST))
-    found = world.store.view(lambda tx: summary_of(Reading(tx), rows, lambda process: process.pid == len("alive")))
-    assert (found.jobs, found.running, found.queued, found.dead_letters, found.places) == (2, 1, 1, 0, 7)
+    machine = SteppedEngine(places=1)
+    apply_jobs(machine.store, [machine.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
+    for name, slots in (("dead", 3), ("alive", 7)):
+        node = Node(id=name, process=ProcessIdentity(len(name), "boot", 1), places=slots, started_ms=START)
+        machine.store.update(lambda tx, node=node: Records(tx, START).put(node))  # type: ignore[misc]
+    (launch,) = machine.tick(FIRST)
+    rows = machine.store.view(lambda tx: rows_of(Reading(tx), FIRST))
+    found = machine.store.view(lambda tx: summary_of(Reading(tx), rows, lambda process: process.pid == len("alive")))
+    assert (found.jobs, found.running, found.queued, found.dead_letters, found.slots) == (2, 1, 1, 0, 7)
     assert found.counts[Situation.RUNNING] == found.counts[Situation.QUEUED] == 1
     assert found.daemon is not None
     assert found.daemon.id == "alive"
-    world.end(launch, AttemptState.FAILED, FIRST + 1)
-    assert world.store.view(lambda tx: summary_of(Reading(tx), rows, lambda _: False)).dead_letters == 1
+    machine.end(launch, AttemptState.FAILED, FIRST + 1)
+    assert machine.store.view(lambda tx: summary_of(Reading(tx), rows, lambda _: False)).dead_letters == 1
 
 
 def test_looking_never_writes() -> None:
-    world = SteppedEngine(overlap=OverlapPolicy.QUEUE)
-    world.tick(FIRST)
-    before = world.store.wait(-1, 0)
-    detail(world, FIRST)
-    rows = world.store.view(lambda tx: rows_of(Reading(tx), FIRST))
-    world.store.view(lambda tx: summary_of(Reading(tx), rows, lambda _: True))
-    assert world.store.wait(-1, 0) == before
+    machine = SteppedEngine(overlap=OverlapPolicy.QUEUE)
+    machine.tick(FIRST)
+    before = machine.store.wait(-1, 0)
+    detail(machine, FIRST)
+    rows = machine.store.view(lambda tx: rows_of(Reading(tx), FIRST))
+    machine.store.view(lambda tx: summary_of(Reading(tx), rows, lambda _: True))
+    assert machine.store.wait(-1, 0) == before
 
 
 def test_an_empty_store_has_no_rows() -> None:

@@ -1,4 +1,4 @@
-"""The rehearsal decides as the engine does: same jobs, same clock, same fates."""
+"""The simulation decides as the engine does: the same jobs and clock give the same outcomes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from chronex.model.occurrence import Attempt
 from chronex.model.policies import Cadence, DstSetting, OverlapPolicy, SpreadPolicy
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading
-from chronex.views.simulation import rehearse
+from chronex.views.simulation import simulate_runs
 from chronex_store import MemoryStore
 
 BEGIN = 1_806_100_200_000  # Saturday before Berlin's clocks go forward, 2027-03-27 05:30 UTC
 HOUR = 3_600_000
-Fate = tuple[str, int, str, str, int | None, int | None]
+PlayedRow = tuple[str, int, str, str, int | None, int | None]
 
 
 def job(name: str, schedule: str, **more: object) -> Job:
@@ -48,23 +48,23 @@ CASES: dict[str, tuple[list[Job], dict[str, int], int]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_rehearsal_ends_as_the_engine_does(name: str) -> None:
-    jobs, durations, places = CASES[name]
+    jobs, durations, slots = CASES[name]
     end = BEGIN + 30 * HOUR
     played = [
         (p.occurrence.job, p.occurrence.nominal_ms, str(p.state), str(p.reason), p.started_ms, p.ended_ms)
-        for p in rehearse(jobs, BEGIN, end, durations.__getitem__, places, Random(7))
+        for p in simulate_runs(jobs, BEGIN, end, durations.__getitem__, slots, Random(7))
     ]
-    real = by_engine(jobs, durations, places, end)
+    real = by_engine(jobs, durations, slots, end)
     started_by_then = {(job, nominal) for job, nominal, *_ in real}
     assert real or name == "disabled"
     assert sorted(f for f in played if (f[0], f[1]) in started_by_then) == real
     assert {(job, nominal) for job, nominal, *_ in played if nominal <= end} >= started_by_then
 
 
-def by_engine(jobs: list[Job], durations: dict[str, int], places: int, end: int) -> list[Fate]:
+def by_engine(jobs: list[Job], durations: dict[str, int], slots: int, end: int) -> list[PlayedRow]:
     """The real engine on a memory store; each attempt ends well after its time, or at once when canceled."""
     store = MemoryStore()
-    engine = Engine(store, "node", places, Random(7))
+    engine = Engine(store, "node", slots, Random(7))
     apply_jobs(store, jobs, BEGIN)
     now, ends, count = BEGIN, list[tuple[int, int, Attempt]](), 0
     canceled: set[str] = set()
@@ -100,5 +100,5 @@ def by_engine(jobs: list[Job], durations: dict[str, int], places: int, end: int)
 
 def test_a_year_of_many_runs_is_counted_without_a_store() -> None:
     jobs = [replace(job(f"j{i}", f"{i} */6 * * *")) for i in range(20)]
-    played = list(rehearse(jobs, BEGIN, BEGIN + 365 * 24 * HOUR, lambda _: 1000, 50, Random(1)))
+    played = list(simulate_runs(jobs, BEGIN, BEGIN + 365 * 24 * HOUR, lambda _: 1000, 50, Random(1)))
     assert len(played) == 20 * 365 * 4

@@ -7,7 +7,7 @@ from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
-from chronex.views.status import Standing, standing_of
+from chronex.views.status import StoreStatus, store_status
 from tests.kit.machine import START
 
 TASK = (Task(name="main", run=("true",)),)
@@ -17,20 +17,20 @@ JOBS = [
 ]
 
 
-def standing(world: SimulatedMachine, *, alive: bool = True) -> Standing:
-    return world.store.view(lambda tx: standing_of(Reading(tx), world.now, lambda _process: alive))
+def status(machine: SimulatedMachine, *, alive: bool = True) -> StoreStatus:
+    return machine.store.view(lambda tx: store_status(Reading(tx), machine.now, lambda _process: alive))
 
 
-def sleep(world: SimulatedMachine, hours: int) -> None:
-    world.sleep(hours * HOUR)
+def sleep(machine: SimulatedMachine, hours: int) -> None:
+    machine.sleep(hours * HOUR)
 
 
 def test_the_card_of_a_night_asleep() -> None:
-    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 2 * HOUR + 10 * MINUTE)
-    sleep(world, 8)
-    world.run_until(world.now + HOUR // 4)
-    card = standing(world).card
+    machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
+    machine.run_until(START + 2 * HOUR + 10 * MINUTE)
+    sleep(machine, 8)
+    machine.run_until(machine.now + HOUR // 4)
+    card = status(machine).card
     assert card is not None
     assert (card.outage.kind, card.outage.from_ms, card.outage.until_ms) == (
         "asleep",
@@ -41,44 +41,44 @@ def test_the_card_of_a_night_asleep() -> None:
 
 
 def test_the_card_of_a_downtime() -> None:
-    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 2 * HOUR + 10 * MINUTE)
-    world.crash()
-    world.pass_time(3 * HOUR)
-    world.boot()
-    world.run_until(world.now + HOUR // 4)
-    card = standing(world).card
+    machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
+    machine.run_until(START + 2 * HOUR + 10 * MINUTE)
+    machine.crash()
+    machine.pass_time(3 * HOUR)
+    machine.boot()
+    machine.run_until(machine.now + HOUR // 4)
+    card = status(machine).card
     assert card is not None
     assert (card.outage.kind, card.outage.until_ms) == ("down", START + 5 * HOUR + 10 * MINUTE)
     assert (card.occurrences, card.run, card.skipped) == (6, 1, 5)
 
 
 def test_when_all_is_well_nothing_needs_attention() -> None:
-    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 3 * HOUR)
-    found = standing(world)
+    machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=0))
+    machine.run_until(START + 3 * HOUR)
+    found = status(machine)
     assert found.attention() == []
     assert [row.job.id for row in found.upcoming] == ["last", "none"] or found.running
     assert found.card is None
 
 
 def test_what_needs_a_person_is_told_in_sentences() -> None:
-    world = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=1))
-    world.run_until(START + 3 * HOUR)
+    machine = SimulatedMachine(JOBS, outcome=RandomOutcomes(1, fail_share=1))
+    machine.run_until(START + 3 * HOUR)
 
     def late(tx: Transaction) -> None:
-        records = Records(tx, world.now)
+        records = Records(tx, machine.now)
         job = records.job("none")
         assert job is not None
         records.put(job.progressed(late_ms=START))
 
-    world.store.update(late)
-    told = standing(world, alive=False).attention()
-    assert told[0].startswith("no scheduler runs")
-    assert "none is late" in told
-    assert any(sentence.startswith("last failed") for sentence in told)
-    assert any("dead-letter queue" in sentence for sentence in told)
+    machine.store.update(late)
+    sentences = status(machine, alive=False).attention()
+    assert sentences[0].startswith("no scheduler runs")
+    assert "none is late" in sentences
+    assert any(sentence.startswith("last failed") for sentence in sentences)
+    assert any("dead-letter queue" in sentence for sentence in sentences)
 
 
 def test_an_empty_store_needs_nothing() -> None:
-    assert standing(SimulatedMachine(), alive=False).attention() == []
+    assert status(SimulatedMachine(), alive=False).attention() == []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chronex.jobfile import JobFile
     from chronex.storage.ports import Store
     from chronex.timing.zones import Zone
-    from chronex.views.apply_preview import Effect, Preview
+    from chronex.views.apply_preview import JobPreview, Preview
     from chronex_store import LmdbStore
 
 # So many lines of each kind of effect on each job are shown to people; programs get them all.
@@ -211,7 +211,7 @@ def _rows(changes: Iterable[Changed]) -> list[dict[str, Any]]:
     return [{"job": c.job, "change": c.change.value, "version": c.version or None} for c in changes]
 
 
-def _effect_json(effect: Effect) -> dict[str, Any]:
+def _effect_json(effect: JobPreview) -> dict[str, Any]:
     def times(one: Any) -> dict[str, Any]:
         return {**timed("nominal", one.nominal_ms), **timed("due", one.due_ms), **timed("latest", one.latest_ms)}
 
@@ -226,7 +226,7 @@ def _effect_json(effect: Effect) -> dict[str, Any]:
     }
 
 
-def _effect_lines(effect: Effect, zone: Zone) -> Iterator[str]:
+def _effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
     def at(ms: int) -> str:
         return time_text(ms, zone)
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from chronex.model.job import Job
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
-    from chronex.views.simulation import Played
-    from chronex.views.simulation_tally import JobTally, SimulationTally
+    from chronex.views.simulation import JobTally, Played, SimulationTally
 
 _SHADES = " ░▒▓█"
 _ASCII_SHADES = " .:*#"
@@ -74,8 +73,7 @@ def run_simulate(options: SimulateOptions) -> int:
 
     from chronex.cli.job_file import load_or_report
     from chronex.clock import wall_ms
-    from chronex.views.simulation import rehearse
-    from chronex.views.simulation_tally import as_data, tally
+    from chronex.views.simulation import as_data, simulate_runs, tally
 
     found = load_or_report(options.file)
     if found is None:
@@ -87,7 +85,7 @@ def run_simulate(options: SimulateOptions) -> int:
         raise UsageError("--to must be later than --from, by ten years at most")
     given, default = _given(options.durations, {job.id for job in found.jobs})
     takes = {**_measured(store_path(options.store), found.jobs), **given}
-    played = rehearse(
+    played = simulate_runs(
         found.jobs, begin, end, lambda job: takes.get(job, default), found.settings.max_concurrent_jobs, Random(0)  # noqa: S311
     )  # fmt: skip
     span = SimulatedSpan(played, end, is_chosen=options.until is not None)

@@ -17,7 +17,7 @@ from chronex.text.terminal import terminal_safe
 if TYPE_CHECKING:
     from chronex.timing.zones import Zone
     from chronex.views.jobs import Row
-    from chronex.views.status import Card, Standing
+    from chronex.views.status import OutageCard, StoreStatus
     from chronex_store import LmdbStore
 
 _CLEAR = "\x1b[H\x1b[2J"
@@ -68,15 +68,15 @@ def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int
             opened.wait(seen, _REFRESH_S)
 
 
-def _read(store: LmdbStore, now_ms: int) -> Standing:
+def _read(store: LmdbStore, now_ms: int) -> StoreStatus:
     from chronex.run import is_alive
     from chronex.storage.records import Reading
-    from chronex.views.status import standing_of
+    from chronex.views.status import store_status
 
-    return store.view(lambda tx: standing_of(Reading(tx), now_ms, is_alive))
+    return store.view(lambda tx: store_status(Reading(tx), now_ms, is_alive))
 
 
-def status_json(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any]:
+def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, Any]:
     from chronex.model.reasons import text_of
 
     daemon, space = found.summary.daemon, store.space()
@@ -105,7 +105,7 @@ def status_json(found: Standing, store: LmdbStore, now_ms: int) -> dict[str, Any
     }  # fmt: skip
 
 
-def _attention(found: Standing, store: LmdbStore) -> list[str]:
+def _attention(found: StoreStatus, store: LmdbStore) -> list[str]:
     """What needs attention; the store itself cannot record that its disk is full, so that is added here."""
     space = store.space()
     if space.disk_bytes < _LEAST_DISK_BYTES:
@@ -123,7 +123,7 @@ def _reason(row: Row) -> str:
     return text_of(row.last.reason) if row.last is not None else ""
 
 
-def _outage_json(card: Card) -> dict[str, Any]:
+def _outage_json(card: OutageCard) -> dict[str, Any]:
     outage = card.outage
     return {
         "kind": outage.kind,
@@ -136,7 +136,7 @@ def _outage_json(card: Card) -> dict[str, Any]:
     }
 
 
-def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> None:
+def _print(found: StoreStatus, store: LmdbStore, now_ms: int, *, clear: bool) -> None:
     # Output in a pipe is searched rather than read, so nothing is cut there.
     limit = columns() if sys.stdout.isatty() else None
     zone = shown_zone()
@@ -154,7 +154,7 @@ def _print(found: Standing, store: LmdbStore, now_ms: int, *, clear: bool) -> No
     sys.stdout.flush()
 
 
-def _lines(found: Standing, store: LmdbStore, now_ms: int, zone: Zone) -> Iterator[str]:
+def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Iterator[str]:
     from chronex.model.reasons import text_of
     from chronex.text.durations import brief_duration
     from chronex.views.status import MOST_LISTED
@@ -200,7 +200,7 @@ def _dead_letters_text(count: int) -> str:
     return f"{count} dead letter{'s' if count != 1 else ''}"
 
 
-def _outage_text(card: Card, now_ms: int, zone: Zone) -> str:
+def _outage_text(card: OutageCard, now_ms: int, zone: Zone) -> str:
     from chronex.views.wording import moment
 
     begin, end = card.outage.from_ms or 0, card.outage.until_ms or now_ms

@@ -140,7 +140,7 @@ def _print(report: VerificationReport, form: str) -> None:
 
 
 def _print_coverage(report: VerificationReport) -> None:
-    from chronex.verify.results import utc_text
+    from chronex.text.instants import rfc3339
 
     covered = report.coverage
     if covered.first is None or covered.last is None:
@@ -148,7 +148,7 @@ def _print_coverage(report: VerificationReport) -> None:
         return
     out(
         f"{covered.events} events, {covered.first[0]} to {covered.last[0]},"
-        f" {utc_text(covered.first[1].at_ms)} to {utc_text(covered.last[1].at_ms)}"
+        f" {rfc3339(covered.first[1].at_ms)} to {rfc3339(covered.last[1].at_ms)}"
     )
     if covered.first[0] != 1:
         out("the journal was trimmed: what lies before its first event is taken on trust")
@@ -176,17 +176,17 @@ def _print_finding(result: PropertyResult, finding: PropertyFinding) -> None:
 
 def _event_text(line: JournalLine) -> str:
     from chronex.model.reasons import text_of
-    from chronex.verify.results import utc_text
+    from chronex.text.instants import rfc3339
 
     number, event = line
     subject = event.job
     if event.nominal_ms is not None:
-        subject += f" of {utc_text(event.nominal_ms)}"
+        subject += f" of {rfc3339(event.nominal_ms)}"
     if event.task:
         subject += f", {event.task}" + (f" attempt {event.attempt}" if event.attempt else "")
     node = event.data.get("node")
     parts = [
-        f"{number:>7}  {utc_text(event.at_ms):24} {event.name:24}",
+        f"{number:>7}  {rfc3339(event.at_ms):24} {event.name:24}",
         subject,
         f"on {node}" if node else "",
         text_of(event.reason),

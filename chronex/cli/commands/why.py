@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
     from chronex.views.why import Link, WhyAnswer
-    from chronex.views.why.job_versions import Lives
+    from chronex.views.why.schedule_versions import VersionHistory
 
 _AT_WIDTH = 29
 
@@ -62,11 +62,11 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> lis
     """One answer for a time, or two: the last thing that happened and the next. UsageError without the job."""
     from chronex.views.why import latest_and_next
     from chronex.views.why import why as why_at
-    from chronex.views.why.asked_instant import by_occurrence
-    from chronex.views.why.job_versions import lives_of
+    from chronex.views.why.ask import by_occurrence
+    from chronex.views.why.schedule_versions import version_history
 
-    lives = lives_of(reading, job)
-    if lives is None:
+    history = version_history(reading, job)
+    if history is None:
         raise UsageError(_unknown(reading, job))
     if time is None:
         found = latest_and_next(reading, job, now_ms)
@@ -80,19 +80,19 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> lis
                 f"{job!r} has no occurrence {time[:60]!r}; chronex history {job} --format json lists them"
             )
         return _one(why_at(reading, job, nominal, now_ms))
-    return _one(_at_time(reading, lives, job, time, now_ms))
+    return _one(_at_time(reading, history, job, time, now_ms))
 
 
-def _at_time(reading: Reading, lives: Lives, job: str, time: str, now_ms: int) -> WhyAnswer | None:
+def _at_time(reading: Reading, history: VersionHistory, job: str, time: str, now_ms: int) -> WhyAnswer | None:
     from chronex.views.why import why as why_at
-    from chronex.views.why.asked_instant import clock_links, instant_of, read_time
+    from chronex.views.why.ask import clock_links, instant_of, read_time
 
-    chosen = read_time(time, zone_of(lives.last), now_ms)
+    chosen = read_time(time, zone_of(history.last), now_ms)
     if chosen is None:
         hint = "write 2027-03-28T02:30, 02:30 (today), -2h, or an occurrence's id"
         raise UsageError(f"{time[:60]!r} is not a time; {hint}")
-    answer = why_at(reading, job, instant_of(reading, lives, chosen, now_ms), now_ms)
-    notes = clock_links(lives.last, chosen)
+    answer = why_at(reading, job, instant_of(reading, history, chosen, now_ms), now_ms)
+    notes = clock_links(history.last, chosen)
     return answer._replace(links=(*notes, *answer.links)) if answer is not None else None
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chronex.views.why.answer import Link, Source, WhyAnswer
+from chronex.views.why.answer import Cause, Link, Source, WhyAnswer
 from chronex.views.why.ask import latest_and_next, why
-from chronex.views.why.causes import Cause
 
 __all__ = ["Cause", "Link", "Source", "WhyAnswer", "latest_and_next", "why"]

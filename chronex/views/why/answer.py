@@ -3,17 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from chronex.text.instants import local_datetime
+from chronex.model.reasons import ReasonCode
 from chronex.timing.zones import Zone
-from chronex.views.why.causes import Cause
 from chronex.views.wording import stamp
 
-__all__ = ["NO_NAMES", "Link", "Source", "WhyAnswer", "moment", "stamp"]
+__all__ = ["NO_NAMES", "Cause", "Link", "Source", "WhyAnswer", "cause_of", "stamp"]
+
+
+class Cause(StrEnum):
+    """What `why` answers with, one word for programs. The first group is of records, the second of schedules."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    STALE = "stale"
+    RUNNING = "running"
+    QUEUED = "queued"
+    PENDING = "pending"
+    SKIPPED = "skipped"
+    PAUSED = "paused"
+    WINDOW_EXCEEDED = "window_exceeded"
+    UNSCHEDULABLE = "unschedulable"
+    OVERLAP = "overlap"
+    EARLIER_WAITS = "earlier_waits"
+    QUEUE_FULL = "queue_full"
+    POOL_FULL = "pool_full"
+    DOWN = "down"
+    FOLDED = "folded"
+    TOO_OLD = "too_old"
+    TOO_MANY = "too_many"
+    SUPERSEDED = "superseded"
+    PREEMPTED = "preempted"
+    TIMEOUT = "timeout"
+    MADE_ROOM = "made_room"
+    STOPPED = "stopped"
+    IDEMPOTENT = "idempotent"
+    MAX_REACHED = "max_reached"
+    JOB_REMOVED = "job_removed"
+
+    NOT_MATCHED = "not_matched"
+    BEFORE_FROM = "before_from"
+    AFTER_UNTIL = "after_until"
+    NOT_YET_APPLIED = "not_yet_applied"
+    REPLACED = "replaced"
+    DISABLED = "disabled"
+    UNDECIDED = "undecided"
+    FORGOTTEN = "forgotten"
+    WILL_RUN = "will_run"
+
+
+_CAUSES = {
+    ReasonCode.PAUSED: Cause.PAUSED,
+    ReasonCode.WINDOW_EXCEEDED: Cause.WINDOW_EXCEEDED,
+    ReasonCode.UNSCHEDULABLE: Cause.UNSCHEDULABLE,
+    ReasonCode.OVERLAP: Cause.OVERLAP,
+    ReasonCode.EARLIER_WAITS: Cause.EARLIER_WAITS,
+    ReasonCode.QUEUE_FULL: Cause.QUEUE_FULL,
+    ReasonCode.POOL_FULL: Cause.POOL_FULL,
+    ReasonCode.DOWN: Cause.DOWN,
+    ReasonCode.FOLDED: Cause.FOLDED,
+    ReasonCode.TOO_OLD: Cause.TOO_OLD,
+    ReasonCode.TOO_MANY: Cause.TOO_MANY,
+    ReasonCode.SUPERSEDED: Cause.SUPERSEDED,
+    ReasonCode.PREEMPTED: Cause.PREEMPTED,
+    ReasonCode.EXECUTION_TIMEOUT: Cause.TIMEOUT,
+    ReasonCode.CANCELED_FOR_NEXT: Cause.MADE_ROOM,
+    ReasonCode.STOPPING: Cause.STOPPED,
+    ReasonCode.IDEMPOTENT: Cause.IDEMPOTENT,
+    ReasonCode.MAX_REACHED: Cause.MAX_REACHED,
+    ReasonCode.REPLACED: Cause.REPLACED,
+    ReasonCode.JOB_REMOVED: Cause.JOB_REMOVED,
+}
+
+
+def cause_of(code: ReasonCode) -> Cause | None:
+    """The cause that a recorded reason stands for; None where its state says all there is ("exit code 3")."""
+    return _CAUSES.get(code)
+
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 
@@ -36,7 +106,7 @@ class Link(NamedTuple):
 
 
 class WhyAnswer(NamedTuple):
-    """`names` holds what the chain speaks of, for programs: the run in the way, a version, a downtime."""
+    """`names` has the data of the chain for programs: the run that blocked it, a version, an outage."""
 
     job: str
     instant_ms: int
@@ -48,7 +118,3 @@ class WhyAnswer(NamedTuple):
     names: Mapping[str, Any] = NO_NAMES
     previous_ms: int | None = None
     next_ms: int | None = None
-
-
-def moment(ms: int, zone: Zone) -> datetime:
-    return local_datetime(ms, zone.tzinfo)

@@ -1,4 +1,4 @@
-"""What happened to an occurrence while it lived: its attempts from the records, the rest from the journal."""
+"""What happened to an occurrence: its attempts from the records, the rest from the journal; and outages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.why.answer import Link, Source, stamp
-from chronex.views.why.job_versions import MOST_EVENTS
+from chronex.views.why.schedule_versions import MOST_EVENTS
 
 # A transaction writes as many events as it decides instants.
 _AT_CREATION = 1_000
-# Attempts and ends are told by the records, which live as long as the occurrence.
-_TOLD_BY_RECORDS = {
+# The records show attempts and ends, and are kept as long as the occurrence.
+_SHOWN_BY_RECORDS = {
     "TaskRunStarted", "TaskRunCompleted", "TaskRunFailed", "OccurrenceCompleted", "OccurrenceFailed",
     "OccurrenceCanceled", "OccurrenceFailedStale", "OccurrenceSkipped", "OccurrenceMissed",
 }  # fmt: skip
@@ -43,14 +43,14 @@ _WORDS = {
 def journal_links(reading: Reading, occurrence: Occurrence, zone: Zone, now_ms: int) -> list[Link]:
     """The events of the occurrence that add to its records: those around its creation, then those since its start.
 
-    One that waited for days in its queue has nothing to tell of the time between, and others have a lot.
+    Between the two, an occurrence may wait for days in its queue; the events of that time are those of other jobs.
     """
     end = occurrence.finished_ms if occurrence.finished_ms is not None else now_ms
     first = journal.first_at(reading.tx, occurrence.created_ms)
     found = dict(_own(reading, occurrence, first, _AT_CREATION, end))
     begun = occurrence.started_ms if occurrence.started_ms is not None else end
     found.update(_own(reading, occurrence, journal.first_at(reading.tx, begun), MOST_EVENTS, end))
-    return [link for _, event in sorted(found.items()) for link in _told(event, zone)]
+    return [link for _, event in sorted(found.items()) for link in _event_links(event, zone)]
 
 
 def _own(
@@ -63,8 +63,8 @@ def _own(
             yield line
 
 
-def _told(event: Event, zone: Zone) -> list[Link]:
-    if event.name in _TOLD_BY_RECORDS and not event.actor:
+def _event_links(event: Event, zone: Zone) -> list[Link]:
+    if event.name in _SHOWN_BY_RECORDS and not event.actor:
         return []
     if event.name == "TaskRetryScheduled":
         fact = f"{event.task}: to be tried again at {stamp(event.data.get('at_ms', event.at_ms), zone)}"
@@ -136,7 +136,7 @@ def _run_links(run: Run, zone: Zone) -> list[Link]:
     return []
 
 
-# An id cannot be turned back into a time, so the neighbours are asked; a job's queue holds a hundred of them.
+# An id cannot be turned back into a time, so the neighbours are searched; a job's queue holds a hundred of them.
 _NEIGHBOURS = 250
 
 
@@ -163,7 +163,7 @@ def blocker_link(reading: Reading, occurrence: Occurrence, zone: Zone, names: di
     found = by_id(reading, occurrence, wanted)
     if found is None:
         return Link(f"{wanted} is no longer on record", None, Source.RECORD)
-    return Link(f"the other one is that of {_said(found, zone)}", found.started_ms, Source.RECORD)
+    return Link(f"the other one is that of {_described(found, zone)}", found.started_ms, Source.RECORD)
 
 
 def instead_link(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[str, Any]) -> Link | None:
@@ -173,11 +173,11 @@ def instead_link(reading: Reading, occurrence: Occurrence, zone: Zone, names: di
             break
         if found.state is not OccurrenceState.MISSED:
             names["other"] = found.id
-            return Link(f"in its place stands that of {_said(found, zone)}", found.started_ms, Source.RECORD)
+            return Link(f"in its place stands that of {_described(found, zone)}", found.started_ms, Source.RECORD)
     return None
 
 
-def _said(found: Occurrence, zone: Zone) -> str:
+def _described(found: Occurrence, zone: Zone) -> str:
     text = f"{stamp(found.nominal_ms, zone)} ({found.id})"
     if found.started_ms is None:
         return f"{text}, which is {found.state.value}"
@@ -224,7 +224,7 @@ class Outage(NamedTuple):
 
 
 def outage_at(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | None:
-    """What kept `missed_ms` from being seen before `decided_ms`: the first waking between the two."""
+    """The outage because of which `missed_ms` was decided only at `decided_ms`: the first that ended between them."""
     down = _down(reading, missed_ms, decided_ms)
     jump = _jump(reading, missed_ms, decided_ms)
     if jump is not None and (down is None or (jump.until_ms or 0) <= (down.until_ms or 0)):
@@ -242,14 +242,14 @@ def _jump(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | None:
     for _, event in journal.onward(reading.tx, number - 1, MOST_EVENTS):
         if event.at_ms > decided_ms:
             break
-        outage = told_by(event)
+        outage = outage_ended_by(event)
         if outage is not None and (outage.from_ms or 0) <= missed_ms < event.at_ms:
             return outage
     return None
 
 
-def told_by(event: Event) -> Outage | None:
-    """The stretch in which nothing could be claimed, of which this event is the end."""
+def outage_ended_by(event: Event) -> Outage | None:
+    """The time in which nothing could be claimed and which ended with this event; None for other events."""
     match event.name:
         case "MachineSlept" | "ClockStepped":
             kind = "asleep" if event.data.get("slept_ms", 0) > 0 else "clock"
@@ -273,7 +273,7 @@ def _down(reading: Reading, missed_ms: int, decided_ms: int) -> Outage | None:
 
 
 def last_sign(reading: Reading, before_ms: int) -> int | None:
-    """The latest trace that a scheduler left before `before_ms`: its goodbye, its heartbeat, or an event."""
+    """The latest trace that a scheduler left before `before_ms`: its stop, its heartbeat, or an event."""
     signs = [
         sign
         for node in reading.nodes()
@@ -281,7 +281,7 @@ def last_sign(reading: Reading, before_ms: int) -> int | None:
         if 0 < sign < before_ms
     ]
     number = journal.first_at(reading.tx, before_ms)
-    # Commands write events too: those of people have an actor, those of an apply speak of jobs.
+    # Commands write events too: those of people have an actor, those of an apply have names that begin with Job.
     for _, event in journal.backward(reading.tx, number, 50):
         if event.at_ms < before_ms and not event.actor and not event.name.startswith("Job"):
             signs.append(event.at_ms)

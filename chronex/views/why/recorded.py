@@ -1,4 +1,4 @@
-"""The chain of an occurrence that is on record: where it came from, what moved it, what became of it."""
+"""The chain of an occurrence that is on record: where it came from, what moved it, and how it ended."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
-from chronex.views.why.answer import Link, Source, WhyAnswer, stamp
-from chronex.views.why.asked_instant import clock_note, zone_of
-from chronex.views.why.causes import Cause, cause_of
+from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import (
     Outage,
     blocker_link,
@@ -23,7 +21,7 @@ from chronex.views.why.evidence import (
     placement_links,
     run_links,
 )
-from chronex.views.why.job_versions import Lives, last_event
+from chronex.views.why.schedule_versions import VersionHistory, clock_note, last_event, zone_of
 
 _S = OccurrenceState
 _BY_STATE = {
@@ -54,8 +52,8 @@ def cause_of_record(occurrence: Occurrence) -> Cause:
     return cause_of(code) or _OTHERWISE.get(occurrence.state, Cause.SKIPPED)
 
 
-def recorded(reading: Reading, lives: Lives, occurrence: Occurrence, now_ms: int) -> WhyAnswer:
-    version = next((job for job in lives.versions if job.version == occurrence.version), lives.last)
+def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, now_ms: int) -> WhyAnswer:
+    version = next((job for job in history.versions if job.version == occurrence.version), history.last)
     zone = zone_of(version)
     cause = cause_of_record(occurrence)
     names: dict[str, Any] = {
@@ -64,13 +62,13 @@ def recorded(reading: Reading, lives: Lives, occurrence: Occurrence, now_ms: int
         "version": version.version,
     }
     links = [
-        *_origin(lives, version, occurrence, zone),
+        *_origin(history, version, occurrence, zone),
         *placement_links(version, occurrence, zone),
         *_recovery(reading, version, occurrence, zone, names),
         *journal_links(reading, occurrence, zone, now_ms),
         *run_links(reading, occurrence, zone, names),
         *_others(reading, occurrence, cause, zone, names),
-        _fate(occurrence, zone, now_ms),
+        _outcome_link(occurrence, zone, now_ms),
     ]
     summary = _summary(occurrence, cause, zone, now_ms)
     return WhyAnswer(
@@ -84,7 +82,7 @@ def ordered(links: list[Link]) -> tuple[Link, ...]:
     return (*timeless, *sorted((link for link in links if link.at_ms is not None), key=lambda link: link.at_ms or 0))
 
 
-def _origin(lives: Lives, version: Job, occurrence: Occurrence, zone: Zone) -> list[Link]:
+def _origin(history: VersionHistory, version: Job, occurrence: Occurrence, zone: Zone) -> list[Link]:
     if occurrence.replay_of:
         who = f" by {occurrence.triggered_by}" if occurrence.triggered_by else ""
         return [Link(f"replayed{who}: a repetition of {occurrence.replay_of}", occurrence.created_ms, Source.RECORD)]
@@ -93,8 +91,8 @@ def _origin(lives: Lives, version: Job, occurrence: Occurrence, zone: Zone) -> l
     links = [Link(f"'{version.schedule}' names this instant (version {version.version})", None, Source.SCHEDULE)]
     if note := clock_note(version, occurrence.nominal_ms):
         links.append(Link(note, None, Source.SCHEDULE))
-    if lives.last.version > version.version:
-        newer = f"version {lives.last.version} is in force since {stamp(lives.last.updated_ms, zone)}"
+    if history.last.version > version.version:
+        newer = f"version {history.last.version} is in force since {stamp(history.last.updated_ms, zone)}"
         links.append(Link(f"decided under version {version.version}, which it keeps; {newer}", None, Source.RECORD))
     return links
 
@@ -133,7 +131,7 @@ def _rule(version: Job) -> str:
 
 
 def _others(reading: Reading, occurrence: Occurrence, cause: Cause, zone: Zone, names: dict[str, Any]) -> list[Link]:
-    """The occurrence that stood in its way, or ran in its place; the pause that held it."""
+    """The occurrence that blocked it or ran instead of it, or the pause because of which it was skipped."""
     if cause in _IN_THE_WAY:
         found = blocker_link(reading, occurrence, zone, names)
         return [found] if found else []
@@ -156,7 +154,7 @@ def pause_links(reading: Reading, job: str, before_ms: int, names: dict[str, Any
     return [Link(f"paused by {event.actor or 'someone'}{why}", event.at_ms, Source.JOURNAL)]
 
 
-def _fate(occurrence: Occurrence, zone: Zone, now_ms: int) -> Link:
+def _outcome_link(occurrence: Occurrence, zone: Zone, now_ms: int) -> Link:
     reason = f": {text_of(occurrence.reason)}" if occurrence.reason else ""
     if occurrence.finished_ms is not None:
         return Link(f"{occurrence.state.value.replace('_', ' ')}{reason}", occurrence.finished_ms, Source.RECORD)

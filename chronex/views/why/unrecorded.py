@@ -1,26 +1,41 @@
-"""An instant without a record: not matched, not yet applied, replaced, disabled, missed in bulk, or forgotten."""
+"""An instant without a record, past or to come.
+
+A past one was not matched, not yet applied, replaced, disabled, missed in bulk, or its record was removed. Of one to
+come, the answer says what will happen and what could prevent it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from chronex.engine.plan import spread_of
 from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
+from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import text_of
 from chronex.storage import journal
 from chronex.storage.records import Reading
-from chronex.timing.job_schedule import options_of
-from chronex.views.why.answer import NO_NAMES, Link, Source, WhyAnswer, stamp
-from chronex.views.why.asked_instant import is_untraceable, names_instant, next_of, previous_of, zone_of
-from chronex.views.why.causes import Cause, cause_of
+from chronex.text.durations import format_duration
+from chronex.timing.job_schedule import options_of, schedule_of
+from chronex.timing.occurrences import stagger_offset
+from chronex.timing.zones import Zone
+from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import Outage, after, down_since, outage_at
-from chronex.views.why.job_versions import Lives
 from chronex.views.why.recorded import ordered, outage_link
-from chronex.views.why.unmatched import unmatched
+from chronex.views.why.schedule_versions import (
+    VersionHistory,
+    clock_note,
+    is_untraceable,
+    names_instant,
+    next_of,
+    previous_of,
+    unmatched,
+    zone_of,
+)
 from chronex.views.wording import how_many
 
-_MOST_EVENTS = 5_000  # of one moment
+_MOST_EVENTS = 5_000  # written at the same millisecond
 
 
 class Finding(NamedTuple):
@@ -30,10 +45,10 @@ class Finding(NamedTuple):
     names: Mapping[str, Any] = NO_NAMES
 
 
-def unrecorded(reading: Reading, lives: Lives, instant_ms: int, now_ms: int) -> WhyAnswer:
-    job = lives.in_force(instant_ms)
-    finding = _gone_or_new(lives, instant_ms) if job is None else _past(reading, lives, job, instant_ms, now_ms)
-    return answered(job or lives.last, instant_ms, finding)
+def unrecorded(reading: Reading, history: VersionHistory, instant_ms: int, now_ms: int) -> WhyAnswer:
+    job = history.in_force(instant_ms)
+    finding = _gone_or_new(history, instant_ms) if job is None else _past(reading, history, job, instant_ms, now_ms)
+    return answered(job or history.last, instant_ms, finding)
 
 
 def answered(job: Job, instant_ms: int, finding: Finding) -> WhyAnswer:
@@ -50,28 +65,28 @@ def answered(job: Job, instant_ms: int, finding: Finding) -> WhyAnswer:
     )
 
 
-def _gone_or_new(lives: Lives, instant_ms: int) -> Finding:
-    zone = zone_of(lives.last)
-    if lives.removed_ms is not None and instant_ms >= lives.removed_ms:
-        link = Link("the job was removed from the job file", lives.removed_ms, Source.JOURNAL)
-        return Finding(Cause.JOB_REMOVED, f"the job was removed at {stamp(lives.removed_ms, zone)}", [link])
-    link = Link("the job was applied for the first time", lives.first_ms, Source.RECORD)
-    return Finding(Cause.NOT_YET_APPLIED, f"the job exists only since {stamp(lives.first_ms, zone)}", [link])
+def _gone_or_new(history: VersionHistory, instant_ms: int) -> Finding:
+    zone = zone_of(history.last)
+    if history.removed_ms is not None and instant_ms >= history.removed_ms:
+        link = Link("the job was removed from the job file", history.removed_ms, Source.JOURNAL)
+        return Finding(Cause.JOB_REMOVED, f"the job was removed at {stamp(history.removed_ms, zone)}", [link])
+    link = Link("the job was applied for the first time", history.first_ms, Source.RECORD)
+    return Finding(Cause.NOT_YET_APPLIED, f"the job exists only since {stamp(history.first_ms, zone)}", [link])
 
 
-def _past(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding:
+def _past(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding:
     zone = zone_of(job)
     if is_untraceable(job):
         fact = f"'{job.schedule}' counts from what happened before, so only its records tell when it fired"
         return Finding(Cause.NOT_MATCHED, "no occurrence is on record here", [Link(fact, None, Source.SCHEDULE)])
     if not names_instant(job, instant_ms):
-        return not_named(lives, job, instant_ms)
+        return not_named(history, job, instant_ms)
     named = Link(f"'{job.schedule}' names this instant (version {job.version})", None, Source.SCHEDULE)
     if not job.enabled:
         link = Link(f"version {job.version} disabled the job", job.updated_ms, Source.RECORD)
         return Finding(Cause.DISABLED, f"the job was disabled since {stamp(job.updated_ms, zone)}", [named, link])
-    for find in (_told_as_span, _limit_reached, _replaced, _undecided):
-        if (finding := find(reading, lives, job, instant_ms, now_ms)) is not None:
+    for find in (_missed_in_span, _limit_reached, _replaced, _undecided):
+        if (finding := find(reading, history, job, instant_ms, now_ms)) is not None:
             return finding._replace(links=[named, *finding.links])
     fact = "its record was removed by the limits on history"
     return Finding(Cause.FORGOTTEN, "it was decided, and its record is no longer kept", [
@@ -79,12 +94,12 @@ def _past(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int
     ])  # fmt: skip
 
 
-def not_named(lives: Lives, job: Job, instant_ms: int) -> Finding:
+def not_named(history: VersionHistory, job: Job, instant_ms: int) -> Finding:
     cause, links = unmatched(job, instant_ms)
     summary = f"'{job.schedule}' does not name this instant"
     if links:
         summary += f": {links[0].fact}"
-    newer = lives.last
+    newer = history.last
     if newer.version != job.version and names_instant(newer, instant_ms):
         fact = f"'{newer.schedule}' (version {newer.version}) would, but came later"
         return Finding(Cause.REPLACED, f"the job had another schedule then: '{job.schedule}'", [
@@ -93,8 +108,10 @@ def not_named(lives: Lives, job: Job, instant_ms: int) -> Finding:
     return Finding(cause, summary, links)
 
 
-def _told_as_span(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
-    """A backlog too long to list is kept by the oldest of it that has a record, and is one event of the journal."""
+def _missed_in_span(
+    reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int
+) -> Finding | None:
+    """A backlog too long to list: its oldest recorded instant has the span, and the journal has one event of it."""
     following = after(reading, job.id, instant_ms, 1)
     if not following:
         return None
@@ -108,9 +125,9 @@ def _told_as_span(reading: Reading, lives: Lives, job: Job, instant_ms: int, now
     outage = outage_at(reading, instant_ms, decided) or Outage("down", None, decided)
     bounds = f"{stamp(span.from_ms, zone)} to {stamp(span.to_ms, zone)}"
     fact = f"too many to list one by one: {how_many(span)} from {bounds}: {text_of(span.reason)}"
-    told = Link(fact, decided, Source.JOURNAL if following[0].older is None else Source.RECORD)
+    listed = Link(fact, decided, Source.JOURNAL if following[0].older is None else Source.RECORD)
     cause = cause_of(span.reason.code) or Cause.DOWN
-    return Finding(cause, f"it was missed: {text_of(span.reason)}", [outage_link(outage, zone, names), told], names)
+    return Finding(cause, f"it was missed: {text_of(span.reason)}", [outage_link(outage, zone, names), listed], names)
 
 
 def _span_event(reading: Reading, job: str, instant_ms: int, decided_ms: int) -> MissedSpan | None:
@@ -120,20 +137,22 @@ def _span_event(reading: Reading, job: str, instant_ms: int, decided_ms: int) ->
             return None
         if event.name != "OccurrencesMissed" or event.job != job:
             continue
-        told = event.data
-        if told["from_ms"] <= instant_ms <= told["to_ms"]:
+        span = event.data
+        if span["from_ms"] <= instant_ms <= span["to_ms"]:
             return MissedSpan(
-                from_ms=told["from_ms"],
-                to_ms=told["to_ms"],
-                count=told.get("count", 0),
-                is_more=told.get("is_more", False),
+                from_ms=span["from_ms"],
+                to_ms=span["to_ms"],
+                count=span.get("count", 0),
+                is_more=span.get("is_more", False),
                 reason=event.reason,
             )
     return None
 
 
-def _limit_reached(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
-    limit, fired = options_of(job).max, lives.last.progress.counters.fired
+def _limit_reached(
+    reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int
+) -> Finding | None:
+    limit, fired = options_of(job).max, history.last.progress.counters.fired
     if limit is None or fired < limit or after(reading, job.id, instant_ms, 1):
         return None
     last = _last_fired(reading, job.id, instant_ms)
@@ -149,11 +168,11 @@ def _last_fired(reading: Reading, job: str, before_ms: int) -> Occurrence | None
     return next((one for one in found if one.started_ms is not None), None)
 
 
-def _replaced(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
+def _replaced(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
     """An edit moved the schedule on before this instant was decided."""
     if job.progress.cursor_ms is None or instant_ms <= job.progress.cursor_ms:
         return None
-    later = [one for one in lives.versions if one.updated_ms > job.updated_ms]
+    later = [one for one in history.versions if one.updated_ms > job.updated_ms]
     if not later:
         return None
     newer = later[0]
@@ -163,9 +182,9 @@ def _replaced(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms:
     ], {"newer_version": newer.version})  # fmt: skip
 
 
-def _undecided(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
-    """Beyond the cursor: nobody has looked yet, because no scheduler runs or it is just about to."""
-    if job.progress.cursor_ms is None or instant_ms <= job.progress.cursor_ms or lives.is_gone:
+def _undecided(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
+    """Beyond the cursor: no scheduler has planned it yet, because none runs or its next tick is still to come."""
+    if job.progress.cursor_ms is None or instant_ms <= job.progress.cursor_ms or history.is_gone:
         return None
     since = down_since(reading, now_ms)
     zone = zone_of(job)
@@ -177,3 +196,109 @@ def _undecided(reading: Reading, lives: Lives, job: Job, instant_ms: int, now_ms
             Cause.UNDECIDED, f"no scheduler has looked at it: none was seen since {stamp(since, zone)}", links
         )
     return Finding(Cause.UNDECIDED, "no scheduler has ever run on this store", links)
+
+
+def ahead(reading: Reading, history: VersionHistory, instant_ms: int, now_ms: int) -> WhyAnswer:
+    job = history.last
+    if history.is_gone:
+        return answered(job, instant_ms, Finding(Cause.JOB_REMOVED, "the job was removed", []))
+    return answered(job, instant_ms, _coming(reading, history, job, instant_ms, now_ms))
+
+
+def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding:
+    unnamed = _unnamed(history, job, instant_ms, now_ms)
+    if unnamed is not None:
+        return unnamed
+    zone = zone_of(job)
+    links = [Link(f"'{job.schedule}' names this instant (version {job.version})", None, Source.SCHEDULE)]
+    if note := clock_note(job, instant_ms):
+        links.append(Link(note, None, Source.SCHEDULE))
+    barred = _barred(job, instant_ms, now_ms, zone)
+    if barred is not None:
+        return barred._replace(links=[*links, *barred.links])
+    placed, due = _placement(job, instant_ms, zone)
+    if due is None:
+        return Finding(Cause.UNSCHEDULABLE, "it will be skipped: no start fits its spread", [*links, *placed])
+    start = f"from {stamp(due, zone)} on" if options_of(job).jitter else f"at {stamp(due, zone)}"
+    risks = [Link(f"unless {risk}", None, Source.POLICY) for risk in _risks(reading, job)]
+    return Finding(Cause.WILL_RUN, f"it will start {start}", [*links, *placed, *risks], {"due_ms": due})
+
+
+def _unnamed(history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
+    """The schedule does not lead to this instant."""
+    if not is_untraceable(job):
+        return None if names_instant(job, instant_ms) else not_named(history, job, instant_ms)
+    upcoming = next_of(job, job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms)
+    if upcoming == instant_ms:
+        return None
+    expected = stamp(upcoming, zone_of(job)) if upcoming is not None else "no time"
+    fact = f"'{job.schedule}' counts from the run before it; the next is expected at {expected}"
+    return Finding(Cause.NOT_MATCHED, "nothing is expected here", [Link(fact, None, Source.SCHEDULE)])
+
+
+def _barred(job: Job, instant_ms: int, now_ms: int, zone: Zone) -> Finding | None:
+    """The job is disabled, paused, or will have used up its executions."""
+    if not job.enabled:
+        fact = Link("the job is disabled", job.updated_ms, Source.RECORD)
+        return Finding(Cause.DISABLED, "nothing will happen: the job is disabled", [fact])
+    if job.progress.paused and (job.progress.paused_until_ms is None or instant_ms < job.progress.paused_until_ms):
+        by = f" by {job.progress.paused_by}" if job.progress.paused_by else ""
+        until = (
+            f" until {stamp(job.progress.paused_until_ms, zone)}" if job.progress.paused_until_ms is not None else ""
+        )
+        fact = Link(f"the job is paused{by}{until}", None, Source.RECORD)
+        return Finding(Cause.PAUSED, f"it will be skipped: the job is paused{by}{until}", [fact])
+    limit, fired = options_of(job).max, job.progress.counters.fired
+    if limit is not None and fired + _before(job, instant_ms, now_ms, limit) >= limit:
+        fact = Link(f"{fired} of at most {limit} executions (max) have begun", None, Source.RECORD)
+        return Finding(Cause.MAX_REACHED, f"its limit of {limit} executions (max) is reached before", [fact])
+    return None
+
+
+def _before(job: Job, instant_ms: int, now_ms: int, limit: int) -> int:
+    """How many executions come before it, counted up to the limit."""
+    count = 0
+    for _ in schedule_of(job).between(
+        job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms, instant_ms - 1
+    ):
+        count += 1
+        if count >= limit:
+            break
+    return count
+
+
+def _placement(job: Job, instant_ms: int, zone: Zone) -> tuple[list[Link], int | None]:
+    options, due, links = options_of(job), instant_ms, []
+    if job.spread is not None:
+        chosen = spread_of(job.spread, job.id, job.timezone).decide_at(instant_ms)
+        if chosen.chosen_ms is None:
+            return [Link(f"spread: {chosen.reason}", None, Source.POLICY)], None
+        due = chosen.chosen_ms
+        links.append(Link(f"spread chooses {stamp(due, zone)}", None, Source.POLICY))
+    if options.stagger:
+        offset = stagger_offset(job.id, options.stagger)
+        due += offset
+        links.append(Link(f"stagger adds {format_duration(offset)}", None, Source.POLICY))
+    if options.jitter:
+        links.append(Link(f"jitter will add up to {format_duration(options.jitter)}", None, Source.POLICY))
+    return links, due
+
+
+def _risks(reading: Reading, job: Job) -> list[str]:
+    risks = [f"no scheduler runs then ({job.recovery.strategy.value} decides when one is back)"]
+    running = reading.active(job.id, 1)
+    now = f" ({running[0].id} runs now)" if running else ""
+    overlap = {
+        OverlapPolicy.SKIP: f"an earlier occurrence still runs{now}: then it is skipped",
+        OverlapPolicy.QUEUE: f"an earlier occurrence still runs{now}: then it waits",
+        OverlapPolicy.QUEUE_ONE: f"an earlier occurrence still runs{now}: then it waits, or is skipped if one waits",
+        OverlapPolicy.CANCEL_RUNNING: f"an earlier occurrence still runs{now}: that one is canceled first",
+    }.get(job.overlap)
+    if overlap:
+        risks.append(overlap)
+    risks.append("all places of the pool are taken: then it waits for one")
+    if (window := options_of(job).window) is not None:
+        risks.append(f"it cannot start within {format_duration(window)} (window): then it is skipped")
+    if job.spread is not None or options_of(job).jitter:
+        risks.append("the job is changed before it is decided")
+    return risks

@@ -42,4 +42,4 @@ def test_the_page_names_exactly_the_keys_of_the_json(past: Past, printed: Callab
 
 
 def test_the_page_explains_every_state() -> None:
-    assert documented("How a job is") == {situation.value for situation in Situation}
+    assert documented("The state of a job") == {situation.value for situation in Situation}

@@ -21,7 +21,7 @@ from chronex.model.reasons import ReasonCode
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, RandomOutcomes, SimulatedMachine, SimulatedProcess
 from chronex.views.why import WhyAnswer
-from chronex.views.why.causes import Cause
+from chronex.views.why.answer import Cause
 from tests.kit.machine import START
 
 MONTH = 30 * DAY
@@ -170,7 +170,7 @@ class RecordedMonth(SimulatedMachine):
         return count
 
     def _had_begun(self, process: SimulatedProcess, at: int) -> bool:
-        """Before the scheduler looked at `at`: what it started then, it started after it had looked."""
+        """Before the tick at `at`: what that tick started, it started after this decision."""
         if process.started_ms != at or at not in self.ticks:
             return process.started_ms <= at
         return self._order[process.attempt_id] < self.ticks[at][0]
@@ -186,9 +186,9 @@ class RecordedMonth(SimulatedMachine):
         return self._turns[asked]
 
     def _busy(self, job: str, instant: int, at: int, due: dict[int, int]) -> bool:
-        """A process of another occurrence lived when the scheduler looked, or was started in that very look.
+        """A process of another occurrence was alive at the tick, or was started in that same tick.
 
-        One that had waited before it is started at the end of the look: until then it still waits.
+        One that had waited before it is started at the end of the tick: until then it still waits.
         """
         started, living = self.ticks[at]
         for process in self._of_job(job):
@@ -235,7 +235,7 @@ class RecordedMonth(SimulatedMachine):
         tries = sum(1 for p in mine if p.task == last.task and not self._killed(p))
         crashed = sum(1 for p in mine if p.task == last.task and self._killed(p))
         if (died and crashed <= 3) or (not died and tries <= (job.retry.max or 0)):
-            # Another attempt was owed and never came: a newcomer took its turn, unless the month ended first.
+            # Another attempt was due and never came: a new occurrence took its turn, unless the month ended first.
             # One that a crash had interrupted gives way only where the policy says so.
             given_way = Cause.MADE_ROOM if died else Cause.PREEMPTED
             return given_way if self._newcomer(instant, instants, due, self._end_of(last)) else Cause.RUNNING
@@ -269,8 +269,10 @@ class RecordedMonth(SimulatedMachine):
                 self._by_job.setdefault(process.job, []).append(process)
                 self._by_instant.setdefault((process.job, process.nominal_ms), []).append(process)
             self._spans: dict[str, list[tuple[int, int, int]]] = {}
-            for (name, nominal), life in self._by_instant.items():
-                insort(self._spans.setdefault(name, []), (life[0].started_ms, self._end_of(life[-1]), nominal))
+            for (name, nominal), attempts in self._by_instant.items():
+                insort(
+                    self._spans.setdefault(name, []), (attempts[0].started_ms, self._end_of(attempts[-1]), nominal)
+                )
             self._turns: dict[tuple[str, int, int], int] = {}
             self._indexed = len(self.processes)
         return self._by_instant.get((job, instant), [])
@@ -301,14 +303,14 @@ class Hourly:
         return list(range(first, until + 1, HOUR))
 
 
-def a_month(seed: int, places: int = 50, orphans: bool = False) -> tuple[RecordedMonth, dict[str, Hourly]]:
+def a_month(seed: int, slots: int = 50, orphans: bool = False) -> tuple[RecordedMonth, dict[str, Hourly]]:
     """Every overlap and recovery policy, jitter, stagger, window, max; crashes, a sleep, pauses, an edit."""
     random = Random(seed)
     families: dict[str, Hourly] = {}
     jobs: list[Job] = []
     strategies = list(RecoveryStrategy)
     # In a crowded pool the turn of one that waits is decided by other jobs; a window would then end it unseen.
-    options = ["", "{jitter:20s}", "{window:2m}" if places > 10 else "", "{stagger:30s}", ""]
+    options = ["", "{jitter:20s}", "{window:2m}" if slots > 10 else "", "{stagger:30s}", ""]
     for number, overlap in enumerate(OverlapPolicy):
         family = Hourly(random.randrange(60))
         strategy = strategies[(number + seed) % 5]
@@ -329,16 +331,16 @@ def a_month(seed: int, places: int = 50, orphans: bool = False) -> tuple[Recorde
     jobs.append(Job(id="few", schedule="7 * * * * {max:20}", tasks=(Task(name="task-0", run=("true",)),)))
     families["edited"] = Hourly(11)
     jobs.append(Job(id="edited", schedule="11 * * * *", tasks=(Task(name="task-0", run=("true",)),)))
-    world = RecordedMonth(seed, jobs, places, orphans)
+    machine = RecordedMonth(seed, jobs, slots, orphans)
     for week in range(4):
         at = START + week * 7 * DAY
-        world.outage(at + random.randrange(DAY), random.choice([MINUTE, 3 * HOUR, 12 * HOUR]))
-        world.suspend(at + 2 * DAY + random.randrange(DAY), random.choice([5 * MINUTE, 8 * HOUR]))
+        machine.outage(at + random.randrange(DAY), random.choice([MINUTE, 3 * HOUR, 12 * HOUR]))
+        machine.suspend(at + 2 * DAY + random.randrange(DAY), random.choice([5 * MINUTE, 8 * HOUR]))
         begin, length = at + 4 * DAY + random.randrange(DAY), random.randrange(HOUR, 9 * HOUR)
-        if places > 10:  # those that wait in a queue are turned away one by one when their turn falls into a pause
+        if slots > 10:  # those that wait in a queue are turned away one by one when their turn falls into a pause
             pausable = [job.id for job in jobs[:5] if job.overlap in (OverlapPolicy.SKIP, OverlapPolicy.ALLOW)]
-            world.pause(random.choice(pausable), begin, length)
+            machine.pause(random.choice(pausable), begin, length)
         if week == 1:
-            world.edit(at + 5 * DAY + 12 * HOUR, replace(jobs[-1], schedule="41 * * * *"))
-    world.run_until(START + MONTH)
-    return world, families
+            machine.edit(at + 5 * DAY + 12 * HOUR, replace(jobs[-1], schedule="41 * * * *"))
+    machine.run_until(START + MONTH)
+    return machine, families

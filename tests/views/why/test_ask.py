@@ -18,9 +18,9 @@ from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.timing.zones import load_zone
 from chronex.views.why import WhyAnswer, latest_and_next, why
-from chronex.views.why.asked_instant import by_occurrence, clock_links, instant_of, read_time
-from chronex.views.why.causes import Cause
-from chronex.views.why.job_versions import lives_of
+from chronex.views.why.answer import Cause
+from chronex.views.why.ask import by_occurrence, clock_links, instant_of, read_time
+from chronex.views.why.schedule_versions import version_history
 from chronex_store import MemoryStore
 from tests.kit.machine import START
 
@@ -141,31 +141,37 @@ def test_what_no_scheduler_has_looked_at_is_undecided() -> None:
 
 
 def test_a_backlog_too_long_to_list_is_explained_too() -> None:
-    world = SimulatedMachine([Job(id="j", schedule="* * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + HOUR)
-    world.crash()
-    world.pass_time(20 * HOUR)
-    world.boot()
-    world.run_until(world.now + MINUTE)
-    answer = ask(world.store, "j", START + 2 * HOUR, world.now)
+    machine = SimulatedMachine(
+        [Job(id="j", schedule="* * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0)
+    )
+    machine.run_until(START + HOUR)
+    machine.crash()
+    machine.pass_time(20 * HOUR)
+    machine.boot()
+    machine.run_until(machine.now + MINUTE)
+    answer = ask(machine.store, "j", START + 2 * HOUR, machine.now)
     assert answer.cause is Cause.SUPERSEDED
     assert not answer.occurrence
     assert answer.names["outage"]["until_ms"] == START + 21 * HOUR
 
 
 def test_what_retention_removed_is_forgotten_not_denied() -> None:
-    world = SimulatedMachine([Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 10 * HOUR)
-    world.store.update(
-        lambda tx: Records(tx, world.now).delete(b"O" + b"j\0" + (START + HOUR + (1 << 63)).to_bytes(8, "big"))
+    machine = SimulatedMachine(
+        [Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0)
     )
-    assert ask(world.store, "j", START + HOUR, world.now).cause is Cause.FORGOTTEN
+    machine.run_until(START + 10 * HOUR)
+    machine.store.update(
+        lambda tx: Records(tx, machine.now).delete(b"O" + b"j\0" + (START + HOUR + (1 << 63)).to_bytes(8, "big"))
+    )
+    assert ask(machine.store, "j", START + HOUR, machine.now).cause is Cause.FORGOTTEN
 
 
 def test_without_a_time_the_last_thing_and_the_next() -> None:
-    world = SimulatedMachine([Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 3 * HOUR + 30 * MINUTE)
-    last, upcoming = world.store.view(lambda tx: latest_and_next(Reading(tx), "j", world.now))
+    machine = SimulatedMachine(
+        [Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0)
+    )
+    machine.run_until(START + 3 * HOUR + 30 * MINUTE)
+    last, upcoming = machine.store.view(lambda tx: latest_and_next(Reading(tx), "j", machine.now))
     assert (last.instant_ms, last.cause) == (START + 3 * HOUR, Cause.COMPLETED)
     assert (upcoming.instant_ms, upcoming.cause) == (START + 4 * HOUR, Cause.WILL_RUN)
 
@@ -210,20 +216,22 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     ],
 )
 def test_the_occurrence_that_is_meant(text: str, instant: int) -> None:
-    world = SimulatedMachine([Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0))
-    world.run_until(START + 2 * HOUR + 15 * MINUTE)
+    machine = SimulatedMachine(
+        [Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0)
+    )
+    machine.run_until(START + 2 * HOUR + 15 * MINUTE)
 
     def meant(reading: Reading) -> int:
-        lives = lives_of(reading, "j")
-        asked = read_time(text, load_zone("UTC"), world.now)
-        assert lives is not None
+        history = version_history(reading, "j")
+        asked = read_time(text, load_zone("UTC"), machine.now)
+        assert history is not None
         assert asked is not None
-        return instant_of(reading, lives, asked, world.now)
+        return instant_of(reading, history, asked, machine.now)
 
-    assert world.store.view(lambda tx: meant(Reading(tx))) == instant
+    assert machine.store.view(lambda tx: meant(Reading(tx))) == instant
     wanted = occurrence_id("j", START + 2 * HOUR)
-    assert world.store.view(lambda tx: by_occurrence(Reading(tx), "j", wanted)) == START + 2 * HOUR
-    assert world.store.view(lambda tx: by_occurrence(Reading(tx), "j", "occ_none")) is None
+    assert machine.store.view(lambda tx: by_occurrence(Reading(tx), "j", wanted)) == START + 2 * HOUR
+    assert machine.store.view(lambda tx: by_occurrence(Reading(tx), "j", "occ_none")) is None
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
 from chronex.timing.zones import load_zone
 from chronex.views.why import WhyAnswer, why
-from chronex.views.why.causes import Cause
-from chronex.views.why.evidence import _told
+from chronex.views.why.answer import Cause
+from chronex.views.why.evidence import _event_links
 from tests.kit.machine import ANN, SteppedEngine
 
 NOON = 1_800_000_000_000 // 3_600_000 * 3_600_000
@@ -104,7 +104,7 @@ def test_a_key_that_was_executed_already_is_the_cause(ending: AttemptState) -> N
 
 def test_no_name_of_an_event_is_shown_to_people() -> None:
     for name in EVENTS:
-        for link in _told(Event(name=name, at_ms=0, actor="ada"), load_zone("UTC")):
+        for link in _event_links(Event(name=name, at_ms=0, actor="ada"), load_zone("UTC")):
             assert name not in link.fact
 
 

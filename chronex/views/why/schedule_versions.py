@@ -1,24 +1,119 @@
-"""Why a schedule does not name an instant: which field says no, or which bound, or which clock change."""
+"""The versions of a job and their schedules: which was in force at an instant, and whether it names it."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import NamedTuple
+
+from chronex.errors import CustomScheduleError
 from chronex.expr.fields import MONTHS, WEEKDAYS, FieldSet
 from chronex.expr.meaning import Cron, Every, Once, Repeating
-from chronex.model.job import Job
+from chronex.model.job import Job, JobVersion
+from chronex.model.policies import Cadence
+from chronex.storage import journal, keys
+from chronex.storage.journal import Line
+from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
-from chronex.timing.clock_changes import effect_of
-from chronex.timing.job_schedule import timing_of
+from chronex.text.instants import local_datetime
+from chronex.timing.clock_changes import effect_of, note_of
+from chronex.timing.job_schedule import RandomInterval, schedule_of, timing_of
 from chronex.timing.occurrences import Occurrences
-from chronex.views.why.answer import Link, Source, moment, stamp
-from chronex.views.why.causes import Cause
+from chronex.timing.zones import Zone, load_zone
+from chronex.views.why.answer import Cause, Link, Source, stamp
 
+# This many events are read to find one fact; an older one is reported without its time.
+MOST_EVENTS = 5_000
 _DAY = 86_400
+
+
+class VersionHistory(NamedTuple):
+    """Every kept version of a job, the oldest first; `removed_ms` when the job is gone."""
+
+    versions: tuple[Job, ...]
+    is_gone: bool
+    removed_ms: int | None = None
+
+    def in_force(self, at_ms: int) -> Job | None:
+        """The version that held at `at_ms`; None before the first and after the removal."""
+        if self.removed_ms is not None and at_ms >= self.removed_ms:
+            return None
+        held = [job for job in self.versions if job.updated_ms <= at_ms]
+        return held[-1] if held else None
+
+    @property
+    def first_ms(self) -> int:
+        return self.versions[0].progress.created_ms or self.versions[0].updated_ms
+
+    @property
+    def last(self) -> Job:
+        return self.versions[-1]
+
+
+def version_history(reading: Reading, job: str) -> VersionHistory | None:
+    """None for a job that the store has never known, or has forgotten."""
+    current = reading.job(job)
+    earlier = [found.job for found in reading.scan(keys.within_job(keys.JOB_VERSION, job), JobVersion)]
+    versions = sorted([*earlier, *([current] if current else [])], key=lambda one: (one.updated_ms, one.version))
+    if not versions:
+        return None
+    removed = None if current else _removed(reading, job)
+    return VersionHistory(tuple(versions), current is None, removed)
+
+
+def _removed(reading: Reading, job: str) -> int | None:
+    found = last_event(reading, None, job, {"JobOrphaned", "JobRemoved"})
+    return found[1].at_ms if found else None
+
+
+def last_event(reading: Reading, before: int | None, job: str, names: set[str]) -> Line | None:
+    """The newest event of the job with one of these names, below number `before`."""
+    for number, event in journal.backward(reading.tx, before, MOST_EVENTS):
+        if event.job == job and event.name in names:
+            return number, event
+    return None
+
+
+def zone_of(job: Job) -> Zone:
+    timing = timing_of(job)
+    return load_zone(job.timezone) if timing is None else timing.zone
+
+
+def clock_note(job: Job, instant_ms: int) -> str:
+    """What a clock change did to this instant; empty where nothing."""
+    timing = timing_of(job)
+    return "" if timing is None else note_of(timing, instant_ms)
+
+
+def next_of(job: Job, after_ms: int) -> int | None:
+    try:
+        return schedule_of(job).next(after_ms)
+    except CustomScheduleError:
+        return None
+
+
+def previous_of(job: Job, before_ms: int) -> int | None:
+    try:
+        return schedule_of(job).previous(before_ms)
+    except CustomScheduleError:
+        return None
+
+
+def names_instant(job: Job, instant_ms: int) -> bool:
+    """Does this version of the schedule fire at exactly this instant?"""
+    return next_of(job, instant_ms - 1) == instant_ms
+
+
+def is_untraceable(job: Job) -> bool:
+    """Its instants depend on earlier runs or on a custom schedule, so that only records show them."""
+    if timing_of(job) is None or job.cadence is Cadence.FIXED_DELAY:
+        return True
+    return isinstance(schedule_of(job), RandomInterval)
 
 
 def unmatched(job: Job, instant_ms: int) -> tuple[Cause, list[Link]]:
     """The links that say why this version of the job does not fire at `instant_ms`."""
     timing = timing_of(job)
-    assert timing is not None, "only records speak for the schedule of a program"
+    assert timing is not None, "the instants of a custom schedule are known from records only"
     if instant_ms < timing.low:
         return Cause.BEFORE_FROM, [_link(f"the schedule begins only at {stamp(timing.low, timing.zone)} (from)")]
     if instant_ms > timing.high:
@@ -56,7 +151,7 @@ def _interval_fact(job: Job, every: Every, timing: Occurrences, instant_ms: int)
 
 
 def _cron_facts(cron: Cron, timing: Occurrences, instant_ms: int) -> list[str]:
-    when = moment(instant_ms, timing.zone)
+    when = local_datetime(instant_ms, timing.zone.tzinfo)
     facts = [] if _day_matches(timing, instant_ms) else [_day_fact(cron, when.day, when.month, _weekday(when))]
     for name, value, field in (
         ("hour", when.hour, cron.hour), ("minute", when.minute, cron.minute), ("second", when.second, cron.second),
@@ -68,8 +163,9 @@ def _cron_facts(cron: Cron, timing: Occurrences, instant_ms: int) -> list[str]:
     return facts + _clock_facts(timing, instant_ms, fits=not facts)
 
 
-def _weekday(when: object) -> int:
-    return (when.weekday() + 1) % 7  # type: ignore[attr-defined,no-any-return]
+def _weekday(when: datetime) -> int:
+    """As cron counts: Sunday is 0."""
+    return (when.weekday() + 1) % 7
 
 
 def _shown(field: FieldSet) -> str:
