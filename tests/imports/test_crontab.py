@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from chronex.imports.crontab import read_crontab, split_percents
-from chronex.imports.imported import Import, job_file_text
-from chronex.imports.prove import as_chronex_reads, prove
+from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 from tests.imports.crontabs import CRONTABS, SYSTEM

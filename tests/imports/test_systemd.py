@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.imports.imported import Import
-from chronex.imports.prove import as_chronex_reads, prove
+from chronex.imports.import_result import Import, as_chronex_reads, prove
 from chronex.imports.systemd import read_timers, span_ms, timers_in
 from chronex.timing.zones import load_zone
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chronex.expr.diagnostics import INFO
-from chronex.lint.document import open_document
 from chronex.lint.linter import lint_document
+from chronex.lint.source_files import open_document
 from tests.lint.linting import assume, codes
 
 REAL = Path(__file__).parent / "real"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.lint.document import open_document
-from chronex.lint.fixes import apply_edits
-from chronex.lint.linter import lint_document
+from chronex.lint.linter import apply_edits, lint_document
+from chronex.lint.source_files import open_document
 from chronex.lsp.code_actions import actions_between
 from chronex.lsp.hovers import distance, hints, hover_at
 from chronex.timing.zones import load_zone

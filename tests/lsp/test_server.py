@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient
 
+from chronex.lsp.server import UTF8, UTF16, UTF32, Positions
 from tests.lint.golden import CASES
 from tests.lsp.sessions import PUSHED_TO, applied, asked, change, open_text, session, uri, written
 
@@ -176,3 +180,42 @@ async def test_it_is_silent_on_files_that_are_not_its_own() -> None:
             assert await client.text_document_hover_async(lsp.HoverParams(document, lsp.Position(0, 3))) is None
             assert not await client.text_document_inlay_hint_async(lsp.InlayHintParams(document, whole(text)))
             assert not await client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document))
+
+
+# -- offsets and positions, both ways, with characters of one, two, three and four bytes ------------------------
+
+MIXED = "aé😀b\n火x\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "offset", "position"),
+    [
+        (UTF16, 0, (0, 0)),
+        (UTF16, 3, (0, 4)),  # behind the emoji: two units
+        (UTF8, 3, (0, 7)),
+        (UTF32, 3, (0, 3)),
+        (UTF16, 5, (1, 0)),
+        (UTF8, 6, (1, 3)),
+        (UTF16, len(MIXED), (2, 0)),
+        ("unknown", 3, (0, 4)),
+    ],
+)
+def test_both_ways(encoding: str, offset: int, position: tuple[int, int]) -> None:
+    positions = Positions(MIXED, encoding)
+    assert positions.of(offset) == position
+    assert positions.offset(*position) == offset
+
+
+@pytest.mark.parametrize(
+    ("position", "offset"),
+    [((0, 3), 3), ((0, 99), 4), ((99, 0), len(MIXED)), ((-1, 0), 0), ((1, 99), 7)],
+)
+def test_any_position_has_an_offset(position: tuple[int, int], offset: int) -> None:
+    assert Positions(MIXED).offset(*position) == offset
+
+
+@given(st.text(alphabet="a\n\ré😀火\u2028\ud800", max_size=30), st.sampled_from([UTF8, UTF16, UTF32]))
+def test_every_offset_comes_back(text: str, encoding: str) -> None:
+    positions = Positions(text, encoding)
+    for offset in range(len(text) + 1):
+        assert positions.offset(*positions.of(offset)) == offset

@@ -9,7 +9,7 @@ from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import INFO, WARNING, Message, Rule
 from chronex.expr.syntax_rules import E011
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
-from chronex.lint.rules.rule_examples import cronjob
+from chronex.lint.rules import cronjob
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
