@@ -198,7 +198,7 @@ class ParseReport:
 
     @property
     def may_guess(self) -> bool:
-        """Guessing what was meant is slow, and a text with so many faults has no single slip of the pen."""
+        """Guessing what was meant is slow, and in a text with so many faults a single typing error is not the cause."""
         return len(self.found) < _MOST_GUESSES
 
     @property

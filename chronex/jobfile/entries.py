@@ -55,7 +55,7 @@ class RefusedError(Exception):
 
 
 class TooManyProblemsError(Exception):
-    """No one reads further than this."""
+    """The file has more problems than a person reads, so reading stops."""
 
 
 class NamedZone(NamedTuple):

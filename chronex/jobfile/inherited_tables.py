@@ -126,7 +126,7 @@ class TaskEnvironment(Struct, frozen=True):
 
 
 def _check_secrets_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironment) -> None:
-    """A secret whose value also stands in the file would be none."""
+    """Report a name that is both a secret and in env: its value would stand in the file."""
     hint = "remove it from env; the daemon's environment has it"
     reported = set[str]()
     for index, name in enumerate(own.get("secrets", ())):
@@ -135,8 +135,8 @@ def _check_secrets_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironm
             reported.add(name)
     for name in own.get("env", {}):
         if name in merged.secrets and name not in reported:
-            place = entry.child("env").child(name)
-            place.report(f"{quoted(name)} is both in secrets and in env", hint, "J020", place.key_span)
+            variable = entry.child("env").child(name)
+            variable.report(f"{quoted(name)} is both in secrets and in env", hint, "J020", variable.key_span)
 
 
 def _check_codes_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironment) -> None:

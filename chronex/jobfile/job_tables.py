@@ -237,7 +237,7 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ..
 
 
 def check_case(entry: Entry, name: str, known: dict[str, str], what: str) -> None:
-    """Logs lie in files named after jobs and tasks, and not every file system tells cases apart."""
+    """Report names that differ only in case: log files have these names, and some file systems ignore case."""
     earlier = known.get(name.lower())
     if earlier is None:
         known[name.lower()] = name
