@@ -198,7 +198,7 @@ class ParseReport:
 
     @property
     def may_guess(self) -> bool:
-        """Guessing what was meant is slow, and in a text with so many faults a single typing error is not the cause."""
+        """Guessing what was meant is slow, and useless where a text has more faults than a typing error makes."""
         return len(self.found) < _MOST_GUESSES
 
     @property

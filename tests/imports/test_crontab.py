@@ -93,9 +93,9 @@ def test_check_writes_nothing_and_exits_1_for_what_is_lost(chronex: Chronex, tmp
         "import", "crontab", "-", "--check", "--format", "json", "--tz", "UTC", stdin="@reboot x\n0 1 * * * y\n"
     )
     assert done.code == 1
-    told = json.loads(done.out)
-    assert [lost["text"] for lost in told["lost"]] == ["@reboot x"]
-    assert [(job["id"], job["differences"]) for job in told["jobs"]] == [("y", [])]
+    output = json.loads(done.out)
+    assert [lost["text"] for lost in output["lost"]] == ["@reboot x"]
+    assert [(job["id"], job["differences"]) for job in output["jobs"]] == [("y", [])]
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,11 @@ async def test_hover_hints_symbols_and_completion() -> None:
         items = await client.text_document_completion_async(lsp.CompletionParams(document, lsp.Position(3, 12)))
     assert hover is not None
     assert isinstance(hover.contents, lsp.MarkupContent)
-    told = hover.contents.value
-    assert told.startswith("**At 02:30**\n\n- Fri 01 Jan 2027 02:30 CET (in 1h30m)\n- Sat 02 Jan")
-    assert told.count("\n- ") == 5
-    assert "Clock change on Sun 28 Mar 2027 (Europe/Berlin): 02:30 does not exist" in told
-    assert "Zone Europe/Berlin: from --tz. Language: Chronex, because it is read by Chronex." in told
+    markdown = hover.contents.value
+    assert markdown.startswith("**At 02:30**\n\n- Fri 01 Jan 2027 02:30 CET (in 1h30m)\n- Sat 02 Jan")
+    assert markdown.count("\n- ") == 5
+    assert "Clock change on Sun 28 Mar 2027 (Europe/Berlin): 02:30 does not exist" in markdown
+    assert "Zone Europe/Berlin: from --tz. Language: Chronex, because it is read by Chronex." in markdown
     assert [(hint.position.line, hint.position.character, hint.label) for hint in hints or []] == [
         (3, 23, "Fri 02:30 CET (in 1h30m)")
     ]
