@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.measure import FULL, Row, Size, seconds
-from chronex.lint.document import open_document
 from chronex.lint.findings import assumptions
 from chronex.lint.host_schedules import forget_judgements
 from chronex.lint.linter import lint_document
+from chronex.lint.source_files import open_document
 
 _REFERENCE_MS = 1_798_761_600_000  # 2027-01-01
 _FILES = 400

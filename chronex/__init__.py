@@ -43,9 +43,8 @@ def parse(
     `@once +20m` counts from; without one it is now.
     """
     from chronex import timing
-    from chronex.text.instants import epoch_ms
 
-    expression = timing.parse(text, dialect, tz, None if reference is None else epoch_ms(reference))
+    expression = timing.parse(text, dialect, tz, None if reference is None else _reference_ms(reference))
     if not expression.meaning.is_relative:
         return expression
     from chronex.clock import wall_ms
@@ -58,9 +57,14 @@ def validate(
 ) -> ValidationResult:
     """Every error and warning of a text. Warnings that depend on the date need a `reference`."""
     from chronex import timing
-    from chronex.text.instants import epoch_ms
 
-    return timing.validate(text, dialect, tz, None if reference is None else epoch_ms(reference))
+    return timing.validate(text, dialect, tz, None if reference is None else _reference_ms(reference))
+
+
+def _reference_ms(reference: datetime) -> int:
+    from chronex.text import instants
+
+    return instants.epoch_ms(reference)
 
 
 _HOMES = {

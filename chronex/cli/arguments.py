@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from chronex.errors import ChronexError
 
 if TYPE_CHECKING:
-    from chronex.timing.host_zone import ZoneChoice
-    from chronex.timing.zones import Zone
+    from chronex.timing.zones import Zone, ZoneChoice
 
 TEXT_OR_JSON = ("text", "json")
 
@@ -34,7 +33,7 @@ def check_format(form: str) -> None:
 
 def choose_zone(option: str | None) -> ZoneChoice:
     """--tz, else the host's zone, else UTC; always with a word on where it came from."""
-    from chronex.timing.host_zone import ZoneChoice, host_zone
+    from chronex.timing.zones import ZoneChoice, host_zone
 
     if not option:
         return host_zone()

@@ -12,8 +12,7 @@ from chronex.text.durations import format_duration, time_until
 from chronex.text.instants import SHORT_WEEKDAYS, local_datetime, rfc3339, utc_offset
 from chronex.text.terminal import terminal_safe
 from chronex.timing.clock_changes import Cell, wall_clock
-from chronex.timing.host_zone import ZoneChoice
-from chronex.timing.zones import Zone, load_zone
+from chronex.timing.zones import Zone, ZoneChoice, load_zone
 from chronex.views.expression_facts import (
     HISTOGRAM_PERIODS,
     ChangeReport,

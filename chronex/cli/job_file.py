@@ -17,7 +17,7 @@ from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
 from chronex.model.job import Job, Task
 from chronex.text.terminal import terminal_safe
 from chronex.timing import read
-from chronex.timing.host_zone import host_zone
+from chronex.timing.zones import host_zone
 
 _MOST_BYTES = 1 << 20
 

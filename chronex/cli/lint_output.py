@@ -14,9 +14,9 @@ from pathlib import Path
 from chronex.cli.arguments import UsageError
 from chronex.cli.output import CaretMark, caret_lines, out, paint, print_json
 from chronex.expr.diagnostics import ERROR
-from chronex.lint.document import BYTE_ORDER_MARK, Document
 from chronex.lint.findings import LintFinding
 from chronex.lint.formats import WRITERS, Item, LintOutput
+from chronex.lint.source_files import BYTE_ORDER_MARK, Document
 from chronex.text.files import replace_file
 from chronex.text.terminal import terminal_safe
 

@@ -10,9 +10,8 @@ from typing import NamedTuple, TypeAlias
 from chronex.cli.arguments import UsageError
 from chronex.cli.output import err
 from chronex.expr.diagnostics import ERROR
-from chronex.lint.discovery import find_files
-from chronex.lint.document import ARGUMENTS, KINDS, Document, kind_by_name, open_document
 from chronex.lint.findings import UNREADABLE, LintFinding
+from chronex.lint.source_files import ARGUMENTS, KINDS, Document, find_files, kind_by_name, open_document
 from chronex.text.terminal import terminal_safe
 
 _MOST_BYTES = 8 * 1024 * 1024

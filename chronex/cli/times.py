@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def shown_zone() -> Zone:
     """The zone of times that belong to no job."""
-    from chronex.timing.host_zone import host_zone
+    from chronex.timing.zones import host_zone
 
     return host_zone().zone
 

@@ -40,7 +40,7 @@ from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction
 from chronex.storage.records import Reading, Records
 from chronex.text.instants import utc_datetime
-from chronex.timing.host_zone import host_zone
+from chronex.timing.zones import host_zone
 from chronex_store import LmdbStore
 
 # Everything that is due starts; the engine wants a bound, and no program has this many tasks at once.

@@ -198,7 +198,7 @@ class ParseReport:
 
     @property
     def may_guess(self) -> bool:
-        """Guessing what was meant is slow, and a text with so many faults has no single slip of the pen."""
+        """Guessing what was meant is slow, and useless where a text has more faults than a typing error makes."""
         return len(self.found) < _MOST_GUESSES
 
     @property

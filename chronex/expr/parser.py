@@ -7,8 +7,16 @@ import unicodedata
 from typing import NamedTuple
 
 from chronex.expr.diagnostics import ParseReport, Rule
-from chronex.expr.faults import report_field, report_posix_field
-from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
+from chronex.expr.fields import (
+    FIVE_FIELDS,
+    SIX_FIELDS,
+    ZERO_SECONDS,
+    FieldSet,
+    FieldSpec,
+    read_field,
+    report_field,
+    report_posix_field,
+)
 from chronex.expr.iso8601 import parse_moment, parse_period
 from chronex.expr.meaning import ALIASES, Body, Cron, Every, Meaning, Once, Repeating
 from chronex.expr.option_block import NO_OPTIONS, Fragment, Options, parse_options

@@ -8,7 +8,7 @@ import shlex
 from typing import Any, NamedTuple
 
 from chronex.errors import UnknownZoneError
-from chronex.imports.imported import Import, Imported, JobNames, Lost
+from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.oracle import CRON, CronPattern, instants, pattern_of
 from chronex.timing.zones import Zone, load_zone
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chronex.errors import UnknownZoneError
-from chronex.imports.imported import Import, Imported, JobNames, Lost
+from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.oracle import KUBERNETES, instants, pattern_of
 from chronex.lint.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 from chronex.timing.zones import Zone, load_zone, utc_zone

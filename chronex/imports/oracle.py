@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from chronex.text.instants import EPOCH_ORDINAL
 from chronex.timing.zones import Zone
 
-_EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86_400
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -121,7 +121,7 @@ def instants(pattern: CronPattern, rules: CronRules, zone: Zone, start: int, end
     day = (start + zone.offset_at(start)) // _DAY - 1
     last = (end + zone.offset_at(end)) // _DAY + 1
     while day <= last:
-        if pattern.holds_on(date.fromordinal(day + _EPOCH)):
+        if pattern.holds_on(date.fromordinal(day + EPOCH_ORDINAL)):
             found = (
                 _on_transition_day(day, times, pattern, rules, zone)
                 if zone.is_transition_day(day)

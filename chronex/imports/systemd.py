@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chronex.imports.imported import Import, Imported, Instants, JobNames, Lost
-from chronex.lint.calendar_event import CalendarEvent, Chain, Values, parse_calendar
-from chronex.lint.calendar_schedule import CalendarSchedule
+from chronex.imports.import_result import Import, Imported, Instants, JobNames, Lost
+from chronex.lint.systemd_calendar import CalendarEvent, CalendarSchedule, Chain, Values, parse_calendar
 from chronex.timing.zones import Zone, load_zone
 
 Unit = dict[str, dict[str, list[str]]]

@@ -1,19 +1,53 @@
-"""A value of the file together with its place: what readers are given, and how they refuse."""
+"""A value of the file together with its position: what readers are given, and the problems that they report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import Any, NamedTuple, NoReturn
 
+from chronex.errors import ChronexError
+from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
-from chronex.jobfile.problems import Problem
 from chronex.model.policies import DstSetting, RetryPolicy
 from chronex.text.suggestions import nearest
-from chronex.text.terminal import quoted
+from chronex.text.terminal import escaped, quoted
 
 MAX_PROBLEMS = 1_000
+
+
+class Problem(NamedTuple):
+    """One finding; line and columns count from 1, `end_column` is one past its last character on that line."""
+
+    path: str
+    line: int
+    column: int
+    end_column: int
+    message: str
+    hint: str
+    code: str
+    fix: str | None = None  # what to write in place of the marked text, where that is known
+
+    @property
+    def text(self) -> str:
+        """The message and its hint as one line."""
+        return with_hint(self.message, self.hint)
+
+    def __str__(self) -> str:
+        return f"{escaped(self.path)}:{self.line}:{self.column}: {self.text}"
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("path", "line", "column", "end_column", "message", "hint", "code")
+        return {name: getattr(self, name) for name in names}
+
+
+class JobFileError(ChronexError, ValueError):
+    """The job file is not valid; nothing was changed."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
 
 
 class RefusedError(Exception):
@@ -21,7 +55,7 @@ class RefusedError(Exception):
 
 
 class TooManyProblemsError(Exception):
-    """No one reads further than this."""
+    """The file has more problems than a person reads, so reading stops."""
 
 
 class NamedZone(NamedTuple):

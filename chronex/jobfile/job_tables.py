@@ -14,11 +14,10 @@ from msgspec.structs import asdict, replace
 
 from chronex.expr.diagnostics import Diagnostic, ValidationResult
 from chronex.expr.parser import DIALECTS
-from chronex.jobfile import policy_tables, values
+from chronex.jobfile import inherited_tables, values
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
-from chronex.jobfile.policy_tables import notify, notify_policy
+from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, command, notify, notify_policy
 from chronex.jobfile.spread_table import check_backlog_limit, spread
-from chronex.jobfile.task_environment import ENVIRONMENT, TaskEnvironment, command
 from chronex.jobfile.values import filled_text
 from chronex.model.job import Job, Task
 from chronex.model.policies import (
@@ -109,13 +108,13 @@ _FAILURE: dict[str, Reader] = {
 DEFAULTS: dict[str, Reader] = {
     "dialect": values.one_of(*DIALECTS),
     "overlap": values.choice_of(OverlapPolicy),
-    "recovery": policy_tables.recovery,
+    "recovery": inherited_tables.recovery,
     "execution_timeout": values.duration_or_off,
     "task_timeout": values.duration_or_off,
     "grace_period": values.duration,
     "leftovers": values.choice_of(LeftoverPolicy),
     "log_limit": values.size,
-    "retry": policy_tables.retry,
+    "retry": inherited_tables.retry,
     **_FAILURE,
     "mode": values.choice_of(TaskMode),
     "on_crash": values.choice_of(CrashPolicy),
@@ -123,7 +122,7 @@ DEFAULTS: dict[str, Reader] = {
     "spread": spread,
     "notify": notify,
     "expect_within": values.duration_or_off,
-    "dst": policy_tables.dst,
+    "dst": inherited_tables.dst,
     **ENVIRONMENT,
 }
 JOB: dict[str, Reader] = {
@@ -143,7 +142,7 @@ TASK: dict[str, Reader] = {
     "name": values.name,
     "run": command,
     "timeout": values.positive_duration,
-    "retry": policy_tables.retry,
+    "retry": inherited_tables.retry,
     **_FAILURE,
     "idempotency_key": values.key_template,
     "idempotency_ttl": values.positive_duration,
@@ -238,7 +237,7 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ..
 
 
 def check_case(entry: Entry, name: str, known: dict[str, str], what: str) -> None:
-    """Logs lie in files named after jobs and tasks, and not every file system tells cases apart."""
+    """Report names that differ only in case: log files have these names, and some file systems ignore case."""
     earlier = known.get(name.lower())
     if earlier is None:
         known[name.lower()] = name
@@ -290,7 +289,7 @@ def build_job(
 def _dst(own: dict[str, Any], defaults: Defaults) -> DstSetting:
     given = {**defaults.given.get("dst", {}), **own.get("dst", {})}
     dialect = own.get("dialect", defaults.given.get("dialect", DIALECTS[0]))
-    return policy_tables.dst_policy(given, dialect)
+    return inherited_tables.dst_policy(given, dialect)
 
 
 def note_schedule(
@@ -322,9 +321,9 @@ def note_schedule(
 def _policies(entry: Entry, own: dict[str, Any], base: Defaults) -> tuple[RetryPolicy, RecoveryPolicy]:
     retry, recovery = base.retry, base.recovery
     if "retry" in own:
-        retry = policy_tables.merged_retry(retry, own["retry"], entry.child("retry"))
+        retry = inherited_tables.merged_retry(retry, own["retry"], entry.child("retry"))
     if "recovery" in own:
-        recovery = policy_tables.merged_recovery(recovery, own["recovery"], entry.child("recovery"))
+        recovery = inherited_tables.merged_recovery(recovery, own["recovery"], entry.child("recovery"))
     return retry, recovery
 
 
@@ -388,7 +387,7 @@ def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: d
     own = _one_failure_key(entry, read_table(entry, TASK, 'tasks = [{ name = "…", run = "…" }]'))
     fields = {field: own[key] for key, field in _TASK_FIELDS.items() if key in own}
     if "retry" in own:
-        fields["retry"] = policy_tables.merged_retry(retry, own["retry"], entry.child("retry"))
+        fields["retry"] = inherited_tables.merged_retry(retry, own["retry"], entry.child("retry"))
     task_environment = inherited.within(entry, own)
     if "idempotency_ttl" in own and "idempotency_key" not in entry.expect_table():
         place = entry.child("idempotency_ttl")

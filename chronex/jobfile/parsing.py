@@ -8,10 +8,9 @@ import tomllib
 from collections.abc import Callable
 from typing import NoReturn
 
-from chronex.jobfile.entries import Entry, Sheet
+from chronex.jobfile.entries import Entry, JobFileError, Sheet
 from chronex.jobfile.positions import MAX_DEPTH, Scan, TextNode, TextSpan, scan_json, scan_toml
-from chronex.jobfile.problems import JobFileError, inert
-from chronex.text.terminal import quoted
+from chronex.text.terminal import escaped, quoted
 
 MAX_BYTES = 1 << 20
 _BYTE_ORDER_MARK = "\ufeff"
@@ -130,7 +129,7 @@ def _refuse_toml(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
     at = len(text)
     if position is not None and position[1]:
         at = _offset(text, int(position[1]), int(position[2]))
-    sentence = inert(message[: position.start()] if position else message)
+    sentence = escaped(message[: position.start()] if position else message)
     hint = next(
         (hint for start, hint in _TOML_HINTS if message.startswith(start)), "see https://toml.io for the rules"
     )
@@ -141,7 +140,7 @@ def _refuse_json(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
     _refuse_long_number(error, text, sheet)
     if isinstance(error, json.JSONDecodeError):
         hint = "put keys and text in double quotes, and a comma between entries but not after the last"
-        _refuse(sheet, TextSpan(error.pos, error.pos + 1), inert(error.msg), hint, "J002")
+        _refuse(sheet, TextSpan(error.pos, error.pos + 1), escaped(error.msg), hint, "J002")
     if isinstance(error, UnicodeEncodeError):
         surrogate = _SURROGATE.search(text)
         span = TextSpan(*surrogate.span()) if surrogate else TextSpan(0, 1)
@@ -149,7 +148,7 @@ def _refuse_json(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
     if found.twice is not None:
         _refuse_twice(found.twice, sheet)
     constant = max(text.find(str(error).partition(" ")[0]), 0)
-    _refuse(sheet, TextSpan(constant, constant + 1), inert(str(error)), "write a number", "J002")
+    _refuse(sheet, TextSpan(constant, constant + 1), escaped(str(error)), "write a number", "J002")
 
 
 def _refuse_long_number(error: ValueError, text: str, sheet: Sheet) -> None:

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 from chronex.errors import UnknownZoneError
 from chronex.jobfile.entries import (
     Entry,
+    JobFileError,
     NamedZone,
+    Problem,
     Reader,
     RefusedError,
     Sheet,
@@ -18,6 +20,7 @@ from chronex.jobfile.entries import (
     WrittenSchedule,
     read_table,
 )
+from chronex.jobfile.inherited_tables import DST, RECOVERY, RETRY
 from chronex.jobfile.job_tables import (
     DEFAULTS,
     JOB,
@@ -32,9 +35,7 @@ from chronex.jobfile.job_tables import (
 )
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
-from chronex.jobfile.policy_tables import DST, RECOVERY, RETRY
 from chronex.jobfile.positions import TextSpan
-from chronex.jobfile.problems import JobFileError, Problem
 from chronex.jobfile.properties import PROPERTY, Property, read_properties
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings, scheduler
 from chronex.jobfile.spread_table import SPREAD

@@ -63,7 +63,7 @@ def _address(entry: Entry) -> Address:
 
 
 def _refuse_public(entry: Entry, given: dict[str, Any]) -> None:
-    """Names of jobs and their failures are nobody else's business, unless someone says that they are."""
+    """Metrics show the names of jobs and their failures: other machines may read them only with metrics_public."""
     address = given.get("metrics")
     if address is not None and not is_loopback(address.host) and not given.get("metrics_public"):
         hint = 'write metrics = "127.0.0.1:9464", or add metrics_public = true'

@@ -17,7 +17,7 @@ from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.values import duration, text
 from chronex.model.job import Job
 from chronex.model.policies import Cadence, SpreadPolicy
-from chronex.text.durations import UNITS, format_duration
+from chronex.text.durations import DAY_MS, UNITS, format_duration
 from chronex.timing.job_schedule import options_of, schedule_of, timing_of
 
 # Planning looks ahead by as much as a spread may start early, so a window has an end somewhere.
@@ -162,7 +162,7 @@ def _fallback_hint(key: str, table: object) -> str:
 # -- how many runs wait at once -----------------------------------------------------------------------------
 
 MOST_WAITING = 100_000
-_YEAR_MS = 366 * 86_400_000
+_YEAR_MS = 366 * DAY_MS
 _SOME_YEAR = 1_798_761_600_000  # 2027: one year has as many runs as another
 
 

@@ -18,7 +18,7 @@ from chronex.timing.zones import load_zone, zone_names
 
 LOCAL = "local"
 OFF = "off"
-# A policy that waits longer outlives whoever wrote it; sums of a few such stay far within 64 bits.
+# No policy needs to wait longer, and a sum of a few such durations fits in 64 bits by far.
 MAX_WAIT_MS = 36_500 * UNITS["d"]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
@@ -46,7 +46,7 @@ def filled_text(entry: Entry) -> str:
 
 
 def key_template(entry: Entry) -> str:
-    """The text of an idempotency key, with places such as {scheduled}."""
+    """The text of an idempotency key, with placeholders such as {scheduled}."""
     value = filled_text(entry)
     unknown = unknown_key_fields(value)
     if unknown:

@@ -1,4 +1,4 @@
-"""The same findings for editors, CI and code scanning. Columns are 1-based code points."""
+"""Findings for editors, CI and code scanning, and rules as pages. Columns are 1-based code points."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from chronex.expr.diagnostics import INFO
-from chronex.lint.document import Document
-from chronex.lint.findings import Edit, LintFinding
-from chronex.lint.host_schedules import iso, schedule_of
+from chronex.expr.diagnostics import INFO, Example, Rule
+from chronex.lint.findings import Assumptions, Edit, LintFinding
+from chronex.lint.host_schedules import schedule_of
+from chronex.lint.linter import lint_document
 from chronex.lint.rules import explanation_of, title_of
+from chronex.lint.source_files import ARGUMENTS, Document, open_document
+from chronex.text.instants import local_datetime
+from chronex.timing.zones import Zone
 from chronex.version import __version__
 
 _NEXT_RUNS = 3
@@ -53,11 +56,15 @@ def _row(document: Document, finding: LintFinding, reference_ms: int) -> dict[st
         "fix": None,
     }
     if site is not None and (schedule := schedule_of(site, reference_ms)) is not None:
-        row["next"] = [iso(ms, schedule.zone) for ms in schedule.upcoming(reference_ms, _NEXT_RUNS)]
+        row["next"] = [_local_iso(ms, schedule.zone) for ms in schedule.upcoming(reference_ms, _NEXT_RUNS)]
     if fix is not None:
         edits = [{**region(document, e.start, e.end), "text": e.text} for e in fix.edits]
         row["fix"] = {"title": fix.title, "safe": fix.is_safe, "edits": edits}
     return row
+
+
+def _local_iso(ms: int, zone: Zone) -> str:
+    return local_datetime(ms, zone.tzinfo).isoformat()
 
 
 def as_gcc(output: LintOutput) -> Iterator[str]:
@@ -158,3 +165,46 @@ WRITERS: dict[str, Callable[[LintOutput], Iterator[str]]] = {
     "github": as_github,
     "sarif": as_sarif,
 }
+
+# -- a rule as a page: what `chronex lint --explain` prints and docs/rules holds ------------------------------
+
+PAGE_REFERENCE_MS = 1_798_761_600_000  # 2027-01-01: what pages say about coming dates is said from here
+_LANGUAGES = {".toml": "toml", ".yml": "yaml", ".yaml": "yaml", ".timer": "ini", ".py": "python", ".json": "json"}
+
+
+def page(rule: Rule, assume: Assumptions) -> str:
+    """The page in Markdown. What is said of the bad example is what the linter really says of it."""
+    return "\n".join(_lines(rule, assume)) + "\n"
+
+
+def findings_of(example: Example, assume: Assumptions) -> list[LintFinding]:
+    document = open_document(example.path, example.text)
+    if not example.path:
+        document = open_document(ARGUMENTS, example.text, "expressions")
+    return lint_document(document, assume).findings
+
+
+def _lines(rule: Rule, assume: Assumptions) -> Iterator[str]:
+    yield from (f"# {rule.code}: {rule.title}", "", f"Severity: {rule.severity}.", "", rule.explanation)
+    if rule.bad is None or rule.good is None:
+        return
+    yield from ("", "## Bad", "", *_shown(rule.bad))
+    for finding in findings_of(rule.bad, assume):
+        if finding.code == rule.code:
+            stop = "" if finding.message[-1] == "?" else "."
+            yield from ("", f"What will happen: {finding.message}{stop}")
+            if finding.fix is not None:
+                yield from ("", f"The fix: {finding.fix.title}.")
+            break
+    yield from ("", "## Good", "", *_shown(rule.good))
+    marker = f"# chronex: ignore[{rule.code}]"
+    if rule.code[0] == "W":
+        yield from ("", f"To keep it as it is, write `{marker}` on the line above.")
+
+
+def _shown(example: Example) -> Iterator[str]:
+    if not example.path:
+        yield from ("```text", example.text, "```")
+        return
+    suffix = example.path[example.path.rfind(".") :] if "." in example.path else ""
+    yield from (f"`{example.path}`:", "", f"```{_LANGUAGES.get(suffix, 'text')}", example.text.rstrip("\n"), "```")

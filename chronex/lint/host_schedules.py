@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -59,7 +58,7 @@ def _judged(
 ) -> tuple[Diagnostic, ...]:
     zone = zone_or_utc(zone_name)
     if host is SYSTEMD:
-        from chronex.lint.calendar_schedule import judge_calendar
+        from chronex.lint.systemd_calendar import judge_calendar
 
         return judge_calendar(text, zone, reference_ms)
     if not host.is_plain:
@@ -102,7 +101,7 @@ def schedule_of(site: ScheduleSite, reference_ms: int) -> HostSchedule | None:
         return None
     zone = zone_or_utc(site.zone.name)
     if site.host is SYSTEMD:
-        from chronex.lint.calendar_schedule import calendar_schedule
+        from chronex.lint.systemd_calendar import calendar_schedule
 
         return calendar_schedule(site.text, zone)
     try:
@@ -169,12 +168,3 @@ class CronSchedule(NamedTuple):
         assert isinstance(body, Cron)
         days = describe(self._with_star("day_of_week"))
         return f"{days}, only when the day of week is {body.day_of_week.text.upper()} too"
-
-
-def local_time(ms: int, zone: Zone) -> datetime:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
-    return moment.astimezone(zone.tzinfo)
-
-
-def iso(ms: int, zone: Zone) -> str:
-    return local_time(ms, zone).isoformat()

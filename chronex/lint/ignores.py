@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from chronex.jobfile.positions import LineIndex, TextNode, scan_toml
-from chronex.lint.document import Document
 from chronex.lint.findings import Edit, LintFinding
 from chronex.lint.rules.file_rules import ignore_without_code, unused_ignore
+from chronex.lint.source_files import Document
 
 _IGNORE = re.compile(r"[#;][ \t]*chronex:[ \t]*ignore(-file)?(?:\[([^\]\n]*)\])?")
 _FILE_LINES = 10

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from chronex.expr.fields import MONTHS, WEEKDAYS
 from chronex.expr.meaning import ALIASES
 from chronex.expr.option_block import OPTION_NAMES
-from chronex.lint.calendar_event import NICKNAMES
-from chronex.lint.document import Document
+from chronex.lint.source_files import Document
+from chronex.lint.systemd_calendar import NICKNAMES
 from chronex.timing.zones import zone_names
 
 KEYWORD, VALUE, PROPERTY = "keyword", "value", "property"

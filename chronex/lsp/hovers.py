@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from chronex.lint.findings import LintFinding, ScheduleSite
-from chronex.lint.host_schedules import HostSchedule, local_time, schedule_of
+from chronex.lint.host_schedules import HostSchedule, schedule_of
 from chronex.lint.linter import Analysis
 from chronex.lint.rules import explanation_of, title_of
-from chronex.text.durations import format_duration
+from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS, format_duration
+from chronex.text.instants import local_datetime
+from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
 
 _HOVER_RUNS = 5
-_MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
 
 
 class Hover(NamedTuple):
@@ -47,7 +48,7 @@ def site_at(analysis: Analysis, offset: int) -> ScheduleSite | None:
 def _site_parts(site: ScheduleSite, now_ms: int, local: Zone) -> Iterator[str]:
     schedule = schedule_of(site, now_ms)
     if schedule is None:
-        yield f"`{inert_code(site.text)}` has no next run."
+        yield f"`{code_safe(site.text)}` has no next run."
     else:
         yield f"**{schedule.words()}**"
         yield from _runs(schedule, now_ms, local)
@@ -75,22 +76,22 @@ def _rule_part(finding: LintFinding) -> str:
     return f"`{finding.code}` {title_of(finding.code)}: {explanation_of(finding.code)}"
 
 
-def inert_code(text: str) -> str:
+def code_safe(text: str) -> str:
     """Text that may stand between backticks."""
-    return "".join(char if char.isprintable() else "�" for char in text).replace("`", "'")[:200]
+    return terminal_safe(text).replace("`", "'")[:200]
 
 
 def _shown(ms: int, zone: Zone) -> str:
-    moment = local_time(ms, zone)
+    moment = local_datetime(ms, zone.tzinfo)
     seconds = f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
     return f"{moment:%a %d %b %Y} {seconds} {moment.tzname()}"
 
 
 def distance(ms: int) -> str:
     """Two units at most: 3d 4h, 11h 5m, 40s."""
-    if ms < _MINUTE_MS:
+    if ms < MINUTE_MS:
         return format_duration(max(ms // 1000 * 1000, 0)).replace("0ms", "0s")
-    unit = _DAY_MS if ms >= 2 * _DAY_MS else _HOUR_MS if ms >= _DAY_MS else _MINUTE_MS
+    unit = DAY_MS if ms >= 2 * DAY_MS else HOUR_MS if ms >= DAY_MS else MINUTE_MS
     return format_duration(ms // unit * unit)
 
 
@@ -103,7 +104,7 @@ def hints(analysis: Analysis, start: int, end: int, now_ms: int) -> Iterator[Hin
         instants = schedule.upcoming(now_ms, 1) if schedule is not None else []
         if schedule is None or not instants:
             continue
-        moment = local_time(instants[0], schedule.zone)
-        day = f"{moment:%a}" if instants[0] - now_ms < 6 * _DAY_MS else f"{moment:%a %d %b %Y}"
+        moment = local_datetime(instants[0], schedule.zone.tzinfo)
+        day = f"{moment:%a}" if instants[0] - now_ms < 6 * DAY_MS else f"{moment:%a %d %b %Y}"
         label = f"{day} {moment:%H:%M} {moment.tzname()} (in {distance(instants[0] - now_ms)})"
         yield Hint(site.end, label, schedule.words())

@@ -11,13 +11,13 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
-from chronex.lint.document import open_document
+from chronex.jobfile.positions import LineIndex
 from chronex.lint.findings import Assumptions, Edit, LintFinding, ZoneNote
 from chronex.lint.host_schedules import zone_or_utc
 from chronex.lint.linter import Analysis, lint_document
+from chronex.lint.source_files import open_document
 from chronex.lsp.code_actions import EditorAction, actions_between
 from chronex.lsp.completions import completions_at
-from chronex.lsp.editor_positions import UTF16, Positions
 from chronex.lsp.hovers import hints, hover_at
 from chronex.version import __version__
 
@@ -318,3 +318,37 @@ FEATURES = {
     "code actions": "every fix, ignore here, move out of the clock change, spread the minute",
     "document symbols": "every schedule of the file",
 }
+
+
+UTF8, UTF16, UTF32 = "utf-8", "utf-16", "utf-32"
+_UNITS: dict[str, Callable[[str], int]] = {
+    UTF8: lambda text: len(text.encode("utf-8", "surrogatepass")),
+    UTF16: lambda text: len(text) + sum(char > "\uffff" for char in text),
+    UTF32: len,
+}
+
+
+class Positions:
+    """Both ways, for one text in one encoding. Any position is answered, also one that lies outside."""
+
+    def __init__(self, text: str, encoding: str = UTF16) -> None:
+        self.text, self.lines = text, LineIndex(text)
+        self._units = _UNITS.get(encoding, _UNITS[UTF16])
+
+    def of(self, offset: int) -> tuple[int, int]:
+        """Line and character, both counted from 0."""
+        offset = max(0, min(offset, len(self.text)))
+        line, column = self.lines.line_and_column(offset)
+        return line - 1, self._units(self.text[offset - column + 1 : offset])
+
+    def offset(self, line: int, character: int) -> int:
+        if line < 0:
+            return 0
+        if line >= self.lines.count:
+            return len(self.text)
+        start, end = self.lines.start_of_line(line + 1), self.lines.end_of_line(line + 1)
+        at, units = start, 0
+        while at < end and units < character:
+            units += self._units(self.text[at])
+            at += 1
+        return at

@@ -53,6 +53,8 @@ def _cell_safe(char: str) -> str:
 
 def escaped(text: str) -> str:
     r"""Each unprintable character by its number: an escape character is `\u001b`."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 

@@ -261,7 +261,7 @@ def _may_never_fire(cron: Cron) -> bool:
 
 
 def _uneven(name: str, step: int) -> str | None:
-    """What a step that does not divide its field does at the field's end: the case of W103; None for no harm."""
+    """The case of W103 for a step that does not divide its field; None where the rule does not apply."""
     if name == "dayOfMonth":
         return "uneven days" if step < 31 else "longer than the field"
     size = _SIZES[name]

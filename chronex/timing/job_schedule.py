@@ -1,8 +1,9 @@
-"""Schedules that a program brings itself. They are registered by name in the process that plans with them; a job
-refers to one by its name (dialect `custom`), so the store holds no code.
+"""The schedule of a job: the instants of its expression, or those of a custom schedule that a program registers.
 
-Such a schedule is called inside the transaction that plans, so it is not trusted: what it raises, and an answer that
-would make the planner go round for ever, become a CustomScheduleError of its own job and trouble no other.
+A program registers a custom schedule by name in the process that plans. A job refers to it by that name (dialect
+`custom`), so the store holds no code. The planner calls the schedule inside its transaction and does not trust it:
+an exception, and an answer that would make the planner loop without end, become a CustomScheduleError. Only the job
+of that schedule is affected.
 """
 
 from __future__ import annotations
@@ -24,40 +25,41 @@ from chronex.timing.zones import load_zone
 
 T = TypeVar("T")
 CUSTOM = "custom"
-# After a fault the job is looked at again: whatever was wrong with its schedule may be over.
+# A job whose schedule failed is planned again after this time: the cause may have passed.
 FAULTY_SCHEDULE_PAUSE_MS = 60_000
 
 
 class Schedule(Protocol):
-    """Nominal instants in epoch milliseconds. The answers must not change: the same question, the same instant."""
+    """Nominal instants in epoch milliseconds. A call with the same argument must always return the same instant."""
 
     def next(self, after_ms: int) -> int | None:
-        """The first one later than `after_ms`."""
+        """The first instant later than `after_ms`; None when there is none."""
         ...
 
     def previous(self, before_ms: int) -> int | None:
-        """The last one earlier than `before_ms`; None also where that is not known."""
+        """The last instant earlier than `before_ms`; None also where it is not known."""
         ...
 
     def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
-        """Those in (after, until], in order."""
+        """The instants in (after, until], in order."""
         ...
 
 
 class _Checked:
-    """A registered schedule, held to what the protocol promises."""
+    """A registered schedule; each result is checked against what the protocol promises."""
 
     def __init__(self, name: str, schedule: Schedule) -> None:
-        self.name, self.schedule = name, schedule
+        self.name = name
+        self.schedule = schedule
 
     def next(self, after_ms: int) -> int | None:
-        found = self._asked(lambda: self.schedule.next(after_ms))
+        found = self._checked_instant(lambda: self.schedule.next(after_ms))
         if found is not None and found <= after_ms:
             raise self._fault(f"next({after_ms}) gave {found}, which is not later")
         return found
 
     def previous(self, before_ms: int) -> int | None:
-        found = self._asked(lambda: self.schedule.previous(before_ms))
+        found = self._checked_instant(lambda: self.schedule.previous(before_ms))
         if found is not None and found >= before_ms:
             raise self._fault(f"previous({before_ms}) gave {found}, which is not earlier")
         return found
@@ -65,21 +67,21 @@ class _Checked:
     def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
         rest = self._guarded(lambda: iter(self.schedule.between(after_ms, until_ms)))
         last = after_ms
-        while (found := self._asked(lambda: next(rest, None))) is not None:
+        while (found := self._checked_instant(lambda: next(rest, None))) is not None:
             if not last < found <= until_ms:
                 raise self._fault(f"between({after_ms}, {until_ms}) gave {found} after {last}")
             yield found
             last = found
 
-    def _asked(self, question: Callable[[], object]) -> int | None:
-        found = self._guarded(question)
+    def _checked_instant(self, call: Callable[[], object]) -> int | None:
+        found = self._guarded(call)
         if found is not None and type(found) is not int:
             raise self._fault(f"it gave {type(found).__name__} where an instant is a whole number of milliseconds")
         return found
 
-    def _guarded(self, question: Callable[[], T]) -> T:
+    def _guarded(self, call: Callable[[], T]) -> T:
         try:
-            return question()
+            return call()
         except Exception as problem:
             raise self._fault(f"it raised {type(problem).__name__}: {problem}") from problem
 
@@ -88,7 +90,7 @@ class _Checked:
 
 
 class _Unknown:
-    """Stands for a schedule of another program: this one cannot say when it fires."""
+    """A schedule that another program has registered: this process does not know when it fires."""
 
     def next(self, after_ms: int) -> int | None:
         return None
@@ -118,7 +120,7 @@ def forget_schedule(name: str) -> None:
 
 
 def is_known(dialect: str, schedule: str) -> bool:
-    """Can this process say when a job with this schedule fires?"""
+    """Does this process know when a job with this schedule fires?"""
     return dialect != CUSTOM or schedule in _registered
 
 
@@ -135,7 +137,8 @@ class ExpressionSchedule:
     __slots__ = ("_anchor", "_timing")
 
     def __init__(self, timing: Occurrences, anchor_ms: int | None) -> None:
-        self._timing, self._anchor = timing, anchor_ms
+        self._timing = timing
+        self._anchor = anchor_ms
 
     def next(self, after_ms: int) -> int | None:
         return self._timing.nearest(after_ms + 1, 1, self._anchor)
@@ -148,13 +151,15 @@ class ExpressionSchedule:
 
 
 class RandomInterval:
-    """`@every a-b`: each distance is drawn from the job's id and the instant before, so a restart draws the same."""
+    """`@every a-b`: the job's id and the last instant seed each random distance, so a restart draws the same one."""
 
     __slots__ = ("_body", "_identity", "_timing")
 
     def __init__(self, timing: Occurrences, identity: str) -> None:
         assert isinstance(timing.meaning.body, Every)
-        self._timing, self._body, self._identity = timing, timing.meaning.body, identity
+        self._timing = timing
+        self._body = timing.meaning.body
+        self._identity = identity
 
     def next(self, after_ms: int) -> int | None:
         start = self._timing.interval_start(after_ms)
@@ -163,7 +168,7 @@ class RandomInterval:
         return found if found <= self._timing.high else None
 
     def previous(self, before_ms: int) -> int | None:
-        """Not known: the distances behind an instant depend on where the chain began."""
+        """Not known: the distances before an instant depend on the first instant of the chain."""
         return None
 
     def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
@@ -209,7 +214,7 @@ def _schedule_of(job: Job) -> Schedule:
 
 
 def timing_of(job: Job) -> Occurrences | None:
-    """The job's instants as the timing layer knows them: zone, pattern, clock changes; None for a custom schedule."""
+    """The occurrences of the job's expression, with zone, pattern and clock changes; None for a custom schedule."""
     return None if job.dialect == CUSTOM else _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
 
 

@@ -278,7 +278,7 @@ def _plain_day_before(day: int, zone: Zone) -> int:
 
 
 def stagger_offset(identity: str, stagger_ms: int) -> int:
-    """Milliseconds in [0, stagger): FNV-1a 32 of the id's UTF-8 bytes, so that an id keeps its offset for ever."""
+    """Milliseconds in [0, stagger): FNV-1a 32 of the id's UTF-8 bytes, so that an id always has the same offset."""
     value = _FNV_OFFSET
     for byte in identity.encode():
         value = (value ^ byte) * _FNV_PRIME & 0xFFFF_FFFF

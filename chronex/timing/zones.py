@@ -1,10 +1,12 @@
-"""Time zones as integer arithmetic: what the offset is, and when it changes."""
+"""Time zones as integer arithmetic: what the offset is, when it changes, and which zone this host has."""
 
 from __future__ import annotations
 
+import os
 import re
 import zoneinfo
 from bisect import bisect_right
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import NamedTuple, Protocol
 from chronex.errors import UnknownZoneError
 from chronex.text.instants import EPOCH
 from chronex.timing.calendar import BLOCK_DAYS, DAY_BLOCK_BITS, FIRST_DAY, LAST_DAY
-from chronex.timing.tzif import ZoneData, read_tzif
+from chronex.timing.tzif import read_tzif
 
 # Zone data is kept in blocks of 2**31 seconds (68 years), so that any instant finds its block by a shift and
 # no list of transitions ever grows to the year 9999.
@@ -256,16 +258,39 @@ def zone_names() -> tuple[str, ...]:
     return tuple(sorted(listed))
 
 
-__all__ = [
-    "FIRST_SECOND",
-    "LAST_SECOND",
-    "ZONE_BLOCK_BITS",
-    "ClockChange",
-    "Zone",
-    "ZoneData",
-    "load_zone",
-    "utc_zone",
-    "zone_names",
-    "zone_of",
-    "zone_version",
-]
+# -- the zone of this host, and where it was found ------------------------------------------------------------
+
+_FROM_VARIABLE = "the host's, from the TZ variable"
+
+
+class ZoneChoice(NamedTuple):
+    """A zone, and for people where it was found."""
+
+    zone: Zone
+    source: str
+
+
+def host_zone() -> ZoneChoice:
+    """The first zone that the zone data knows. If TZ is none (JST-9), `source` says that it was not used."""
+    unused = ""
+    for name, source in _host_candidates():
+        try:
+            return ZoneChoice(load_zone(name), source + unused)
+        except UnknownZoneError:
+            if source == _FROM_VARIABLE:
+                unused = f"; TZ={name!r} is no zone name and not used"
+    return ZoneChoice(utc_zone(), f"the host names no zone; UTC assumed{unused}")
+
+
+def _host_candidates() -> list[tuple[str, str]]:
+    found = []
+    if variable := os.environ.get("TZ", "").lstrip(":"):
+        found.append((variable, _FROM_VARIABLE))
+    localtime = Path("/etc/localtime")
+    if localtime.is_symlink():
+        _, marker, name = os.path.realpath(localtime).partition("zoneinfo/")
+        if marker:
+            found.append((name, "the host's, from /etc/localtime"))
+    with suppress(OSError, UnicodeDecodeError):
+        found.append((Path("/etc/timezone").read_text("utf-8").strip(), "the host's, from /etc/timezone"))
+    return found

@@ -13,9 +13,8 @@ from chronex.expr.meaning import Every, Meaning
 from chronex.text.instants import rfc3339, rfc3339_in, utc_offset
 from chronex.timing.clock_changes import Cell, ClockEffect, day_cells, effect_of, note_of
 from chronex.timing.expression import Expression
-from chronex.timing.host_zone import ZoneChoice
 from chronex.timing.occurrences import LAST_MS, Occurrences, stagger_offset
-from chronex.timing.zones import ClockChange, Zone
+from chronex.timing.zones import ClockChange, Zone, ZoneChoice
 
 if TYPE_CHECKING:  # the decision core is loaded only for a question with a spread
     from chronex.decision import DecisionResult

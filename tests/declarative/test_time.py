@@ -11,7 +11,7 @@ from chronex.declarative import ScheduledTaskState
 from chronex.declarative.persistence import job_of
 from chronex.declarative.registrations import check_registrations
 from chronex.declarative.scheduler_errors import CronCalculationError
-from chronex.timing.host_zone import host_zone
+from chronex.timing.zones import host_zone
 from tests.declarative.host import SimulatedHost, crash, failing
 
 

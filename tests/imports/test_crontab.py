@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from chronex.imports.crontab import read_crontab, split_percents
-from chronex.imports.imported import Import, job_file_text
-from chronex.imports.prove import as_chronex_reads, prove
+from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 from tests.imports.crontabs import CRONTABS, SYSTEM
@@ -94,9 +93,9 @@ def test_check_writes_nothing_and_exits_1_for_what_is_lost(chronex: Chronex, tmp
         "import", "crontab", "-", "--check", "--format", "json", "--tz", "UTC", stdin="@reboot x\n0 1 * * * y\n"
     )
     assert done.code == 1
-    told = json.loads(done.out)
-    assert [lost["text"] for lost in told["lost"]] == ["@reboot x"]
-    assert [(job["id"], job["differences"]) for job in told["jobs"]] == [("y", [])]
+    output = json.loads(done.out)
+    assert [lost["text"] for lost in output["lost"]] == ["@reboot x"]
+    assert [(job["id"], job["differences"]) for job in output["jobs"]] == [("y", [])]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from chronex.imports.import_result import as_chronex_reads, prove
 from chronex.imports.kubernetes import read_cronjobs
-from chronex.imports.prove import as_chronex_reads, prove
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.imports.imported import Import
-from chronex.imports.prove import as_chronex_reads, prove
+from chronex.imports.import_result import Import, as_chronex_reads, prove
 from chronex.imports.systemd import read_timers, span_ms, timers_in
 from chronex.timing.zones import load_zone
 
@@ -87,7 +86,7 @@ def test_what_surrounds_the_calendar_is_carried_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("timer", "told"),
+    ("timer", "expected"),
     [
         ("OnBootSec=5min", "OnBootSec=5min"),
         ("OnCalendar=2027-01-01 00:00", "OnCalendar=2027-01-01 00:00"),
@@ -95,8 +94,8 @@ def test_what_surrounds_the_calendar_is_carried_over(tmp_path: Path) -> None:
         ("OnCalendar=daily\nWakeSystem=true", "WakeSystem=true"),
     ],
 )
-def test_what_has_no_equivalent_is_named(tmp_path: Path, timer: str, told: str) -> None:
-    assert told in [lost.text for lost in written(tmp_path, timer).lost]
+def test_what_has_no_equivalent_is_named(tmp_path: Path, timer: str, expected: str) -> None:
+    assert expected in [lost.text for lost in written(tmp_path, timer).lost]
 
 
 def test_a_monotonic_repetition_becomes_an_interval(tmp_path: Path) -> None:

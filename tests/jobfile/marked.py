@@ -15,8 +15,8 @@ class Place(NamedTuple):
 
 
 def unmarked(text: str) -> tuple[str, list[Place]]:
-    """The file without its marks, and the places that were marked, in order."""
-    places: list[Place] = []
+    """The file without its marks, and the positions that were marked, in order."""
+    positions: list[Place] = []
     lines: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         plain = ""
@@ -25,8 +25,8 @@ def unmarked(text: str) -> tuple[str, list[Place]]:
             if part == "«":
                 start = len(plain)
             elif part == "»":
-                places.append(Place(number, start + 1, max(len(plain), start + 1) + 1))
+                positions.append(Place(number, start + 1, max(len(plain), start + 1) + 1))
             else:
                 plain += part
         lines.append(plain)
-    return "\n".join(lines), places
+    return "\n".join(lines), positions

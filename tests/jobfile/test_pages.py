@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from chronex.jobfile import read_job_file, read_triggers
+from chronex.jobfile.inherited_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
-from chronex.jobfile.policy_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.properties import PROPERTY
 from chronex.jobfile.reader import TRIGGER
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER

@@ -1,4 +1,4 @@
-"""Bad files: exactly these places, sentences, hints and codes. «…» marks what is pointed at."""
+"""Bad files: exactly these positions, sentences, hints and codes. «…» marks what is pointed at."""
 
 from __future__ import annotations
 
@@ -206,10 +206,10 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_problems(case: str) -> None:
     marked, expected = CASES[case]
-    text, places = unmarked(marked)
+    text, marked_positions = unmarked(marked)
     found = problems_of(text)
     # Two things may be wrong at one place, which is marked once.
-    assert list(dict.fromkeys(Place(p.line, p.column, p.end_column) for p in found)) == places, found
+    assert list(dict.fromkeys(Place(p.line, p.column, p.end_column) for p in found)) == marked_positions, found
     for problem, (code, message, hint) in zip(found, expected, strict=True):
         assert (problem.code, problem.path) == (code, "chronex.toml")
         assert problem.message.startswith(message), problem
@@ -219,14 +219,14 @@ def test_problems(case: str) -> None:
 
 
 def test_several_problems_come_in_the_order_of_the_file() -> None:
-    text, places = unmarked(
+    text, marked_positions = unmarked(
         '[defaults]\noverlap = «"never"»\n'
         '[jobs.b]\nschedule = "«60» * * * *"\n'
         '[[jobs.b.tasks]]\nname = "x"\nrun = «""»\ntimeout = «"x"»\n'
         '[jobs.«a»]\n«cron» = "@daily"\nrun = "y"\n'
         "[scheduler]\nmax_concurrent_jobs = «0»\n"
     )
-    assert [Place(p.line, p.column, p.end_column) for p in problems_of(text)] == places
+    assert [Place(p.line, p.column, p.end_column) for p in problems_of(text)] == marked_positions
 
 
 def test_a_problem_reads_as_one_line() -> None:
@@ -251,17 +251,17 @@ def test_a_path_cannot_steer_the_terminal() -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_places_do_not_depend_on_line_ends(end: str) -> None:
-    text, places = unmarked(JOB + '# é\nschedulx = """\nb"""\noverlap = «"x"»\n')
+    text, marked_positions = unmarked(JOB + '# é\nschedulx = """\nb"""\noverlap = «"x"»\n')
     problems = problems_of(text.replace("\n", end))
-    assert Place(*problems[-1][1:4]) == places[-1]
+    assert Place(*problems[-1][1:4]) == marked_positions[-1]
 
 
 def test_columns_count_characters_and_a_byte_order_mark_is_none() -> None:
-    text, places = unmarked('jobs.a = { schedule = "@daily", description = "日本語é", run = «5» }')
+    text, marked_positions = unmarked('jobs.a = { schedule = "@daily", description = "日本語é", run = «5» }')
     (problem,) = problems_of("\ufeff" + text)
-    assert Place(*problem[1:4]) == places[0]
+    assert Place(*problem[1:4]) == marked_positions[0]
     (problem,) = problems_of(("\ufeff" + text).encode())
-    assert Place(*problem[1:4]) == places[0]
+    assert Place(*problem[1:4]) == marked_positions[0]
 
 
 def test_bytes_that_are_not_utf8() -> None:
@@ -279,17 +279,17 @@ def test_a_file_that_is_too_large() -> None:
 
 
 def test_a_job_that_the_store_cannot_hold() -> None:
-    text, places = unmarked(f'[jobs.«a»]\nschedule = "@daily"\nrun = "{"x" * 65_000}"\n')
+    text, marked_positions = unmarked(f'[jobs.«a»]\nschedule = "@daily"\nrun = "{"x" * 65_000}"\n')
     (problem,) = problems_of(text)
-    assert (Place(*problem[1:4]), problem.code) == (places[0], "J023")
+    assert (Place(*problem[1:4]), problem.code) == (marked_positions[0], "J023")
 
 
 def test_a_host_zone_that_no_one_knows_is_a_problem_only_where_it_is_used() -> None:
     (problem,) = problems_of(JOB, host_zone="Nowhere/Land")
     assert (problem.line, problem.column, problem.code) == (1, 1, "J016")
-    text, places = unmarked('[scheduler]\ntimezone = «"local"»\n')
+    text, marked_positions = unmarked('[scheduler]\ntimezone = «"local"»\n')
     problem = problems_of(text, host_zone="Nowhere/Land")[-1]
-    assert (Place(*problem[1:4]), problem.code) == (places[0], "J016")
+    assert (Place(*problem[1:4]), problem.code) == (marked_positions[0], "J016")
     assert read_job_file('[scheduler]\ntimezone = "UTC"\n' + JOB, "chronex.toml", "Nowhere/Land").jobs
 
 

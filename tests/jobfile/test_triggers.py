@@ -66,11 +66,11 @@ CASES: dict[str, list[tuple[str, str]]] = {
 
 @pytest.mark.parametrize("marked", CASES, ids=lambda text: text[:60])
 def test_problems(marked: str) -> None:
-    text, places = unmarked(marked)
+    text, marked_positions = unmarked(marked)
     with pytest.raises(JobFileError) as caught:
         read_triggers(text, "t.json", "UTC")
     found = caught.value.problems
-    assert [Place(*p[1:4]) for p in found] == places
+    assert [Place(*p[1:4]) for p in found] == marked_positions
     for problem, (code, message) in zip(found, CASES[marked], strict=True):
         assert problem.code == code
         assert problem.message.startswith(message), problem

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chronex.lint.document import Document, open_document
 from chronex.lint.findings import Assumptions, LintFinding, assumptions
 from chronex.lint.linter import lint_document
+from chronex.lint.source_files import Document, open_document
 from tests.lint.golden import NOW_MS, ZONE
 
 

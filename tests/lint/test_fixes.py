@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.lint.document import open_document
-from chronex.lint.fixes import apply_edits, fixed
-from chronex.lint.linter import lint_document
+from chronex.lint.linter import apply_edits, fixed, lint_document
+from chronex.lint.source_files import open_document
 from tests.lint.golden import CASES, Case
 from tests.lint.linting import assume, codes
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chronex.lint.document import KINDS, open_document
 from chronex.lint.findings import SEVERITIES
-from chronex.lint.fixes import fixed
 from chronex.lint.formats import WRITERS, LintOutput
-from chronex.lint.linter import lint_document
+from chronex.lint.linter import fixed, lint_document
+from chronex.lint.source_files import KINDS, open_document
 from chronex.lsp.code_actions import actions_between
 from chronex.lsp.completions import completions_at
 from chronex.lsp.hovers import hints, hover_at

@@ -100,7 +100,7 @@ def test_what_each_host_refuses(text: str, refused_by: list[ScheduleHost]) -> No
     "text", ["H 4 * * *", "17 4 31 * *", "17 4 * * 1-5 *", "17 4 * * L", "1 2 3 4 5 6 7 8", "x y z"]
 )
 @pytest.mark.parametrize("host", [CRONTAB, GITHUB, KUBERNETES], ids=lambda host: host.key)
-def test_no_host_is_told_to_use_what_only_chronex_has(text: str, host: ScheduleHost) -> None:
+def test_no_message_to_a_host_names_what_only_chronex_has(text: str, host: ScheduleHost) -> None:
     for diagnostic in judge(place(text, host), 0):
-        told = f"{diagnostic.message} {diagnostic.fix or ''}"
-        assert not any(word in told for word in ("{stagger", "{from", "5 or 6", "FRIL", "L is the last")), told
+        advice = f"{diagnostic.message} {diagnostic.fix or ''}"
+        assert not any(word in advice for word in ("{stagger", "{from", "5 or 6", "FRIL", "L is the last")), advice

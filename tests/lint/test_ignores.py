@@ -1,4 +1,4 @@
-"""Ignore comments: where they may stand, what they cover, and when they are told to go."""
+"""Ignore comments: where they may stand, what they cover, and when the linter asks to remove them."""
 
 from __future__ import annotations
 

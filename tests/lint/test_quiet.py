@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chronex.expr.diagnostics import INFO
-from chronex.lint.document import open_document
 from chronex.lint.linter import lint_document
+from chronex.lint.source_files import open_document
 from tests.lint.linting import assume, codes
 
 REAL = Path(__file__).parent / "real"
@@ -64,10 +64,10 @@ def test_files_as_people_write_them_have_no_finding(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(REAL)))
 def test_their_schedules_are_found(path: Path) -> None:
     text = path.read_bytes().decode("utf-8")
-    places = lint_document(open_document(name_of(path), text), assume("UTC")).sites
+    sites = lint_document(open_document(name_of(path), text), assume("UTC")).sites
     has_none = path.name in ("ci.yml", "reusable.yml", "chart-template.yaml")
-    assert bool(places) != has_none
-    assert all(place.content is None or text.startswith(place.text, place.content) for place in places)
+    assert bool(sites) != has_none
+    assert all(site.content is None or text.startswith(site.text, site.content) for site in sites)
 
 
 @pytest.mark.parametrize(("path", "text"), UNRELATED.items(), ids=UNRELATED)

@@ -8,8 +8,8 @@ import pytest
 
 from chronex.expr.diagnostics import Rule
 from chronex.lint.findings import assumptions
+from chronex.lint.formats import PAGE_REFERENCE_MS, findings_of, page
 from chronex.lint.rules import rules
-from chronex.lint.rules.rule_pages import PAGE_REFERENCE_MS, findings_of, page
 
 PAGES = Path(__file__).parent.parent.parent / "docs" / "rules"
 ASSUME = assumptions("UTC", "assumed", PAGE_REFERENCE_MS)

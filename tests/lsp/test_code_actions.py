@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.lint.document import open_document
-from chronex.lint.fixes import apply_edits
-from chronex.lint.linter import lint_document
+from chronex.lint.linter import apply_edits, lint_document
+from chronex.lint.source_files import open_document
 from chronex.lsp.code_actions import actions_between
 from chronex.lsp.hovers import distance, hints, hover_at
 from chronex.timing.zones import load_zone
@@ -85,7 +84,7 @@ def test_distances_have_two_units_at_most(ms: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "told"),
+    ("path", "text", "expected"),
     [
         ("a.crontab", "0 9 */2 * MON /a\n", "only when the day of week is MON too"),
         ("a.crontab", "@reboot /a\n", "`@reboot` has no next run."),
@@ -103,11 +102,11 @@ def test_distances_have_two_units_at_most(ms: int, text: str) -> None:
         ),
     ],
 )
-def test_hover_tells_what_the_host_will_do(path: str, text: str, told: str) -> None:
+def test_hover_shows_what_the_host_will_do(path: str, text: str, expected: str) -> None:
     analysis = lint_document(open_document(path, text), assume())
     hover = hover_at(analysis, analysis.sites[0].start + 1, NOW_MS, load_zone("Europe/Berlin"))
     assert hover is not None
-    assert told in hover.markdown
+    assert expected in hover.markdown
 
 
 def test_both_days_of_a_crontab_are_joined_by_and() -> None:

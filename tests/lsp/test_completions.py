@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.lint.document import open_document
+from chronex.lint.source_files import open_document
 from chronex.lsp.completions import completions_at
 
 

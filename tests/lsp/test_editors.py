@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chronex.lint.document import kind_by_name
+from chronex.lint.source_files import kind_by_name
 from tests.cli.conftest import Chronex, chronex
 from tests.lint.golden import CASES
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient
 
+from chronex.lsp.server import UTF8, UTF16, UTF32, Positions
 from tests.lint.golden import CASES
 from tests.lsp.sessions import PUSHED_TO, applied, asked, change, open_text, session, uri, written
 
@@ -80,11 +84,11 @@ async def test_hover_hints_symbols_and_completion() -> None:
         items = await client.text_document_completion_async(lsp.CompletionParams(document, lsp.Position(3, 12)))
     assert hover is not None
     assert isinstance(hover.contents, lsp.MarkupContent)
-    told = hover.contents.value
-    assert told.startswith("**At 02:30**\n\n- Fri 01 Jan 2027 02:30 CET (in 1h30m)\n- Sat 02 Jan")
-    assert told.count("\n- ") == 5
-    assert "Clock change on Sun 28 Mar 2027 (Europe/Berlin): 02:30 does not exist" in told
-    assert "Zone Europe/Berlin: from --tz. Language: Chronex, because it is read by Chronex." in told
+    markdown = hover.contents.value
+    assert markdown.startswith("**At 02:30**\n\n- Fri 01 Jan 2027 02:30 CET (in 1h30m)\n- Sat 02 Jan")
+    assert markdown.count("\n- ") == 5
+    assert "Clock change on Sun 28 Mar 2027 (Europe/Berlin): 02:30 does not exist" in markdown
+    assert "Zone Europe/Berlin: from --tz. Language: Chronex, because it is read by Chronex." in markdown
     assert [(hint.position.line, hint.position.character, hint.label) for hint in hints or []] == [
         (3, 23, "Fri 02:30 CET (in 1h30m)")
     ]
@@ -176,3 +180,42 @@ async def test_it_is_silent_on_files_that_are_not_its_own() -> None:
             assert await client.text_document_hover_async(lsp.HoverParams(document, lsp.Position(0, 3))) is None
             assert not await client.text_document_inlay_hint_async(lsp.InlayHintParams(document, whole(text)))
             assert not await client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document))
+
+
+# -- offsets and positions, both ways, with characters of one, two, three and four bytes ------------------------
+
+MIXED = "aé😀b\n火x\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "offset", "position"),
+    [
+        (UTF16, 0, (0, 0)),
+        (UTF16, 3, (0, 4)),  # behind the emoji: two units
+        (UTF8, 3, (0, 7)),
+        (UTF32, 3, (0, 3)),
+        (UTF16, 5, (1, 0)),
+        (UTF8, 6, (1, 3)),
+        (UTF16, len(MIXED), (2, 0)),
+        ("unknown", 3, (0, 4)),
+    ],
+)
+def test_both_ways(encoding: str, offset: int, position: tuple[int, int]) -> None:
+    positions = Positions(MIXED, encoding)
+    assert positions.of(offset) == position
+    assert positions.offset(*position) == offset
+
+
+@pytest.mark.parametrize(
+    ("position", "offset"),
+    [((0, 3), 3), ((0, 99), 4), ((99, 0), len(MIXED)), ((-1, 0), 0), ((1, 99), 7)],
+)
+def test_any_position_has_an_offset(position: tuple[int, int], offset: int) -> None:
+    assert Positions(MIXED).offset(*position) == offset
+
+
+@given(st.text(alphabet="a\n\ré😀火\u2028\ud800", max_size=30), st.sampled_from([UTF8, UTF16, UTF32]))
+def test_every_offset_comes_back(text: str, encoding: str) -> None:
+    positions = Positions(text, encoding)
+    for offset in range(len(text) + 1):
+        assert positions.offset(*positions.of(offset)) == offset

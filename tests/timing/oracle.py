@@ -161,8 +161,8 @@ def scan(spec: Spec, start: int, end: int, zone: ZoneInfo) -> Iterator[int]:
                 continue
             busy = at + DAY
         if may_fire_within(spec, at, hour - at, zone):
-            stretch = range(at, min(hour, end + 1), spec.step)
-            yield from (second for second in possible(spec, stretch, zone) if fires_at(spec, second, zone))
+            seconds = range(at, min(hour, end + 1), spec.step)
+            yield from (second for second in possible(spec, seconds, zone) if fires_at(spec, second, zone))
         at = hour
 
 

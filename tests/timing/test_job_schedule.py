@@ -25,8 +25,8 @@ class Minutely:
         self.fault = fault
 
     def next(self, after_ms: int) -> int | None:
-        told = self.fault()
-        return (after_ms // MINUTE + 1) * MINUTE if told is None else told
+        answer = self.fault()
+        return (after_ms // MINUTE + 1) * MINUTE if answer is None else answer
 
     def previous(self, before_ms: int) -> int | None:
         return -(-before_ms // MINUTE) * MINUTE - MINUTE
@@ -84,9 +84,9 @@ FAULTS: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "told"), FAULTS)
+@pytest.mark.parametrize(("fault", "expected"), FAULTS)
 def test_a_fault_is_told_and_troubles_no_other_job(
-    registered: Callable[[Schedule], None], fault: Callable[[], Any], told: str
+    registered: Callable[[Schedule], None], fault: Callable[[], Any], expected: str
 ) -> None:
     schedule = Minutely()
     registered(schedule)
@@ -95,7 +95,7 @@ def test_a_fault_is_told_and_troubles_no_other_job(
     schedule.fault = fault
     assert [launch.job.id for launch in world.tick(FIRST)] == ["other"]
     assert "ScheduleFailed" in world.event_names()
-    with pytest.raises(CustomScheduleError, match=told):
+    with pytest.raises(CustomScheduleError, match=expected):
         custom_schedule("mine").next(FIRST)
     schedule.fault = lambda: None
     assert [launch.job.id for launch in world.tick(FIRST + MINUTE)][:1] == ["job"], "every instant is found again"

@@ -17,8 +17,7 @@ from chronex.cli.paths import read_file
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.imports.imported import Import
-    from chronex.imports.prove import Proven
+    from chronex.imports.import_result import Import, Proven
     from chronex.timing.zones import Zone
 
 _MOST_DIFFERENCES = 12  # shown of one job
@@ -64,8 +63,7 @@ class ImportOptions(NamedTuple):
 
 def run_import(source: str, paths: list[str], options: ImportOptions) -> int:
     """0: everything is carried over and proven the same; 1: something differs or is lost, and was reported."""
-    from chronex.imports.imported import job_file_text
-    from chronex.imports.prove import prove
+    from chronex.imports.import_result import job_file_text, prove
 
     zone = choose_zone(options.tz).zone
     found = _read(source, paths, zone)
@@ -192,7 +190,7 @@ def _lines(found: Import, proven: Sequence[Proven]) -> Iterator[str]:
 def _job_lines(each: Proven) -> Iterator[str]:
     import json
 
-    from chronex.imports.prove import difference_text, shortened
+    from chronex.imports.import_result import difference_text, shortened
 
     job = each.job
     count = len(each.differences)

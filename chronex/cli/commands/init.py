@@ -28,7 +28,7 @@ def run_init(path: Path, force: bool) -> int:
     """Write the starter file. An existing file stays as it is unless `force`; then it is replaced as a whole."""
     import shlex
 
-    from chronex.jobfile.starter import STARTER
+    from chronex.jobfile import STARTER
     from chronex.text.files import make_private_directories, write_private_file
 
     name = terminal_safe(str(path))

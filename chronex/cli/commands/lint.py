@@ -14,9 +14,9 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.lint_sources import LintSource
-    from chronex.lint.document import Document
     from chronex.lint.findings import Assumptions, LintFinding
     from chronex.lint.formats import Item
+    from chronex.lint.source_files import Document
 
 
 def lint(
@@ -101,9 +101,9 @@ class LintOptions(NamedTuple):
 def run_lint(options: LintOptions) -> int:
     from chronex.cli.lint_output import print_findings, print_rules
     from chronex.cli.lint_sources import read_sources
-    from chronex.lint.document import Document
     from chronex.lint.findings import assumptions
     from chronex.lint.formats import LintOutput
+    from chronex.lint.source_files import Document
 
     _check(options)
     if options.list_rules:
@@ -129,9 +129,9 @@ def run_lint(options: LintOptions) -> int:
 
 def _check(options: LintOptions) -> None:
     from chronex.expr.parser import DIALECTS
-    from chronex.lint.document import KINDS
     from chronex.lint.findings import SEVERITIES
     from chronex.lint.formats import WRITERS
+    from chronex.lint.source_files import KINDS
 
     choose("--format", options.form, ("text", *WRITERS))
     choose("--fail-on", options.fail_on, SEVERITIES)
@@ -164,8 +164,8 @@ def _check_codes(option: str, codes: Sequence[str]) -> None:
 
 
 def _findings(source: LintSource, assume: Assumptions, options: LintOptions) -> Iterator[Item]:
-    from chronex.lint.document import Document
     from chronex.lint.linter import lint_document
+    from chronex.lint.source_files import Document
 
     if isinstance(source, Document):
         yield from (
@@ -211,7 +211,7 @@ def _fix(document: Document, assume: Assumptions, options: LintOptions, items: l
     """Fix one document, and lint the result again. True when something changed."""
     from chronex.cli.lint_output import print_diff, print_fixed, write_fixed
     from chronex.lint.findings import UNREADABLE
-    from chronex.lint.fixes import fixed
+    from chronex.lint.linter import fixed
 
     better = fixed(document, assume, lambda finding: _shows(finding, options))
     if options.diff:
@@ -228,8 +228,8 @@ def _fix(document: Document, assume: Assumptions, options: LintOptions, items: l
 
 def _explain(code: str) -> int:
     from chronex.lint.findings import assumptions
+    from chronex.lint.formats import PAGE_REFERENCE_MS, page
     from chronex.lint.rules import rules
-    from chronex.lint.rules.rule_pages import PAGE_REFERENCE_MS, page
 
     rule = rules().get(code.strip().upper())
     if rule is None:

@@ -58,7 +58,7 @@ def run_daemon(
     from chronex.daemon.log_handlers import FORMATTERS, log_event, log_to
     from chronex.daemon.reload import JobFileSource
     from chronex.jobfile import SchedulerSettings
-    from chronex.timing.host_zone import host_zone
+    from chronex.timing.zones import host_zone
 
     seconds = _seconds(duration)
     path = job_file_path(config)

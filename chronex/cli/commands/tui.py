@@ -17,8 +17,7 @@ from chronex.cli.paths import job_file_path, read_file, store_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.timing.host_zone import ZoneChoice
-    from chronex.timing.zones import Zone
+    from chronex.timing.zones import Zone, ZoneChoice
     from chronex_store import LmdbStore
     from chronex_tui.app import RunningEngine, StartOptions
     from chronex_tui.data import StoreSource
@@ -157,7 +156,7 @@ def show_dashboard(options: TuiOptions, source: StoreSource, engine: RunningEngi
 
 
 def _zone(options: TuiOptions) -> ZoneChoice:
-    from chronex.timing.host_zone import host_zone
+    from chronex.timing.zones import host_zone
 
     return host_zone() if options.tz is None else choose_zone(options.tz)
 

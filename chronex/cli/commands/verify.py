@@ -49,7 +49,7 @@ def run_verify(
 ) -> int:
     """0 when nothing is violated, 1 when something is, 2 when the job file has a mistake."""
     from chronex.cli.store_session import open_store
-    from chronex.timing.host_zone import host_zone
+    from chronex.timing.zones import host_zone
     from chronex.verify import PropertyVerdict, Verifier, follow
 
     properties = _own_properties(config)

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chronex.lint.document import Document
 from chronex.lint.findings import Assumptions, FinderResult
+from chronex.lint.source_files import Document
 
 Finder = Callable[[Document, Assumptions], FinderResult]
 
 
 def _job_file(document: Document, assume: Assumptions) -> FinderResult:
-    from chronex.lint.finders.job_files import find_jobs
+    from chronex.lint.finders.chronex_files import find_jobs
 
     return find_jobs(document, assume)
 
 
 def _triggers(document: Document, assume: Assumptions) -> FinderResult:
-    from chronex.lint.finders.job_files import find_triggers
+    from chronex.lint.finders.chronex_files import find_triggers
 
     return find_triggers(document, assume)
 
@@ -68,7 +68,7 @@ def _cronjobs(document: Document, assume: Assumptions) -> FinderResult:
 
 
 def _python_calls(document: Document, assume: Assumptions) -> FinderResult:
-    from chronex.lint.finders.python_calls import find_calls
+    from chronex.lint.finders.chronex_files import find_calls
 
     return find_calls(document, assume)
 

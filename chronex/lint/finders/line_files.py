@@ -6,7 +6,6 @@ import re
 from pathlib import PurePath
 
 from chronex.errors import UnknownZoneError
-from chronex.lint.document import ARGUMENTS, Document, is_template
 from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, CRONTAB, POSIX, SYSTEMD
 from chronex.lint.rules.crontab_rules import (
@@ -19,6 +18,7 @@ from chronex.lint.rules.crontab_rules import (
 )
 from chronex.lint.rules.refusals import sixth_column
 from chronex.lint.rules.zone_rules import zone_findings
+from chronex.lint.source_files import ARGUMENTS, Document, is_template
 from chronex.timing.zones import load_zone
 
 # -- crontab and cron.d -----------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chronex.lint.document import Document, is_template
 from chronex.lint.findings import Assumptions, Edit, FinderResult, LintFinding, ScheduleSite, ZoneNote
 from chronex.lint.hosts import GITHUB, KUBERNETES
 from chronex.lint.rules.file_rules import yaml_faults
 from chronex.lint.rules.refusals import zone_inside_schedule
 from chronex.lint.rules.zone_rules import zone_findings, zone_left_to_the_host
+from chronex.lint.source_files import Document, is_template
 from chronex.lint.yaml_nodes import YamlMapping, YamlNode, YamlScalar, read_yaml
 
 _ZONE_PREFIX = re.compile(r"[ \t]*((?:CRON_)?TZ=([^ \t]*)[ \t]+)")

@@ -1,14 +1,15 @@
 """Every rule of the linter, each one value in one place: its texts, its examples and, below it, its check.
 
-The rules on expressions stand beside their messages in chronex/expr (syntax_rules.py, advice_rules.py), because the
-parser gives them without the linter. The pages in docs/rules are made from all of them.
+The rules that a parser gives stand beside it: those on expressions in chronex/expr (syntax_rules.py,
+advice_rules.py), the one on calendar events in chronex/lint/systemd_calendar.py. The pages in docs/rules are made
+from all of them.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from chronex.expr.diagnostics import Rule
+from chronex.expr.diagnostics import Example, Rule
 
 
 @lru_cache(maxsize=1)
@@ -21,8 +22,8 @@ def rules() -> dict[str, Rule]:
     from chronex.lint.rules.host_rules import HOST_RULES
     from chronex.lint.rules.job_file_rules import JOB_FILE_RULES
     from chronex.lint.rules.refusals import REFUSAL_RULES
-    from chronex.lint.rules.systemd_rules import SYSTEMD_RULES
     from chronex.lint.rules.zone_rules import ZONE_RULES
+    from chronex.lint.systemd_calendar import SYSTEMD_RULES
 
     listed = (
         *SYNTAX_RULES, *ADVICE_RULES, *ZONE_RULES, *REFUSAL_RULES, *HOST_RULES, *CRONTAB_RULES, *FILE_RULES,
@@ -39,3 +40,33 @@ def title_of(code: str) -> str:
 def explanation_of(code: str) -> str:
     rule = rules().get(code)
     return rule.explanation if rule else ""
+
+
+# -- the files that stand as bad and good examples in the rules -----------------------------------------------
+
+WORKFLOW = ".github/workflows/nightly.yml"
+
+
+def workflow(cron: str) -> Example:
+    return Example(f"on:\n  schedule:\n    - cron: {cron}\n", WORKFLOW)
+
+
+def cronjob(schedule: str, zone: str = "Etc/UTC") -> Example:
+    text = f"apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: report\nspec:\n  schedule: {schedule}\n"
+    return Example(text + (f"  timeZone: {zone}\n" if zone else ""), "cronjob.yaml")
+
+
+def crontab(text: str) -> Example:
+    return Example(text, "crontab")
+
+
+def system_crontab(text: str) -> Example:
+    return Example(text, "cron.d/backup")
+
+
+def timer(event: str) -> Example:
+    return Example(f"[Timer]\nOnCalendar={event}\n", "backup.timer")
+
+
+def job_file(text: str) -> Example:
+    return Example(text, "chronex.toml")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Message, Rule
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
-from chronex.lint.rules.rule_examples import crontab, system_crontab
+from chronex.lint.rules import crontab, system_crontab
 from chronex.text.terminal import quoted
 
 _PERCENT = re.compile(r"(?<!\\)%")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Message, Rule
 from chronex.lint.findings import UNREADABLE, Edit, Fix, LintFinding, finding
-from chronex.lint.rules.rule_examples import WORKFLOW, crontab, workflow
+from chronex.lint.rules import WORKFLOW, crontab, workflow
 from chronex.text.terminal import quoted
 
 _UNQUOTED_STAR = re.compile(

@@ -10,7 +10,7 @@ from chronex.expr.meaning import Cron, Every
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.host_schedules import CronSchedule, schedule_of
 from chronex.lint.hosts import GITHUB
-from chronex.lint.rules.rule_examples import workflow
+from chronex.lint.rules import workflow
 from chronex.lint.rules.zone_rules import zone_abbreviation_inside
 from chronex.text.durations import format_duration
 from chronex.timing.occurrences import LAST_MS, Occurrences

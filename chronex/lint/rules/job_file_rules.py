@@ -11,19 +11,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Message, Rule
-from chronex.jobfile.problems import Problem
+from chronex.jobfile.entries import Problem
 from chronex.jobfile.reader import Inspection
-from chronex.lint.document import Document
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.host_schedules import CronSchedule, schedule_of
+from chronex.lint.rules import job_file
 from chronex.lint.rules.host_rules import shortest_distance, spread_fix
-from chronex.lint.rules.rule_examples import job_file
+from chronex.lint.source_files import Document
 from chronex.model.policies import RetryPolicy, retry_pause
-from chronex.text.durations import format_duration
+from chronex.text.durations import DAY_MS, format_duration
 
 _MOST_AT_ONCE = 10
 _MOST_STARTS = 48
-_DAY_MS = 86_400_000
 _MOST_RETRIES = 1_000
 
 # -- what the reader of job files finds -------------------------------------------------------------------
@@ -176,7 +175,7 @@ def many_jobs_in_a_minute(sites: Sequence[ScheduleSite], reference_ms: int) -> I
     for site in exact if len(exact) > _MOST_AT_ONCE else ():
         schedule = schedule_of(site, reference_ms)
         upcoming = schedule.upcoming(reference_ms, _MOST_STARTS) if schedule is not None else []
-        for minute in {ms // 60_000 for ms in upcoming if ms < reference_ms + _DAY_MS}:
+        for minute in {ms // 60_000 for ms in upcoming if ms < reference_ms + DAY_MS}:
             starts[minute] += 1
             if starts[minute] == _MOST_AT_ONCE + 1:
                 surplus.setdefault(minute, site)

@@ -9,7 +9,7 @@ from chronex.expr.diagnostics import ERROR, Diagnostic, Message, Rule, diagnosti
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.hosts import GITHUB, ScheduleHost
-from chronex.lint.rules.rule_examples import cronjob, workflow
+from chronex.lint.rules import cronjob, workflow
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 

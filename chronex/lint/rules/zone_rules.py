@@ -9,12 +9,12 @@ from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import INFO, WARNING, Message, Rule
 from chronex.expr.syntax_rules import E011
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
-from chronex.lint.rules.rule_examples import cronjob
+from chronex.lint.rules import cronjob
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone, zone_names
 
-# Fixed for ever, though the places they are named after change their clocks or have changed their offset.
+# The offset of these zones is fixed, though the countries that use the abbreviation change their clocks.
 _ABBREVIATION = re.compile(r"EST|MST|HST|CET|MET|EET|WET|[ECMP]ST[0-9][A-Z]DT|Etc/GMT[+-][0-9]+")
 _BETTER = {
     "EST": "America/New_York", "EST5EDT": "America/New_York", "MST": "America/Denver", "MST7MDT": "America/Denver",

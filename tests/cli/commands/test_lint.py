@@ -291,7 +291,7 @@ def test_lint_imports_no_server() -> None:
     import sys
 
     program = (
-        "import sys, chronex.lint.linter, chronex.lint.fixes, chronex.lint.formats, chronex.cli.commands.lint\n"
+        "import sys, chronex.lint.linter, chronex.lint.linter, chronex.lint.formats, chronex.cli.commands.lint\n"
         "assert not {'pygls', 'lsprotocol', 'yaml', 'msgspec'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.lint.discovery import find_files
+from chronex.lint.source_files import find_files
 
 GIT = shutil.which("git")
 FILES = [
@@ -118,7 +118,7 @@ def test_the_matcher_is_loaded_only_for_a_gitignore(ignores: dict[str, str], is_
     make(tmp_path, ignores)
     program = (
         "import sys, pathlib, chronex.cli.commands.lint\n"
-        "from chronex.lint.discovery import find_files\n"
+        "from chronex.lint.source_files import find_files\n"
         f"list(find_files(pathlib.Path({str(tmp_path)!r})))\n"
         "print('pathspec' in sys.modules)\n"
     )

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronex.lint.calendar_event import NICKNAMES, parse_calendar
-from chronex.lint.calendar_schedule import calendar_schedule
+from chronex.lint.systemd_calendar import NICKNAMES, calendar_schedule, parse_calendar
 from chronex.timing.zones import load_zone
 
 BASE = "2026-11-16 00:00:00"

@@ -1,0 +1,260 @@
+"""The tables that a job inherits from [defaults] and a task from its job: policies, commands and the environment."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from chronex.jobfile.entries import Entry, Reader, RefusedError, read_each, read_table
+from chronex.jobfile.values import (
+    choice_of,
+    codes,
+    duration,
+    filled_text,
+    number,
+    one_of,
+    positive_duration,
+    refuse_duplicates,
+    text,
+    text_table,
+    whole_number,
+    yes_or_no,
+)
+from chronex.model.job import ONLY_ZERO, Command
+from chronex.model.policies import DstSetting, NotifyPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.text.terminal import quoted
+
+Given = dict[str, Any]
+
+UNLIMITED = "unlimited"
+MAX_RETRIES = 1_000_000
+MAX_BACKOFF = 1_000
+MAX_RECOVERED = 1_000_000
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+# Chronex sets these for every attempt, so a value of the user's would be lost.
+_OURS = re.compile(
+    r"CHRONEX_(?:JOB|TASK|OCCURRENCE|ATTEMPT|SCHEDULED_TIME|SPAN_START|SPAN_END|IDEMPOTENCY_KEY|META_.*)", re.ASCII
+)
+
+# -- what a task runs, and in which environment ---------------------------------------------------------------
+
+
+def command(entry: Entry) -> Command:
+    """A list is argv; text goes to the shell."""
+    if isinstance(entry.value, str):
+        line = text(entry)
+        if not line.strip():
+            entry.refuse(f"{entry.label} is empty", 'write a command, such as "make backup"', "J019")
+        return line
+    if not isinstance(entry.value, list):
+        entry.refuse_type("a list of arguments or a line for the shell", entry.assignment('["echo", "hello"]'))
+    argv: list[str] = read_each(entry, text)
+    if not argv or not argv[0].strip():
+        hint = 'name the program first, such as ["echo", "hello"]'
+        entry.refuse(f"{entry.label} names no program", hint, "J019")
+    return tuple(argv)
+
+
+def environment(entry: Entry) -> dict[str, str]:
+    found = text_table(entry)
+    for name in tuple(found):
+        try:
+            check_variable(entry.child(name), name, at_key=True)
+        except RefusedError:
+            del found[name]
+    return found
+
+
+def secrets(entry: Entry) -> tuple[str, ...]:
+    """Names of variables that the daemon's environment holds."""
+    entry.expect_list(entry.assignment('["PGPASSWORD"]'))
+    found: list[str] = read_each(entry, _variable)
+    refuse_duplicates(entry, found)
+    return tuple(found)
+
+
+def _variable(entry: Entry) -> str:
+    name = text(entry)
+    check_variable(entry, name)
+    return name
+
+
+def check_variable(entry: Entry, name: str, *, at_key: bool = False) -> None:
+    span = entry.key_span if at_key else None
+    if not _VARIABLE.fullmatch(name):
+        hint = "use letters, digits and _, and no digit first"
+        entry.refuse(f"{quoted(name)} cannot name a variable", hint, "J020", span)
+    if _OURS.fullmatch(name):
+        entry.refuse(f"{name} is set by Chronex itself", "choose another name", "J020", span)
+
+
+def _success_codes(entry: Entry) -> tuple[int, ...]:
+    found = codes(entry)
+    if not found:
+        entry.refuse(f"{entry.label} names no code, so nothing would succeed", "write [0]", "J014")
+    return found
+
+
+ENVIRONMENT: dict[str, Reader] = {
+    "env": environment,
+    "secrets": secrets,
+    "directory": filled_text,
+    "success_codes": _success_codes,
+    "retry_codes": codes,
+}
+
+
+class TaskEnvironment(Struct, frozen=True):
+    env: dict[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    directory: str | None = None
+    success_codes: tuple[int, ...] = ONLY_ZERO
+    retry_codes: tuple[int, ...] | None = None
+
+    def within(self, entry: Entry, given: dict[str, Any]) -> TaskEnvironment:
+        """These, as the level of `entry` changes them."""
+        own = {key: given[key] for key in ENVIRONMENT if key in given}
+        env = {**self.env, **own.get("env", {})}
+        secrets = tuple(dict.fromkeys((*self.secrets, *own.get("secrets", ()))))
+        merged = replace(self, **{**own, "env": env, "secrets": secrets})
+        _check_secrets_apart(entry, own, merged)
+        _check_codes_apart(entry, own, merged)
+        return merged
+
+
+def _check_secrets_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironment) -> None:
+    """Report a name that is both a secret and in env: its value would stand in the file."""
+    hint = "remove it from env; the daemon's environment has it"
+    reported = set[str]()
+    for index, name in enumerate(own.get("secrets", ())):
+        if name in merged.env:
+            entry.child("secrets").child(index).report(f"{quoted(name)} is both in secrets and in env", hint, "J020")
+            reported.add(name)
+    for name in own.get("env", {}):
+        if name in merged.secrets and name not in reported:
+            variable = entry.child("env").child(name)
+            variable.report(f"{quoted(name)} is both in secrets and in env", hint, "J020", variable.key_span)
+
+
+def _check_codes_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironment) -> None:
+    key = "retry_codes" if "retry_codes" in own else "success_codes"
+    both = sorted(set(merged.success_codes) & set(merged.retry_codes or ()))
+    if key in own and both:
+        message = f"exit code {both[0]} is both in success_codes and in retry_codes"
+        entry.child(key).report(message, "remove it from one of them", "J024")
+
+
+# -- retry, recovery, clock changes, notices ------------------------------------------------------------------
+
+
+def _retry_count(entry: Entry) -> int | None:
+    if entry.value == UNLIMITED:
+        return None
+    if isinstance(entry.value, str):
+        entry.refuse_type(f'a whole number or "{UNLIMITED}"', entry.assignment("3"))
+    return whole_number(0, MAX_RETRIES)(entry)
+
+
+RETRY: dict[str, Reader] = {
+    "max": _retry_count,
+    "interval": duration,
+    "backoff": number(1, MAX_BACKOFF),
+    "max_interval": positive_duration,
+    "jitter": number(0, 1),
+}
+RECOVERY: dict[str, Reader] = {
+    "strategy": choice_of(RecoveryStrategy),
+    "max_count": whole_number(1, MAX_RECOVERED),
+    "max_age": positive_duration,
+}
+DST: dict[str, Reader] = {
+    "gap": one_of("end", "skip"),
+    "overlap": one_of("first", "both", "by-kind"),
+}
+_FIELDS = {"interval": "interval_ms", "max_interval": "max_interval_ms", "max_age": "max_age_ms"}
+
+
+def retry(entry: Entry) -> Given:
+    """A table, or just the number of retries."""
+    if isinstance(entry.value, int) and not isinstance(entry.value, bool):
+        return {"max": _retry_count(entry)}
+    if entry.value == UNLIMITED:
+        return {"max": None}
+    example = entry.assignment('{ max = 3, interval = "30s" }')
+    if not isinstance(entry.value, dict):
+        entry.refuse_type("a table or a number of retries", example)
+    return _fields(read_table(entry, RETRY))
+
+
+def merged_retry(base: RetryPolicy, given: Given, entry: Entry) -> RetryPolicy:
+    """`base` with the given keys changed; `entry` is the retry that gave them."""
+    merged = replace(base, **given)
+    if merged.max_interval_ms is not None and merged.max_interval_ms < merged.interval_ms:
+        message = "max_interval is shorter than interval, so every pause is max_interval"
+        entry.warn(message, "make interval shorter or max_interval longer", "J101", entry.key_span)
+    return merged
+
+
+def recovery(entry: Entry) -> Given:
+    """A table, or just the strategy."""
+    if isinstance(entry.value, str):
+        return {"strategy": choice_of(RecoveryStrategy)(entry)}
+    if not isinstance(entry.value, dict):
+        entry.refuse_type("a strategy or a table", entry.assignment('"execute_last"'))
+    return _fields(read_table(entry, RECOVERY))
+
+
+def merged_recovery(base: RecoveryPolicy, given: Given, entry: Entry) -> RecoveryPolicy:
+    """A strategy that is named starts afresh; bounds alone tighten the inherited one."""
+    merged = RecoveryPolicy(**given) if "strategy" in given else replace(base, **given)
+    has_bounds = merged.max_count is not None or merged.max_age_ms is not None
+    refused = isinstance(entry.value, dict) and len(given) < len(entry.value)  # a bound may be there, but bad
+    if merged.strategy is RecoveryStrategy.BOUNDED and not has_bounds and not refused:
+        hint = f'write {entry.label} = {{ strategy = "bounded", max_count = 10 }}, or with max_age = "1d"'
+        entry.report("bounded needs max_count or max_age", hint, "J012")
+    if merged.strategy is not RecoveryStrategy.BOUNDED and has_bounds:
+        hint = 'write strategy = "bounded", or remove them'
+        entry.report(f"max_count and max_age do not go with {merged.strategy}", hint, "J024")
+    return merged
+
+
+def dst(entry: Entry) -> Given:
+    return read_table(entry, DST, entry.assignment('{ gap = "skip", overlap = "first" }'))
+
+
+def dst_policy(given: Given, dialect: str) -> DstSetting:
+    """What is not given is the dialect's own rule."""
+    own = DstSetting(gap="skip", overlap="first") if dialect == "posix" else DstSetting()
+    return replace(own, **given)
+
+
+def _fields(given: Given) -> Given:
+    return {_FIELDS.get(key, key): value for key, value in given.items()}
+
+
+NOTIFY: dict[str, Reader] = {
+    "run": command,
+    "after_failures": whole_number(1, 1_000),
+    "on_recovery": yes_or_no,
+}
+
+
+def notify(entry: Entry) -> dict[str, Any]:
+    """A table, or just the command."""
+    if isinstance(entry.value, str | list):
+        return {"run": command(entry)}
+    if not isinstance(entry.value, dict):
+        entry.refuse_type("a table or a command", entry.assignment('{ run = ["notify-send", "chronex"] }'))
+    return read_table(entry, NOTIFY)
+
+
+def notify_policy(entry: Entry | None, given: dict[str, Any]) -> NotifyPolicy | None:
+    """The policy of these keys; one without a command is refused where it is written."""
+    if "run" in given:
+        return NotifyPolicy(**given)
+    if entry is not None and isinstance(entry.value, dict) and "run" not in entry.value:
+        entry.report("notify needs a command", 'write notify = { run = ["notify-send", "chronex"] }', "J012")
+    return None
