@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
-from chronex.daemon.loop import Daemon
-from chronex.daemon.periodic import PeriodicTask
+from chronex.daemon.loop import Daemon, PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.attempt import Attempt

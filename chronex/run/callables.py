@@ -17,18 +17,18 @@ from chronex.engine.task_state import MAX_NAMES, check_state
 from chronex.errors import ChronexError, TaskStateError
 from chronex.model import AttemptState, Call
 from chronex.run.attempt_log import BoundedLog
-from chronex.run.request import (
-    AttemptRequest,
-    AttemptResult,
+from chronex.run.request import AttemptRequest, AttemptResult, EndReason, ExitVerdict, NotStarted
+from chronex.run.spawn import RunContext
+from chronex.run.supervise import (
     Cancellation,
-    EndReason,
-    ExitVerdict,
-    NotStarted,
+    Hooks,
+    Started,
     canceled,
+    finish_log,
+    never_started,
+    not_started,
     timed_out,
 )
-from chronex.run.run_context import Hooks, RunContext, Started
-from chronex.run.supervise import finish_log, never_started, not_started
 from chronex.text.instants import utc_datetime
 
 

@@ -1,4 +1,4 @@
-"""Children are held before their instant; they run at it, or never."""
+"""Children are held before their instant and run at it or never; the guess is what the tick orders, or nothing."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ import os
 import resource
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.clock import SystemClock, wall_ms
 from chronex.daemon import prestart as prestart_module
-from chronex.daemon.prestart import LEAD_MS, Prestart
+from chronex.daemon.executor import request_from_records
+from chronex.daemon.prestart import LEAD_MS, Prestart, next_tick_guess
+from chronex.engine.commands import Asker, pause
 from chronex.engine.orders import Launch
 from chronex.model.attempt import Attempt
-from chronex.model.definition import Job, Task
+from chronex.model.definition import Call, Job, Task
 from chronex.model.occurrence import Occurrence
+from chronex.model.policies import OverlapPolicy, TaskMode
 from chronex.run import AttemptRequest, Hooks, LogDirectory, RunContext, run_attempt
-from chronex.storage.records import Reading
+from chronex.storage.records import Reading, Records
+from chronex.testing import MINUTE
 from chronex_store import LmdbStore
 from tests.daemon.machine import Machine
+from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 from tests.kit.waits import is_gone, until, until_async
 
 SOON_MS = LEAD_MS + 5  # their instant is so near that they are started at once
@@ -58,7 +66,7 @@ def launches(at_ms: int, place: Path, count: int = 1) -> list[Launch]:
 
 
 def request_of(launch: Launch) -> AttemptRequest:
-    return AttemptRequest.of(launch.job, launch.task, launch.occurrence, launch.attempt)
+    return request_from_records(launch.job, launch.task, launch.occurrence, launch.attempt)
 
 
 async def prestarted(run_context: RunContext, wanted: list[Launch], at_ms: int) -> Prestart:
@@ -267,3 +275,87 @@ def test_when_the_daemon_goes_no_held_child_stays_or_runs(machine: Machine, numb
     until(lambda: all(is_gone(pid) for pid in held), "the end of the held children")
     # Where the instant came before the signal was handled, they rightly ran, and that is on record.
     assert runs(machine).keys() <= recorded(machine).keys(), "one ran whose start is not on record"
+
+
+MOST = 100
+ASKER = Asker("somebody", "cli", "here")
+
+
+def requested(launches: list[Launch]) -> list[AttemptRequest]:
+    """What would run: the part of an order that a prepared child must agree with."""
+    return [request_from_records(one.job, one.task, one.occurrence, one.attempt) for one in launches]
+
+
+AS_ORDERED: dict[str, dict[str, Any]] = {
+    "one task": {},
+    "the first of several in turn": {"tasks": (ONE, TWO)},
+    "all that run side by side": {"tasks": (ONE, TWO), "mode": TaskMode.PARALLEL},
+    "an interval": {"schedule": "@every 60s"},
+    "several within a pool of one": {"tasks": (ONE,), "places": 1},
+    "a key of its own": {"tasks": (replace(ONE, idempotency_key="{job}-{date}"),)},
+    "parallel to itself": {"overlap": OverlapPolicy.ALLOW},
+}
+
+
+@pytest.mark.parametrize("policy", AS_ORDERED.values(), ids=AS_ORDERED)
+def test_what_is_foreseen_is_what_the_tick_orders(policy: dict[str, Any]) -> None:
+    world = SteppedEngine(**policy)
+    foreseen = next_tick_guess(world.engine, FIRST, MOST)
+    assert foreseen
+    assert requested(foreseen) == requested(world.tick(FIRST))
+
+
+def test_the_time_of_the_last_run_is_foreseen_as_well() -> None:
+    world = SteppedEngine()
+    (first,) = world.tick(FIRST)
+    world.end(first, "success", FIRST + 100)
+    (foreseen,) = requested(next_tick_guess(world.engine, FIRST + MINUTE, MOST))
+    assert foreseen.last_run_ms == FIRST
+    assert [foreseen] == requested(world.tick(FIRST + MINUTE))
+
+
+def test_a_jittered_run_is_foreseen_once_its_moment_is_drawn() -> None:
+    world = SteppedEngine("* * * * * <jitter:30s>")
+    assert world.tick(FIRST) == []
+    due = world.occurrence(FIRST).due_ms
+    assert due > FIRST
+    assert requested(next_tick_guess(world.engine, due, MOST)) == requested(world.tick(due))
+
+
+def _pause(world: SteppedEngine) -> None:
+    world.store.update(lambda tx: pause(Records(tx, START), "job", ASKER))
+
+
+NOTHING: dict[str, tuple[dict[str, Any], Callable[[SteppedEngine], object]]] = {
+    "a function of ours": ({"tasks": (Task(name="one", run=Call("module:function")),)}, lambda world: None),
+    "what waits for its hook": ({"on_start": ("true",)}, lambda world: None),
+    "a paused job": ({}, _pause),
+    "a disabled job": ({"enabled": False}, lambda world: None),
+    "a full pool": ({"places": 0}, lambda world: None),
+    "a scheduler that stops": ({}, lambda world: setattr(world.engine, "stopping", True)),
+}
+
+
+@pytest.mark.parametrize(("policy", "act"), NOTHING.values(), ids=NOTHING)
+def test_nothing_is_prepared_for(policy: dict[str, Any], act: Callable[[SteppedEngine], object]) -> None:
+    world = SteppedEngine(**policy)
+    act(world)
+    assert next_tick_guess(world.engine, FIRST, MOST) == []
+
+
+def test_nothing_is_prepared_while_the_run_before_it_runs() -> None:
+    world = SteppedEngine()
+    world.tick(FIRST)
+    assert next_tick_guess(world.engine, FIRST + MINUTE, MOST) == []
+
+
+def test_no_more_is_prepared_than_was_asked_for() -> None:
+    world = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
+    assert len(next_tick_guess(world.engine, FIRST, 1)) == 1
+
+
+def test_looking_ahead_writes_nothing() -> None:
+    world = SteppedEngine()
+    before = world.store.wait(-1, 0)
+    next_tick_guess(world.engine, FIRST, MOST)
+    assert world.store.wait(-1, 0) == before
