@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from chronex.clock import SYSTEM_CLOCK
 from chronex.daemon import metrics
@@ -31,6 +32,7 @@ from chronex.daemon.metrics import (
     MetricsCollector,
     MetricsServer,
     MetricsTally,
+    PageWriter,
 )
 from chronex.errors import StoreError
 from chronex.jobfile import JobFileError, read_job_file
@@ -45,6 +47,7 @@ from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
 from tests.kit.machine import START
 from tests.kit.waits import DEADLINE_S, until, until_async
+from tests.kit.work import assert_cheap
 from tests.tui.world import FixedClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -70,6 +73,39 @@ def registry_of(world: SimulatedMachine) -> CollectorRegistry:
 
 def page_of(world: SimulatedMachine) -> str:
     return generate_latest(registry_of(world)).decode()
+
+
+@pytest.mark.parametrize("encode", [generate_latest, generate_openmetrics])
+def test_a_page_is_what_the_library_writes_also_when_only_values_are_new(
+    encode: Callable[[Collector], bytes],
+) -> None:
+    world = SimulatedMachine([Job(id="a", schedule="*/10 * * * *", tasks=TASK)], outcome=RandomOutcomes(3))
+    world.store.update(lambda tx: append(tx, Event(name="OccurrenceMissed", at_ms=1, job='x"\\\n\u2028 1')))
+    collector = MetricsCollector(world.store, FixedClock(world.now), MetricsTally())
+    registry = CollectorRegistry()
+    registry.register(collector)
+    writer = PageWriter(encode)
+    for hours in (0, 1, 2, 30):
+        world.run_until(START + hours * HOUR)
+        page = writer.page(collector.values())
+        assert page == encode(registry)
+        assert scraped(generate_latest(registry).decode())
+    parse = parse_openmetrics if encode is generate_openmetrics else text_string_to_metric_families
+    assert [sample for family in parse(page.decode()) for sample in family.samples if sample.labels.get("job") == "a"]
+
+
+def test_a_page_with_known_series_is_cheap() -> None:
+    """The largest page: names and labels of 24,000 lines are not written again."""
+    tally = MetricsTally()
+    for number in range(MOST_TASKS):
+        job, task = f"job-{number % MOST_JOBS}", f"task-{number}"
+        tally.histograms["scheduler_task_execution_duration_seconds"][job, task].observe(number)
+        for status in ("success", "failure", "timeout"):
+            tally.counters["scheduler_task_attempts_total"][job, task, status] += 1
+    collector = MetricsCollector(MemoryStore(), SYSTEM_CLOCK, tally)
+    writer = PageWriter(generate_latest)
+    writer.page(collector.values())
+    assert_cheap(lambda: writer.page(collector.values()), 80, "a page of known series")
 
 
 def test_what_is_counted_is_what_happened() -> None:
@@ -254,6 +290,7 @@ def test_two_pages_by_get_and_nothing_else(request_: bytes, status: bytes) -> No
     [
         ("", "text/plain; version="),
         ("text/plain", "text/plain; version="),
+        ("text/plain;version=abc", "text/plain; version="),
         (
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3",
             "application/openmetrics-text",
