@@ -39,13 +39,13 @@ _DESCRIPTORS_EACH = 4
 _DESCRIPTORS_OF_DAEMON = 256
 
 
-def raise_descriptor_limit(places: int) -> None:
-    """Raise our own limit as far as `places` ask for and the system allows, and say where that is not far enough.
+def raise_descriptor_limit(slots: int) -> None:
+    """Raise our own limit as far as `slots` ask for and the system allows, and say where that is not far enough.
 
     Commands inherit it, so it is left alone where it is enough: programs that were written for 1,024 descriptors
     find them, unless the user asks for a pool of some two hundred and more.
     """
-    needed = places * _DESCRIPTORS_EACH + _DESCRIPTORS_OF_DAEMON
+    needed = slots * _DESCRIPTORS_EACH + _DESCRIPTORS_OF_DAEMON
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft in (resource.RLIM_INFINITY, -1) or soft >= needed:
         return
@@ -53,7 +53,7 @@ def raise_descriptor_limit(places: int) -> None:
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < needed:
-        problem = f"max_concurrent_jobs = {places} may need {needed} open files, and the system allows {allowed}"
+        problem = f"max_concurrent_jobs = {slots} may need {needed} open files, and the system allows {allowed}"
         fields = {"told": f"{problem}; raise it with: ulimit -n {needed}"}
         log_event(log, "few descriptors", fields, logging.WARNING)
 

@@ -255,7 +255,7 @@ class Daemon:
             self._take_over()
 
 
-def this_node(places: int) -> Node:
+def this_node(slots: int) -> Node:
     """A new name for every start: what an earlier process left behind belongs to that one."""
     process = identity_of(os.getpid())
     assert process is not None, "this process exists"
@@ -265,7 +265,7 @@ def this_node(places: int) -> Node:
         process=process,
         host=socket.gethostname(),
         chronex=__version__,
-        places=places,
+        places=slots,
         started_ms=now_ms,
         seen_ms=now_ms,
     )

@@ -332,7 +332,7 @@ async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any,
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
 
-    def settle(returned: Any, problem: BaseException | None) -> None:
+    def set_result(returned: Any, problem: BaseException | None) -> None:
         if not done.done():
             done.set_result((returned, problem))
 
@@ -343,7 +343,7 @@ async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any,
         except BaseException as raised:
             problem = raised
         with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits for the result
-            loop.call_soon_threadsafe(settle, returned, problem)
+            loop.call_soon_threadsafe(set_result, returned, problem)
 
     threading.Thread(target=work, name=f"chronex {context.job}/{context.task}", daemon=True).start()
     return await done

@@ -55,7 +55,7 @@ def run_context(tmp_path: Path, clock: StoppedClock) -> RunContext:
 
 
 def launches(at_ms: int, place: Path, count: int = 1) -> list[Launch]:
-    """Each leaves a file that tells when it ran."""
+    """Each leaves a file that says when it ran."""
     made = []
     for number in range(count):
         task = Task(name="main", run=("touch", str(place / f"ran-{number}")))
@@ -165,8 +165,8 @@ async def test_another_instant_takes_the_place_of_the_first(run_context: RunCont
 
 
 async def test_what_cannot_be_guessed_is_left_to_the_tick(run_context: RunContext) -> None:
-    told: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    problems: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: problems.append(context))
     asked: list[int] = []
 
     def fail(at_ms: int, _most: int) -> list[Launch]:
@@ -179,7 +179,7 @@ async def test_what_cannot_be_guessed_is_left_to_the_tick(run_context: RunContex
     await until_async(lambda: prestart._work is not None and prestart._work.done(), "the end of the preparation")
     prestart.discard()
     await prestart.wait_reaped()
-    assert (prestart.held, told) == ({}, [])
+    assert (prestart.held, problems) == ({}, [])
 
 
 async def test_descriptors_are_given_back(run_context: RunContext, tmp_path: Path) -> None:
@@ -299,63 +299,63 @@ AS_ORDERED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("policy", AS_ORDERED.values(), ids=AS_ORDERED)
 def test_what_is_foreseen_is_what_the_tick_orders(policy: dict[str, Any]) -> None:
-    world = SteppedEngine(**policy)
-    foreseen = next_tick_guess(world.engine, FIRST, MOST)
+    machine = SteppedEngine(**policy)
+    foreseen = next_tick_guess(machine.engine, FIRST, MOST)
     assert foreseen
-    assert requested(foreseen) == requested(world.tick(FIRST))
+    assert requested(foreseen) == requested(machine.tick(FIRST))
 
 
 def test_the_time_of_the_last_run_is_foreseen_as_well() -> None:
-    world = SteppedEngine()
-    (first,) = world.tick(FIRST)
-    world.end(first, "success", FIRST + 100)
-    (foreseen,) = requested(next_tick_guess(world.engine, FIRST + MINUTE, MOST))
+    machine = SteppedEngine()
+    (first,) = machine.tick(FIRST)
+    machine.end(first, "success", FIRST + 100)
+    (foreseen,) = requested(next_tick_guess(machine.engine, FIRST + MINUTE, MOST))
     assert foreseen.last_run_ms == FIRST
-    assert [foreseen] == requested(world.tick(FIRST + MINUTE))
+    assert [foreseen] == requested(machine.tick(FIRST + MINUTE))
 
 
 def test_a_jittered_run_is_foreseen_once_its_moment_is_drawn() -> None:
-    world = SteppedEngine("* * * * * <jitter:30s>")
-    assert world.tick(FIRST) == []
-    due = world.occurrence(FIRST).due_ms
+    machine = SteppedEngine("* * * * * <jitter:30s>")
+    assert machine.tick(FIRST) == []
+    due = machine.occurrence(FIRST).due_ms
     assert due > FIRST
-    assert requested(next_tick_guess(world.engine, due, MOST)) == requested(world.tick(due))
+    assert requested(next_tick_guess(machine.engine, due, MOST)) == requested(machine.tick(due))
 
 
-def _pause(world: SteppedEngine) -> None:
-    world.store.update(lambda tx: pause(Records(tx, START), "job", ASKER))
+def _pause(machine: SteppedEngine) -> None:
+    machine.store.update(lambda tx: pause(Records(tx, START), "job", ASKER))
 
 
 NOTHING: dict[str, tuple[dict[str, Any], Callable[[SteppedEngine], object]]] = {
-    "a function of ours": ({"tasks": (Task(name="one", run=Call("module:function")),)}, lambda world: None),
-    "what waits for its hook": ({"on_start": ("true",)}, lambda world: None),
+    "a function of ours": ({"tasks": (Task(name="one", run=Call("module:function")),)}, lambda machine: None),
+    "what waits for its hook": ({"on_start": ("true",)}, lambda machine: None),
     "a paused job": ({}, _pause),
-    "a disabled job": ({"enabled": False}, lambda world: None),
-    "a full pool": ({"places": 0}, lambda world: None),
-    "a scheduler that stops": ({}, lambda world: setattr(world.engine, "stopping", True)),
+    "a disabled job": ({"enabled": False}, lambda machine: None),
+    "a full pool": ({"places": 0}, lambda machine: None),
+    "a scheduler that stops": ({}, lambda machine: setattr(machine.engine, "stopping", True)),
 }
 
 
 @pytest.mark.parametrize(("policy", "act"), NOTHING.values(), ids=NOTHING)
 def test_nothing_is_prepared_for(policy: dict[str, Any], act: Callable[[SteppedEngine], object]) -> None:
-    world = SteppedEngine(**policy)
-    act(world)
-    assert next_tick_guess(world.engine, FIRST, MOST) == []
+    machine = SteppedEngine(**policy)
+    act(machine)
+    assert next_tick_guess(machine.engine, FIRST, MOST) == []
 
 
 def test_nothing_is_prepared_while_the_run_before_it_runs() -> None:
-    world = SteppedEngine()
-    world.tick(FIRST)
-    assert next_tick_guess(world.engine, FIRST + MINUTE, MOST) == []
+    machine = SteppedEngine()
+    machine.tick(FIRST)
+    assert next_tick_guess(machine.engine, FIRST + MINUTE, MOST) == []
 
 
 def test_no_more_is_prepared_than_was_asked_for() -> None:
-    world = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
-    assert len(next_tick_guess(world.engine, FIRST, 1)) == 1
+    machine = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
+    assert len(next_tick_guess(machine.engine, FIRST, 1)) == 1
 
 
 def test_looking_ahead_writes_nothing() -> None:
-    world = SteppedEngine()
-    before = world.store.wait(-1, 0)
-    next_tick_guess(world.engine, FIRST, MOST)
-    assert world.store.wait(-1, 0) == before
+    machine = SteppedEngine()
+    before = machine.store.wait(-1, 0)
+    next_tick_guess(machine.engine, FIRST, MOST)
+    assert machine.store.wait(-1, 0) == before

@@ -191,9 +191,9 @@ def _loop_without_epoll() -> asyncio.AbstractEventLoop:
 
 def test_a_failing_callback_is_told_and_the_others_go_on() -> None:
     async def main() -> list[str]:
-        told: list[str] = []
+        reported: list[str] = []
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: told.append(repr(context["exception"])))
+        loop.set_exception_handler(lambda _, context: reported.append(repr(context["exception"])))
         ours, theirs = os.pipe()
         os.write(theirs, b"x")
 
@@ -202,10 +202,10 @@ def test_a_failing_callback_is_told_and_the_others_go_on() -> None:
             raise ValueError("no")
 
         watcher_of(loop).add(ours, fail)
-        while not told:
+        while not reported:
             await asyncio.sleep(0)
         os.close(ours)
         os.close(theirs)
-        return told
+        return reported
 
     assert asyncio.run(main()) == ["ValueError('no')"]

@@ -138,19 +138,19 @@ MISSING: list[tuple[str, Callable[[Path], tuple[Command, str | None]], int, str]
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "number", "told"), [row[1:] for row in MISSING], ids=[row[0] for row in MISSING])
+@pytest.mark.parametrize(("make", "number", "message"), [row[1:] for row in MISSING], ids=[row[0] for row in MISSING])
 async def test_what_is_missing_is_named(
     run_context: RunContext,
     tmp_path: Path,
     make: Callable[[Path], tuple[Command, str | None]],
     number: int,
-    told: str,
+    message: str,
 ) -> None:
     command, directory = make(tmp_path)
     result = await outcome(run_context, command, directory=directory)
     assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.NOT_STARTED, True)
     assert result.errno == number
-    assert told in result.error
+    assert message in result.error
     assert errno.errorcode[number] in result.error
     assert result.process is None
 
@@ -257,11 +257,11 @@ async def test_arguments_pass_unchanged(guarded: RunContext, arguments: tuple[st
 async def test_what_is_refused_behind_the_barrier_has_its_error_number(
     run_context: RunContext, tmp_path: Path
 ) -> None:
-    """The program was there when it was looked for, and is not when its turn comes."""
+    """The program was there when it was searched for, and is not when its turn comes."""
     if not isinstance(run_context.barrier_program, spawn.NativeBarrier):
-        pytest.skip("the shell's barrier tells by exit code and log")
+        pytest.skip("the shell's barrier reports by exit code and log")
     program, place = tmp_path / "program", tmp_path / "place"
-    for vanish, number, told in (
+    for vanish, number, message in (
         (program.unlink, errno.ENOENT, f"{program}: no such program (ENOENT)"),
         (place.rmdir, errno.ENOENT, f"working directory {place}: no such directory (ENOENT)"),
     ):
@@ -273,7 +273,7 @@ async def test_what_is_refused_behind_the_barrier_has_its_error_number(
 
         result = await run_attempt(request((str(program),), directory=str(place)), Hooks(started=before), run_context)
         assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.NOT_STARTED, True)
-        assert (result.errno, result.error) == (number, told)
+        assert (result.errno, result.error) == (number, message)
 
 
 SHELL_TEXTS = {
@@ -290,9 +290,9 @@ SHELL_TEXTS = {
 
 @pytest.mark.parametrize("text", SHELL_TEXTS)
 async def test_a_text_for_the_shell_means_what_it_means_without_a_barrier(guarded: RunContext, text: str) -> None:
-    code, told = SHELL_TEXTS[text]
+    code, printed = SHELL_TEXTS[text]
     result = await outcome(guarded, text)
-    assert (result.exit_code, output(guarded, result)) == (code, told)
+    assert (result.exit_code, output(guarded, result)) == (code, printed)
 
 
 @pytest.mark.parametrize("text", ["echo a\nno-such-program-here", "echo b; done"])

@@ -409,9 +409,9 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("nth", range(1, 5))
-@pytest.mark.parametrize(("call", "number", "told"), REFUSALS)
+@pytest.mark.parametrize(("call", "number", "message"), REFUSALS)
 async def test_every_refusal_of_the_system_is_a_result(
-    run_context: RunContext, monkeypatch: pytest.MonkeyPatch, call: str, number: int, told: str, nth: int
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch, call: str, number: int, message: str, nth: int
 ) -> None:
     await outcome(run_context, ("true",))
     real, calls = getattr(os, call), 0
@@ -428,14 +428,14 @@ async def test_every_refusal_of_the_system_is_a_result(
     monkeypatch.undo()
     if result.state is AttemptState.FAILED:
         assert result.reason is EndReason.NOT_STARTED
-        assert told in result.error
+        assert message in result.error
     else:
         assert result.exit_code == 0
     assert (await outcome(run_context, ("true",))).state is AttemptState.SUCCESS
 
 
 async def test_many_starts_at_once_leave_the_loop_its_turns(run_context: RunContext) -> None:
-    """Nobody waits for all hundred and fifty: between two turns of the loop only some of them start."""
+    """No command waits for all hundred and fifty: between two turns of the loop only some of them start."""
     starts, most = 0, 0
 
     async def note(_started: Started) -> None:
