@@ -7,7 +7,6 @@ import gc
 import os
 import resource
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.clock import SystemClock, wall_ms
+from chronex.clock import SYSTEM_CLOCK, SystemClock, wall_ms
 from chronex.daemon import prestart as prestart_module
 from chronex.daemon.executor import request_from_records
 from chronex.daemon.prestart import LEAD_MS, Prestart, next_tick_guess
 from chronex.engine.commands import Asker, pause
 from chronex.engine.orders import Launch
-from chronex.model.attempt import Attempt
+from chronex.model.attempt import Attempt, ProcessIdentity
 from chronex.model.definition import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, TaskMode
@@ -213,10 +212,10 @@ def test_held_children_leave_descriptors_for_the_others(
 
 # -- the real daemon -------------------------------------------------------------------------------------------------
 
-CROWD = 60  # they are held for some 70 ms: long enough to be seen
+SEVERAL = 8  # held for some 25 ms; few enough that a busy machine can start them ahead of their instant
 JOBS = "[scheduler]\nmax_concurrent_jobs = 100\n" + "".join(
     f'[jobs.j{number}]\nschedule = "*/2 * * * * *"\noverlap = "allow"\nrun = "echo $$ $(date +%s%3N) >> ran"\n'
-    for number in range(CROWD)
+    for number in range(SEVERAL)
 )
 
 
@@ -225,16 +224,21 @@ def children(daemon: int) -> set[int]:
     return {int(pid) for pid in listed}
 
 
-def recorded(machine: Machine) -> dict[int, int]:
-    """The instant for which each process was recorded as started."""
+def processes(machine: Machine) -> list[tuple[ProcessIdentity, int]]:
+    """Every process that was recorded as started, with the instant for which it was."""
 
-    def read(reading: Reading) -> dict[int, int]:
-        found = [one for number in range(CROWD) for one in reading.occurrences(f"j{number}")]
+    def read(reading: Reading) -> list[tuple[ProcessIdentity, int]]:
+        found = [one for number in range(SEVERAL) for one in reading.occurrences(f"j{number}")]
         attempts = [attempt for one in found for attempt in reading.attempts(one.job, one.nominal_ms)]
-        return {one.process.pid: one.nominal_ms for one in attempts if one.process is not None}
+        return [(one.process, one.nominal_ms) for one in attempts if one.process is not None]
 
     with LmdbStore.open(machine.directory / "store", create=False) as store:
         return store.view(lambda tx: read(Reading(tx)))
+
+
+def recorded(machine: Machine) -> dict[int, int]:
+    """The instant for which each process was recorded as started."""
+    return {process.pid: nominal_ms for process, nominal_ms in processes(machine)}
 
 
 def runs(machine: Machine) -> dict[int, int]:
@@ -247,17 +251,14 @@ def runs(machine: Machine) -> dict[int, int]:
 def test_the_daemon_has_them_ready_and_none_runs_early(machine: Machine) -> None:
     machine.write(JOBS)
     daemon = machine.start(quiet=True)
-    first_seen: dict[int, int] = {}
+    tick_ms = 1000 // os.sysconf("SC_CLK_TCK")  # the start time of a process is counted in these
+    booted_ms = wall_ms() - SYSTEM_CLOCK.boottime_ms()
 
     def was_held() -> bool:
-        """Seen before the instant for which it was recorded; a busy machine may need more than one instant."""
-        for _ in range(200):
-            at_ms = wall_ms()
-            for pid in children(daemon.pid):
-                first_seen.setdefault(pid, at_ms)
-            time.sleep(0.002)
-        known = recorded(machine)
-        return any(first_seen[pid] < known[pid] for pid in first_seen.keys() & known.keys())
+        """One was started before its instant; a busy machine may need more than one instant for that."""
+        return any(
+            booted_ms + (process.start_time + 1) * tick_ms < nominal_ms for process, nominal_ms in processes(machine)
+        )
 
     until((machine.directory / "ran").exists, "the first instant")
     until(was_held, "a child that is there before its instant")
