@@ -1,7 +1,7 @@
-"""Fail-points: the places where a test can kill this process, to see what the next one finds.
+"""Fail-points: the points where a test can kill this process, to see what the next one finds.
 
-Off unless the environment names one. `CHRONEX_FAIL_POINT="start recorded:3"` kills at the third passing, as by
-kill -9: nothing is flushed, closed or said. Every place is in this table, and a test holds table and code together.
+Off unless the environment names one. `CHRONEX_FAIL_POINT="start recorded:3"` kills the third time, as by
+kill -9: nothing is flushed, closed or said. Every point is in this table, and a test holds table and code together.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ VARIABLE = "CHRONEX_FAIL_POINT"
 POINTS: dict[str, str] = {
     "update begun": "a write transaction is open, and nothing is in it",
     "update written": "everything is in the transaction, and it is not committed",
-    "update committed": "it is on disk, and nobody has been told",
+    "update committed": "it is on disk, and no waiting process has been notified",
     "node registered": "the daemon is on record, and has taken up nothing",
-    "taken over": "what dead nodes left is recorded as ours, and nobody watches it",
+    "taken over": "what dead nodes left is recorded as ours, and nothing watches it",
     "adopted": "an orphan is about to be watched",
     "tick decided": "what is due is claimed, and nothing is started",
-    "before spawn": "an attempt's turn has come",
+    "before spawn": "an attempt is about to be started",
     "spawned": "the child waits at its start barrier, and its identity is not known",
     "identified": "the child is known, and not on record",
     "start recorded": "the child is on record, and its start barrier is shut",
@@ -30,7 +30,7 @@ POINTS: dict[str, str] = {
     "end recorded": "the end is on record, and what follows from it is not started",
     "history trimmed": "one step of retention is done",
     "stop asked": "no more is claimed, and running work has been asked to end",
-    "node leaving": "all has ended, and the daemon has not said goodbye",
+    "node leaving": "all has ended, and that the daemon has stopped is not on record",
 }
 
 

@@ -154,12 +154,12 @@ class EmbeddedEngine:
 
     def _open(self) -> None:
         self._store = LmdbStore.open(self._given) if isinstance(self._given, Path) else self._given
-        place = self._log_path
-        if place is None and self._path is not None:
-            place = self._path / "logs"
-        if place is None:
-            place = self._temporary = Path(tempfile.mkdtemp(prefix="chronex-"))
-        self._logs = LogDirectory(place)
+        directory = self._log_path
+        if directory is None and self._path is not None:
+            directory = self._path / "logs"
+        if directory is None:
+            directory = self._temporary = Path(tempfile.mkdtemp(prefix="chronex-"))
+        self._logs = LogDirectory(directory)
 
     @property
     def _path(self) -> Path | None:
@@ -171,7 +171,7 @@ class EmbeddedEngine:
         assert self._logs is not None
         node = this_node(self.settings.max_concurrent_jobs)
         engine = Engine(self.store, node.id, self.settings.max_concurrent_jobs)
-        # A store in memory has no place; its commands must differ all the same from those of another process,
+        # A store in memory has no path; its commands must differ all the same from those of another process,
         # which may have the same jobs: a cancellation would find the other's processes by their id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
         run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,7 +38,9 @@ from chronex.run import (
     run_attempt,
     run_callable,
 )
+from chronex.run.attempt_log import DEFAULT_LIMIT
 from chronex.run.hooks import run_hook
+from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.run.supervise import Supervision
 from chronex.storage.journal import append
 from chronex.storage.ports import Store
@@ -237,7 +239,7 @@ class Executor:
         self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
     ) -> AttemptRequest:
         """The attempt with the scheduler's own settings where the job has none."""
-        return AttemptRequest.of(
+        return request_from_records(
             job,
             task,
             occurrence,
@@ -344,9 +346,59 @@ def log_fields(attempt: Attempt) -> dict[str, Any]:
     }
 
 
+def request_from_records(
+    job: Job,
+    task: Task,
+    occurrence: Occurrence,
+    attempt: Attempt,
+    *,
+    idempotency_key: str = "",
+    grace_ms: int = DEFAULT_GRACE_MS,
+    log_limit: int = DEFAULT_LIMIT,
+    extra_environment: Mapping[str, str] | None = None,
+) -> AttemptRequest:
+    """The attempt as the records have it, with a grace and a log limit where its job has none of its own."""
+    return AttemptRequest(
+        attempt_id=attempt.id,
+        number=attempt.number,
+        job=job.id,
+        task=task.name,
+        occurrence_id=occurrence.id,
+        nominal_ms=occurrence.scheduled_ms,
+        command=() if isinstance(task.run, Call) else task.run,
+        directory=task.directory,
+        env=task.env,
+        secrets=task.secrets,
+        metadata={**job.metadata, **task.metadata},
+        parameters=occurrence.parameters,
+        span_start_ms=occurrence.span_start_ms,
+        span_end_ms=occurrence.span_end_ms,
+        last_run_ms=occurrence.last_run_ms,
+        idempotency_key=idempotency_key,
+        timeout_ms=job.timeout_for(task),
+        grace_ms=grace_ms if job.grace_ms is None else job.grace_ms,
+        success_codes=task.success_codes,
+        retry_codes=task.retry_codes,
+        leftovers=job.leftovers,
+        log_limit=job.log_limit or log_limit,
+        extra_environment=extra_environment or {},
+    )
+
+
 def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
-    """The end with its reason. An attempt that was stopped because its occurrence ran out of time has timed out."""
-    end = result.as_end()
+    """What the engine records. An attempt that was stopped because its occurrence ran out of time has timed out."""
+    end = AttemptEnd(
+        state=result.state,
+        exit_code=result.exit_code,
+        signal=result.signal,
+        error=result.error,
+        log_bytes=result.log.size,
+        log_dropped=result.log.dropped,
+        leftovers=len(result.leftovers) - result.leftovers_killed,
+        errno=result.errno,
+        retryable=result.retryable,
+        task_state=dict(result.state_changes) or None,
+    )
     if result.state is not AttemptState.CANCELED:
         own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON
         return end._replace(reason=own)

@@ -1,4 +1,4 @@
-"""`chronex run --headless`: opens the store, builds the daemon, and runs it until a signal stops it."""
+"""`chronex run`: opens the store, builds the daemon, and runs it until a signal stops it, or beside a foreground."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import os
 import resource
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from chronex.clock import wall_ms
-from chronex.daemon.engine_thread import EngineThread, run_with_foreground
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon, this_node
 from chronex.daemon.metrics import serve_metrics
@@ -39,13 +39,13 @@ _DESCRIPTORS_EACH = 4
 _DESCRIPTORS_OF_DAEMON = 256
 
 
-def raise_descriptor_limit(places: int) -> None:
-    """Raise our own limit as far as `places` ask for and the system allows, and say where that is not far enough.
+def raise_descriptor_limit(slots: int) -> None:
+    """Raise our own limit as far as `slots` ask for and the system allows, and say where that is not far enough.
 
     Commands inherit it, so it is left alone where it is enough: programs that were written for 1,024 descriptors
     find them, unless the user asks for a pool of some two hundred and more.
     """
-    needed = places * _DESCRIPTORS_EACH + _DESCRIPTORS_OF_DAEMON
+    needed = slots * _DESCRIPTORS_EACH + _DESCRIPTORS_OF_DAEMON
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft in (resource.RLIM_INFINITY, -1) or soft >= needed:
         return
@@ -53,12 +53,12 @@ def raise_descriptor_limit(places: int) -> None:
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < needed:
-        problem = f"max_concurrent_jobs = {places} may need {needed} open files, and the system allows {allowed}"
+        problem = f"max_concurrent_jobs = {slots} may need {needed} open files, and the system allows {allowed}"
         fields = {"told": f"{problem}; raise it with: ulimit -n {needed}"}
         log_event(log, "few descriptors", fields, logging.WARNING)
 
 
-Foreground = Callable[[LmdbStore, EngineThread], int]
+Foreground = Callable[[LmdbStore, "EngineThread"], int]
 
 
 def run_headless(
@@ -161,3 +161,82 @@ async def _run(
         loop.call_later(seconds, daemon.stop)
     async with serve_metrics(daemon, settings):
         await daemon.run(once=once)
+
+
+_POLL_S = 0.2
+
+
+class EngineThread:
+    """A daemon at work on a thread of its own, while the main thread has a foreground such as the dashboard.
+
+    Each has its own event loop, so a slow paint never delays a start. They end together: when the foreground is over
+    the engine is stopped in good order, and when the engine has died the foreground can see it. `stop` may be called
+    from any thread.
+    """
+
+    def __init__(self, daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None = None) -> None:
+        self._daemon = daemon
+        self._settings = settings
+        self._file = file
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._began = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="chronex-engine")
+        self.problem: BaseException | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+        self._began.wait()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """No new claim from now on; what runs is asked to end."""
+        loop = self._loop
+        if loop is not None and self.is_alive:
+            # It may end between the question and the call: then there is nothing left to stop.
+            try:
+                loop.call_soon_threadsafe(self._daemon.stop)
+            except RuntimeError:
+                return
+
+    def join(self) -> None:
+        """Until what ran has ended. A second Ctrl-C leaves at once: what is recorded can be taken up again."""
+        try:
+            while self.is_alive:
+                self._thread.join(_POLL_S)
+        except KeyboardInterrupt:
+            os._exit(1)
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._run())
+        except BaseException as problem:
+            self.problem = problem
+        finally:
+            self._began.set()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._began.set()
+        if self._file is not None:
+            Reloader(self._daemon, self._file).attach()
+        async with serve_metrics(self._daemon, self._settings):
+            await self._daemon.run()
+
+
+def run_with_foreground(
+    daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None, main: Callable[[EngineThread], int]
+) -> int:
+    """Run both; returns the exit code of the foreground, and raises what the engine died of."""
+    engine = EngineThread(daemon, settings, file)
+    engine.start()
+    try:
+        code = main(engine)
+    finally:
+        engine.stop()
+        engine.join()
+    if engine.problem is not None:
+        raise engine.problem
+    return code

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from chronex.clock import Clock
-from chronex.daemon.periodic import PeriodicTask
+from chronex.daemon.loop import PeriodicTask
 from chronex.engine import notices
 from chronex.model.event import Event
 from chronex.model.job import Job
@@ -18,7 +18,7 @@ from chronex.model.reasons import free_text, text_of
 from chronex.model.records import Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
-from chronex.run.run_context import RunContext
+from chronex.run.spawn import RunContext
 from chronex.storage.indexes import key_of
 from chronex.storage.journal import append
 from chronex.storage.ports import ReadTransaction, Store, Transaction

@@ -38,9 +38,9 @@ def next_tick_guess(engine: Engine, at_ms: int, most: int) -> list[Launch]:
     return engine.store.view(lambda tx: _guess(Reading(tx), at_ms, engine.slots, Random(0), most))  # noqa: S311
 
 
-def _guess(reading: Reading, at_ms: int, places: int, chance: Chance, most: int) -> list[Launch]:
+def _guess(reading: Reading, at_ms: int, slots: int, chance: Chance, most: int) -> list[Launch]:
     """The commands that begin at `at_ms` if nothing changes, as many as the pool has free slots."""
-    free = min(most, places - reading.count_active(places))
+    free = min(most, slots - reading.count_active(slots))
     found: list[Launch] = []
     for record in reading.due(at_ms, most):
         job, occurrence = _planned(reading, record, at_ms, chance)
@@ -91,7 +91,7 @@ GUESS_AHEAD_MS = 1_000
 LEAD_MS, LEAD_PER_CHILD_MS = 20, 0.8
 MOST_HELD = 1_024
 STARTS_PER_TURN = 8
-_PATIENCE = 400  # times 5 ms; a child whose barrier is shut exits at once
+_REAP_TRIES = 400  # times 5 ms; a child whose barrier is shut exits at once
 _DESCRIPTORS_EACH, _DESCRIPTORS_OF_OURS = 3, 128
 
 
@@ -144,7 +144,7 @@ class Prestart:
 
     async def wait_reaped(self) -> None:
         """Wait until discarded children are reaped: in a program that embeds the engine nothing else reaps them."""
-        for _ in range(_PATIENCE):
+        for _ in range(_REAP_TRIES):
             if all(one.process.is_reaped for one in self._discarded):
                 return
             await asyncio.sleep(0.005)

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chronex.daemon.loop import Daemon
-from chronex.daemon.periodic import PeriodicTask
+from chronex.daemon.loop import Daemon, PeriodicTask
 from chronex.engine.update import Change, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings

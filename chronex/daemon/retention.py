@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from chronex.clock import Clock
-from chronex.daemon.periodic import PeriodicTask
+from chronex.daemon.loop import PeriodicTask
 from chronex.engine.commands.dead_letters import bound_dead_letters
 from chronex.jobfile import SchedulerSettings
 from chronex.run import LogDirectory
@@ -32,23 +32,23 @@ class MeasuredStore(Protocol):
 
 
 def free_space_task(store: MeasuredStore, report: Callable[[str, dict[str, Any]], None]) -> PeriodicTask:
-    """Reports `StoreRoomLow` when a mark is passed upwards and `StoreRoomBack` when the last one is left."""
-    passed = 0
+    """Reports `StoreRoomLow` when the ratio rises over a mark and `StoreRoomBack` when it is below all of them."""
+    over = 0
 
     async def check() -> None:
-        nonlocal passed
+        nonlocal over
         ratio = store.space().ratio
-        before, passed = passed, sum(1 for mark in MARKS if ratio >= mark)
-        if passed > before:
+        before, over = over, sum(1 for mark in MARKS if ratio >= mark)
+        if over > before:
             report("StoreRoomLow", {"used": f"{ratio:.0%}"})
-        elif before and not passed:
+        elif before and not over:
             report("StoreRoomBack", {"used": f"{ratio:.0%}"})
 
     return PeriodicTask("store", FREE_SPACE_EVERY_S, check)
 
 
 RETENTION_EVERY_S = 60.0
-# A pass looks at every job, so passes are rare; the steps of one pass go on minute after minute.
+# A pass reads every job, so passes are rare; the steps of one pass go on minute after minute.
 PASS_EVERY_MS = 600_000
 STEPS_AT_ONCE = 400
 PAUSE_S = 0.005

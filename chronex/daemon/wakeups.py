@@ -148,9 +148,9 @@ class WakeupDetector:
     def check(self) -> ClockJump | None:
         """Compare the three clocks; a step forwards or a sleep begins a new waking time."""
         wall, awake, boot = self._clock.wall_ms(), self._clock.monotonic_ms(), self._clock.boottime_ms()
-        passed = awake - self._awake
-        by, slept = (wall - self._wall) - passed, (boot - self._boot) - passed
-        stalled = passed if passed > LONGEST_BETWEEN_CHECKS_MS else 0
+        elapsed = awake - self._awake
+        by, slept = (wall - self._wall) - elapsed, (boot - self._boot) - elapsed
+        stalled = elapsed if elapsed > LONGEST_BETWEEN_CHECKS_MS else 0
         self._wall, self._awake, self._boot = wall, awake, boot
         if abs(by) <= TOLERANCE_MS and slept <= TOLERANCE_MS and not stalled:
             return None

@@ -6,10 +6,10 @@ from chronex.model import LeftoverPolicy
 from chronex.run.adopt import adopt_attempt
 from chronex.run.attempt_log import BoundedLog, LogDirectory, LogSummary
 from chronex.run.callables import Calls, TaskContext, run_callable
-from chronex.run.identity import boot_id, identity_of, is_alive, signal_group
-from chronex.run.request import AttemptRequest, AttemptResult, Cancellation, EndReason
-from chronex.run.run_context import Hooks, RunContext, Started
-from chronex.run.supervise import run_attempt
+from chronex.run.process import boot_id, identity_of, is_alive, signal_group
+from chronex.run.request import AttemptRequest, AttemptResult, EndReason
+from chronex.run.spawn import RunContext
+from chronex.run.supervise import Cancellation, Hooks, Started, run_attempt
 
 __all__ = [
     "AttemptRequest",

@@ -12,11 +12,10 @@ from chronex.errors import LogDirectoryError
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.attempt_log import BoundedLog, reopen_pipe
 from chronex.run.environment import child_environment
-from chronex.run.identity import is_alive, signal_group, signal_group_of
-from chronex.run.process import OnExit, watcher_of
-from chronex.run.request import AttemptRequest, AttemptResult, NotStarted, unknown_exit
-from chronex.run.run_context import Hooks, RunContext
-from chronex.run.supervise import Supervision
+from chronex.run.process import OnExit, is_alive, signal_group, signal_group_of, watcher_of
+from chronex.run.request import AttemptRequest, AttemptResult, NotStarted
+from chronex.run.spawn import RunContext
+from chronex.run.supervise import Hooks, Supervision, unknown_exit
 
 _POLL_AGAIN_S = 0.2
 _ORPHANED = "its daemon had died"

@@ -1,5 +1,5 @@
 # The start barrier as a program of 149 bytes, for Linux on x86-64: wait for one byte on descriptor 3, then become the command.
-# spawn.py holds it assembled; tests/run/test_barrier.py assembles this file and compares.
+# spawn.py holds it assembled; tests/run/test_spawn.py assembles this file and compares.
 #
 #   argv: [0] its own name  [1] the directory, or ""  [2] the program  [3...] the program's own argv
 #

@@ -17,18 +17,18 @@ from chronex.engine.task_state import MAX_NAMES, check_state
 from chronex.errors import ChronexError, TaskStateError
 from chronex.model import AttemptState, Call
 from chronex.run.attempt_log import BoundedLog
-from chronex.run.request import (
-    AttemptRequest,
-    AttemptResult,
+from chronex.run.request import AttemptRequest, AttemptResult, EndReason, ExitVerdict, NotStarted
+from chronex.run.spawn import RunContext
+from chronex.run.supervise import (
     Cancellation,
-    EndReason,
-    ExitVerdict,
-    NotStarted,
+    Hooks,
+    Started,
     canceled,
+    finish_log,
+    never_started,
+    not_started,
     timed_out,
 )
-from chronex.run.run_context import Hooks, RunContext, Started
-from chronex.run.supervise import finish_log, never_started, not_started
 from chronex.text.instants import utc_datetime
 
 
@@ -332,7 +332,7 @@ async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any,
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
 
-    def settle(returned: Any, problem: BaseException | None) -> None:
+    def set_result(returned: Any, problem: BaseException | None) -> None:
         if not done.done():
             done.set_result((returned, problem))
 
@@ -343,7 +343,7 @@ async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any,
         except BaseException as raised:
             problem = raised
         with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits for the result
-            loop.call_soon_threadsafe(settle, returned, problem)
+            loop.call_soon_threadsafe(set_result, returned, problem)
 
     threading.Thread(target=work, name=f"chronex {context.job}/{context.task}", daemon=True).start()
     return await done

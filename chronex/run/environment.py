@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from chronex.run.process import Marks
 from chronex.run.request import AttemptRequest, NotStarted
 from chronex.text.instants import utc_datetime
 
@@ -96,6 +97,15 @@ def chronex_variables(request: AttemptRequest) -> dict[str, str]:
         for key in sorted(values):
             variables.setdefault(prefix + _NOT_IN_A_NAME.sub("_", key.upper()), values[key])
     return variables
+
+
+def marks_of(request: AttemptRequest) -> Marks:
+    """What every process of the attempt has in its environment, and no other process of this machine.
+
+    Its id alone is not enough: job and second make it, and a scheduler on another store may have the same of both.
+    """
+    marks = {ATTEMPT_VARIABLE: request.attempt_id, **request.extra_environment}
+    return frozenset(f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in marks.items())
 
 
 @lru_cache(maxsize=256)

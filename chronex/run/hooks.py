@@ -16,8 +16,7 @@ from chronex.engine.orders import Report
 from chronex.model.job import Call, Command, Work
 from chronex.run.callables import Calls, described, resolve
 from chronex.run.request import NotStarted
-from chronex.run.run_context import RunContext
-from chronex.run.spawn import prepare
+from chronex.run.spawn import RunContext, prepare
 
 _KEPT_OUTPUT = 2_000
 _CHUNK = 65_536

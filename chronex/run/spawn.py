@@ -7,6 +7,7 @@ change directory; the barrier program does that before it becomes the command.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import fcntl
@@ -17,12 +18,17 @@ import socket
 import stat
 import struct
 import sys
-from dataclasses import dataclass
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model.job import Command
-from chronex.run.environment import Variables
+from chronex.run.attempt_log import LogDirectory
+from chronex.run.environment import Inheritance, Variables
 from chronex.run.request import NotStarted
 
 _DEFAULT_SHELL = "/bin/sh"
@@ -352,3 +358,83 @@ def _ends_when_shut(barrier_program: BarrierProgram) -> bool:
         barrier.started()
         barrier.close()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == BARRIER_SHUT
+
+
+# A start takes about half a millisecond, so a turn of the loop stays under ten, however many are due at once.
+_STARTS_PER_TURN = 16
+
+
+class StartPace:
+    """Lets a few starts pass in each turn of the loop, in order; what runs already is served between them."""
+
+    def __init__(self, per_turn: int = _STARTS_PER_TURN) -> None:
+        self._per_turn = per_turn
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begin(None)
+
+    def _begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = loop
+        self._left = self._per_turn
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turn_is_set = False
+
+    async def enter(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # the one before may have been closed between two turns
+            self._begin(loop)
+        if self._left and not self._waiting:
+            self._left -= 1
+            self._set_next_turn()
+            return
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(turn)
+        self._set_next_turn()
+        await turn
+
+    def _set_next_turn(self) -> None:
+        if not self._turn_is_set:
+            self._turn_is_set = True
+            asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._turn_is_set = False
+        self._left = self._per_turn
+        while self._left and self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._left -= 1
+        if self._waiting or self._left < self._per_turn:
+            self._set_next_turn()
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Made once, in the main thread, by the daemon or by the owner of a library scheduler."""
+
+    logs: LogDirectory
+    inheritance: Inheritance
+    clock: Clock = SYSTEM_CLOCK
+    pace: StartPace = field(default_factory=StartPace)
+    barrier_program: BarrierProgram = field(default_factory=barrier_program)
+    environment: Mapping[str, str] = field(default_factory=dict)  # the scheduler's own; wins over a task's
+
+    @classmethod
+    def of_this_process(
+        cls,
+        logs: LogDirectory,
+        clock: Clock = SYSTEM_CLOCK,
+        environ: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> RunContext:
+        """Also keeps the descriptors that this process inherited from its children, and makes it able to wait."""
+        seal_descriptors()
+        # Our parent process may have ignored SIGCHLD; then the system would throw every exit code away.
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+        ):
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        frozen = bool(getattr(sys, "frozen", False))
+        inheritance = Inheritance(os.environ if environ is None else environ, frozen=frozen)
+        return cls(logs, inheritance, clock, environment=dict(environment or {}))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -12,25 +15,20 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.attempt_log import BoundedLog, Capture, LogSummary, open_pipe
-from chronex.run.environment import Variables, child_environment
-from chronex.run.identity import identity_of_child
-from chronex.run.leftovers import find_leftovers, kill_leftovers, marks_of
-from chronex.run.process import Child, SupervisedProcess
+from chronex.run.environment import Variables, child_environment, marks_of
+from chronex.run.process import Child, SupervisedProcess, find_leftovers, identity_of_child, kill_leftovers
 from chronex.run.request import (
     AttemptRequest,
     AttemptResult,
     EndReason,
     ExitVerdict,
     NotStarted,
-    canceled,
-    judge,
-    timed_out,
 )
-from chronex.run.run_context import Hooks, RunContext, Started
 from chronex.run.spawn import (
     BARRIER_SHUT,
     BarrierProgram,
     Invocation,
+    RunContext,
     StartBarrier,
     prepare,
     refused_after_barrier,
@@ -42,6 +40,78 @@ HELD_PIPE_S = 2.0
 _BARRIER_SHUT_STATUS = BARRIER_SHUT << 8  # as waitpid returns it
 _POLL_AGAIN_S = 0.02
 _SLOWEST_POLL_S = 0.2
+
+
+Listener = Callable[[], None]
+
+
+class Cancellation:
+    """The request that an attempt should end. Made on the event loop; seen from every thread."""
+
+    __slots__ = ("_listeners", "_waiters", "reason", "requested")
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason = ""
+        self._listeners: list[Listener] = []
+        self._waiters: list[threading.Event] = []  # one for each thread that waits; commands have none
+
+    def request(self, reason: str = "") -> None:
+        """The first reason stays."""
+        if self.requested:
+            return
+        self.reason = reason
+        self.requested = True
+        for waiter in tuple(self._waiters):
+            waiter.set()
+        for listener in tuple(self._listeners):
+            listener()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """For threads: wait until the end is requested; False where `timeout` seconds passed first."""
+        waiter = threading.Event()
+        self._waiters.append(waiter)
+        # Read after entering: a request that came before has not set this waiter.
+        if not self.requested:
+            waiter.wait(timeout)
+        self._waiters.remove(waiter)
+        return self.requested
+
+    def listen(self, listener: Listener) -> None:
+        """Called once, at once where the request is there already."""
+        if self.requested:
+            listener()
+        else:
+            self._listeners.append(listener)
+
+    def forget(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An attempt has begun. `process` is None for a callable; output, if any comes, goes to `log_name`."""
+
+    process: ProcessIdentity | None
+    started_ms: int
+    log_name: str
+
+
+async def _nothing(_started: Started) -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """How the engine takes part in an attempt.
+
+    `started` is awaited while the process waits at its start barrier, so the command begins only when this has
+    returned; when it raises, the process is killed, and the exception is passed on.
+    """
+
+    started: Callable[[Started], Awaitable[None]] = _nothing
+    cancellation: Cancellation = field(default_factory=Cancellation)
 
 
 async def run_attempt(
@@ -333,3 +403,50 @@ async def finish_log(log: BoundedLog) -> LogSummary:
         summary = log.finish()
     fail_point("log finished")
     return summary
+
+
+def judge(
+    request: AttemptRequest, status: int | None, stop: ExitVerdict | None = None, unknown: str = ""
+) -> ExitVerdict:
+    """`status` as waitpid gives it; None where it is not known, and `unknown` why.
+
+    `stop` is why Chronex ended the process, where it did.
+    """
+    if status is None:
+        return stop or unknown_exit(unknown)
+    code = os.waitstatus_to_exitcode(status)
+    exit_code, number = (code, None) if code >= 0 else (None, -code)
+    if stop is not None:
+        return stop._replace(exit_code=exit_code, signal=number)
+    if exit_code is not None and exit_code in request.success_codes:
+        return ExitVerdict(AttemptState.SUCCESS, EndReason.EXITED, False, "", exit_code)
+    # A shell reports a signal as 128 plus its number; the rule for retries reads both the same way.
+    shell_code = exit_code if exit_code is not None else 128 + (number or 0)
+    retryable = request.retry_codes is None or shell_code in request.retry_codes
+    if number is not None:
+        return ExitVerdict(
+            AttemptState.FAILED, EndReason.SIGNAL, retryable, f"ended by {_name(number)}", None, number
+        )
+    return ExitVerdict(AttemptState.FAILED, EndReason.EXIT_CODE, retryable, f"exit code {exit_code}", exit_code)
+
+
+def timed_out(timeout_ms: int) -> ExitVerdict:
+    return ExitVerdict(AttemptState.TIMEOUT, EndReason.TIMEOUT, True, f"still running after {timeout_ms / 1000:g} s")
+
+
+def canceled(why: str) -> ExitVerdict:
+    return ExitVerdict(AttemptState.CANCELED, EndReason.CANCELED, False, why or "canceled")
+
+
+def unknown_exit(why: str) -> ExitVerdict:
+    """It ended with an exit code that is not known; that is never a success."""
+    return ExitVerdict(
+        AttemptState.CRASHED, EndReason.UNKNOWN_EXIT, True, f"ended, and its exit code is not known: {why}"
+    )
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.daemon.machine import LoggedDaemon
+from tests.kit.waits import DEADLINE_S
+
 BINARY = os.environ.get("CHRONEX_BINARY", "")
 pytestmark = [
     pytest.mark.binary,
@@ -40,9 +43,23 @@ run = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done"
 def chronex(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [os.path.abspath(BINARY), *arguments],
-        env={**BARE, **environment}, cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
+        env={**BARE, **environment}, cwd=cwd, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def run_until_an_attempt_has_ended(place: Path, **environment: str) -> None:
+    """A daemon until its log says so, however long this machine takes to start it; then it is asked to stop."""
+    daemon = LoggedDaemon(
+        [os.path.abspath(BINARY), "run", "--headless"],
+        env={**BARE, **environment}, cwd=place, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    with daemon:
+        try:
+            daemon.until_logged("attempt ended")
+            assert daemon.stopped() == 0, daemon.unread
+        finally:
+            daemon.kill()
 
 
 def test_explain_knows_every_zone_without_the_machines_help() -> None:
@@ -71,8 +88,7 @@ def place(tmp_path: Path) -> Path:
 def test_apply_run_and_doctor_with_a_real_job(place: Path) -> None:
     store = {"CHRONEX_STORE": str(place / "store")}
     assert "new" in chronex("apply", cwd=place, **store).stdout
-    ran = chronex("run", "--headless", "--for", "3s", cwd=place, **store)
-    assert ran.returncode == 0, ran.stderr
+    run_until_an_attempt_has_ended(place, **store)
     history = json.loads(chronex("history", "report", "--format", "json", cwd=place, **store).stdout)
     assert any(row["state"] == "completed" for row in history)
     doctor = chronex("doctor", "--store", str(place / "store"), cwd=place)
@@ -87,14 +103,13 @@ def test_metrics_and_ignored_files_have_the_libraries_they_need(place: Path) -> 
     (place / "ignored").mkdir()
     (place / "ignored" / "crontab").write_text("no schedule\n")
     assert chronex("lint", str(place)).returncode == 0
-    daemon = subprocess.Popen(
-        [os.path.abspath(BINARY), "run", "--headless", "--for", "30s"],
-        cwd=place, env={**BARE, "CHRONEX_STORE": str(place / "store")}, stderr=subprocess.PIPE,
+    daemon = LoggedDaemon(
+        [os.path.abspath(BINARY), "run", "--headless"],
+        cwd=place, env={**BARE, "CHRONEX_STORE": str(place / "store")}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert daemon.stderr is not None
     try:
-        assert b"metrics served" in read_until(daemon.stderr.fileno(), b"metrics served", 30)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        daemon.until_logged("metrics served")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as answer:
             assert b"\nscheduler_jobs_running " in answer.read()
     finally:
         daemon.terminate()
@@ -103,7 +118,7 @@ def test_metrics_and_ignored_files_have_the_libraries_they_need(place: Path) -> 
 
 def test_a_job_finds_nothing_of_the_bundle_in_its_environment(place: Path) -> None:
     store = {"CHRONEX_STORE": str(place / "store"), "LD_LIBRARY_PATH": "/mine"}
-    chronex("run", "--headless", "--for", "3s", cwd=place, **store)
+    run_until_an_attempt_has_ended(place, **store)
     logs = [file for file in place.rglob("*.log") if file.stat().st_size] or list(
         (place / "store").rglob("attempt_*")
     )
@@ -143,7 +158,7 @@ def test_the_language_server_shakes_hands() -> None:
     try:
         server.stdin.write(exchange)
         server.stdin.flush()
-        assert select.select([server.stdout], [], [], 30)[0], "no answer within 30 seconds"
+        assert select.select([server.stdout], [], [], DEADLINE_S)[0], "no answer"
         assert server.stdout.readline().startswith(b"Content-Length")
     finally:
         server.kill()
@@ -179,11 +194,11 @@ def terminal(place: Path) -> Iterator[OnTerminal]:
 def test_control_c_ends_gracefully_though_a_one_file_program_is_two_processes(
     terminal: OnTerminal, place: Path
 ) -> None:
-    seen = read_until(terminal.ours, b"attempt started", 60)
+    seen = read_until(terminal.ours, b"attempt started", DEADLINE_S)
     assert b"attempt started" in seen, seen
     os.write(terminal.ours, b"\x03")
-    seen = read_until(terminal.ours, b"SchedulerStopped", 60)
-    assert terminal.process.wait(60) == 0, seen
+    seen = read_until(terminal.ours, b"SchedulerStopped", DEADLINE_S)
+    assert terminal.process.wait(DEADLINE_S) == 0, seen
     rows = json.loads(chronex("history", "--format", "json", CHRONEX_STORE=str(place / "store")).stdout)
     assert [row["state"] for row in rows] == ["canceled"]
 

@@ -61,7 +61,7 @@ class Awake(Hands):
                 return
 
     def live(self, span: int, step: int) -> None:
-        """Awake all the time; looking around less often than a daemon does would be a stall."""
+        """Awake all the time; checking the clock less often than a daemon does would be a stall."""
         for _ in range(span // step):
             for _ in range(step // MINUTE):
                 self.pass_time(MINUTE)
@@ -180,7 +180,7 @@ def test_a_leap_second_or_a_trembling_clock_repeats_nothing(store: LmdbStore) ->
 
 
 @pytest.mark.parametrize(
-    ("jump", "told"),
+    ("jump", "described"),
     [
         (ClockJump(MIDNIGHT, 8 * HOUR, 8 * HOUR), "asleep 17:00–01:00"),
         (ClockJump(MIDNIGHT, 3 * DAY, 3 * DAY), "asleep 2026-12-29 01:00–2027-01-01 01:00"),
@@ -189,15 +189,15 @@ def test_a_leap_second_or_a_trembling_clock_repeats_nothing(store: LmdbStore) ->
         (ClockJump(MIDNIGHT, -HOUR, 0), "the clock was set back from 02:00 to 01:00"),
     ],
 )
-def test_what_happened_is_told_in_the_schedulers_zone(jump: ClockJump, told: str) -> None:
-    assert jump.describe("Europe/Berlin") == told
+def test_what_happened_is_described_in_the_schedulers_zone(jump: ClockJump, described: str) -> None:
+    assert jump.describe("Europe/Berlin") == described
 
 
 def test_the_alarm_is_silent_while_nobody_sets_the_clock() -> None:
     try:
         alarm = StepAlarm()
     except OSError:
-        pytest.skip("this system cannot tell when its clock is set")
+        pytest.skip("this system cannot detect when its clock is set")
     for _ in range(2):
         assert select.select([alarm.fileno()], [], [], 0) == ([], [], [])
         alarm.again()

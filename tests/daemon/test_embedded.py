@@ -258,7 +258,7 @@ async def test_an_engine_is_started_once_and_says_so() -> None:
 
 
 class StopsInBetween(MemoryStore):
-    """Asks the engine to stop after an end and the next task's claim were committed, before that is told to anyone."""
+    """Asks the engine to stop after an end and the next task's claim were committed, before the waiting caller is notified."""
 
     engine: EmbeddedEngine
 

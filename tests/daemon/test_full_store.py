@@ -1,4 +1,4 @@
-"""A store without room: nothing is claimed, what runs is recorded as soon as there is room, and it goes on by itself."""
+"""A full store: nothing is claimed, what runs is recorded as soon as there is free space, and it goes on by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.kit.waits import until_async
 
 
 class Cramped(MemoryStore):
-    """Has no room while the test says so."""
+    """Is full while the test says so."""
 
     is_full = False
     refused = 0
@@ -50,9 +50,9 @@ def job(schedule: str, **more: Any) -> Job:
 
 
 async def refused(store: Cramped, times: int) -> None:
-    """The store was asked so many times more, and had no room."""
+    """The store was asked so many times more, and was full."""
     before = store.refused
-    await until_async(lambda: store.refused >= before + times, f"{times} updates that find no room")
+    await until_async(lambda: store.refused >= before + times, f"{times} updates that find it full")
 
 
 class MovedClock(SystemClock):

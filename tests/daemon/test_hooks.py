@@ -31,10 +31,10 @@ def run_context(tmp_path: Path) -> RunContext:
 
 
 async def test_a_command_reads_the_report_and_is_told_who_calls(run_context: RunContext, tmp_path: Path) -> None:
-    told, named = tmp_path / "told", tmp_path / "named"
-    command = f'cat > {told}; echo "$CHRONEX_HOOK $CHRONEX_JOB $CHRONEX_STATE $CHRONEX_STORE" > {named}'
+    report, named = tmp_path / "report", tmp_path / "named"
+    command = f'cat > {report}; echo "$CHRONEX_HOOK $CHRONEX_JOB $CHRONEX_STATE $CHRONEX_STORE" > {named}'
     assert await run_hook(command, REPORT, run_context, Calls()) == ""
-    assert json.loads(told.read_text())["reason"] == "dump: exit code 3"
+    assert json.loads(report.read_text())["reason"] == "dump: exit code 3"
     assert named.read_text() == "on_complete backup failed /store\n"
 
 

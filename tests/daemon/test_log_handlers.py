@@ -66,14 +66,14 @@ def test_a_reader_that_does_not_read_is_never_waited_for(pipe: Pipe, monkeypatch
     with log_to(pipe.writer, PlainFormatter()):
         for _ in range(3 * MOST_BYTES // 1000):
             log.info("x" * 999)
-    received, told, kept = b"", 0, 0
-    while kept + told < 3 * MOST_BYTES // 1000:  # now somebody reads
+    received, dropped, kept = b"", 0, 0
+    while kept + dropped < 3 * MOST_BYTES // 1000:  # now the pipe is read
         received += os.read(pipe.reader, 1 << 16)
         lines = received.split(b"\n")[:-1]
-        told = sum(int(line.split()[0]) for line in lines if line.endswith(b"dropped"))
+        dropped = sum(int(line.split()[0]) for line in lines if line.endswith(b"dropped"))
         kept = sum(1 for line in lines if line.startswith(b"x"))
-    assert kept + told == 3 * MOST_BYTES // 1000
-    assert told >= MOST_BYTES // 1000
+    assert kept + dropped == 3 * MOST_BYTES // 1000
+    assert dropped >= MOST_BYTES // 1000
 
 
 def test_a_reader_that_has_gone_is_no_trouble(pipe: Pipe) -> None:
@@ -137,5 +137,5 @@ def test_a_daemon_whose_log_nobody_reads_goes_on(machine: Machine) -> None:
     assert daemon.stderr is not None
     fcntl.fcntl(daemon.stderr, fcntl.F_SETPIPE_SZ, SMALLEST_PIPE)
     # Some 240 lines of 150 bytes, and the pipe takes 4096.
-    until(lambda: started(machine) >= 120, "120 starts although nobody reads the log")
+    until(lambda: started(machine) >= 120, "120 starts although no process reads the log")
     assert daemon.stopped() == 0

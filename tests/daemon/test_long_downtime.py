@@ -1,4 +1,4 @@
-"""A daemon that was off for ten years: what it owes is bounded, what it passed over is told, and it is soon up to date."""
+"""A daemon that was off for ten years: its catch-up is bounded, what it skips is recorded, and it is soon up to date."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KEPT = {"all": MOST_CATCH_UP, "bounded": MOST_CATCH_UP, "last": MOST_LISTED}
 
 @pytest.fixture
 def returned(machine: Machine) -> Machine:
-    """Four jobs, three of which were last looked at ten years ago; then a daemon until it is up to date."""
+    """Four jobs, three of which were last planned ten years ago; then a daemon until it is up to date."""
     machine.write(JOBS)
     assert machine.chronex("apply").returncode == 0
 

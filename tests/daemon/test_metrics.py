@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from chronex.clock import SYSTEM_CLOCK
 from chronex.daemon import metrics
@@ -31,6 +32,7 @@ from chronex.daemon.metrics import (
     MetricsCollector,
     MetricsServer,
     MetricsTally,
+    PageWriter,
 )
 from chronex.errors import StoreError
 from chronex.jobfile import JobFileError, read_job_file
@@ -44,6 +46,7 @@ from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
 from tests.kit.machine import START
 from tests.kit.waits import DEADLINE_S, until, until_async
+from tests.kit.work import assert_cheap
 from tests.tui.world import FixedClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -58,8 +61,8 @@ def scraped(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-def registry_of(world: SimulatedMachine) -> CollectorRegistry:
-    collector = MetricsCollector(world.store, FixedClock(world.now), MetricsTally())
+def registry_of(machine: SimulatedMachine) -> CollectorRegistry:
+    collector = MetricsCollector(machine.store, FixedClock(machine.now), MetricsTally())
     while collector.advance():
         pass
     registry = CollectorRegistry()
@@ -67,30 +70,63 @@ def registry_of(world: SimulatedMachine) -> CollectorRegistry:
     return registry
 
 
-def page_of(world: SimulatedMachine) -> str:
-    return generate_latest(registry_of(world)).decode()
+def page_of(machine: SimulatedMachine) -> str:
+    return generate_latest(registry_of(machine)).decode()
+
+
+@pytest.mark.parametrize("encode", [generate_latest, generate_openmetrics])
+def test_a_page_is_what_the_library_writes_also_when_only_values_are_new(
+    encode: Callable[[Collector], bytes],
+) -> None:
+    machine = SimulatedMachine([Job(id="a", schedule="*/10 * * * *", tasks=TASK)], outcome=RandomOutcomes(3))
+    machine.store.update(lambda tx: append(tx, Event(name="OccurrenceMissed", at_ms=1, job='x"\\\n\u2028 1')))
+    collector = MetricsCollector(machine.store, FixedClock(machine.now), MetricsTally())
+    registry = CollectorRegistry()
+    registry.register(collector)
+    writer = PageWriter(encode)
+    for hours in (0, 1, 2, 30):
+        machine.run_until(START + hours * HOUR)
+        page = writer.page(collector.values())
+        assert page == encode(registry)
+        assert scraped(generate_latest(registry).decode())
+    parse = parse_openmetrics if encode is generate_openmetrics else text_string_to_metric_families
+    assert [sample for family in parse(page.decode()) for sample in family.samples if sample.labels.get("job") == "a"]
+
+
+def test_a_page_with_known_series_is_cheap() -> None:
+    """The largest page: names and labels of 24,000 lines are not written again."""
+    tally = MetricsTally()
+    for number in range(MOST_TASKS):
+        job, task = f"job-{number % MOST_JOBS}", f"task-{number}"
+        tally.histograms["scheduler_task_execution_duration_seconds"][job, task].observe(number)
+        for status in ("success", "failure", "timeout"):
+            tally.counters["scheduler_task_attempts_total"][job, task, status] += 1
+    collector = MetricsCollector(MemoryStore(), SYSTEM_CLOCK, tally)
+    writer = PageWriter(generate_latest)
+    writer.page(collector.values())
+    assert_cheap(lambda: writer.page(collector.values()), 80, "a page of known series")
 
 
 def test_what_is_counted_is_what_happened() -> None:
-    world = SimulatedMachine(
+    machine = SimulatedMachine(
         [Job(id="a", schedule="*/10 * * * *", tasks=TASK), Job(id="b", schedule="0 * * * *", tasks=TASK)],
         outcome=RandomOutcomes(3),
     )
-    world.run_until(START + DAY // 2)
-    world.crash()
-    world.pass_time(3 * HOUR)
-    world.boot()
-    world.run_until(START + DAY)
-    found = scraped(page_of(world))
+    machine.run_until(START + DAY // 2)
+    machine.crash()
+    machine.pass_time(3 * HOUR)
+    machine.boot()
+    machine.run_until(START + DAY)
+    found = scraped(page_of(machine))
     for job in ("a", "b"):
-        history = world.occurrences(job)
+        history = machine.occurrences(job)
         for state in (OccurrenceState.COMPLETED, OccurrenceState.FAILED, OccurrenceState.MISSED):
             counted = found.get(("scheduler_job_occurrences_total", (("job", job), ("status", state.value))), 0)
             assert counted == sum(o.state is state for o in history)
         attempts = [
             v for (n, labels), v in found.items() if n == "scheduler_task_attempts_total" and ("job", job) in labels
         ]
-        assert sum(attempts) == sum(1 for p in world.processes if p.job == job and p.attempt_id not in world.live)
+        assert sum(attempts) == sum(1 for p in machine.processes if p.job == job and p.attempt_id not in machine.live)
         took = sum(o.finished_ms - o.started_ms for o in history if o.finished_ms and o.started_ms) / 1000
         assert found["scheduler_job_execution_duration_seconds_sum", (("job", job),)] == pytest.approx(took)
         assert found["scheduler_job_start_lag_seconds_count", (("job", job),)] == sum(
@@ -131,12 +167,12 @@ def test_the_page_has_every_family_with_help_and_type() -> None:
 
 
 def test_both_formats_say_the_same() -> None:
-    world = SimulatedMachine([Job(id="a", schedule="*/10 * * * *", tasks=TASK)], outcome=RandomOutcomes(3))
-    world.run_until(START + DAY // 8)
-    registry = registry_of(world)
+    machine = SimulatedMachine([Job(id="a", schedule="*/10 * * * *", tasks=TASK)], outcome=RandomOutcomes(3))
+    machine.run_until(START + DAY // 8)
+    registry = registry_of(machine)
     text = generate_openmetrics(registry).decode()
     families = list(parse_openmetrics(text))
-    assert scraped(page_of(world)) == {
+    assert scraped(page_of(machine)) == {
         (found.name, tuple(sorted(found.labels.items()))): found.value
         for family in families
         for found in family.samples
@@ -148,10 +184,10 @@ def test_both_formats_say_the_same() -> None:
 
 
 def test_a_gauge_has_the_same_value_under_both_names() -> None:
-    world = SimulatedMachine(
+    machine = SimulatedMachine(
         [Job(id="a", schedule="@daily", tasks=TASK, progress=JobProgress(paused=True))], outcome=RandomOutcomes(1)
     )
-    found = scraped(page_of(world))
+    found = scraped(page_of(machine))
     assert found["scheduler_jobs_paused", ()] == found["scheduler_jobs_paused_total", ()] == 1
 
 
@@ -253,6 +289,7 @@ def test_two_pages_by_get_and_nothing_else(request_: bytes, status: bytes) -> No
     [
         ("", "text/plain; version="),
         ("text/plain", "text/plain; version="),
+        ("text/plain;version=abc", "text/plain; version="),
         (
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3",
             "application/openmetrics-text",

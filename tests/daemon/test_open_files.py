@@ -12,7 +12,7 @@ NO_LIMIT = resource.RLIM_INFINITY
 
 
 @pytest.mark.parametrize(
-    ("places", "before", "after", "is_told"),
+    ("slots", "before", "after", "is_logged"),
     [
         (50, (1024, 4096), (1024, 4096), False),
         (1000, (1024, 524_288), (4256, 524_288), False),
@@ -22,10 +22,10 @@ NO_LIMIT = resource.RLIM_INFINITY
     ],
 )
 def test_the_limit_is_raised_to_what_the_pool_needs(
-    places: int,
+    slots: int,
     before: tuple[int, int],
     after: tuple[int, int],
-    is_told: bool,
+    is_logged: bool,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -37,7 +37,7 @@ def test_the_limit_is_raised_to_what_the_pool_needs(
 
     monkeypatch.setattr(resource, "getrlimit", lambda _which: before)
     monkeypatch.setattr(resource, "setrlimit", change)
-    raise_descriptor_limit(places)
+    raise_descriptor_limit(slots)
     assert now == after
-    told = [record.__dict__["fields"]["told"] for record in caplog.records]
-    assert ["ulimit -n 4256" in text for text in told] == [True] * is_told
+    logged = [record.__dict__["fields"]["told"] for record in caplog.records]
+    assert ["ulimit -n 4256" in text for text in logged] == [True] * is_logged

@@ -1,4 +1,4 @@
-"""Chores run when they are due, one of a kind at a time, and whatever becomes of them scheduling goes on."""
+"""Periodic tasks run when they are due, one of a kind at a time, and whatever becomes of them scheduling goes on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronex.daemon.periodic import LONGEST_RUN_S, PeriodicTask, PeriodicTasks
+from chronex.daemon.loop import LONGEST_RUN_S, PeriodicTask, PeriodicTasks
 from chronex.daemon.retention import free_space_task
 from tests.daemon.test_wakeups import Hands
 from tests.kit.loop_time import LoopTime
@@ -17,12 +17,12 @@ class Book:
     """What was reported, and what was done."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.reported: list[tuple[str, dict[str, Any]]] = []
         self.done = 0
         self.problem: Exception | None = None
 
     def report(self, name: str, data: dict[str, Any]) -> None:
-        self.told.append((name, data))
+        self.reported.append((name, data))
 
     async def do(self) -> None:
         self.done += 1
@@ -36,27 +36,27 @@ async def turn() -> None:
 
 
 async def test_a_periodic_task_is_done_once_in_each_interval() -> None:
-    hands, book = Hands(), Book()
-    periodic = PeriodicTasks([PeriodicTask("beat", 10, book.do)], hands, book.report)
+    hands, recorder = Hands(), Book()
+    periodic = PeriodicTasks([PeriodicTask("beat", 10, recorder.do)], hands, recorder.report)
     for seconds, done in ((5, 0), (5, 1), (9, 1), (1, 2), (35, 3)):
         hands.pass_time(seconds * 1000)
         periodic.start_due()
         await turn()
-        assert book.done == done
+        assert recorder.done == done
     assert periodic.seconds_until_next(at_most=30) == 10
     assert periodic.seconds_until_next(at_most=3) == 3
-    assert book.told == []
+    assert recorder.reported == []
 
 
 async def test_a_failure_is_told_when_it_begins_changes_and_ends() -> None:
-    hands, book = Hands(), Book()
-    periodic = PeriodicTasks([PeriodicTask("beat", 1, book.do)], hands, book.report)
+    hands, recorder = Hands(), Book()
+    periodic = PeriodicTasks([PeriodicTask("beat", 1, recorder.do)], hands, recorder.report)
     for problem in (None, OSError("no room"), OSError("no room"), ValueError("other"), None, None):
-        book.problem = problem
+        recorder.problem = problem
         hands.pass_time(1000)
         periodic.start_due()
         await turn()
-    assert [(name, data["reason"]) for name, data in book.told] == [
+    assert [(name, data["reason"]) for name, data in recorder.reported] == [
         ("ChoreFailed", "OSError: no room"),
         ("ChoreFailed", "ValueError: other"),
         ("ChoreRecovered", "ValueError: other"),
@@ -66,27 +66,27 @@ async def test_a_failure_is_told_when_it_begins_changes_and_ends() -> None:
 async def test_a_periodic_task_that_hangs_never_runs_twice_at_once_and_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hands, book = Hands(), Book()
+    hands, recorder = Hands(), Book()
 
     async def hang() -> None:
-        book.done += 1
+        recorder.done += 1
         await asyncio.Event().wait()
 
     time = LoopTime(monkeypatch)
-    periodic = PeriodicTasks([PeriodicTask("slow", 1, hang)], hands, book.report)
+    periodic = PeriodicTasks([PeriodicTask("slow", 1, hang)], hands, recorder.report)
     for _ in range(3):
         hands.pass_time(1000)
         periodic.start_due()
         await turn()
-    assert book.done == 1
-    assert periodic.seconds_until_next(at_most=30) == 1, "looked at again after its interval, not at once"
+    assert recorder.done == 1
+    assert periodic.seconds_until_next(at_most=30) == 1, "tried again after its interval, not at once"
     time.ahead += LONGEST_RUN_S
     await turn()
-    assert book.told == [("ChoreFailed", {"chore": "slow", "reason": "it took longer than 30 s"})]
+    assert recorder.reported == [("ChoreFailed", {"chore": "slow", "reason": "it took longer than 30 s"})]
     hands.pass_time(1000)
     periodic.start_due()
     await turn()
-    assert book.done == 2
+    assert recorder.done == 2
     await periodic.stop()
     assert periodic.seconds_until_next(at_most=30) <= 1
 
@@ -98,12 +98,12 @@ async def test_the_room_of_the_store_is_told_at_each_mark() -> None:
         def space(self) -> Store:
             return self
 
-    store, book = Store(), Book()
-    task = free_space_task(store, book.report)
+    store, recorder = Store(), Book()
+    task = free_space_task(store, recorder.report)
     for ratio in (0.1, 0.69, 0.7, 0.8, 0.93, 0.95, 0.8, 0.5, 0.4):
         store.ratio = ratio
         await task.do()
-    assert book.told == [
+    assert recorder.reported == [
         ("StoreRoomLow", {"used": "70%"}),
         ("StoreRoomLow", {"used": "93%"}),
         ("StoreRoomBack", {"used": "50%"}),

@@ -27,7 +27,7 @@ from chronex.daemon.embedded import EmbeddedEngine
 async def main():
     async with EmbeddedEngine(Path(sys.argv[1])):
         print("ready", flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until it is told to stop
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until it is asked to stop
 asyncio.run(main())
 """
 

@@ -31,7 +31,7 @@ SMALL = SchedulerSettings(
 
 
 class Logged(SimulatedMachine):
-    """A world whose attempts leave a log file each."""
+    """A machine whose attempts leave a log file each."""
 
     logs: LogDirectory
 
@@ -53,87 +53,87 @@ class Logged(SimulatedMachine):
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Logged:
-    world = Logged(outcome=RandomOutcomes(5, fail_share=0))  # a dead letter would stay, whatever the limits
-    world.logs = LogDirectory(tmp_path / "logs")
+def machine(tmp_path: Path) -> Logged:
+    machine = Logged(outcome=RandomOutcomes(5, fail_share=0))  # a dead letter would stay, whatever the limits
+    machine.logs = LogDirectory(tmp_path / "logs")
     jobs = [Job(id=name, schedule="*/10 * * * *", tasks=(Task(name="main", run=("true",)),)) for name in ("a", "b")]
-    apply_jobs(world.store, jobs, world.now)
-    return world
+    apply_jobs(machine.store, jobs, machine.now)
+    return machine
 
 
-def files(world: Logged) -> set[str]:
-    return set(os.listdir(world.logs.path))
+def files(machine: Logged) -> set[str]:
+    return set(os.listdir(machine.logs.path))
 
 
-def keep_up(world: Logged) -> None:
-    asyncio.run(Retention(world.store, world.logs, SMALL, world.clock).whole_pass())
+def keep_up(machine: Logged) -> None:
+    asyncio.run(Retention(machine.store, machine.logs, SMALL, machine.clock).whole_pass())
 
 
-def test_files_and_records_are_bounded_however_long_it_runs(world: Logged) -> None:
+def test_files_and_records_are_bounded_however_long_it_runs(machine: Logged) -> None:
     sizes = []
     for day in range(1, 5):
-        world.run_until(START + day * DAY)
-        keep_up(world)
-        rows = world.store.view(lambda tx: len(tx.scan(b"", None, 1_000_000)))
-        sizes.append((len(files(world)), rows))
-        assert len(world.occurrences("a")) == len(world.occurrences("b")) == 20
+        machine.run_until(START + day * DAY)
+        keep_up(machine)
+        rows = machine.store.view(lambda tx: len(tx.scan(b"", None, 1_000_000)))
+        sizes.append((len(files(machine)), rows))
+        assert len(machine.occurrences("a")) == len(machine.occurrences("b")) == 20
     assert all(count <= 2 * 5 + 2 for count, _ in sizes)
     assert max(rows for _, rows in sizes) <= min(rows for _, rows in sizes) + 30
-    assert len(world.store.view(lambda tx: journal.tail(tx, limit=10_000))) == 300
+    assert len(machine.store.view(lambda tx: journal.tail(tx, limit=10_000))) == 300
 
 
-def test_every_log_that_an_attempt_names_is_there_and_no_other(world: Logged) -> None:
-    world.run_until(START + DAY)
-    keep_up(world)
+def test_every_log_that_an_attempt_names_is_there_and_no_other(machine: Logged) -> None:
+    machine.run_until(START + DAY)
+    keep_up(machine)
     named = {
         attempt.log_path
         for job in ("a", "b")
-        for o in world.occurrences(job)
-        for attempt in world.store.view(lambda tx, o=o: Reading(tx).attempts(o.job, o.nominal_ms))  # type: ignore[misc]
+        for o in machine.occurrences(job)
+        for attempt in machine.store.view(lambda tx, o=o: Reading(tx).attempts(o.job, o.nominal_ms))  # type: ignore[misc]
         if attempt.log_path
     }
-    assert named == files(world)
+    assert named == files(machine)
 
 
-def test_the_log_of_a_running_attempt_stays_however_silent_it_is(world: Logged) -> None:
-    world.outcome = lambda _launch: ProcessOutcome(100 * DAY)
-    world.run_until(START + 12 * HOUR)
-    [process] = [p for p in world.live.values() if p.job == "a"]
-    world.pass_time(60 * DAY)
-    stray = world.logs.create("attempt_" + "0" * 8 + "-0000-0000-0000-" + "0" * 12)
+def test_the_log_of_a_running_attempt_stays_however_silent_it_is(machine: Logged) -> None:
+    machine.outcome = lambda _launch: ProcessOutcome(100 * DAY)
+    machine.run_until(START + 12 * HOUR)
+    [process] = [p for p in machine.live.values() if p.job == "a"]
+    machine.pass_time(60 * DAY)
+    stray = machine.logs.create("attempt_" + "0" * 8 + "-0000-0000-0000-" + "0" * 12)
     os.close(stray[1])
-    os.utime(world.logs.path / stray[0], (START / 1000, START / 1000))
-    keep_up(world)
-    assert f"{process.attempt_id}.log" in files(world)
-    assert stray[0] not in files(world)
+    os.utime(machine.logs.path / stray[0], (START / 1000, START / 1000))
+    keep_up(machine)
+    assert f"{process.attempt_id}.log" in files(machine)
+    assert stray[0] not in files(machine)
 
 
-def test_a_file_that_is_not_a_log_is_left_alone(world: Logged) -> None:
-    (world.logs.path / "notes.txt").write_text("mine")
-    os.utime(world.logs.path / "notes.txt", (0, 0))
-    keep_up(world)
-    assert files(world) == {"notes.txt"}
+def test_a_file_that_is_not_a_log_is_left_alone(machine: Logged) -> None:
+    (machine.logs.path / "notes.txt").write_text("mine")
+    os.utime(machine.logs.path / "notes.txt", (0, 0))
+    keep_up(machine)
+    assert files(machine) == {"notes.txt"}
 
 
-def test_what_is_kept_is_explained_as_before_the_journal_was_trimmed(world: Logged) -> None:
-    world.run_until(START + 2 * DAY)
-    kept = [o.nominal_ms for o in world.occurrences("a")[-20:]]
+def test_what_is_kept_is_explained_as_before_the_journal_was_trimmed(machine: Logged) -> None:
+    machine.run_until(START + 2 * DAY)
+    kept = [o.nominal_ms for o in machine.occurrences("a")[-20:]]
 
     def causes() -> list[object]:
-        return world.store.view(
-            lambda tx: [getattr(why(Reading(tx), "a", i, world.now), "cause", None) for i in kept]
+        return machine.store.view(
+            lambda tx: [getattr(why(Reading(tx), "a", i, machine.now), "cause", None) for i in kept]
         )
 
     before = causes()
-    keep_up(world)
+    keep_up(machine)
     assert causes() == before
 
 
-def test_old_versions_and_nodes_go_when_nothing_refers_to_them(world: Logged) -> None:
-    world.run_until(START + 12 * HOUR)
+def test_old_versions_and_nodes_go_when_nothing_refers_to_them(machine: Logged) -> None:
+    machine.run_until(START + 12 * HOUR)
 
     def write(tx: Transaction) -> None:
-        records = Records(tx, world.now)
+        records = Records(tx, machine.now)
         job = records.job("a")
         assert job is not None
         for version in range(1, 41):
@@ -141,30 +141,30 @@ def test_old_versions_and_nodes_go_when_nothing_refers_to_them(world: Logged) ->
         for number in range(80):
             records.put(Node(id=f"old-{number}", process=ProcessIdentity(1, "b", 1), started_ms=number, stopped_ms=9))
 
-    world.store.update(write)
-    keep_up(world)
-    versions = world.store.view(lambda tx: [int.from_bytes(k[-4:], "big") for k, _ in tx.scan(keys.JOB_VERSION)])
+    machine.store.update(write)
+    keep_up(machine)
+    versions = machine.store.view(lambda tx: [int.from_bytes(k[-4:], "big") for k, _ in tx.scan(keys.JOB_VERSION)])
     assert versions == [1, *range(21, 41)]  # the kept occurrences were decided under version 1
-    assert len(world.store.view(lambda tx: Reading(tx).nodes())) == 50
+    assert len(machine.store.view(lambda tx: Reading(tx).nodes())) == 50
 
 
-def test_a_step_is_small_and_a_pass_is_not_repeated_at_once(world: Logged) -> None:
-    world.run_until(START + DAY)
-    retention = Retention(world.store, world.logs, SMALL, world.clock)
+def test_a_step_is_small_and_a_pass_is_not_repeated_at_once(machine: Logged) -> None:
+    machine.run_until(START + DAY)
+    retention = Retention(machine.store, machine.logs, SMALL, machine.clock)
     asyncio.run(retention.do())
-    left = len(world.occurrences("a"))
+    left = len(machine.occurrences("a"))
     assert left == 20
-    world.run_until(world.now + 5 * MINUTE)
-    before = world.store.wait(-1, 0)
+    machine.run_until(machine.now + 5 * MINUTE)
+    before = machine.store.wait(-1, 0)
     asyncio.run(retention.do())
-    assert world.store.wait(-1, 0) == before
+    assert machine.store.wait(-1, 0) == before
 
 
-def test_other_limits_count_from_the_next_step_on(world: Logged) -> None:
-    world.run_until(START + DAY)
-    retention = Retention(world.store, world.logs, SchedulerSettings(), world.clock)
+def test_other_limits_count_from_the_next_step_on(machine: Logged) -> None:
+    machine.run_until(START + DAY)
+    retention = Retention(machine.store, machine.logs, SchedulerSettings(), machine.clock)
     asyncio.run(retention.do())
-    assert len(world.occurrences("a")) > 20
+    assert len(machine.occurrences("a")) > 20
     retention.use(SMALL)
     asyncio.run(retention.do())
-    assert len(world.occurrences("a")) == 20
+    assert len(machine.occurrences("a")) == 20

@@ -1,4 +1,4 @@
-"""Signals at the real daemon: asked to stop, asked twice, stopped and continued, and with nobody to talk to."""
+"""Signals at the real daemon: asked to stop, asked twice, stopped and continued, and with no reader of its log."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_after_term_nothing_is_claimed_and_everything_is_recorded(machine: Machi
     daemon = machine.start()
     until((machine.directory / "runs").exists, "the file that the command makes")
     assert daemon.stopped() == 0
-    told = [event.name for event in events(machine)]
-    asked = told.index("SchedulerStopRequested")
-    assert "OccurrenceStarted" not in told[asked:]
-    assert "TaskRunStarted" not in told[asked:]
-    assert told[-1] == "SchedulerStopped"
+    names = [event.name for event in events(machine)]
+    asked = names.index("SchedulerStopRequested")
+    assert "OccurrenceStarted" not in names[asked:]
+    assert "TaskRunStarted" not in names[asked:]
+    assert names[-1] == "SchedulerStopped"
     assert {row["state"] for row in machine.history()} <= {"completed", "canceled", "skipped", "missed"}
 
 

@@ -1,4 +1,4 @@
-"""Sleep and clock steps, told apart by three hands."""
+"""Sleep and clock steps, distinguished by three clocks."""
 
 from __future__ import annotations
 

@@ -23,9 +23,14 @@ from chronex.engine.engine import Tick
 from chronex.model.job import Job, Task
 from tests.kit.waits import DEADLINE_S
 
-# The path itself: the clock is slept on, periodic tasks and the log lines happen beside it.
-BESIDE = {"daemon/periodic.py", "daemon/log_handlers.py", "daemon/wakeups.py", "clock.py"}
-MOST_FILES_OF_A_TICK = 31  # 25 is the goal: engine 5, model 3, store 6, storage 5
+# Files that are entered on the way and are no step of it.
+BESIDE = {
+    "clock.py": "the clock is read, and slept on",
+    "daemon/log_handlers.py": "the log lines",
+    "daemon/wakeups.py": "whether the machine slept is asked before each tick",
+    "failpoints.py": "a test hook, which does nothing unless the environment arms it",
+}
+MOST_FILES_OF_A_TICK = 35  # 25 is the goal: engine 8, model 7, store 6, storage 5
 MOST_FILES_OF_ONE_RUN = 90  # 84 when this was written
 ROOTS = (Path(chronex.__file__).parent, Path(chronex_store.__file__).parent)
 

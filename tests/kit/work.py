@@ -1,4 +1,4 @@
-"""How much work something is, told without a clock on the wall: a slow or busy machine makes no difference.
+"""How much work something is, measured without the wall clock: a slow or busy machine makes no difference.
 
 A unit is about a millisecond of plain Python on an idle machine. It is measured beside the work, in processor time,
 so both are slowed down alike. Speed itself is judged by the benchmarks; here only what grows out of hand is found,

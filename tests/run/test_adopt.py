@@ -1,4 +1,4 @@
-"""What a dead daemon left is watched, stopped and told honestly."""
+"""What a dead daemon left is watched, stopped and recorded as what it is."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_an_orphan_is_watched_to_its_end_and_its_exit_code_is_unknown(
 
 
 async def test_its_output_goes_on_into_the_same_log(run_context: RunContext, stage: Path) -> None:
-    """The pipe outlives the daemon: nothing written meanwhile is lost, and nobody dies of SIGPIPE."""
+    """The pipe outlives the daemon: nothing written meanwhile is lost, and no process dies of SIGPIPE."""
     asked = request(staged(stage, "echo before", "echo meanwhile", "echo after"))
     result = await adopted(run_context, asked, stage)
     assert result.log.name == f"{asked.attempt_id}.log"

@@ -89,7 +89,7 @@ async def test_a_name_is_resolved(run_context: RunContext, tmp_path: Path, monke
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         ("no_such_module:run", "ModuleNotFoundError"),
         ("os:no_such_function", "AttributeError"),
@@ -98,10 +98,10 @@ async def test_a_name_is_resolved(run_context: RunContext, tmp_path: Path, monke
         ("", "ValueError"),
     ],
 )
-async def test_a_name_that_cannot_be_resolved_is_a_result(run_context: RunContext, target: str, told: str) -> None:
+async def test_a_name_that_cannot_be_resolved_is_a_result(run_context: RunContext, target: str, message: str) -> None:
     result = await call(run_context, target)
     assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.NOT_STARTED, False)
-    assert told in result.error
+    assert message in result.error
 
 
 class NoMessageError(Exception):
@@ -111,7 +111,7 @@ class NoMessageError(Exception):
 
 @pytest.mark.parametrize("is_async", [True, False])
 @pytest.mark.parametrize(
-    ("problem", "told"),
+    ("problem", "message"),
     [
         (ValueError("bad\nvalue"), "ValueError: bad value"),
         (SystemExit(3), "SystemExit: 3"),
@@ -124,7 +124,7 @@ class NoMessageError(Exception):
     ids=lambda value: type(value).__name__,
 )
 async def test_what_it_raises_is_a_result(
-    run_context: RunContext, problem: BaseException, told: str, is_async: bool
+    run_context: RunContext, problem: BaseException, message: str, is_async: bool
 ) -> None:
     def sync(context: TaskContext) -> None:
         context.state.set("k", "v")
@@ -135,7 +135,7 @@ async def test_what_it_raises_is_a_result(
 
     result = await call(run_context, async_ if is_async else sync)
     assert (result.state, result.reason, result.retryable) == (AttemptState.FAILED, EndReason.EXCEPTION, True)
-    expected = told if not (is_async and isinstance(problem, StopIteration)) else "RuntimeError"
+    expected = message if not (is_async and isinstance(problem, StopIteration)) else "RuntimeError"
     assert result.error.startswith(expected)
     assert result.state_changes == {}
     assert b"Traceback (most recent call last)" in output(run_context, result)
@@ -154,7 +154,6 @@ async def test_state_is_buffered_until_the_success(run_context: RunContext) -> N
     result = await run_callable(request(), work, Hooks(), run_context, {"seen": "1", "old": "o"})
     assert result.error == ""
     assert result.state_changes == {"seen": "2", "new": "n"}
-    assert result.as_end().task_state == {"seen": "2", "new": "n"}
 
 
 async def test_an_async_callable_is_cancelled_at_its_timeout(run_context: RunContext) -> None:

@@ -62,8 +62,8 @@ def test_the_child_is_told_who_calls_and_what_for() -> None:
         idempotency_key="k1",
         number=3,
     )
-    told = {name: value for name, value in seen(asked).items() if name.startswith("CHRONEX_")}
-    assert told == {
+    given = {name: value for name, value in seen(asked).items() if name.startswith("CHRONEX_")}
+    assert given == {
         "CHRONEX_JOB": "backup",
         "CHRONEX_TASK": "dump",
         "CHRONEX_OCCURRENCE": "occ_1",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import errno
+import gc
 import os
 import resource
 import signal
@@ -15,11 +16,9 @@ from typing import Any
 import pytest
 
 from chronex.clock import wall_ms
-from chronex.model import Attempt as AttemptRecord
-from chronex.model import AttemptState, Job, Occurrence, Task
+from chronex.model import AttemptState
 from chronex.model.job import Command
 from chronex.run import (
-    AttemptRequest,
     AttemptResult,
     Cancellation,
     EndReason,
@@ -27,13 +26,14 @@ from chronex.run import (
     LeftoverPolicy,
     RunContext,
     Started,
-    identity,
     identity_of,
     is_alive,
+    process,
     run_attempt,
     supervise,
 )
-from chronex.run.leftovers import find_leftovers, marks_of
+from chronex.run.environment import marks_of
+from chronex.run.process import find_leftovers
 from tests.kit.loop_time import LoopTime
 from tests.kit.waits import until_async
 from tests.run.conftest import LASTING, descriptors
@@ -63,9 +63,6 @@ async def test_exit_codes_decide(
     result = await outcome(run_context, command, **rules)
     assert (result.state, result.reason, result.retryable, result.exit_code, result.signal) == expected
     assert (result.error == "") == (result.state is AttemptState.SUCCESS)
-    end = result.as_end()
-    state, _, *rest = expected
-    assert (end.state, end.retryable, end.exit_code, end.signal, end.task_state) == (state, *rest, None)
 
 
 async def test_the_identity_is_reported_while_the_process_lives(run_context: RunContext) -> None:
@@ -256,7 +253,7 @@ async def test_a_run_ends_with_its_main_process(
     else:
         assert result.leftovers_killed == 0
         assert is_alive(left)
-        identity.signal_process(left, signal.SIGKILL)
+        process.signal_process(left, signal.SIGKILL)
     # The pipe is emptied as long as it is held.
     await until_async(lambda: descriptors() - before <= LASTING, "the end of the pipe")
 
@@ -341,19 +338,19 @@ async def test_no_zombie_lasts(run_context: RunContext, count: int) -> None:
 
 
 def _zombies() -> set[int]:
-    return {pid for pid in children() if (status := identity.status_of(pid)) and status.dead}
+    return {pid for pid in children() if (status := process.status_of(pid)) and status.dead}
 
 
 async def test_without_pidfds_everything_works_a_little_later(
     run_context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
-    identity.groups_outlive_their_leader.cache_clear()
+    process.groups_outlive_their_leader.cache_clear()
     assert (await outcome(run_context, "echo hi; exit 3")).exit_code == 3
     stopped = await outcome(run_context, "sleep 60 & wait", timeout_ms=100)
     assert (stopped.state, stopped.leftovers) == (AttemptState.TIMEOUT, ())
     monkeypatch.undo()
-    identity.groups_outlive_their_leader.cache_clear()
+    process.groups_outlive_their_leader.cache_clear()
 
 
 async def test_an_exit_code_taken_by_another_is_unknown_and_no_success(run_context: RunContext) -> None:
@@ -367,6 +364,7 @@ async def test_an_exit_code_taken_by_another_is_unknown_and_no_success(run_conte
 
 async def test_without_descriptors_an_attempt_fails_and_the_daemon_goes_on(run_context: RunContext) -> None:
     await outcome(run_context, ("true",))  # the loop's watcher has its descriptor by now
+    gc.collect()  # else a closed loop of an earlier test may give its descriptors back while they are counted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     held: list[int] = []
@@ -413,9 +411,9 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("nth", range(1, 5))
-@pytest.mark.parametrize(("call", "number", "told"), REFUSALS)
+@pytest.mark.parametrize(("call", "number", "message"), REFUSALS)
 async def test_every_refusal_of_the_system_is_a_result(
-    run_context: RunContext, monkeypatch: pytest.MonkeyPatch, call: str, number: int, told: str, nth: int
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch, call: str, number: int, message: str, nth: int
 ) -> None:
     await outcome(run_context, ("true",))
     real, calls = getattr(os, call), 0
@@ -432,14 +430,14 @@ async def test_every_refusal_of_the_system_is_a_result(
     monkeypatch.undo()
     if result.state is AttemptState.FAILED:
         assert result.reason is EndReason.NOT_STARTED
-        assert told in result.error
+        assert message in result.error
     else:
         assert result.exit_code == 0
     assert (await outcome(run_context, ("true",))).state is AttemptState.SUCCESS
 
 
 async def test_many_starts_at_once_leave_the_loop_its_turns(run_context: RunContext) -> None:
-    """Nobody waits for all hundred and fifty: between two turns of the loop only some of them start."""
+    """No command waits for all hundred and fifty: between two turns of the loop only some of them start."""
     starts, most = 0, 0
 
     async def note(_started: Started) -> None:
@@ -475,25 +473,3 @@ def test_the_same_run_context_serve_one_loop_after_another(run_context: RunConte
     for _ in range(3):
         asyncio.run(cut_short())
     assert asyncio.run(outcome(run_context, ("true",))).exit_code == 0
-
-
-def test_a_request_is_made_from_the_records() -> None:
-    task = Task(
-        name="dump",
-        run=("pg_dump",),
-        env={"A": "1"},
-        secrets=("S",),
-        directory="/d",
-        metadata={"k": "task"},
-        success_codes=(0, 4),
-        retry_codes=(75,),
-    )
-    job = Job(id="backup", schedule="@daily", tasks=(task,), task_timeout_ms=5000, metadata={"k": "job", "j": "x"})
-    occurrence = Occurrence(job="backup", nominal_ms=1000, due_ms=1000, parameters={"p": "v"}, span_start_ms=1)
-    attempt = AttemptRecord(job="backup", nominal_ms=1000, task="dump", number=2)
-    made = AttemptRequest.of(job, task, occurrence, attempt, idempotency_key="k")
-    assert (made.attempt_id, made.number, made.occurrence_id) == (attempt.id, 2, occurrence.id)
-    assert (made.command, made.env, made.secrets, made.directory) == (("pg_dump",), {"A": "1"}, ("S",), "/d")
-    assert (made.metadata, made.parameters) == ({"k": "task", "j": "x"}, {"p": "v"})
-    assert (made.timeout_ms, made.grace_ms, made.span_start_ms) == (5000, 30_000, 1)
-    assert (made.success_codes, made.retry_codes, made.idempotency_key) == ((0, 4), (75,), "k")

@@ -70,7 +70,7 @@ class KilledDaemon:
         assert daemon.returncode in (0, -9), f"the daemon ended with {daemon.returncode}"
         return daemon.returncode == -9
 
-    def settle(self) -> None:
+    def run_to_end(self) -> None:
         """A daemon that may live takes everything up, runs every job once more, and stops in good order."""
         began_ms = wall_ms()
         daemon = self.machine.start()
@@ -87,16 +87,16 @@ class KilledDaemon:
         }
 
     def check(self, *, trimmed: bool = False) -> list[Occurrence]:
-        """What was promised: every instant one fate, every start on record first and once, nothing left behind.
+        """What was promised: every instant one outcome, every start on record first and once, nothing left behind.
 
-        Of what is `trimmed`, nobody remembers the starts.
+        Of what is `trimmed`, the starts are no longer known.
         """
         with LmdbStore.open(self.store, create=False) as store:
             occurrences, attempts = store.view(lambda tx: _everything(Reading(tx)))
             waiting = store.view(lambda tx: _waiting(Reading(tx), occurrences))
         _assert_every_instant_is_decided_once(occurrences)
-        unsettled = [one for one in occurrences if not is_final(one.state) and one.id not in waiting]
-        assert not unsettled, f"without a fate: {unsettled}"
+        unended = [one for one in occurrences if not is_final(one.state) and one.id not in waiting]
+        assert not unended, f"without an outcome: {unended}"
         by_id = {attempt.id: attempt for attempt in attempts}
         starts = self._starts()
         for attempt_id, times in Counter(attempt for attempt, _ in starts).items():
@@ -128,7 +128,7 @@ class KilledDaemon:
         )
 
     def _processes(self) -> list[str]:
-        """Whoever has this store in its environment: a daemon, a command, or a gate that nobody opened."""
+        """Every process with this store in its environment: a daemon, a command, or a start barrier that was not opened."""
         found = []
         mark = f"CHRONEX_STORE={self.store}".encode()
         for name in os.listdir("/proc"):
@@ -141,16 +141,16 @@ class KilledDaemon:
 
 
 def kill_at_random(machine: Machine, chance: Random, kills: int, jobs: int) -> None:
-    """As many jobs as asked for, of every workload in turn, and daemons killed when nobody expects it."""
+    """As many jobs as asked for, of every workload in turn, and daemons killed at random times."""
     kinds = list(WORKLOADS.values())
     killed = KilledDaemon(machine)
     killed.describe("".join(_numbered(kinds[number % len(kinds)], number) for number in range(jobs)))
     for _ in range(kills):
         daemon = machine.start(quiet=True)
-        time.sleep(chance.uniform(0.3, 2.5))  # the point is that nobody knows when
+        time.sleep(chance.uniform(0.3, 2.5))  # at a random time on purpose
         daemon.kill()
         daemon.wait()
-    killed.settle()
+    killed.run_to_end()
     killed.check()
 
 

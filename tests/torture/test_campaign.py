@@ -37,7 +37,7 @@ def one_death(workload: str, point: str, chance: Random, machine: Machine) -> No
     if point in ONCE or chance.random() < 0.5:
         kill_at(killed, chance.choice(ON_THE_WAY), chance)
     kill_at(killed, point, chance)
-    killed.settle()
+    killed.run_to_end()
     killed.check()
 
 
@@ -52,7 +52,7 @@ def all_deaths(workloads: list[str], chance: Random, machine: Machine) -> None:
     killed = KilledDaemon(machine, *workloads)
     for point in chance.sample([*ON_THE_WAY, *STOPPING], len(ON_THE_WAY) + len(STOPPING)):
         kill_at(killed, point, chance)
-    killed.settle()
+    killed.run_to_end()
     killed.check()
 
 
@@ -78,7 +78,7 @@ def deaths_during_adoption(workload: str, chance: Random, machine: Machine) -> N
     for _ in range(chance.randint(1, 3)):
         assert killed.killed("adopted")
     (machine.directory / "release").touch()
-    killed.settle()
+    killed.run_to_end()
     killed.check()
 
 
@@ -89,11 +89,11 @@ def test_killed_while_it_adopts_any_workload(tmp_path: Path, workload: str) -> N
 
 
 def death_while_trimming(workload: str, passing: int, machine: Machine) -> None:
-    """Upkeep comes a minute after the start; what is kept is less than what has happened by then."""
+    """Retention begins a minute after the start; what is kept is less than what has happened by then."""
     killed = KilledDaemon(machine)
     killed.describe(WORKLOADS[workload], "history = { max_count = 5 }\n")
     assert killed.killed(f"history trimmed:{passing}", "--for", "100s")
-    killed.settle()
+    killed.run_to_end()
     killed.check(trimmed=True)
 
 

@@ -29,7 +29,7 @@ def one_after_the_other(workload: str, machine: Machine) -> None:
     killed = KilledDaemon(machine, workload)
     for point in QUICK[workload]:
         assert killed.killed(point), f"the daemon never came to {point}"
-    killed.settle()
+    killed.run_to_end()
     killed.check()
 
 
@@ -43,7 +43,7 @@ def test_a_command_that_was_not_recorded_has_not_run(machine: Machine) -> None:
     killed = KilledDaemon(machine, "once")
     assert killed.killed("identified")
     assert not (machine.directory / "starts").exists()
-    killed.settle()
+    killed.run_to_end()
     occurrences = killed.check()
     assert occurrences[0].state == "completed", occurrences[0].reason
 
@@ -51,7 +51,7 @@ def test_a_command_that_was_not_recorded_has_not_run(machine: Machine) -> None:
 def test_a_command_that_may_have_run_is_not_repeated_where_the_job_forbids_it(machine: Machine) -> None:
     killed = KilledDaemon(machine, "once")
     assert killed.killed("process ended")
-    killed.settle()
+    killed.run_to_end()
     occurrences = killed.check()
     assert (occurrences[0].state, str(occurrences[0].reason)) == ("failed", "main: the scheduler died while it ran")
 
@@ -62,7 +62,7 @@ def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:
     assert killed.killed("barrier opened:2")
     for point in ("node registered", "taken over", "tick decided"):
         assert killed.killed(point)
-    killed.settle()
+    killed.run_to_end()
     killed.check()
 
 
@@ -91,7 +91,7 @@ def test_killed_while_it_adopts(machine: Machine) -> None:
 def test_killed_while_it_stops(machine: Machine, point: str) -> None:
     killed = KilledDaemon(machine, "cancel")
     assert killed.killed(point, "--for", "1500ms")
-    killed.settle()
+    killed.run_to_end()
     killed.check()
 
 

@@ -37,10 +37,10 @@ def test_of_daemons_started_at_once_one_works_and_the_others_say_so(machine: Mac
     )
     for rival in rivals:
         rival.send_signal(signal.SIGTERM)  # those that have ended do not hear it
-    told = [rival.communicate(timeout=DEADLINE_S)[1] for rival in rivals]
+    errors = [rival.communicate(timeout=DEADLINE_S)[1] for rival in rivals]
     codes = Counter(rival.returncode for rival in rivals)
-    assert codes == {0: 1, 75: 2}, told
-    for rival, text in zip(rivals, told, strict=True):
+    assert codes == {0: 1, 75: 2}, errors
+    for rival, text in zip(rivals, errors, strict=True):
         if rival.returncode == 75:
             assert text.startswith("chronex: another daemon"), text
             assert text.count("\n") == 1

@@ -21,12 +21,12 @@ pytestmark = [
 ]
 
 MINUTE, HOUR, YEAR = 60, 3_600, 365 * 86_400
-AT_ONCE_S = 20.0  # the daemon wakes every 30 s to look at the clock, so it was woken by the step itself
+AT_ONCE_S = 20.0  # the daemon wakes every 30 s to read the clock, so it was woken by the step itself
 
 
 @contextmanager
 def clock_set_by(seconds: int) -> Iterator[None]:
-    """The true time is kept by the clock that nobody can set."""
+    """The true time is kept by the clock that no process can set."""
     true, began = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     try:
         time.clock_settime_ns(time.CLOCK_REALTIME, true + seconds * 10**9)
@@ -35,8 +35,8 @@ def clock_set_by(seconds: int) -> Iterator[None]:
     try:
         yield
     finally:
-        passed = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - began
-        time.clock_settime_ns(time.CLOCK_REALTIME, true + passed)
+        elapsed = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - began
+        time.clock_settime_ns(time.CLOCK_REALTIME, true + elapsed)
 
 
 @pytest.mark.parametrize("by", [MINUTE, -MINUTE, HOUR, -HOUR, YEAR, -YEAR], ids=lambda by: f"{by:+d} s")
@@ -57,7 +57,7 @@ def test_a_set_clock_is_noticed_at_once_and_no_instant_runs_twice(machine: Machi
     began = time.monotonic()
     daemon.until_logged("ClockStepped")
     assert time.monotonic() - began < AT_ONCE_S
-    if by < 0:  # set forwards, the instants to come were decided already: missed, and that stays their fate
+    if by < 0:  # set forwards, the instants to come were decided already: missed, and they stay missed
         lines = len(ran.read_text().splitlines())
         until(lambda: len(ran.read_text().splitlines()) >= lines + 2, "two more runs")
     assert machine.chronex("trigger", "hours").returncode == 0

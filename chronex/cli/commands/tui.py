@@ -114,7 +114,7 @@ def can_show_dashboard() -> bool:
 def run_with_dashboard(config: str | None, store: str | None) -> int:
     """`chronex run` at a terminal: the engine on a thread, the dashboard before it, and both end together."""
     from chronex.cli.commands.run import run_daemon
-    from chronex.daemon.engine_thread import EngineThread
+    from chronex.daemon.headless import EngineThread
     from chronex_tui.data import SharedStore
 
     def foreground(opened: LmdbStore, engine: EngineThread) -> int:
