@@ -30,7 +30,10 @@ from chronex.storage.ports import MAX_VALUE_BYTES
 
 RECORD_VERSION = 1
 HEADER = Layout(">BII")
-_SUMMED = Layout(">BI")
+_SUMMED = 5  # bytes of the header, version and length, that the checksum covers
+_pack_summed = Layout(">BI").pack
+_pack_header = HEADER.pack
+_unpack_header = HEADER.unpack_from
 
 TYPES: dict[bytes, type[Record]] = {
     keys.JOB: Job,
@@ -52,17 +55,61 @@ TYPES: dict[bytes, type[Record]] = {
 _DECODERS = {tag: msgspec.msgpack.Decoder(kind) for tag, kind in TYPES.items()}
 _encode = msgspec.msgpack.Encoder().encode
 
+# Every tick and every end of a run reads the two rows of its job, and seldom finds other bytes than the last time.
+_READ_AGAIN = keys.JOB + keys.JOB_PROGRESS
+_MOST_KEPT = 4096
+
+
+class DecodedRows:
+    """Rows of jobs that were decoded before, each with its bytes: the same bytes need no second decoding.
+
+    A row is always read from the store and compared as a whole, so what another transaction, or another process, has
+    written meanwhile is never missed. Kept are values, which no reader changes.
+    """
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        self._most = most
+        self._rows: dict[bytes, tuple[bytes, Record]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def find(self, key: bytes, raw: bytes) -> Record | None:
+        kept = self._rows.get(key)
+        return kept[1] if kept is not None and kept[0] == raw else None
+
+    def keep(self, key: bytes, raw: bytes, record: Record) -> None:
+        if len(self._rows) >= self._most:
+            self._rows.clear()  # a new start costs one decoding a job; an order by age would cost something every time
+        self._rows[key] = (raw, record)
+
+
+_decoded = DecodedRows()
+
 
 def encode(key: bytes, record: Record) -> bytes:
     """The bytes to store under `key`; RecordTooLargeError over 64 KiB."""
-    if isinstance(record, Job):
+    kind = type(record)
+    if kind is Job:
         record = replace(record, progress=NO_PROGRESS)  # that has a row of its own
-    return with_header(key, _encode(record))
+    raw = with_header(key, _encode(record))
+    if kind is JobProgress:
+        _decoded.keep(key, raw, record)  # the next reader of it is the end of the run that it counts
+    return raw
 
 
 def decode(key: bytes, raw: bytes) -> Record:
     """The record under `key`; DamagedRecordError when it is not exactly what was written there."""
+    tag = key[:1]
+    if tag in _READ_AGAIN:
+        return _decoded.find(key, raw) or _decode_kept(key, raw)
     return _typed(key, payload_of(key, raw))
+
+
+def _decode_kept(key: bytes, raw: bytes) -> Record:
+    record = _typed(key, payload_of(key, raw))
+    _decoded.keep(key, raw, record)
+    return record
 
 
 def with_header(key: bytes, payload: bytes) -> bytes:
@@ -72,18 +119,19 @@ def with_header(key: bytes, payload: bytes) -> bytes:
         raise RecordTooLargeError(
             f"a record of {size} bytes is over the limit of {MAX_VALUE_BYTES}; keep large data in files"
         )
-    return HEADER.pack(RECORD_VERSION, size, _checksum(key, RECORD_VERSION, payload)) + payload
+    checksum = crc32(payload, crc32(key + _pack_summed(RECORD_VERSION, size)))
+    return _pack_header(RECORD_VERSION, size, checksum) + payload
 
 
 def payload_of(key: bytes, raw: bytes) -> bytes:
     """What was written under `key`, whatever its type; DamagedRecordError when the bytes are not those."""
     if len(raw) < HEADER.size:
         raise DamagedRecordError(key, f"only {len(raw)} bytes")
-    version, size, checksum = HEADER.unpack_from(raw)
+    version, size, checksum = _unpack_header(raw)
     payload = raw[HEADER.size :]
     if size != len(payload):
         raise DamagedRecordError(key, f"{len(payload)} bytes where {size} were written")
-    if checksum != _checksum(key, version, payload):
+    if checksum != crc32(payload, crc32(key + raw[:_SUMMED])):
         raise DamagedRecordError(key, "the checksum does not match")
     if version != RECORD_VERSION:
         raise DamagedRecordError(key, f"version {version} is not known")
@@ -98,7 +146,3 @@ def _typed(key: bytes, payload: bytes) -> Record:
         return decoder.decode(payload)
     except msgspec.MsgspecError as error:
         raise DamagedRecordError(key, f"does not fit its type: {error}") from error
-
-
-def _checksum(key: bytes, version: int, payload: bytes) -> int:
-    return crc32(payload, crc32(key + _SUMMED.pack(version, len(payload))))
