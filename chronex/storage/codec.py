@@ -55,13 +55,11 @@ TYPES: dict[bytes, type[Record]] = {
 _DECODERS = {tag: msgspec.msgpack.Decoder(kind) for tag, kind in TYPES.items()}
 _encode = msgspec.msgpack.Encoder().encode
 
-# Every tick and every end of a run reads the two rows of its job, and seldom finds other bytes than the last time.
-_READ_AGAIN = keys.JOB + keys.JOB_PROGRESS
 _MOST_KEPT = 4096
 
 
 class DecodedRows:
-    """Rows of jobs that were decoded before, each with its bytes: the same bytes need no second decoding.
+    """Rows that were decoded before, each with its bytes: the same bytes need no second decoding.
 
     A row is always read from the store and compared as a whole, so what another transaction, or another process, has
     written meanwhile is never missed. Kept are values, which no reader changes.
@@ -80,11 +78,22 @@ class DecodedRows:
 
     def keep(self, key: bytes, raw: bytes, record: Record) -> None:
         if len(self._rows) >= self._most:
-            self._rows.clear()  # a new start costs one decoding a job; an order by age would cost something every time
+            self._rows.clear()  # costs one decoding a row; an order by age would cost something every time
         self._rows[key] = (raw, record)
 
 
-_decoded = DecodedRows()
+# Every tick and every end of a run reads the definition of its job, and seldom finds another than the last time.
+_definitions = DecodedRows()
+# What a tick writes is read when the run has started and when it ends. These records hold numbers and texts alone: a
+# definition is not kept when it is written, because it may hold a dict of the caller's.
+_written = DecodedRows()
+_KEPT_WHEN_WRITTEN = frozenset((JobProgress, Run, Attempt))
+_KEPT = {
+    keys.JOB: _definitions,
+    keys.JOB_PROGRESS: _written,
+    keys.RUN: _written,
+    keys.ATTEMPT: _written,
+}
 
 
 def encode(key: bytes, record: Record) -> bytes:
@@ -93,22 +102,27 @@ def encode(key: bytes, record: Record) -> bytes:
     if kind is Job:
         record = replace(record, progress=NO_PROGRESS)  # that has a row of its own
     raw = with_header(key, _encode(record))
-    if kind is JobProgress:
-        _decoded.keep(key, raw, record)  # the next reader of it is the end of the run that it counts
+    if kind in _KEPT_WHEN_WRITTEN:
+        _written.keep(key, raw, record)
     return raw
 
 
 def decode(key: bytes, raw: bytes) -> Record:
     """The record under `key`; DamagedRecordError when it is not exactly what was written there."""
     tag = key[:1]
-    if tag in _READ_AGAIN:
-        return _decoded.find(key, raw) or _decode_kept(key, raw)
-    return _typed(key, payload_of(key, raw))
-
-
-def _decode_kept(key: bytes, raw: bytes) -> Record:
-    record = _typed(key, payload_of(key, raw))
-    _decoded.keep(key, raw, record)
+    kept = _KEPT.get(tag)
+    if kept is not None and (found := kept.find(key, raw)) is not None:
+        return found
+    payload = payload_of(key, raw)
+    decoder = _DECODERS.get(key if tag == keys.META else tag)
+    if decoder is None:
+        raise DamagedRecordError(key, "no such kind of record")
+    try:
+        record = decoder.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise DamagedRecordError(key, f"does not fit its type: {error}") from error
+    if kept is not None:
+        kept.keep(key, raw, record)
     return record
 
 
@@ -136,13 +150,3 @@ def payload_of(key: bytes, raw: bytes) -> bytes:
     if version != RECORD_VERSION:
         raise DamagedRecordError(key, f"version {version} is not known")
     return payload
-
-
-def _typed(key: bytes, payload: bytes) -> Record:
-    decoder = _DECODERS.get(key if key[:1] == keys.META else key[:1])
-    if decoder is None:
-        raise DamagedRecordError(key, "no such kind of record")
-    try:
-        return decoder.decode(payload)
-    except msgspec.MsgspecError as error:
-        raise DamagedRecordError(key, f"does not fit its type: {error}") from error

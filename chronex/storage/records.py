@@ -33,7 +33,6 @@ Claimed = TypeVar("Claimed", Occurrence, Run, Attempt)
 # What was decided once must never be decided again; a job may be applied again.
 DECISIONS = (Occurrence, Run, Attempt)
 _WRITTEN_ONCE = frozenset((Job, JobProgress, Occurrence, Run, Attempt))
-_JOB_ROWS = keys.JOB + keys.JOB_PROGRESS
 
 _KEPT_RAW = MAX_VALUE_BYTES - HEADER.size - 1024
 
@@ -52,11 +51,17 @@ class RecordCache:
         # Whether anything is quarantined at all; None before that was asked.
         self.has_quarantine: bool | None = None
 
-    def keep(self, key: bytes, record: Record | None) -> None:
+    def keep(self, key: bytes, record: Record) -> None:
         """What is under `key` from now on."""
         self.known[key] = record
-        if key[:1] in _JOB_ROWS:
-            self.jobs.pop(key[1:-1].decode("ascii"), None)
+        kind = type(record)
+        if kind is JobProgress or kind is Job:
+            self.jobs.clear()  # of which a decision has one, or a few
+
+    def remove(self, key: bytes) -> None:
+        """Nothing is under `key` from now on."""
+        self.known[key] = None
+        self.jobs.clear()
 
 
 class Reading:
@@ -401,7 +406,7 @@ class Records(Reading):
             for index in index_keys(key, record):
                 self.tx.delete(index)
         if self.cache is not None:
-            self.cache.keep(key, None)
+            self.cache.remove(key)
         return self.tx.delete(key)
 
     def delete_job(self, job: str) -> None:
@@ -432,7 +437,7 @@ class Records(Reading):
         self.tx.put(at, encode(at, record))
         self.tx.delete(key)
         if self.cache is not None:
-            self.cache.keep(key, None)
+            self.cache.remove(key)
             self.cache.has_quarantine = True
 
     def _on_damage(self, key: bytes, raw: bytes, error: DamagedRecordError) -> None:
