@@ -156,7 +156,7 @@ class Engine:
             step.write()
             return tuple(step.orders), adopted
 
-        return self.store.update(record, essential=True)
+        return self.store.update(record, use_reserve=True)
 
 
 class _Step:

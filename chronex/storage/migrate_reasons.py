@@ -105,7 +105,7 @@ def reasons_to_codes(key: bytes, raw: bytes) -> list[Row]:
 
 
 def _shorten(reasons: list[StoredReason]) -> None:
-    """A record at its limit of 64 KiB has no room for a code; the end of somebody's long words makes it."""
+    """A record at its limit of 64 KiB has no space for a code; it is made by cutting the end of a long text."""
     for reason in reasons:
         reason[1] = reason[1][:-_LONGEST_CODE]
 

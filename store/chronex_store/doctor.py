@@ -296,7 +296,7 @@ def repair(store: Store) -> RepairReport:
         return (rows[-1][0] if rows else None), repaired
 
     while True:
-        reached, repaired = store.update(step, essential=True)
+        reached, repaired = store.update(step, use_reserve=True)
         total.add(repaired)
         if reached is None:
             return total

@@ -23,7 +23,7 @@ from chronex_store.directory_checks import RESERVE_FILE, open_private, prepare_d
 from chronex_store.lmdb_environment import LmdbEnvironment, open_environment
 from chronex_store.lmdb_errors import is_no_space
 
-# Ordinary updates leave one sixteenth of the map, or at least 32 pages, to essential ones.
+# Ordinary updates leave one sixteenth of the map, or at least 32 pages, to those with `use_reserve`.
 RESERVE_SHARE = 16
 RESERVE_MIN_PAGES = 32
 
@@ -60,7 +60,7 @@ def measure_space(env: LmdbEnvironment) -> Space:
 
 
 def is_map_low(env: LmdbEnvironment, txn: Any) -> bool:
-    """Whether the map is filled up to the part that only essential updates may use."""
+    """Whether the map is filled up to the part that only updates with `use_reserve` may use."""
     stat: dict[str, int] = txn.stat()
     total = env.meta.map_size // stat["psize"]
     return _used_pages(stat) > total - max(total // RESERVE_SHARE, RESERVE_MIN_PAGES)

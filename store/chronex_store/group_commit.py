@@ -42,19 +42,21 @@ class Update:
     __slots__ = (
         "done",
         "error",
-        "essential",
         "fn",
         "future",
         "is_leader",
         "is_woken",
         "result",
+        "use_reserve",
         "wake_lock",
         "wake_next",
     )
 
-    def __init__(self, fn: Callable[[Any], Any], essential: bool, future: asyncio.Future[Any] | None = None) -> None:
+    def __init__(
+        self, fn: Callable[[Any], Any], use_reserve: bool, future: asyncio.Future[Any] | None = None
+    ) -> None:
         self.fn = fn
-        self.essential = essential
+        self.use_reserve = use_reserve
         self.future = future
         self.result: Any = None
         self.error: BaseException | None = None
@@ -253,11 +255,11 @@ class BatchBrokenError(Exception):
 def run_batch(txn: Any, batch: list[Update], keep_reserve: bool) -> bool:
     """Run every update on the shared transaction; True when any of them wrote. Raises BatchBrokenError.
 
-    With `keep_reserve` only essential updates may add to the store.
+    With `keep_reserve` only updates that may use the reserve add to the store.
     """
     wrote = False
     for update in batch:
-        wrote |= _run_one(txn, update, keep_reserve and not update.essential)
+        wrote |= _run_one(txn, update, keep_reserve and not update.use_reserve)
     return wrote
 
 

@@ -119,15 +119,15 @@ class LmdbStore:
             self._nesting.inside = False
             self._release_env()
 
-    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         self._nesting.refuse_nesting()
         self._refuse_fork()
-        return cast("T", self._group.run(Update(fn, essential)))
+        return cast("T", self._group.run(Update(fn, use_reserve)))
 
-    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         self._refuse_fork()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._group.submit(Update(fn, essential, future))
+        self._group.submit(Update(fn, use_reserve, future))
         return await future
 
     def wait(self, since: int, timeout: float) -> int:
@@ -291,14 +291,14 @@ class LmdbStore:
         else:
             error = self._explain_failure(env, failure, number)
             if isinstance(error, StoreFullError):
-                self._commit_essential(batch)
+                self._commit_with_reserve(batch)
             fail_written(batch, error)
 
-    def _commit_essential(self, batch: list[Update]) -> None:
+    def _commit_with_reserve(self, batch: list[Update]) -> None:
         """The disk is full: release the reserve file for the updates that record the end of running work."""
-        essential = [update for update in batch if update.essential and update.error is None]
-        if essential and self._reserve.release():
-            for update in essential:
+        entitled = [update for update in batch if update.use_reserve and update.error is None]
+        if entitled and self._reserve.release():
+            for update in entitled:
                 self._commit_alone(update)
 
     def _begin_write(self) -> tuple[LmdbEnvironment, Any]:

@@ -314,9 +314,9 @@ class TestDaemonLock:
 
 
 def test_a_disk_that_is_full_at_open_is_a_typed_error(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_room(*_: object) -> None:
+    def no_space(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    monkeypatch.setattr(os, "posix_fallocate", no_space)
     with pytest.raises(StoreFullError, match="free some space"):
         LmdbStore.open(made)

@@ -63,14 +63,14 @@ class CheckedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def update(self, fn: UpdateFn[Any], *, essential: bool = False) -> Any:
+    def update(self, fn: UpdateFn[Any], *, use_reserve: bool = False) -> Any:
         def checked(tx: Any) -> Any:
             before = states(tx)
             result = fn(tx)
             assert_allowed(before, states(tx))
             return result
 
-        return self._inner.update(checked, essential=essential)
+        return self._inner.update(checked, use_reserve=use_reserve)
 
 
 def assert_allowed(before: States, after: States) -> None:
