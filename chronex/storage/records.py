@@ -22,8 +22,8 @@ from chronex.model.records import Idempotency, Quarantined, Record, TaskState
 from chronex.model.states import OccurrenceState, State, advance
 from chronex.storage import keys
 from chronex.storage.codec import HEADER, decode, encode
-from chronex.storage.indexes import index_keys, key_of
 from chronex.storage.journal import append
+from chronex.storage.keys import index_keys, key_of
 from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ReadTransaction, Transaction
 
 __all__ = ["Reading", "RecordCache", "Records", "index_keys", "key_of", "pages"]

@@ -18,7 +18,7 @@ from chronex.model.states import (
 )
 from chronex.storage import keys
 from chronex.storage.codec import decode
-from chronex.storage.indexes import index_keys
+from chronex.storage.keys import index_keys
 from chronex.storage.ports import ReadTransaction, Store, UpdateFn
 from chronex.storage.records import Reading, pages
 
