@@ -273,8 +273,8 @@ class Reading:
 
     def _decode(self, key: bytes, raw: bytes) -> Record | None:
         cache = self.cache
-        found: Record | None
-        if cache is not None and (found := cache.known.get(key)) is not None:
+        found: Record | None = None if cache is None else cache.known.get(key)
+        if found is not None:
             return found
         try:
             found = decode(key, raw)
