@@ -11,7 +11,7 @@ from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.codec import encode
-from chronex.storage.indexes import index_keys, key_of
+from chronex.storage.keys import index_keys, key_of
 from chronex.storage.ports import Transaction
 from chronex_store import LmdbStore
 

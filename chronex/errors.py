@@ -278,7 +278,7 @@ class StoreNetworkError(StoreRefusedError):
 
 
 class StoreFormatError(StoreRefusedError):
-    """The store was written by a newer Chronex; install that version to use it."""
+    """The store was written by a newer Chronex, or by an older one and only a reading command has opened it."""
 
 
 class ForeignStoreError(StoreRefusedError):

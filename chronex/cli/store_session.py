@@ -57,9 +57,9 @@ class StoreSession:
     def has_daemon(self) -> bool:
         return is_daemon_alive(self.path)
 
-    def change(self, fn: Callable[[Records], T], *, essential: bool = False) -> T:
-        """One command in one transaction, at the store's time; `essential` ones end work and need no free disk."""
-        return self.store.update(lambda tx: fn(Records(tx, self.store.now())), essential=essential)
+    def change(self, fn: Callable[[Records], T], *, use_reserve: bool = False) -> T:
+        """One command in one transaction, at the store's time; `use_reserve` ones end work and need no free disk."""
+        return self.store.update(lambda tx: fn(Records(tx, self.store.now())), use_reserve=use_reserve)
 
     def read(self, fn: Callable[[Reading], T]) -> T:
         return self.store.view(lambda tx: fn(Reading(tx)))

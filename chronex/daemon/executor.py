@@ -97,7 +97,7 @@ class StartRecorder:
 
     async def _record(self, taken: list[_Waiting]) -> None:
         try:
-            await self.store.update_async(self.engine.all_started([one.start for one in taken]), essential=True)
+            await self.store.update_async(self.engine.all_started([one.start for one in taken]), use_reserve=True)
         except Exception as problem:
             for one in taken:
                 if not one.recorded.done():
@@ -321,7 +321,7 @@ class Executor:
         update = self.engine.ended(attempt, end, self.clock.wall_ms())
         try:
             orders = await retry_when_full(
-                lambda: self.store.update_async(update, essential=True), lambda: self._stopping
+                lambda: self.store.update_async(update, use_reserve=True), lambda: self._stopping
             )
         except StoreError as error:
             self._log_unrecorded("the end could not be recorded", attempt, error)

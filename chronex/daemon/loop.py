@@ -228,11 +228,11 @@ class Daemon:
         fail_point("node leaving")
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
-        self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), essential=True)
+        self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
         self.journal("SchedulerStopped", {"node": self.node.id})
 
-    def _put_node(self, node: Node, *, essential: bool = False) -> None:
-        self.store.update(self._writing(node), essential=essential)
+    def _put_node(self, node: Node, *, use_reserve: bool = False) -> None:
+        self.store.update(self._writing(node), use_reserve=use_reserve)
 
     def _writing(self, node: Node) -> UpdateFn[None]:
         self.node = node

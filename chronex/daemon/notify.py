@@ -19,8 +19,8 @@ from chronex.model.records import Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
 from chronex.run.spawn import RunContext
-from chronex.storage.indexes import key_of
 from chronex.storage.journal import append
+from chronex.storage.keys import key_of
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Reading, Records
 

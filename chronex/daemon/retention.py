@@ -109,7 +109,7 @@ class Retention:
     def _steps(self) -> Iterator[RetentionReport]:
         now_ms = self._clock.wall_ms()
         yield from steps(self._store, self.policy, now_ms)
-        while self._store.update(lambda tx: bound_dead_letters(Records(tx, now_ms)), essential=True):
+        while self._store.update(lambda tx: bound_dead_letters(Records(tx, now_ms)), use_reserve=True):
             yield RetentionReport()
         yield RetentionReport(logs=self._strays(now_ms))
 

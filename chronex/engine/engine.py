@@ -31,8 +31,8 @@ from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.states import OccurrenceState
-from chronex.storage.indexes import index_keys, key_of
 from chronex.storage.journal import append
+from chronex.storage.keys import index_keys, key_of
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
 from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, options_of, schedule_of
@@ -154,7 +154,7 @@ class Engine:
             decisions.write()
             return tuple(decisions.orders), adopted
 
-        return self.store.update(record, essential=True)
+        return self.store.update(record, use_reserve=True)
 
 
 class _Decisions:

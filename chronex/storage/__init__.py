@@ -1,1 +1,1 @@
-"""What the store holds and how it is read and written: keys, codec, indexes, typed records, the journal."""
+"""What the store holds and how it is read and written: keys and indexes, codec, typed records, the journal."""

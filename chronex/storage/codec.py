@@ -27,7 +27,10 @@ from chronex.storage.ports import MAX_VALUE_BYTES
 
 RECORD_VERSION = 1
 HEADER = Layout(">BII")
-_SUMMED = Layout(">BI")
+_SUMMED = 5  # bytes of the header, version and length, that the checksum covers
+_pack_summed = Layout(">BI").pack
+_pack_header = HEADER.pack
+_unpack_header = HEADER.unpack_from
 
 TYPES: dict[bytes, type[Record]] = {
     keys.JOB: Job,
@@ -49,17 +52,75 @@ TYPES: dict[bytes, type[Record]] = {
 _DECODERS = {tag: msgspec.msgpack.Decoder(kind) for tag, kind in TYPES.items()}
 _encode = msgspec.msgpack.Encoder().encode
 
+_MOST_KEPT = 4096
+
+
+class DecodedRows:
+    """Rows that were decoded before, each with its bytes: the same bytes need no second decoding.
+
+    A row is always read from the store and compared as a whole, so what another transaction, or another process, has
+    written meanwhile is never missed. Kept are values, which no reader changes.
+    """
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        self._most = most
+        self._rows: dict[bytes, tuple[bytes, Record]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def find(self, key: bytes, raw: bytes) -> Record | None:
+        kept = self._rows.get(key)
+        return kept[1] if kept is not None and kept[0] == raw else None
+
+    def keep(self, key: bytes, raw: bytes, record: Record) -> None:
+        if len(self._rows) >= self._most:
+            self._rows.clear()  # costs one decoding a row; an order by age would cost something every time
+        self._rows[key] = (raw, record)
+
+
+# Every tick and every end of a run reads the definition of its job, and seldom finds another than the last time.
+_definitions = DecodedRows()
+# What a tick writes is read when the run has started and when it ends. These records hold numbers and texts alone: a
+# definition is not kept when it is written, because it may hold a dict of the caller's.
+_written = DecodedRows()
+_KEPT_WHEN_WRITTEN = frozenset((JobProgress, Run, Attempt))
+_KEPT = {
+    keys.JOB: _definitions,
+    keys.JOB_PROGRESS: _written,
+    keys.RUN: _written,
+    keys.ATTEMPT: _written,
+}
+
 
 def encode(key: bytes, record: Record) -> bytes:
     """The bytes to store under `key`; RecordTooLargeError over 64 KiB."""
-    if isinstance(record, Job):
+    kind = type(record)
+    if kind is Job:
         record = replace(record, progress=NO_PROGRESS)  # that has a row of its own
-    return with_header(key, _encode(record))
+    raw = with_header(key, _encode(record))
+    if kind in _KEPT_WHEN_WRITTEN:
+        _written.keep(key, raw, record)
+    return raw
 
 
 def decode(key: bytes, raw: bytes) -> Record:
     """The record under `key`; DamagedRecordError when it is not exactly what was written there."""
-    return _typed(key, payload_of(key, raw))
+    tag = key[:1]
+    kept = _KEPT.get(tag)
+    if kept is not None and (found := kept.find(key, raw)) is not None:
+        return found
+    payload = payload_of(key, raw)
+    decoder = _DECODERS.get(key if tag == keys.META else tag)
+    if decoder is None:
+        raise DamagedRecordError(key, "no such kind of record")
+    try:
+        record = decoder.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise DamagedRecordError(key, f"does not fit its type: {error}") from error
+    if kept is not None:
+        kept.keep(key, raw, record)
+    return record
 
 
 def with_header(key: bytes, payload: bytes) -> bytes:
@@ -69,33 +130,20 @@ def with_header(key: bytes, payload: bytes) -> bytes:
         raise RecordTooLargeError(
             f"a record of {size} bytes is over the limit of {MAX_VALUE_BYTES}; keep large data in files"
         )
-    return HEADER.pack(RECORD_VERSION, size, _checksum(key, RECORD_VERSION, payload)) + payload
+    checksum = crc32(payload, crc32(key + _pack_summed(RECORD_VERSION, size)))
+    return _pack_header(RECORD_VERSION, size, checksum) + payload
 
 
 def payload_of(key: bytes, raw: bytes) -> bytes:
     """What was written under `key`, whatever its type; DamagedRecordError when the bytes are not those."""
     if len(raw) < HEADER.size:
         raise DamagedRecordError(key, f"only {len(raw)} bytes")
-    version, size, checksum = HEADER.unpack_from(raw)
+    version, size, checksum = _unpack_header(raw)
     payload = raw[HEADER.size :]
     if size != len(payload):
         raise DamagedRecordError(key, f"{len(payload)} bytes where {size} were written")
-    if checksum != _checksum(key, version, payload):
+    if checksum != crc32(payload, crc32(key + raw[:_SUMMED])):
         raise DamagedRecordError(key, "the checksum does not match")
     if version != RECORD_VERSION:
         raise DamagedRecordError(key, f"version {version} is not known")
     return payload
-
-
-def _typed(key: bytes, payload: bytes) -> Record:
-    decoder = _DECODERS.get(key if key[:1] == keys.META else key[:1])
-    if decoder is None:
-        raise DamagedRecordError(key, "no such kind of record")
-    try:
-        return decoder.decode(payload)
-    except msgspec.MsgspecError as error:
-        raise DamagedRecordError(key, f"does not fit its type: {error}") from error
-
-
-def _checksum(key: bytes, version: int, payload: bytes) -> int:
-    return crc32(payload, crc32(key + _SUMMED.pack(version, len(payload))))

@@ -1,4 +1,4 @@
-"""The byte layout of every key; store/README.md draws it.
+"""The byte layout of every key (store/README.md draws it), where each record lives, and which index entries it has.
 
 One tag byte, then the hierarchy. Names end with a zero byte, which none contains; instants are eight bytes,
 big-endian, offset by 2**63 so that years before 1970 sort first. An index key is its tag, for some an
@@ -7,11 +7,16 @@ instant, then the whole key of the record that it stands for; its value is empty
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 from chronex.errors import InvalidKeyError
-from chronex.model.job import check_name
+from chronex.model.job import Job, JobProgress, JobVersion, check_name
+from chronex.model.occurrence import Attempt, Occurrence, Run
+from chronex.model.records import Idempotency, Node, Notice, Record
+from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 META = b"M"
 JOB = b"J"
@@ -151,3 +156,80 @@ def firing_of(record: bytes) -> tuple[str, int]:
 @lru_cache(maxsize=4096)
 def _name(name: str, what: str = "job") -> bytes:
     return check_name(name, what).encode("ascii") + b"\0"
+
+
+def key_of(record: Record) -> bytes:
+    """Where a record lives, for the kinds whose key follows from the record alone."""
+    find = _KEYS.get(type(record))
+    if find is None:
+        raise TypeError(f"a {type(record).__name__} does not know its key")
+    return find(record)
+
+
+_KEYS: dict[type, Callable[[Any], bytes]] = {
+    Job: lambda job: job_key(job.id),
+    JobProgress: lambda progress: job_progress_key(progress.job),
+    JobVersion: lambda version: job_version_key(version.job.id, version.job.version),
+    Occurrence: lambda one: occurrence_key(one.job, one.nominal_ms),
+    Run: lambda run: run_key(run.job, run.nominal_ms, run.task),
+    Attempt: lambda one: attempt_key(one.job, one.nominal_ms, one.task, one.number),
+    Node: lambda node: node_key(node.id),
+    Notice: lambda notice: notice_key(notice.job, notice.at_ms, notice.kind),
+    Idempotency: lambda idempotency: idempotency_key(idempotency.key),
+}
+
+
+def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
+    """Every index entry that must stand for `record`."""
+    find = _INDEXED.get(type(record))
+    return find(key, record) if find is not None else ()
+
+
+def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
+    return () if job.expect_within_ms is None else (EXPECTING + key,)
+
+
+def _progress_indexes(key: bytes, progress: JobProgress) -> tuple[bytes, ...]:
+    return () if progress.next_ms is None else (timed(DUE, progress.next_ms, key),)
+
+
+def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:
+    state = occurrence.state
+    if state is OccurrenceState.PENDING:
+        return (timed(DUE, occurrence.due_ms, key),)
+    if state is OccurrenceState.QUEUED:
+        return (QUEUED + key,)
+    if state is OccurrenceState.RUNNING:
+        wish = occurrence.cancel_ms
+        return (ACTIVE + key,) if wish is None else (ACTIVE + key, timed(DUE, wish, key))
+    finished = occurrence.finished_ms
+    return () if finished is None else (timed(FINISHED, finished, key),)
+
+
+def _run_indexes(key: bytes, run: Run) -> tuple[bytes, ...]:
+    state = run.state
+    if state is RunState.CLAIMED or state is RunState.RUNNING:
+        return (ACTIVE + key,)
+    if state is RunState.SCHEDULED or state is RunState.RETRY:
+        return () if run.next_attempt_ms is None else (timed(DUE, run.next_attempt_ms, key),)
+    if state is RunState.DLQ:
+        return (timed(DEAD_LETTER, run.finished_ms or 0, key),)
+    return ()
+
+
+def _attempt_indexes(key: bytes, attempt: Attempt) -> tuple[bytes, ...]:
+    return (ACTIVE + key,) if attempt.state is AttemptState.RUNNING else ()
+
+
+def _idempotency_indexes(key: bytes, idempotency: Idempotency) -> tuple[bytes, ...]:
+    return (timed(EXPIRY, idempotency.expires_ms, key),)
+
+
+_INDEXED: dict[type, Callable[[bytes, Any], tuple[bytes, ...]]] = {
+    Job: _job_indexes,
+    JobProgress: _progress_indexes,
+    Occurrence: _occurrence_indexes,
+    Run: _run_indexes,
+    Attempt: _attempt_indexes,
+    Idempotency: _idempotency_indexes,
+}

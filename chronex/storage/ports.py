@@ -69,19 +69,19 @@ class Store(Protocol):
         """Run fn on a snapshot and return its result. Keep it under 50 ms: a snapshot holds old pages."""
         ...
 
-    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         """Run fn, make its writes durable, return its result.
 
         All or nothing: when fn raises, nothing of it is kept and the exception is passed on. Updates are
         serializable and durable when this returns. fn may run more than once and must have no other
         effect. Concurrent updates may share one commit; a failing one does not touch its neighbours.
         StoreFullError: nothing was written. StoreOutcomeUnknownError: re-read to learn what happened.
-        Ordinary updates leave a reserve of the store's room untouched; `essential` ones, which record the end
+        Ordinary updates leave a reserve of the free space untouched; those with `use_reserve`, which record the end
         of running work, may use it.
         """
         ...
 
-    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         """`update` for an event loop: fn runs on another thread, the loop goes on meanwhile.
 
         A cancelled caller does not cancel the update: its outcome is what a later read finds.

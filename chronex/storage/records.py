@@ -19,8 +19,8 @@ from chronex.model.records import Idempotency, Node, Quarantined, Record, TaskSt
 from chronex.model.states import OccurrenceState, State, advance
 from chronex.storage import keys
 from chronex.storage.codec import HEADER, decode, encode
-from chronex.storage.indexes import index_keys, key_of
 from chronex.storage.journal import append
+from chronex.storage.keys import index_keys, key_of
 from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ReadTransaction, Transaction
 
 __all__ = ["Reading", "RecordCache", "Records", "index_keys", "key_of", "pages"]
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Record)
 Claimed = TypeVar("Claimed", Occurrence, Run, Attempt)
 # What was decided once must never be decided again; a job may be applied again.
 DECISIONS = (Occurrence, Run, Attempt)
-_WRITTEN_ONCE = (Job, JobProgress, Occurrence, Run, Attempt)
+_WRITTEN_ONCE = frozenset((Job, JobProgress, Occurrence, Run, Attempt))
 
 _KEPT_RAW = MAX_VALUE_BYTES - HEADER.size - 1024
 
@@ -37,12 +37,28 @@ _KEPT_RAW = MAX_VALUE_BYTES - HEADER.size - 1024
 class RecordCache:
     """What one update has read or changed: a known record is not read again, a changed one is written once."""
 
+    __slots__ = ("changed", "has_quarantine", "jobs", "known")
+
     def __init__(self) -> None:
-        # None stands for a key under which there is nothing.
-        self.known: dict[bytes, Record | None] = {}
+        # None stands for a key under which there is nothing. `Any`, because the key says of which type a record is.
+        self.known: dict[bytes, Any] = {}
         self.changed: dict[bytes, Record] = {}
+        # Jobs, each joined of the two records in `known`; one of another row is joined again.
+        self.jobs: dict[str, Job] = {}
         # Whether anything is quarantined at all; None before that was asked.
         self.has_quarantine: bool | None = None
+
+    def keep(self, key: bytes, record: Record) -> None:
+        """What is under `key` from now on."""
+        self.known[key] = record
+        kind = type(record)
+        if kind is JobProgress or kind is Job:
+            self.jobs.clear()  # of which a decision has one, or a few
+
+    def remove(self, key: bytes) -> None:
+        """Nothing is under `key` from now on."""
+        self.known[key] = None
+        self.jobs.clear()
 
 
 class Reading:
@@ -58,16 +74,16 @@ class Reading:
 
     def job(self, job: str) -> Job | None:
         """The definition of a job with its progress; None where either of the two is not there."""
-        key = keys.job_key(job)
-        definition = self.get(key, Job)
+        cache = self.cache
+        if cache is not None and (known := cache.jobs.get(job)) is not None:
+            return known
+        definition = self.get(keys.job_key(job), Job)
         progress = self.get(keys.job_progress_key(job), JobProgress)
         if definition is None or progress is None:
             return None
-        if definition.progress is progress:
-            return definition
         joined = replace(definition, progress=progress)
-        if self.cache is not None:
-            self.cache.known[key] = joined
+        if cache is not None:
+            cache.jobs[job] = joined
         return joined
 
     def job_version(self, job: str, version: int) -> Job | None:
@@ -209,12 +225,14 @@ class Reading:
     def get(self, key: bytes, kind: type[R]) -> R | None:
         cache = self.cache
         if cache is not None and key in cache.known:
-            return cast("R | None", cache.known[key])
+            known: R | None = cache.known[key]
+            return known
         raw = self.tx.get(key)
-        found = None if raw is None else self._decode(key, raw)
+        if raw is not None:
+            return cast("R | None", self._decode(key, raw))
         if cache is not None:
-            cache.known[key] = found
-        return cast("R | None", found)
+            cache.known[key] = None
+        return None
 
     def scan(
         self,
@@ -239,7 +257,7 @@ class Reading:
     def _indexed(self, index_key: bytes) -> Record | None:
         """The record that an index entry stands for."""
         key = keys.record_of(index_key)
-        known = self.cache.known.get(key) if self.cache is not None else None
+        known: Record | None = self.cache.known.get(key) if self.cache is not None else None
         if known is not None:
             return known
         raw = self.tx.get(key)
@@ -252,9 +270,9 @@ class Reading:
 
     def _decode(self, key: bytes, raw: bytes) -> Record | None:
         cache = self.cache
-        if cache is not None and (known := cache.known.get(key)) is not None:
-            return known
-        found: Record | None
+        found: Record | None = None if cache is None else cache.known.get(key)
+        if found is not None:
+            return found
         try:
             found = decode(key, raw)
         except DamagedRecordError as error:
@@ -320,14 +338,14 @@ class Records(Reading):
         key = key_of(record)
         if self.cache is None and isinstance(record, DECISIONS) and self._is_quarantined(key):
             return False
-        if self.cache is not None and isinstance(record, _WRITTEN_ONCE):
+        if self.cache is not None and type(record) in _WRITTEN_ONCE:
             if self.get(key, type(record)) is not None or self._is_quarantined(key):
                 return False
             self.cache.changed[key] = record
         elif not self.tx.create(key, encode(key, record)):
             return False
         if self.cache is not None:
-            self.cache.known[key] = record
+            self.cache.keep(key, record)
         for index in index_keys(key, record):
             self.tx.put(index, b"")
         return True
@@ -353,12 +371,11 @@ class Records(Reading):
     def replace_at(self, key: bytes, old: Record | None, new: Record) -> None:
         """Write `new` under `key`, where `old` is what is there."""
         self.move_indexes(key, old, new)
-        if self.cache is None:
-            self.tx.put(key, encode(key, new))
-            return
-        self.cache.known[key] = new
-        if isinstance(new, _WRITTEN_ONCE):
-            self.cache.changed[key] = new
+        cache = self.cache
+        if cache is not None:
+            cache.keep(key, new)
+        if cache is not None and type(new) in _WRITTEN_ONCE:
+            cache.changed[key] = new
         else:
             self.tx.put(key, encode(key, new))
 
@@ -366,7 +383,7 @@ class Records(Reading):
         """Make the index entries of what was under `key` those of what is to be there."""
         if type(old) is JobProgress and type(new) is JobProgress and old.next_ms == new.next_ms:
             return  # every outcome is counted in the progress of its job, and no index stands for a count
-        before = index_keys(key, old) if old is not None else ()
+        before = () if old is None else index_keys(key, old)
         after = index_keys(key, new)
         if before == after:
             return
@@ -386,7 +403,7 @@ class Records(Reading):
             for index in index_keys(key, record):
                 self.tx.delete(index)
         if self.cache is not None:
-            self.cache.known[key] = None
+            self.cache.remove(key)
         return self.tx.delete(key)
 
     def delete_job(self, job: str) -> None:
@@ -417,7 +434,7 @@ class Records(Reading):
         self.tx.put(at, encode(at, record))
         self.tx.delete(key)
         if self.cache is not None:
-            self.cache.known[key] = None
+            self.cache.remove(key)
             self.cache.has_quarantine = True
 
     def _on_damage(self, key: bytes, raw: bytes, error: DamagedRecordError) -> None:

@@ -359,7 +359,7 @@ class SimulatedMachine:
         self.live[process.attempt_id] = process
         self._pass_kill_point(KillPoint.BEFORE_RECORD)
         update = self.engine.started(order.attempt, process.identity, "", self.now)
-        self._or_die(lambda: self.store.update(update, essential=True))
+        self._or_die(lambda: self.store.update(update, use_reserve=True))
         process.is_recorded = True
 
     def report_ends(self) -> None:
@@ -373,7 +373,7 @@ class SimulatedMachine:
     def _report(self, process: SimulatedProcess) -> tuple[Order, ...]:
         attempt = self._adopted.get(process.attempt_id, process.launch.attempt)
         update = self.engine.ended(attempt, process.end(), self.now)
-        orders = self._or_die(lambda: self.store.update(update, essential=True))
+        orders = self._or_die(lambda: self.store.update(update, use_reserve=True))
         process.is_reported = True
         return orders
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronex_store.free_space import Space
+from chronex_store.lmdb_environment import Space
 from chronex_store.lmdb_store import LmdbStore
 from chronex_store.memory_store import MemoryStore
 

@@ -19,15 +19,24 @@ from chronex.errors import BackupError, StoreError
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE, LOCK_FILE, directory_lock, open_private, prepare_directory
 from chronex_store.doctor import check_pages, examine
-from chronex_store.lmdb_environment import LmdbEnvironment, open_locked, refuse_second_open
-from chronex_store.lmdb_store import LmdbStore
-from chronex_store.store_snapshot import BackupReport, sync_directory, write_snapshot
+from chronex_store.lmdb_environment import (
+    BackupReport,
+    LmdbEnvironment,
+    open_environment,
+    open_locked,
+    refuse_second_open,
+    sync_directory,
+    write_snapshot,
+)
 
 
 def backup(path: Path, file: Path) -> BackupReport:
     """Write the store in `path` to `file`; safe beside a running daemon."""
-    with LmdbStore.open(path, create=False) as store:
-        return write_snapshot(store.environment(), file.absolute())
+    env = open_environment(path, create=False)  # of any format: a backup is what is there
+    try:
+        return write_snapshot(env, file.absolute())
+    finally:
+        env.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ def _copy_and_examine(file: Path, staging: Path) -> int:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise BackupError(f"the backup {file} cannot be read: {why}; name a file that backup wrote") from error
-    report = examine(staging)
+    report = examine(staging, migrate=True)  # the copy is ours
     if report.worst is not None:
         raise BackupError(f"{file} is not a sound backup ({report.worst.message}); nothing was changed")
     return int(sum(report.figures["records"].values()))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from chronex.errors import ForeignStoreError, StoreError, StoreNetworkError, StorePermissionError, StoreRefusedError
-from chronex_store.linux import file_system_magic
 
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
@@ -47,6 +48,9 @@ NETWORK_FILE_SYSTEMS = {
     0x19830326: "BeeGFS",
     0x786F4256: "a VirtualBox share",
 }
+
+# struct statfs begins with f_type, a long, on every Linux architecture; 256 bytes hold all of them.
+_STATFS_BYTES = 256
 
 
 def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) -> Path:
@@ -87,6 +91,16 @@ def refuse_network(path: Path, allowed: bool = False) -> None:
         raise StoreNetworkError(
             f"{path} lies on {kind}, where the store's locks do not hold; choose a local directory"
         )
+
+
+def file_system_magic(path: Path) -> int:
+    """The type of the file system as statfs(2) gives it; 0 on another system or an error."""
+    if sys.platform != "linux":
+        return 0
+    buffer = ctypes.create_string_buffer(_STATFS_BYTES)
+    if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer) != 0:
+        return 0
+    return int(ctypes.c_ulong.from_buffer(buffer).value) & 0xFFFFFFFF
 
 
 def _check_directory(path: Path) -> None:
@@ -134,6 +148,17 @@ def open_private(path: Path, flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def allocate(descriptor: int, size: int) -> None:
+    """Give the file `size` bytes of the disk; what is in it stays."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+        return
+    # macOS has no such call; a byte that was written has its place on the disk.
+    end = os.fstat(descriptor).st_size
+    while end < size:
+        end += os.pwrite(descriptor, bytes(size - end), end)
 
 
 @contextmanager

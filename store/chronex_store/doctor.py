@@ -22,8 +22,8 @@ from chronex.storage.codec import decode
 from chronex.storage.ports import ReadTransaction, Row, Store, Transaction
 from chronex.storage.records import Records, index_keys
 from chronex_store.daemon_lock import is_daemon_alive
-from chronex_store.data_file import DataFileBusyError, damaged_pages
 from chronex_store.directory_checks import DATA_FILE, prepare_directory
+from chronex_store.lmdb_environment import DataFileBusyError, damaged_pages
 from chronex_store.lmdb_store import LmdbStore
 
 TIMEOUT_SECONDS = 600
@@ -70,21 +70,24 @@ class DoctorReport:
         return {**asdict(self), "findings": [asdict(f) for f in self.findings], "sound": self.is_sound}
 
 
-def examine(path: Path, timeout: float = TIMEOUT_SECONDS) -> DoctorReport:
-    """Check directory, permissions, pages, records and indexes. Changes nothing; safe beside a running daemon."""
+def examine(path: Path, timeout: float = TIMEOUT_SECONDS, *, migrate: bool = False) -> DoctorReport:
+    """Check directory, permissions, pages, records and indexes; safe beside a running daemon.
+
+    It changes nothing, unless `migrate` brings a copy of an older format to the current one first.
+    """
     try:
         real = prepare_directory(path, create=False)
     except StoreRefusedError as error:
         return DoctorReport(str(path), (StoreFinding("error", type(error).__name__, str(error)),))
-    findings, figures = _examine_in_child(real, timeout)
+    findings, figures = _examine_in_child(real, timeout, migrate)
     return DoctorReport(str(real), tuple(findings), figures, is_daemon_alive(real))
 
 
-def _examine_in_child(path: Path, timeout: float) -> tuple[list[StoreFinding], dict[str, Any]]:
+def _examine_in_child(path: Path, timeout: float, migrate: bool) -> tuple[list[StoreFinding], dict[str, Any]]:
     # Spawned, not forked: this process may have threads, or the store open.
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=run_checks, args=(str(path), sender), daemon=True)
+    child = context.Process(target=run_checks, args=(str(path), sender, migrate), daemon=True)
     child.start()
     sender.close()
     findings: list[StoreFinding] = []
@@ -125,7 +128,7 @@ def _crash_message(exit_code: int | None) -> str:
 # -- in the child process -----------------------------------------------------------------------------------------
 
 
-def run_checks(path: str, connection: Connection) -> None:
+def run_checks(path: str, connection: Connection, migrate: bool = False) -> None:
     """Send findings as they are made, then the figures, then that it is done."""
 
     def report(severity: str, code: str, message: str, advice: str) -> None:
@@ -133,7 +136,7 @@ def run_checks(path: str, connection: Connection) -> None:
 
     try:
         check_pages(Path(path) / DATA_FILE, report)
-        with LmdbStore.open(path, create=False, allow_network=True) as store:
+        with LmdbStore.open(path, create=False, migrate=migrate, allow_network=True) as store:
             figures = check_store(store, report)
         connection.send(("figures", figures))
     except ChronexError as error:
@@ -296,7 +299,7 @@ def repair(store: Store) -> RepairReport:
         return (rows[-1][0] if rows else None), repaired
 
     while True:
-        reached, repaired = store.update(step, essential=True)
+        reached, repaired = store.update(step, use_reserve=True)
         total.add(repaired)
         if reached is None:
             return total

@@ -56,13 +56,13 @@ class FaultyStore:
         result = self._inner.view(fn)
         return self._reply(fault, result)
 
-    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         fault = self._next("update")
-        return self._reply(fault, self._inner.update(_torn(fault, fn), essential=essential))
+        return self._reply(fault, self._inner.update(_torn(fault, fn), use_reserve=use_reserve))
 
-    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         fault = self._next("update")
-        return self._reply(fault, await self._inner.update_async(_torn(fault, fn), essential=essential))
+        return self._reply(fault, await self._inner.update_async(_torn(fault, fn), use_reserve=use_reserve))
 
     def wait(self, since: int, timeout: float) -> int:
         return self._reply(self._next("wait"), self._inner.wait(since, timeout))

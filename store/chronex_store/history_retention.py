@@ -89,7 +89,7 @@ def _trim_job(store: Store, job: str, policy: RetentionPolicy, now_ms: int, step
     while _has_more(store, job, cursor, kept, oldest_ms):
         reached, report = store.update(
             lambda tx, at=cursor: _trim_step(Records(tx, now_ms), job, at, kept, oldest_ms, step),  # type: ignore[misc]
-            essential=True,
+            use_reserve=True,
         )
         fail_point("history trimmed")
         yield report
@@ -191,7 +191,7 @@ def _delete_in_steps(store: Store, tag: bytes, end: bytes, step: int, kind: type
         return len(rows)
 
     while any(key < end for key, _ in store.view(lambda tx: tx.scan(tag, None, 1))):
-        yield store.update(once, essential=True)
+        yield store.update(once, use_reserve=True)
 
 
 # -- what history leaves behind: logs, job versions, nodes ---------------------------------------------------------
@@ -247,7 +247,7 @@ def _forget_logs(store: Store, over_limit: list[Attempt], now_ms: int) -> tuple[
                 records.put(replace(found, log_path=""))
         return tuple(names)
 
-    return store.update(write, essential=True)
+    return store.update(write, use_reserve=True)
 
 
 def _trim_versions(store: Store, job: str) -> int:
@@ -268,7 +268,7 @@ def _trim_versions(store: Store, job: str) -> int:
     def write(tx: Transaction) -> int:
         return sum(tx.delete(key) for key in removable)
 
-    return store.update(write, essential=True)
+    return store.update(write, use_reserve=True)
 
 
 def _trim_nodes(store: Store, now_ms: int) -> int:
@@ -286,4 +286,4 @@ def _trim_nodes(store: Store, now_ms: int) -> int:
     removable = store.view(lambda tx: unused(Reading(tx)))
     if not removable:
         return 0
-    return store.update(lambda tx: sum(tx.delete(key) for key in removable), essential=True)
+    return store.update(lambda tx: sum(tx.delete(key) for key in removable), use_reserve=True)

@@ -1,18 +1,33 @@
-"""Opening LMDB by the rules: a fixed map, private files, durable commits, one open per process."""
+"""The environment of a store: its file before LMDB maps it, how LMDB is opened, its space, and a copy of it.
+
+LMDB trusts its pages. A file that is shorter than its first pages say can kill the process with SIGBUS, a damaged
+page aborts it, and a file whose making was cut off by a power failure is refused for ever, though it is empty.
+Reading bytes cannot crash. It is only for a file that this process does not have open: closing it again drops LMDB's
+locks.
+
+An environment has a fixed map, private files and durable commits, and a process opens it once. The end of running
+work must be recorded even when everything is full. So ordinary updates leave the last part of the map untouched, and
+a reserve file on the disk is deleted when the disk is full.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from enum import Enum
 from pathlib import Path
+from struct import Struct
 from typing import Any
 from uuid import uuid4
 
 import lmdb
+from lmdb import verify
+from msgspec.structs import replace
 
 from chronex.errors import (
+    BackupError,
     DamagedRecordError,
     ForeignStoreError,
     StoreAlreadyOpenError,
@@ -27,17 +42,101 @@ from chronex.model.records import StoreMeta
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
 from chronex.version import __version__
-from chronex_store.daemon_lock import refuse_other_namespace
-from chronex_store.data_file import DataFileState, data_file_state, refuse_damaged_pages
+from chronex_store.daemon_lock import acquire_daemon_lock, refuse_other_namespace
 from chronex_store.directory_checks import (
     DATA_FILE,
     DIRECTORY_MODE,
+    FILE_MODE,
     LOCK_FILE,
+    RESERVE_FILE,
+    allocate,
     directory_lock,
     open_private,
     prepare_directory,
 )
-from chronex_store.lmdb_errors import translate, translate_open
+from chronex_store.transaction import is_no_space, translate, translate_open
+
+PAGE = 4096
+MAGIC = 0xBEEFC0DE
+# Page header of 16 bytes; magic, version, address, map size; two trees of 48 bytes; last page, transaction.
+# The first tree's first field holds the page size.
+_META = Struct("=16xII8xQI44x48xQQ")
+# How often the pages are read again when a commit changed the file meanwhile.
+_MAX_READS = 3
+
+
+class DataFileState(Enum):
+    """What the first two pages say of the file."""
+
+    MISSING = "missing"
+    UNCOMMITTED = "uncommitted"  # made, but nothing was ever committed to it
+    WHOLE = "whole"
+    SHORT = "short"  # pages that its newest commit allocated are missing
+    FOREIGN = "foreign"
+
+
+class DataFileBusyError(Exception):
+    """The file changed each time that its pages were read."""
+
+
+def data_file_state(data: Path) -> DataFileState:
+    try:
+        with data.open("rb") as file:
+            first = file.read(2 * PAGE)
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        return DataFileState.MISSING
+    pages = first[:PAGE], first[PAGE:]
+    metas = [_parse(page) for page in pages]
+    if all(meta is None and any(page) for meta, page in zip(metas, pages, strict=True)):
+        return DataFileState.FOREIGN
+    if all(not any(page) or (meta and meta[2] == 0) for meta, page in zip(metas, pages, strict=True)):
+        return DataFileState.UNCOMMITTED
+    newest = max((meta for meta in metas if meta), key=lambda meta: meta[2], default=None)
+    if newest is None or any(meta is None for meta in metas):
+        return DataFileState.FOREIGN
+    page_size, last_page, _ = newest
+    return DataFileState.WHOLE if size >= (last_page + 1) * page_size else DataFileState.SHORT
+
+
+def _parse(page: bytes) -> tuple[int, int, int] | None:
+    """Page size, last page and transaction number of a meta page."""
+    if len(page) < _META.size:
+        return None
+    magic, version, _, page_size, last_page, transaction = _META.unpack_from(page)
+    if magic != MAGIC or version & 0xFFFF != 1 or not page_size:
+        return None
+    return page_size, last_page, transaction
+
+
+def damaged_pages(data: Path) -> list[str]:
+    """What is wrong with the pages of `data`; DataFileBusyError when it is written faster than it can be read."""
+    for _ in range(_MAX_READS):
+        before = _meta_pages(data)
+        try:
+            problems: list[str] = verify.verify(str(data))  # type: ignore[no-untyped-call]
+        except verify.VerifyError as error:
+            problems = [str(error)]
+        if not problems or _meta_pages(data) == before:
+            return problems
+    raise DataFileBusyError
+
+
+def refuse_damaged_pages(data: Path) -> None:
+    """Raise StoreDamagedError for damaged pages, on most of which LMDB would abort the process."""
+    try:
+        problems = damaged_pages(data)
+    except DataFileBusyError:
+        return  # another process commits to it, so LMDB can read it
+    if problems:
+        raise StoreDamagedError(f"{data} is damaged ({problems[0]}); run `chronex restore` with your last backup")
+
+
+def _meta_pages(data: Path) -> bytes:
+    """The two meta pages: when they are equal before and after, no process committed meanwhile."""
+    with data.open("rb") as file:
+        return file.read(2 * PAGE)
+
 
 FORMAT = 2
 ENGINE = "0.9"
@@ -183,7 +282,7 @@ def _allocate_lock_file(directory: Path) -> None:
     # space for. Opening and closing it here is safe only because this process has no environment on it yet.
     descriptor = open_private(directory / LOCK_FILE, os.O_RDWR)
     try:
-        os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size or LOCK_FILE_BYTES)
+        allocate(descriptor, os.fstat(descriptor).st_size or LOCK_FILE_BYTES)
     except OSError as error:
         raise StoreFullError("the disk is full, so the store cannot be opened; free some space") from error
     finally:
@@ -257,3 +356,160 @@ def reopen(old: LmdbEnvironment) -> LmdbEnvironment:
         old.lmdb.close()
     _open_paths.discard(old.path)
     return open_environment(old.path, create=False, allow_network=True)
+
+
+# Ordinary updates leave one sixteenth of the map, or at least 32 pages, to those with `use_reserve`.
+RESERVE_SHARE = 16
+RESERVE_MIN_PAGES = 32
+
+RESERVE_FILE_BYTES = 256 * 1024
+# The reserve file is created again only when the disk has four times its size, not when the first byte is free.
+RECREATE_FACTOR = 4
+DISK_FULL_BELOW_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """How full the map is. Pages that are free inside the file count as free. `disk_bytes` are left on the disk."""
+
+    map_bytes: int
+    used_bytes: int
+    file_bytes: int
+    disk_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        return self.used_bytes / self.map_bytes
+
+
+def measure_space(env: LmdbEnvironment) -> Space:
+    info = env.lmdb.info()
+    stat = env.lmdb.stat()
+    page_bytes = stat["psize"]
+    return Space(
+        map_bytes=info["map_size"],
+        used_bytes=_used_pages(stat) * page_bytes,
+        file_bytes=(info["last_pgno"] + 1) * page_bytes,
+        disk_bytes=free_disk_bytes(env.path),
+    )
+
+
+def is_map_low(env: LmdbEnvironment, txn: Any) -> bool:
+    """Whether the map is filled up to the part that only updates with `use_reserve` may use."""
+    stat: dict[str, int] = txn.stat()
+    total = env.meta.map_size // stat["psize"]
+    return _used_pages(stat) > total - max(total // RESERVE_SHARE, RESERVE_MIN_PAGES)
+
+
+def is_disk_full(error: lmdb.Error, path: Path) -> bool:
+    """Whether a commit failed for a full disk. LMDB reports a short write as EIO, so the file system is asked too."""
+    return is_no_space(error) or free_disk_bytes(path) < DISK_FULL_BELOW_BYTES
+
+
+def free_disk_bytes(path: Path) -> int:
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize
+
+
+def grow_map(path: Path, map_size: int) -> int:
+    """Give the store a map of `map_size` bytes and return its size; StoreInUseError beside a daemon.
+
+    Growing from several processes at once has corrupted LMDB files, so it is never done on the fly.
+    """
+    real = prepare_directory(path, create=False)
+    with acquire_daemon_lock(real):
+        env = open_environment(real, create=False, map_size=map_size, grow=True)
+        try:
+            if map_size <= env.meta.map_size:
+                raise StoreError(f"the map has {env.meta.map_size} bytes already; name a larger size")
+            size: int = env.lmdb.info()["map_size"]
+            meta = replace(env.meta, map_size=size)
+            with env.lmdb.begin(write=True) as txn:
+                txn.put(keys.STORE_META, encode(keys.STORE_META, meta))
+            return size
+        finally:
+            env.close()
+
+
+class ReserveFile:
+    """The file `reserve` of a store directory: disk space that is released when the disk is full."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / RESERVE_FILE
+
+    def create(self) -> None:
+        """Create the file unless it exists or the disk is nearly full. Errors are ignored: it is not required."""
+        if self._path.exists():
+            return
+        if free_disk_bytes(self._path.parent) < RECREATE_FACTOR * RESERVE_FILE_BYTES:
+            return
+        with contextlib.suppress(OSError):
+            descriptor = open_private(self._path, os.O_WRONLY)
+            try:
+                allocate(descriptor, RESERVE_FILE_BYTES)
+            finally:
+                os.close(descriptor)
+
+    def release(self) -> bool:
+        """Delete the file, so that its space can be written to; False when there was none."""
+        try:
+            self._path.unlink()
+        except OSError:
+            return False
+        return True
+
+
+def _used_pages(stat: dict[str, int]) -> int:
+    return stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """What was written where."""
+
+    file: str
+    size: int
+    store: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def write_snapshot(env: LmdbEnvironment, file: Path) -> BackupReport:
+    """Write a compact copy of what is committed now.
+
+    The file is private, durable before it gets its name, and never replaces another.
+    """
+    if file.exists():
+        raise BackupError(f"{file} exists; name a new file, a backup is never overwritten")
+    part = file.with_name(file.name + ".part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        try:
+            os.fchmod(descriptor, FILE_MODE)
+            env.lmdb.copyfd(descriptor, compact=True)
+            os.fsync(descriptor)
+            size = os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+        os.rename(part, file)
+        sync_directory(file.parent)
+    except (OSError, lmdb.Error) as error:
+        part.unlink(missing_ok=True)
+        raise BackupError(f"the backup {file} could not be written: {_reason(error)}") from error
+    return BackupReport(str(file), size, str(env.path))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror.lower()}; choose another file"
+    return str(error)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names of new and renamed files durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -23,11 +23,9 @@ from chronex.errors import (
 from chronex.failpoints import fail_point
 from chronex.storage.ports import T, UpdateFn, ViewFn
 from chronex_store import lmdb_environment
-from chronex_store.commit_watch import CommitWatch
-from chronex_store.directory_checks import DATA_FILE
-from chronex_store.free_space import ReserveFile, Space, is_disk_full, is_map_low, measure_space
-from chronex_store.group_commit import (
+from chronex_store.commits import (
     BatchBrokenError,
+    CommitWatch,
     GroupCommit,
     Take,
     Update,
@@ -39,10 +37,18 @@ from chronex_store.group_commit import (
     release_job_control,
     run_batch,
 )
-from chronex_store.lmdb_environment import LmdbEnvironment, open_environment
-from chronex_store.lmdb_errors import translate
-from chronex_store.migration import migrate_if_older
-from chronex_store.transaction import LmdbReading, NestingGuard
+from chronex_store.directory_checks import DATA_FILE
+from chronex_store.lmdb_environment import (
+    LmdbEnvironment,
+    ReserveFile,
+    Space,
+    is_disk_full,
+    is_map_low,
+    measure_space,
+    open_environment,
+)
+from chronex_store.migration import migrate_if_older, refuse_older
+from chronex_store.transaction import LmdbReading, NestingGuard, translate
 
 MAINTENANCE_MS = 60_000
 
@@ -73,12 +79,16 @@ class LmdbStore:
         path: str | os.PathLike[str],
         *,
         create: bool = True,
+        migrate: bool | None = None,
         map_size: int = 0,
         allow_network: bool = False,
         verify: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> LmdbStore:
         """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError.
+
+        A store of an older format is migrated after a backup where `migrate`, which follows `create` when it is not
+        given; otherwise it is refused and stays as it is, because a command that only reads must write nothing.
 
         `verify` reads every page first (about 3 s for a million records) and raises StoreDamagedError; a
         daemon asks for it when its predecessor did not end in good order.
@@ -87,7 +97,11 @@ class LmdbStore:
         env = open_environment(
             Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now, verify=verify
         )
-        store = cls(migrate_if_older(env, now), clock)
+        if create if migrate is None else migrate:
+            env = migrate_if_older(env, now)
+        else:
+            refuse_older(env)
+        store = cls(env, clock)
         if create:  # opening a store to read it must leave no file behind
             store._reserve.create()
         return store
@@ -119,15 +133,15 @@ class LmdbStore:
             self._nesting.inside = False
             self._release_env()
 
-    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         self._nesting.refuse_nesting()
         self._refuse_fork()
-        return cast("T", self._group.run(Update(fn, essential)))
+        return cast("T", self._group.run(Update(fn, use_reserve)))
 
-    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         self._refuse_fork()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._group.submit(Update(fn, essential, future))
+        self._group.submit(Update(fn, use_reserve, future))
         return await future
 
     def wait(self, since: int, timeout: float) -> int:
@@ -291,14 +305,14 @@ class LmdbStore:
         else:
             error = self._explain_failure(env, failure, number)
             if isinstance(error, StoreFullError):
-                self._commit_essential(batch)
+                self._commit_with_reserve(batch)
             fail_written(batch, error)
 
-    def _commit_essential(self, batch: list[Update]) -> None:
+    def _commit_with_reserve(self, batch: list[Update]) -> None:
         """The disk is full: release the reserve file for the updates that record the end of running work."""
-        essential = [update for update in batch if update.essential and update.error is None]
-        if essential and self._reserve.release():
-            for update in essential:
+        entitled = [update for update in batch if update.use_reserve and update.error is None]
+        if entitled and self._reserve.release():
+            for update in entitled:
                 self._commit_alone(update)
 
     def _begin_write(self) -> tuple[LmdbEnvironment, Any]:

@@ -31,7 +31,7 @@ class MemoryStore:
             finally:
                 tx.end()
 
-    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         with self._nesting.enter(), self._changed:
             tx = MemoryTransaction(self._open_rows())
             try:
@@ -46,7 +46,7 @@ class MemoryStore:
                 self._changed.notify_all()
             return result
 
-    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         return self.update(fn)
 
     def wait(self, since: int, timeout: float) -> int:

@@ -8,19 +8,16 @@ from collections.abc import Callable
 import lmdb
 from msgspec.structs import replace
 
-from chronex.errors import StoreError
+from chronex.errors import StoreError, StoreFormatError
 from chronex.storage import keys
 from chronex.storage.codec import encode
-from chronex.storage.migrate_jobs import move_due_jobs, split_jobs
-from chronex.storage.migrate_reasons import reasons_to_codes
+from chronex.storage.migrate_format_1 import move_due_jobs, reasons_to_codes, split_jobs
 from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import pages
 from chronex_store import lmdb_environment
 from chronex_store.daemon_lock import acquire_daemon_lock
-from chronex_store.lmdb_environment import LmdbEnvironment
-from chronex_store.lmdb_errors import translate
-from chronex_store.store_snapshot import write_snapshot
-from chronex_store.transaction import LmdbTransaction
+from chronex_store.lmdb_environment import LmdbEnvironment, write_snapshot
+from chronex_store.transaction import LmdbTransaction, translate
 
 MigrationStep = Callable[[Transaction], None]
 # What one record of the old format becomes: the same row where nothing changes, other rows, or none.
@@ -69,6 +66,16 @@ def migrate_if_older(env: LmdbEnvironment, now_ms: int) -> LmdbEnvironment:
     except BaseException:
         env.close()
         raise
+
+
+def refuse_older(env: LmdbEnvironment) -> None:
+    """Close the environment and raise StoreFormatError where it would have to be migrated first."""
+    if env.meta.format < lmdb_environment.FORMAT:
+        env.close()
+        raise StoreFormatError(
+            f"the store {env.path} has format {env.meta.format}, and this command changes nothing; "
+            f"`chronex run` or `chronex apply` brings it to format {lmdb_environment.FORMAT} once, after a backup"
+        )
 
 
 def _migrate(env: LmdbEnvironment) -> LmdbEnvironment:

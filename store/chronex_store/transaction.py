@@ -1,4 +1,4 @@
-"""What every transaction checks, and one update or view on an LMDB transaction.
+"""One update or view on an LMDB transaction: what it checks, how it is undone, and what an error of LMDB means.
 
 Several updates share one LMDB transaction, so a failing one must be undone without an abort. Each keeps
 the old value of every key it changes and puts them back in reverse: measured at 5.7 µs an update against
@@ -7,6 +7,7 @@ the old value of every key it changes and puts them back in reverse: measured at
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,15 +17,55 @@ from typing import Any, NoReturn
 import lmdb
 
 from chronex.errors import (
+    ForeignStoreError,
     InvalidKeyError,
     NestedTransactionError,
     RecordTooLargeError,
     StoreClosedError,
+    StoreDamagedError,
     StoreError,
     StoreFullError,
+    StoreLibraryError,
+    StoreOutcomeUnknownError,
+    StoreReplacedError,
 )
 from chronex.storage.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, SCAN_LIMIT, Row
-from chronex_store.lmdb_errors import MAP_FULL, translate
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.BadValsizeError)
+MAP_FULL = "the store's map is full and nothing was written; keep less history, or grow it with the daemon stopped"
+
+
+def is_no_space(error: lmdb.Error) -> bool:
+    return error.code in _NO_SPACE
+
+
+def translate(error: lmdb.Error, during: str) -> StoreError:
+    """The typed error for what LMDB reported outside a commit: nothing was written."""
+    if isinstance(error, lmdb.MapFullError | lmdb.TxnFullError):
+        return StoreFullError(MAP_FULL)
+    if is_no_space(error):
+        return StoreFullError("the disk is full and nothing was written; free some space")
+    if isinstance(error, _DAMAGE):
+        return StoreDamagedError(
+            f"the store's file is damaged ({during}: {error}); run `chronex doctor`, then `chronex restore`"
+        )
+    if isinstance(error, lmdb.VersionMismatchError):
+        return StoreLibraryError("another version of LMDB has the store open; use one Chronex for all")
+    if isinstance(error, lmdb.MapResizedError):
+        return StoreReplacedError("the store's map was grown while it was open; open it again")
+    if isinstance(error, lmdb.PanicError):
+        return StoreOutcomeUnknownError()
+    return StoreError(f"the store failed in {during}: {error}")
+
+
+def translate_open(error: lmdb.Error, path: str) -> StoreError:
+    if isinstance(error, lmdb.InvalidError):
+        return ForeignStoreError(
+            f"{path} holds no Chronex store, or a damaged one; restore a backup or choose another directory"
+        )
+    return translate(error, "open")
+
 
 # How many rows a scan reads first. Most prefixes hold a few rows.
 FIRST_PAGE = 16

@@ -262,8 +262,8 @@ class StopsInBetween(MemoryStore):
 
     engine: EmbeddedEngine
 
-    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
-        result = await super().update_async(fn, essential=essential)
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+        result = await super().update_async(fn, use_reserve=use_reserve)
         if isinstance(result, tuple) and any(isinstance(order, Launch) for order in result):
             assert self.engine._daemon is not None
             self.engine._daemon.stop()

@@ -29,14 +29,14 @@ class Cramped(MemoryStore):
     is_full = False
     refused = 0
 
-    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         if self.is_full:
             self.refused += 1
             raise StoreFullError
-        return super().update(fn, essential=essential)
+        return super().update(fn, use_reserve=use_reserve)
 
-    async def update_async(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
-        return self.update(fn, essential=essential)
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+        return self.update(fn, use_reserve=use_reserve)
 
 
 @pytest.fixture(autouse=True)

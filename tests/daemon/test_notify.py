@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.daemon.notify import PAUSES_MS, Notifier
+from chronex.engine.commands.actor import Actor
 from chronex.engine.commands.control import pause
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task

@@ -32,11 +32,11 @@ class LoopStore(MemoryStore):
         self._waiting: set[asyncio.Future[None]] = set()
         self.fail_next: Exception | None = None
 
-    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         if self.fail_next is not None:
             problem, self.fail_next = self.fail_next, None
             raise problem
-        result = super().update(fn, essential=essential)
+        result = super().update(fn, use_reserve=use_reserve)
         self.wake()
         return result
 

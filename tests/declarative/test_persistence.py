@@ -233,12 +233,12 @@ async def test_a_failing_reinitialization_leaves_the_store_and_stops() -> None:
     original = host.store.update
     count = 0
 
-    def second_fails(fn: Any, *, essential: bool = False) -> Any:
+    def second_fails(fn: Any, *, use_reserve: bool = False) -> Any:
         nonlocal count
         count += 1
         if count == 2:  # the first is the event that it began, the second the override
             raise StoreFullError
-        return original(fn, essential=essential)
+        return original(fn, use_reserve=use_reserve)
 
     host.store.update = second_fails  # type: ignore[method-assign]
     with pytest.raises(ScheduleTaskError):

@@ -8,7 +8,7 @@ import pytest
 
 from chronex.errors import StoreDamagedError
 from chronex_store import LmdbStore
-from chronex_store.data_file import PAGE, DataFileState, data_file_state
+from chronex_store.lmdb_environment import PAGE, DataFileState, data_file_state
 
 
 @pytest.fixture

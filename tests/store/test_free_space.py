@@ -1,4 +1,4 @@
-"""No room: a typed error, nothing half written, and running work can still be recorded."""
+"""No free space: a typed error, nothing half written, and running work can still be recorded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TestFullMap:
     def test_the_end_of_running_work_can_still_be_recorded(self, small: LmdbStore) -> None:
         fill_up(small)
         for number in range(20):
-            small.update(lambda tx, n=number: tx.put(b"Qend%03d" % n, b"x" * 300), essential=True)  # type: ignore[misc]
+            small.update(lambda tx, n=number: tx.put(b"Qend%03d" % n, b"x" * 300), use_reserve=True)  # type: ignore[misc]
 
     def test_room_that_is_made_is_used_again(self, small: LmdbStore) -> None:
         count = fill_up(small)
@@ -65,9 +65,9 @@ class TestFullMap:
         def work(number: int) -> None:
             try:
                 if number % 4 == 0:
-                    small.update(large, essential=True)
+                    small.update(large, use_reserve=True)
                 else:
-                    small.update(lambda tx: tx.put(b"Qsmall%02d" % number, b"x"), essential=True)
+                    small.update(lambda tx: tx.put(b"Qsmall%02d" % number, b"x"), use_reserve=True)
                 outcomes[number] = "ok"
             except StoreFullError:
                 outcomes[number] = "full"
@@ -91,7 +91,7 @@ class TestFullMap:
             return "fitted"
 
         with pytest.raises(StoreFullError):
-            small.update(greedy, essential=True)
+            small.update(greedy, use_reserve=True)
         assert small.view(lambda tx: tx.scan(b"Qlarge")) == []
         small.update(lambda tx: tx.put(b"Qfine", b""))
 
@@ -139,7 +139,7 @@ def test_on_a_full_disk_the_end_of_running_work_is_recorded_all_the_same(tiny_di
         with pytest.raises(StoreFullError):
             store.update(lambda tx: tx.put(b"Qmore", b"x" * 60_000))
         for number in range(10):
-            store.update(lambda tx, n=number: tx.put(b"Qend%d" % n, b"x" * 2000), essential=True)  # type: ignore[misc]
+            store.update(lambda tx, n=number: tx.put(b"Qend%d" % n, b"x" * 2000), use_reserve=True)  # type: ignore[misc]
         assert not (store.path / "reserve").exists()
     (tiny_disk / "output-of-a-job").unlink()
     with LmdbStore.open(tiny_disk / "store") as store:

@@ -32,10 +32,9 @@ from chronex.errors import (
 )
 from chronex.storage import keys
 from chronex.storage.codec import encode
-from chronex_store import LmdbStore, daemon_lock, directory_checks, linux, lmdb_environment
+from chronex_store import LmdbStore, daemon_lock, directory_checks, lmdb_environment
 from chronex_store.daemon_lock import acquire_daemon_lock, is_daemon_alive, lock_holder
-from chronex_store.free_space import grow_map
-from chronex_store.lmdb_environment import MAX_READERS
+from chronex_store.lmdb_environment import MAX_READERS, grow_map
 
 from .conftest import OpenLmdb
 
@@ -205,8 +204,8 @@ def test_a_network_store_can_be_forced(made: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_file_system_is_asked() -> None:
-    assert linux.file_system_magic(Path("/proc")) == 0x9FA0
-    assert linux.file_system_magic(Path("/no/such/place")) == 0
+    assert directory_checks.file_system_magic(Path("/proc")) == 0x9FA0
+    assert directory_checks.file_system_magic(Path("/no/such/place")) == 0
 
 
 def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
@@ -314,9 +313,33 @@ class TestDaemonLock:
 
 
 def test_a_disk_that_is_full_at_open_is_a_typed_error(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_room(*_: object) -> None:
+    def no_space(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    monkeypatch.setattr(os, "posix_fallocate", no_space)
+    with pytest.raises(StoreFullError, match="free some space"):
+        LmdbStore.open(made)
+
+
+def test_a_system_without_fallocate_writes_the_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As macOS is: the store opens, and its files have their space on the disk."""
+    monkeypatch.delattr(os, "posix_fallocate")
+    path = tmp_path / "elsewhere"
+    for _ in range(2):
+        with LmdbStore.open(path) as store:
+            store.update(lambda tx: tx.put(b"Jy", b"kept"))
+    assert (path / "lock.mdb").stat().st_size >= lmdb_environment.LOCK_FILE_BYTES
+    reserve = (path / "reserve").stat()
+    assert reserve.st_size == lmdb_environment.RESERVE_FILE_BYTES
+    assert reserve.st_blocks * 512 >= reserve.st_size
+
+
+def test_a_full_disk_is_told_without_fallocate_too(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.delattr(os, "posix_fallocate")
+    monkeypatch.setattr(os, "pwrite", no_space)
+    (made / "lock.mdb").unlink()
     with pytest.raises(StoreFullError, match="free some space"):
         LmdbStore.open(made)

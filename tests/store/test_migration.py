@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 from chronex.cli import main
+from chronex.errors import StoreFormatError
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.storage import keys
 from chronex.storage.codec import decode, payload_of
 from chronex.storage.journal import tail
 from chronex.storage.records import Reading, pages
 from chronex_store import LmdbStore, lmdb_environment, migration
-from chronex_store.backup import restore
+from chronex_store.backup import backup, restore
 from chronex_store.doctor import examine
 
 OLD = Path(__file__).parent / "format_1"
@@ -51,6 +52,39 @@ def test_it_is_migrated_once_after_a_backup(old_store: Path) -> None:
     assert examine(old_store).findings == ()
 
 
+@pytest.mark.parametrize("argv", [["list"], ["status"], ["dlq", "list"], ["why", "paused-task"], ["doctor"]])
+def test_a_command_that_reads_changes_nothing_and_says_what_to_do(
+    old_store: Path, argv: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (old_store / "data.mdb").read_bytes()
+    monkeypatch.setattr(sys, "argv", ["chronex", *argv, "--store", str(old_store)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (1, 2)
+    said = "".join(capsys.readouterr())
+    assert "has format 1" in said
+    assert "`chronex run` or `chronex apply`" in said
+    assert (old_store / "data.mdb").read_bytes() == before
+    assert not list(old_store.glob("*.backup"))
+
+
+def test_a_store_that_is_opened_to_be_read_is_not_migrated(old_store: Path) -> None:
+    with pytest.raises(StoreFormatError, match="has format 1"):
+        LmdbStore.open(old_store, create=False)
+    with LmdbStore.open(old_store, create=False, migrate=True) as store:
+        assert store.environment().meta.format == lmdb_environment.FORMAT
+    LmdbStore.open(old_store, create=False).close()
+
+
+def test_a_backup_copies_the_older_format_as_it_is(old_store: Path, tmp_path: Path) -> None:
+    backup(old_store, tmp_path / "copy")
+    with pytest.raises(StoreFormatError):
+        LmdbStore.open(old_store, create=False)
+    restore(tmp_path / "copy", tmp_path / "new")
+    with LmdbStore.open(tmp_path / "new", create=False) as store:
+        assert store.environment().meta.migrated_from == (1,)
+
+
 def test_a_backup_of_format_1_can_be_restored(old_store: Path, tmp_path: Path) -> None:
     restore(old_store / "data.mdb", tmp_path / "new")
     with LmdbStore.open(tmp_path / "new") as store:
@@ -60,6 +94,7 @@ def test_a_backup_of_format_1_can_be_restored(old_store: Path, tmp_path: Path) -
 def test_the_program_shows_what_the_old_one_showed(
     old_store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    LmdbStore.open(old_store).close()
     monkeypatch.setattr(time, "time_ns", lambda: SHOWN["now_ms"] * 1_000_000)
     for one in SHOWN["shown"]:
         monkeypatch.setattr(sys, "argv", ["chronex", *one["argv"], "--store", str(old_store)])

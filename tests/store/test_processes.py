@@ -13,8 +13,9 @@ import pytest
 
 from chronex.clock import SystemClock
 from chronex.errors import StoreError
-from chronex.storage.ports import Row
-from chronex.storage.records import pages
+from chronex.model.job import Job, Task
+from chronex.storage.ports import Row, Transaction
+from chronex.storage.records import Reading, Records, pages
 from chronex_store import LmdbStore
 from tests.kit.waits import DEADLINE_S, until
 
@@ -212,3 +213,22 @@ def test_waiting_costs_nothing(path: Path) -> None:
         before = time.process_time()
         store.wait(since, 0.4)
         assert time.process_time() - before < 0.2, "it did not sleep"
+
+
+def test_a_job_that_another_process_changed_is_never_read_as_it_was(path: Path) -> None:
+    """Decoded rows are kept in memory; the bytes in the store decide whether they still stand."""
+    with LmdbStore.open(path) as store:
+        job = Job(id="job", schedule="0 0 * * *", tasks=(Task(name="main", run=("true",)),))
+        store.update(lambda tx: Records(tx, 0).put(job))
+
+        def read(tx: Transaction) -> Job | None:
+            return Records.cached(tx, 0).job("job")
+
+        for hour in range(1, 4):
+            schedule = f"0 {hour} * * *"
+            assert store.update(read) == store.view(lambda tx: Reading(tx).job("job"))
+            assert run_worker(command("reschedule", path, "job", schedule)) == (0, [])
+            for found in (store.update(read), store.view(lambda tx: Reading(tx).job("job"))):
+                assert found is not None
+                assert (found.schedule, found.progress.paused) == (schedule, True)
+            store.update(lambda tx: Records(tx, 0).put(job))

@@ -11,8 +11,11 @@ import sys
 import threading
 import time
 
+from msgspec.structs import replace
+
 from chronex.errors import StoreError, StoreFullError, StoreOutcomeUnknownError
 from chronex.storage.ports import ReadTransaction, Transaction
+from chronex.storage.records import Records
 from chronex_store import LmdbStore
 
 KEYS_PER_UPDATE = 3
@@ -122,6 +125,19 @@ def write_when_told(path: str) -> None:
             store.update(lambda tx, value=value: tx.put(b"Qtime", value.strip()))  # type: ignore[misc]
 
 
+def reschedule(path: str, job: str, schedule: str) -> None:
+    """Change a job's definition and pause it, as `chronex apply` and `chronex pause` would."""
+
+    def change(tx: Transaction) -> None:
+        records = Records(tx, 0)
+        found = records.job(job)
+        assert found is not None
+        records.put(replace(found, schedule=schedule).progressed(paused=True))
+
+    with LmdbStore.open(path) as store:
+        store.update(change)
+
+
 ROLES = {
     "claim": claim,
     "commit": commit,
@@ -129,6 +145,7 @@ ROLES = {
     "churn": churn,
     "read_for_ever": read_for_ever,
     "die_inside": die_inside,
+    "reschedule": reschedule,
     "write_when_told": write_when_told,
 }
 

@@ -40,7 +40,7 @@ def run_cancel(named: str, reason: str, *, wait: bool, store: str | None, form: 
 
     with open_session(store) as session:
         done = session.change(
-            lambda records: commands.cancel(records, named, session.actor, reason), essential=True
+            lambda records: commands.cancel(records, named, session.actor, reason), use_reserve=True
         )  # fmt: skip
         found = done.occurrence
         if wait and not done.is_over and session.has_daemon:

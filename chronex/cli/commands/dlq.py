@@ -156,7 +156,7 @@ def run_drop(chosen: Chosen, reason: str, store: str | None, form: str) -> int:
         if not _agreed(session, "drop", chosen, runs, form):
             return 1
         done = session.change(
-            lambda records: [drop_dead_letter(records, run, session.actor, reason) for run in runs], essential=True
+            lambda records: [drop_dead_letter(records, run, session.actor, reason) for run in runs], use_reserve=True
         )
         print_result(
             form,

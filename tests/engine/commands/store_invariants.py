@@ -17,7 +17,7 @@ from chronex.model.states import (
 )
 from chronex.storage import keys
 from chronex.storage.codec import decode
-from chronex.storage.indexes import index_keys
+from chronex.storage.keys import index_keys
 from chronex.storage.ports import ReadTransaction, Store, UpdateFn
 from chronex.storage.records import Reading, pages
 
@@ -62,14 +62,14 @@ class CheckedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def update(self, fn: UpdateFn[Any], *, essential: bool = False) -> Any:
+    def update(self, fn: UpdateFn[Any], *, use_reserve: bool = False) -> Any:
         def checked(tx: Any) -> Any:
             before = states(tx)
             result = fn(tx)
             assert_allowed(before, states(tx))
             return result
 
-        return self._inner.update(checked, essential=essential)
+        return self._inner.update(checked, use_reserve=use_reserve)
 
 
 def assert_allowed(before: States, after: States) -> None:

@@ -42,7 +42,7 @@ class ObservedStore(MemoryStore):
         self.findings: list[str] = []
         self._states: dict[bytes, State] = {}
 
-    def update(self, fn: UpdateFn[T], *, essential: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         written: dict[bytes, bytes | None] = {}
         result = super().update(lambda tx: fn(_ObservedTransaction(tx, written)))
         for key, raw in written.items():

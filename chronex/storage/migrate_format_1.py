@@ -1,8 +1,11 @@
-"""From format 1 to 2: the sentences that records held as reasons become codes.
+"""From format 1 to 2: jobs become two rows, and the sentences that records held as reasons become codes.
 
-Format 1 wrote one of the sentences below, or one of them, a colon and what it spoke of, or one of them, "by" and who
-asked. This is the only module that reads a sentence back. Its table is that of format 1 and does not change when a
-sentence is worded anew. Nothing is lost: what no rule knows is kept word for word as free text.
+A job was one row with its definition and its progress. The due index stood for that row; it stands for the row of the
+progress now, which has the time.
+
+As a reason, format 1 wrote one of the sentences below, or one of them, a colon and what it spoke of, or one of them,
+"by" and who asked. This is the only module that reads a sentence back. Its table is that of format 1 and does not
+change when a sentence is worded anew. Nothing is lost: what no rule knows is kept word for word as free text.
 """
 
 from __future__ import annotations
@@ -14,11 +17,51 @@ from typing import Any
 import msgspec
 
 from chronex.errors import DamagedRecordError, RecordTooLargeError
-from chronex.model.job import is_name
+from chronex.model.job import JobProgress, is_name
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.storage import keys
 from chronex.storage.codec import payload_of, with_header
-from chronex.storage.ports import Row
+from chronex.storage.ports import Row, Transaction
+
+_PROGRESS = frozenset(field.name for field in msgspec.structs.fields(JobProgress)) - {"job"}
+
+
+def split_jobs(key: bytes, raw: bytes) -> list[Row]:
+    """The rows of a job; every other record, and a damaged one, as it is."""
+    if key[:1] not in (keys.JOB, keys.JOB_VERSION):
+        return [(key, raw)]
+    try:
+        fields = msgspec.msgpack.decode(payload_of(key, raw))
+        if key[:1] == keys.JOB_VERSION:
+            fields["job"]["progress"] = _taken_out(fields["job"])
+            return [_row(key, fields)]
+        progress = _taken_out(fields)
+        return [_row(key, fields), _row(keys.job_progress_key(progress["job"]), progress)]
+    except (DamagedRecordError, RecordTooLargeError, msgspec.MsgspecError, KeyError, TypeError):
+        return [(key, raw)]  # for quarantine to find
+
+
+def _taken_out(job: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the progress, which are no longer among those of the job."""
+    progress = {name: job.pop(name) for name in _PROGRESS if name in job}
+    return {"job": job["id"], **progress}
+
+
+def _row(key: bytes, fields: dict[str, Any]) -> Row:
+    return key, with_header(key, msgspec.msgpack.encode(fields))
+
+
+def move_due_jobs(tx: Transaction) -> None:
+    """Let the due index stand for the progress of each job."""
+    after: bytes | None = None
+    while rows := tx.scan(keys.DUE, after, 1_000):
+        for index, _ in rows:
+            record = keys.record_of(index)
+            if record[:1] == keys.JOB:
+                tx.delete(index)
+                tx.put(keys.timed(keys.DUE, keys.instant_of(index), keys.JOB_PROGRESS + record[1:]), b"")
+        after = rows[-1][0]
+
 
 Fields = dict[str, Any]
 StoredReason = list[str]  # code, detail, by
@@ -105,7 +148,7 @@ def reasons_to_codes(key: bytes, raw: bytes) -> list[Row]:
 
 
 def _shorten(reasons: list[StoredReason]) -> None:
-    """A record at its limit of 64 KiB has no room for a code; the end of somebody's long words makes it."""
+    """A record at its limit of 64 KiB has no space for a code; it is made by cutting the end of a long text."""
     for reason in reasons:
         reason[1] = reason[1][:-_LONGEST_CODE]
 

@@ -1,27 +1,39 @@
-"""Group commit: updates that wait at the same time share one durable commit.
+"""Commits: updates that wait at the same time share one, and readers sleep until the next one of any process.
 
 There is no writer thread between a caller and its commit, because handing over costs as much as the work: the first
 caller leads. It takes all updates that have been queued meanwhile, commits them together, and makes the first one
 that came too late the next leader. Only updates of an event loop need a thread of their own, the commit thread.
+
+LMDB ends every commit with a write to the meta page of data.mdb, and inotify reports that write after it has taken
+effect. So a sleeping reader costs nothing, a writer does nothing for it, and no extra file exists. Watching never
+opens data.mdb, which matters: closing it again would drop LMDB's locks of this process. Without inotify (another
+system, or its instances used up) a reader polls every 20 ms.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
+import errno
 import os
+import select
 import signal
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import lmdb
 
-from chronex.errors import StoreClosedError, StoreError
+from chronex.clock import Clock
+from chronex.errors import StoreClosedError, StoreError, StoreReplacedError
 from chronex_store.transaction import LmdbTransaction
 
 MAX_BATCH = 1024
@@ -31,6 +43,14 @@ GATHER_SECONDS = 0.00005
 
 # A process stopped inside a write transaction blocks every other writer until it is continued.
 _JOB_CONTROL = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+
+POLL_SECONDS = 0.02
+# How soon to read again for a commit that is written but not yet visible; its process may have died there.
+NOT_YET_VISIBLE_SECONDS = 0.002
+_IN_MODIFY = 0x2
+_IN_ATTRIB = 0x4
+_IN_DELETE_SELF = 0x400
+_IN_MOVE_SELF = 0x800
 
 
 class Update:
@@ -42,19 +62,21 @@ class Update:
     __slots__ = (
         "done",
         "error",
-        "essential",
         "fn",
         "future",
         "is_leader",
         "is_woken",
         "result",
+        "use_reserve",
         "wake_lock",
         "wake_next",
     )
 
-    def __init__(self, fn: Callable[[Any], Any], essential: bool, future: asyncio.Future[Any] | None = None) -> None:
+    def __init__(
+        self, fn: Callable[[Any], Any], use_reserve: bool, future: asyncio.Future[Any] | None = None
+    ) -> None:
         self.fn = fn
-        self.essential = essential
+        self.use_reserve = use_reserve
         self.future = future
         self.result: Any = None
         self.error: BaseException | None = None
@@ -253,11 +275,11 @@ class BatchBrokenError(Exception):
 def run_batch(txn: Any, batch: list[Update], keep_reserve: bool) -> bool:
     """Run every update on the shared transaction; True when any of them wrote. Raises BatchBrokenError.
 
-    With `keep_reserve` only essential updates may add to the store.
+    With `keep_reserve` only updates that may use the reserve add to the store.
     """
     wrote = False
     for update in batch:
-        wrote |= _run_one(txn, update, keep_reserve and not update.essential)
+        wrote |= _run_one(txn, update, keep_reserve and not update.use_reserve)
     return wrote
 
 
@@ -329,3 +351,174 @@ def hold_job_control() -> bool:
 
 def release_job_control() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _JOB_CONTROL)
+
+
+def watch_file(path: Path) -> int:
+    """An inotify descriptor that becomes readable when the file changes; -1 where the system has none to give.
+
+    Raises FileNotFoundError when there is no such file. The file itself is not opened.
+    """
+    if sys.platform != "linux":
+        return -1
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if descriptor < 0:
+        return -1
+    mask = _IN_MODIFY | _IN_ATTRIB | _IN_DELETE_SELF | _IN_MOVE_SELF
+    if libc.inotify_add_watch(descriptor, os.fsencode(path), mask) < 0:
+        is_missing = ctypes.get_errno() == errno.ENOENT
+        os.close(descriptor)
+        if is_missing:
+            raise FileNotFoundError(path)
+        return -1
+    return descriptor
+
+
+class FileWatch:
+    """One sleeper's watch on the data file. `descriptor` is -1 without inotify, and then the sleeper polls."""
+
+    def __init__(self, path: Path) -> None:
+        self.descriptor = watch_file(path)
+
+    def sleep(self, seconds: float, close_signal: int) -> None:
+        """Sleep until the file changes, `close_signal` becomes readable, or the time is over."""
+        poll = select.poll()
+        poll.register(close_signal, select.POLLIN)
+        if self.descriptor >= 0:
+            poll.register(self.descriptor, select.POLLIN)
+        else:
+            seconds = min(seconds, POLL_SECONDS)
+        poll.poll(max(seconds, 0.0) * 1000)
+
+    def drain(self) -> None:
+        if self.descriptor >= 0:
+            try:
+                os.read(self.descriptor, 65536)
+            except BlockingIOError:
+                return
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+class CommitWatch:
+    """All sleepers of one open store. Each has its own watch; idle watches are kept for the next sleeper.
+
+    `counter` returns the number of the commit that a view would see now, and whether that is the newest.
+    """
+
+    def __init__(self, path: Path, counter: Callable[[], tuple[int, bool]], clock: Clock) -> None:
+        self._path = path
+        self._counter = counter
+        self._clock = clock
+        self._lock = threading.Condition()
+        self._idle: list[FileWatch] = []
+        self._sleepers = 0
+        self._loops: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+        self._closed = False
+        self._close_signal, self._close_sender = os.pipe()
+
+    def wait(self, since: int, timeout: float) -> int:
+        if since < 0 or timeout <= 0:
+            return self._counter()[0]
+        end = self._clock.monotonic_ms() + timeout * 1000
+        with self._watching() as watch:
+            while True:
+                watch.drain()
+                found, is_newest = self._counter()
+                left = end - self._clock.monotonic_ms()
+                if found != since or left <= 0:
+                    return found
+                watch.sleep(left / 1000 if is_newest else NOT_YET_VISIBLE_SECONDS, self._close_signal)
+                if self._closed:
+                    raise StoreClosedError
+
+    async def wait_async(self, since: int, timeout: float) -> int:
+        if since < 0 or timeout <= 0:
+            return self._counter()[0]
+        end = self._clock.monotonic_ms() + timeout * 1000
+        changed = asyncio.Event()
+        with self._watching() as watch, self._set_on_change(watch, changed):
+            while True:
+                changed.clear()
+                watch.drain()
+                found, is_newest = self._counter()
+                left = (end - self._clock.monotonic_ms()) / 1000
+                if found != since or left <= 0:
+                    return found
+                if not is_newest:
+                    left = NOT_YET_VISIBLE_SECONDS
+                await _wait_for_event(changed, left if watch.descriptor >= 0 else min(left, POLL_SECONDS))
+                if self._closed:
+                    raise StoreClosedError
+
+    def close(self) -> None:
+        """Wake every sleeper, and close the descriptors when no thread sleeps on them any more."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            os.write(self._close_sender, b"!")
+            for changed, loop in self._loops.items():
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(changed.set)
+            # A sleeper on an event loop may be on the thread that closes: it closes its own watch when it wakes.
+            self._lock.wait_for(lambda: self._sleepers == len(self._loops))
+            for watch in self._idle:
+                watch.close()
+            os.close(self._close_signal)
+            os.close(self._close_sender)
+
+    @contextmanager
+    def _watching(self) -> Iterator[FileWatch]:
+        with self._lock:
+            if self._closed:
+                raise StoreClosedError
+            self._sleepers += 1
+            idle = self._idle.pop() if self._idle else None
+        watch = None
+        try:
+            watch = idle or self._new_watch()
+            yield watch
+        finally:
+            with self._lock:
+                self._sleepers -= 1
+                if watch is not None:
+                    self._keep(watch)
+                self._lock.notify_all()
+
+    def _new_watch(self) -> FileWatch:
+        try:
+            return FileWatch(self._path)
+        except FileNotFoundError as error:
+            raise StoreReplacedError from error
+
+    def _keep(self, watch: FileWatch) -> None:
+        if self._closed:
+            watch.close()
+        else:
+            self._idle.append(watch)
+
+    @contextmanager
+    def _set_on_change(self, watch: FileWatch, changed: asyncio.Event) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._loops[changed] = loop
+        if watch.descriptor >= 0:
+            loop.add_reader(watch.descriptor, changed.set)
+        try:
+            yield
+        finally:
+            if watch.descriptor >= 0:
+                loop.remove_reader(watch.descriptor)
+            with self._lock:
+                self._loops.pop(changed, None)
+
+
+async def _wait_for_event(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return

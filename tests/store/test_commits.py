@@ -10,9 +10,9 @@ import pytest
 
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.storage.ports import Transaction
-from chronex_store import LmdbStore, group_commit
+from chronex_store import LmdbStore, commits
 from chronex_store import lmdb_store as module
-from chronex_store.group_commit import hold_job_control, release_job_control, run_batch
+from chronex_store.commits import hold_job_control, release_job_control, run_batch
 from tests.kit.waits import DEADLINE_S, until
 
 
@@ -146,7 +146,7 @@ def test_job_control_signals_wait_in_the_main_thread() -> None:
 def test_nobody_who_is_interrupted_keeps_the_lead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while it waits for company: the next update must find a leader, and closing must end."""
 
-    def commit(take: group_commit.Take) -> None:
+    def commit(take: commits.Take) -> None:
         for update in take():
             update.result = update.fn(None)
             update.done = True
@@ -154,12 +154,12 @@ def test_nobody_who_is_interrupted_keeps_the_lead(monkeypatch: pytest.MonkeyPatc
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    queue = group_commit.GroupCommit(commit)
+    queue = commits.GroupCommit(commit)
     queue._last_size = 8  # the last commit served many, so this one waits for them
     monkeypatch.setattr(time, "sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        queue.run(group_commit.Update(lambda _tx: 1, False))
+        queue.run(commits.Update(lambda _tx: 1, False))
     monkeypatch.undo()
     assert not queue._has_leader
-    assert queue.run(group_commit.Update(lambda _tx: 2, False)) == 2
+    assert queue.run(commits.Update(lambda _tx: 2, False)) == 2
     queue.close()
