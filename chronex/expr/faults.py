@@ -11,9 +11,9 @@ from chronex.expr.syntax_rules import E004, E006, E007, FIELD_RULES
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
-_NUMBER = re.compile(r"-?[0-9]+")
-_DAY_RULE_IN_LIST = re.compile(r"L.*|[0-9]+W|.+L|.+#.*|W", re.IGNORECASE)
-_POSIX_FIELD = re.compile(r"\*|[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
+_NUMBER = r"-?[0-9]+"
+_DAY_RULE_IN_LIST = r"(?i:L.*|[0-9]+W|.+L|.+#.*|W)"
+_POSIX_FIELD = r"\*|[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*"
 
 
 def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
@@ -73,7 +73,7 @@ def _report_value(spec: FieldSpec, word: str, at: int, report: ParseReport) -> N
     rule = FIELD_RULES[spec.code]
     if word == "":
         report.add(rule, spec.name, word, at, "open range")
-    elif _NUMBER.fullmatch(word):
+    elif re.fullmatch(_NUMBER, word):
         _report_range(rule, spec, word, at, spec.high, report)
     elif spec.words and report.may_guess and (meant := _meant_name(spec, word)):
         report.add(rule, spec.name, word, at, "unknown name", fix=meant, value=quoted(word), meant=meant)
@@ -109,7 +109,7 @@ def _expected(spec: FieldSpec) -> str:
 
 def _report_whole_field_rule(spec: FieldSpec, text: str, element: str, at: int, report: ParseReport) -> bool:
     """L, W and # name one day a month: they stand alone, with their own ranges."""
-    if spec not in (DAY_OF_MONTH, DAY_OF_WEEK) or not _DAY_RULE_IN_LIST.fullmatch(element):
+    if spec not in (DAY_OF_MONTH, DAY_OF_WEEK) or not re.fullmatch(_DAY_RULE_IN_LIST, element):
         return False
     if spec is DAY_OF_WEEK and element.upper() in spec.words:
         return False
@@ -152,7 +152,7 @@ def _report_day_of_week_rule(spec: FieldSpec, element: str, at: int, report: Par
 
 def report_posix_field(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
     """The strict profile: numbers, ranges that run forwards, and lists of them."""
-    if not _POSIX_FIELD.fullmatch(text):
+    if not re.fullmatch(_POSIX_FIELD, text):
         _report_not_posix(spec, text, start, report)
         return
     if text == "*":

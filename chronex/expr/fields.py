@@ -81,8 +81,9 @@ ZERO_SECONDS = FieldSet("0", 1, is_star=False, is_interval=False)
 _EVERY = [0] + [sum(1 << bit for bit in range(0, 64, step)) for step in range(1, 64)]
 
 ELEMENT = re.compile(r"(\*|[0-9]+|[A-Z]{3})(?:-([0-9]+|[A-Z]{3}))?(?:/([0-9]+))?")
-_DOM_RULE = re.compile(r"L(?:-0*([1-9]|[12][0-9]|30))?(W)?|0*([1-9]|[12][0-9]|3[01])W")
-_DOW_RULE = re.compile(r"([0-7]|[A-Z]{3})(?:(L)|#([1-5]))")
+# Few fields are day rules, so these two are compiled when the first one is read.
+_DOM_RULE = r"L(?:-0*([1-9]|[12][0-9]|30))?(W)?|0*([1-9]|[12][0-9]|3[01])W"
+_DOW_RULE = r"([0-7]|[A-Z]{3})(?:(L)|#([1-5]))"
 
 
 def read_field(spec: FieldSpec, text: str) -> FieldSet | None:
@@ -110,13 +111,13 @@ def read_field(spec: FieldSpec, text: str) -> FieldSet | None:
 
 def read_day_rule(spec: FieldSpec, text: str, upper: str) -> FieldSet | None:
     """A whole field that is `L`, `LW`, `L-n`, `L-nW`, `nW`, `xL` or `x#n`; or `?`, read as `*`."""
-    if spec is DAY_OF_MONTH and (match := _DOM_RULE.fullmatch(upper)):
+    if spec is DAY_OF_MONTH and (match := re.fullmatch(_DOM_RULE, upper)):
         before, last_weekday, day = match.groups()
         if day:
             rule = DayRule(Anchor.NEAREST_WEEKDAY, int(day))
         else:
             rule = DayRule(Anchor.LAST_WEEKDAY if last_weekday else Anchor.LAST_DAY, int(before or 0))
-    elif spec is DAY_OF_WEEK and (match := _DOW_RULE.fullmatch(upper)):
+    elif spec is DAY_OF_WEEK and (match := re.fullmatch(_DOW_RULE, upper)):
         weekday, _, nth = match.groups()
         number = spec.singles.get(weekday)
         if number is None:
