@@ -6,7 +6,6 @@ import re
 from typing import NamedTuple
 
 from chronex.expr.diagnostics import ParseReport, Rule
-from chronex.expr.faults import report_field, report_posix_field
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
 from chronex.expr.iso8601 import parse_moment, parse_period
 from chronex.expr.meaning import ALIASES, Body, Cron, Every, Meaning, Once, Repeating
@@ -187,6 +186,8 @@ def _cron(found: list[FieldSet], *, has_seconds: bool, alias: str | None = None)
 
 
 def _report_fields(body: Fragment, specs: tuple[FieldSpec, ...], report: ParseReport) -> None:
+    from chronex.expr.faults import report_field  # only a text with a fault needs it
+
     for spec, match in zip(specs, re.finditer(_WORD, body.text), strict=True):
         if read_field(spec, match[0]) is None:
             report_field(spec, match[0], body.start + match.start(), report)
@@ -319,6 +320,8 @@ def _read_repeating(body: Fragment, report: ParseReport) -> Repeating | None:
 
 
 def _parse_posix(text: str, plain: str, report: ParseReport) -> Parsed:
+    from chronex.expr.faults import report_posix_field
+
     body = Fragment(plain, 0)
     words = plain.split()
     found = [ZERO_SECONDS]
