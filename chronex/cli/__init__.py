@@ -6,8 +6,7 @@ import gc
 import os
 import sys
 
-
-# A command imports most of what it needs when it runs; the interpreter's own 700 would mean a search every few modules.
+# A command imports most of what it needs when it runs: the default of 700 would be a search every few modules.
 _OBJECTS_BEFORE_SEARCH = 10_000
 
 
