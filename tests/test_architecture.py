@@ -82,7 +82,6 @@ SHARED_MODULES = {
     "state": _COMMAND,
     "status": _COMMAND,
     "trigger": _COMMAND,
-    "version": _COMMAND,
     "clock": "chronex.testing has the fake of the module of the same name",
     "records": "the records, and their storage",
 }

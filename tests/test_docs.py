@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import record
-from chronex.cli.command_tree import CommandInfo, program
+from chronex.cli.reference import CommandInfo, program
 from tests.test_readme import CONSOLE, ENVIRONMENT, ROOT, executed
 
 DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("specs/*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])

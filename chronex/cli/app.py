@@ -191,19 +191,19 @@ def _service() -> Declaration:
 
 
 def _completion() -> Declaration:
-    from chronex.cli.commands.completion import completion
+    from chronex.cli.commands.program_info import completion
 
     return completion
 
 
 def _man() -> Declaration:
-    from chronex.cli.commands.completion import man
+    from chronex.cli.commands.program_info import man
 
     return man
 
 
 def _version() -> Declaration:
-    from chronex.cli.commands.version import version
+    from chronex.cli.commands.program_info import version
 
     return version
 
@@ -346,7 +346,7 @@ def root(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:
-        from chronex.cli.commands.version import version as show_version
+        from chronex.cli.commands.program_info import version as show_version
 
         show_version()
         raise typer.Exit

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from chronex.cli.arguments import UsageError
+from chronex.cli.options import JOB_FILE, UsageError, is_named, job_file_path, read_file
 from chronex.cli.output import err
-from chronex.cli.paths import JOB_FILE, is_named, job_file_path, read_file
 from chronex.clock import wall_ms
 from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
 from chronex.model.job import Job, Task

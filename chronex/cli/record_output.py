@@ -1,15 +1,27 @@
-"""Records as several commands print them: occurrences, attempts and outcomes."""
+"""Records as commands print them, in text and JSON: jobs, occurrences, attempts and outcomes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from chronex.cli.output import wants_unicode
-from chronex.cli.times import timed
+import msgspec
+
+from chronex.cli.output import paint, timed, wants_unicode
+from chronex.expr.describe import describe
+from chronex.model.job import Call, Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence
+from chronex.model.policies import RecoveryPolicy, RetryPolicy
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
-from chronex.views.jobs import GLYPHS, Outcome, Situation
+from chronex.text.durations import brief_duration, format_duration
+from chronex.text.terminal import terminal_safe
+from chronex.timing import read
+from chronex.timing.job_schedule import CUSTOM
+from chronex.timing.zones import Zone
+from chronex.views.filters import command_text
+from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Situation
+from chronex.views.wording import full, upcoming
 
 SITUATION_COLOURS = {
     Situation.RUNNING: ("cyan",),
@@ -78,3 +90,270 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "recovery": outcome.recovery,
         "manual": outcome.manual,
     }
+
+
+# A past occurrence by the state in which it ended: its mark, its mark in ASCII, its colour.
+_MARKS = {
+    OccurrenceState.COMPLETED: ("●", "o", "green"),
+    OccurrenceState.FAILED: ("✖", "x", "red"),
+    OccurrenceState.FAILED_STALE: ("✖", "x", "red"),
+    OccurrenceState.CANCELED: ("◼", "c", "yellow"),
+    OccurrenceState.SKIPPED: ("·", "-", "dim"),
+    OccurrenceState.MISSED: ("○", "m", "yellow"),
+}
+
+
+# -- a job in full, with the policies that hold after the cascade: text -------------------------------------------
+
+
+def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
+    job, row = detail.job, detail.row
+    colours = SITUATION_COLOURS.get(row.situation, ())
+    yield f"{paint(job.id, 'bold')}  {paint(situation_text(row.situation), *colours)}"
+    yield f"  {_meaning(detail, now_ms, zone)}"
+    if job.description:
+        yield f"  {terminal_safe(job.description)}"
+    yield ""
+    yield f"schedule   {terminal_safe(job.schedule)}"
+    yield f"           {terminal_safe(described(job))}"
+    yield f"zone       {terminal_safe(job.timezone)}"
+    yield from _upcoming(detail, now_ms, zone)
+    yield from _now(detail, now_ms, zone)
+    yield from _past(detail, zone)
+    yield ""
+    for task in job.tasks:
+        yield from _task(job, task)
+    yield ""
+    yield from (f"{key:10} {terminal_safe(value)}" for key, value in _policies(job))
+
+
+def _meaning(detail: Detail, now_ms: int, zone: Zone) -> str:
+    job, row = detail.job, detail.row
+    if row.situation is Situation.PAUSED:
+        who = f" by {terminal_safe(job.progress.paused_by)}" if job.progress.paused_by else ""
+        until = (
+            "until it is resumed"
+            if job.progress.paused_until_ms is None
+            else f"until {full(job.progress.paused_until_ms, zone)}"
+        )
+        return f"paused{who}: its runs are skipped {until}"
+    if row.situation is Situation.FAILED and detail.last_problem is not None:
+        times = job.progress.counters.failures_in_a_row
+        often = "" if times == 1 else f" {times} times in a row"
+        return f"failed{often}: {terminal_safe(text_of(detail.last_problem.reason))}"
+    return MEANING[row.situation]
+
+
+def described(job: Job) -> str:
+    if job.dialect == CUSTOM:
+        return "decided by the program that uses Chronex as a library"
+    meaning = read(job.schedule, job.dialect).meaning
+    return "" if meaning is None else describe(meaning)
+
+
+def _upcoming(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
+    if not detail.upcoming:
+        yield "next       never"
+    for number, run in enumerate(detail.upcoming):
+        yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{_start(run, number, now_ms, zone)}"
+
+
+def _start(run: NextRun, number: int, now_ms: int, zone: Zone) -> str:
+    away = f"   {upcoming(run.due_ms, now_ms, zone)}" if number == 0 else ""
+    if run.due_ms != run.nominal_ms:
+        away = f"   starts {full(run.due_ms, zone)}"
+    return away + ("" if run.is_drawn else " or later")
+
+
+def _now(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
+    for running in detail.running:
+        for attempt in running.attempts:
+            since = brief_duration(max(0, now_ms - (attempt.started_ms or attempt.created_ms)))
+            yield f"running    {attempt.task}, attempt {attempt.number}, for {since}"
+    for retry in detail.retries:
+        reason = terminal_safe(text_of(retry.reason))
+        yield f"retry      {_retry_text(retry)} {upcoming(retry.at_ms, now_ms, zone)}: {reason}"
+    if detail.queued:
+        yield f"queued     {len(detail.queued)}: {terminal_safe(text_of(detail.queued[0].reason))}"
+
+
+def _retry_text(retry: Retry) -> str:
+    of = "" if retry.most is None else f" of {retry.most}"
+    return f"{retry.task}, attempt {retry.attempt}{of}"
+
+
+def _past(detail: Detail, zone: Zone) -> Iterator[str]:
+    if not detail.outcomes:
+        yield "last       never ran"
+        return
+    last = detail.outcomes[0]
+    took = "" if last.duration_ms is None else f" after {brief_duration(last.duration_ms)}"
+    why = f": {terminal_safe(text_of(last.reason))}" if last.reason else ""
+    yield f"last       {full(last.nominal_ms, zone)} {last.state.value}{took}{why}"
+    symbol = 0 if wants_unicode() else 1
+    drawn = (paint(_MARKS[o.state][symbol], _MARKS[o.state][2]) for o in reversed(detail.outcomes))
+    counters = detail.job.progress.counters
+    yield f"last {len(detail.outcomes):2}    {''.join(drawn)}"
+    totals = {
+        "completed": counters.completed,
+        "failed": counters.failed,
+        "skipped": counters.skipped,
+        "missed": counters.missed,
+        "canceled": counters.canceled,
+    }
+    yield f"in all     {', '.join(f'{count} {what}' for what, count in totals.items() if count)}"
+
+
+def _task(job: Job, task: Task) -> Iterator[str]:
+    yield f"task       {paint(task.name, 'bold')}  {terminal_safe(command_text(task.run))}"
+    policies = [
+        f"timeout {_duration(job.timeout_for(task))}",
+        f"retry {_retries(job.retry_for(task))}",
+        f"on failure {job.failure_for(task).value}",
+    ]
+    if task.idempotency_key:
+        policies.append(f"key {terminal_safe(task.idempotency_key)}")
+    yield f"           {', '.join(policies)}"
+    if task.directory:
+        yield f"           in {terminal_safe(task.directory)}"
+
+
+def _policies(job: Job) -> Iterator[tuple[str, str]]:
+    yield "overlap", job.overlap.value
+    yield "recovery", _recovery(job.recovery)
+    yield "tasks", job.mode.value
+    yield "timeout", f"{_duration(job.execution_timeout_ms)} for all tasks together"
+    yield "on crash", job.on_crash.value
+    if job.spread is not None:
+        yield "spread", f"{job.spread.distribution} over {format_duration(job.spread.duration_ms)} {job.spread.mode}"
+    for key, hook in (("on start", job.on_start), ("on end", job.on_complete)):
+        if hook is not None:
+            yield key, command_text(hook)
+    if job.tags:
+        yield "tags", ", ".join(job.tags)
+    yield "version", f"{job.version}, from {job.source}" if job.source else str(job.version)
+
+
+def _duration(ms: int | None) -> str:
+    return "none" if ms is None else format_duration(ms)
+
+
+def _retries(policy: RetryPolicy) -> str:
+    if policy.max == 0:
+        return "never"
+    often = "for ever" if policy.max is None else f"{policy.max} times"
+    growing = f" x{policy.backoff:g}" if policy.backoff != 1 else ""
+    capped = f" up to {format_duration(policy.max_interval_ms)}" if policy.max_interval_ms is not None else ""
+    return f"{often} every {format_duration(policy.interval_ms)}{growing}{capped}"
+
+
+def _recovery(policy: RecoveryPolicy) -> str:
+    bounds = [] if policy.max_count is None else [f"at most {policy.max_count}"]
+    bounds += [] if policy.max_age_ms is None else [f"none older than {format_duration(policy.max_age_ms)}"]
+    return policy.strategy.value + (f" ({', '.join(bounds)})" if bounds else "")
+
+
+# -- a job in full: JSON ------------------------------------------------------------------------------------------
+
+
+def detail_json(detail: Detail) -> dict[str, Any]:
+    job, row = detail.job, detail.row
+    return {
+        "id": job.id,
+        "state": row.situation.value,
+        "is_active": row.is_active,
+        "is_enabled": row.is_enabled,
+        "is_paused": row.is_paused,
+        "is_running": row.is_running,
+        "next_run": None if row.next is None else _run_json(row.next),
+        "next_runs": [_run_json(run) for run in detail.upcoming],
+        "description": job.description,
+        "schedule": job.schedule,
+        "dialect": job.dialect,
+        "timezone": job.timezone,
+        "meaning": described(job),
+        "tags": list(job.tags),
+        "metadata": dict(job.metadata),
+        "version": job.version,
+        "source": job.source,
+        "paused": {"by": job.progress.paused_by, **timed("until", job.progress.paused_until_ms)}
+        if row.is_paused
+        else None,
+        "policies": _policies_json(job),
+        "tasks": [_task_json(job, task) for task in job.tasks],
+        "running": [
+            {"occurrence": running.occurrence.id, "attempts": [attempt_json(a) for a in running.attempts]}
+            for running in detail.running
+        ],
+        "queued": [occurrence.id for occurrence in detail.queued],
+        "retries": [_retry_json(retry) for retry in detail.retries],
+        "last": [outcome_json(outcome) for outcome in detail.outcomes],
+        "counters": msgspec.structs.asdict(job.progress.counters),
+    }
+
+
+def _run_json(run: NextRun) -> dict[str, Any]:
+    return {**timed("nominal", run.nominal_ms), **timed("due", run.due_ms), "is_drawn": run.is_drawn}
+
+
+def _retry_json(retry: Retry) -> dict[str, Any]:
+    return {
+        "task": retry.task,
+        **timed("nominal", retry.nominal_ms),
+        "attempt": retry.attempt,
+        "most": retry.most,
+        **timed("at", retry.at_ms),
+        "reason": text_of(retry.reason),
+    }
+
+
+def _policies_json(job: Job) -> dict[str, Any]:
+    return {
+        "overlap": job.overlap.value,
+        "recovery": _plain(job.recovery),
+        "mode": job.mode.value,
+        "on_failure": job.failure.value,
+        "on_crash": job.on_crash.value,
+        "cadence": job.cadence.value,
+        "execution_timeout_ms": job.execution_timeout_ms,
+        "grace_ms": job.grace_ms,
+        "leftovers": job.leftovers.value,
+        "log_limit": job.log_limit,
+        "spread": None if job.spread is None else _plain(job.spread),
+        "dst": None if job.dst is None else _plain(job.dst),
+        "notify": None if job.notify is None else _plain(job.notify),
+        "expect_within_ms": job.expect_within_ms,
+        "on_start": _work_json(job.on_start),
+        "on_complete": _work_json(job.on_complete),
+    }
+
+
+def _task_json(job: Job, task: Task) -> dict[str, Any]:
+    """What holds for the task: its own setting, else the setting of its job."""
+    return {
+        "name": task.name,
+        "run": _work_json(task.run),
+        "timeout_ms": job.timeout_for(task),
+        "retry": _plain(job.retry_for(task)),
+        "on_failure": job.failure_for(task).value,
+        "directory": task.directory,
+        "env": dict(task.env),
+        "secrets": list(task.secrets),
+        "success_codes": list(task.success_codes),
+        "retry_codes": None if task.retry_codes is None else list(task.retry_codes),
+        "idempotency_key": task.idempotency_key,
+        "idempotency_ttl_ms": task.idempotency_ttl_ms,
+        "metadata": dict(task.metadata),
+    }
+
+
+def _work_json(work: Work | None) -> Any:
+    if isinstance(work, Call):
+        return {"call": work.target}
+    return list(work) if isinstance(work, tuple) else work
+
+
+def _plain(policy: msgspec.Struct) -> dict[str, Any]:
+    """Every field, also those with their default value, because the reader asks what holds."""
+    fields = msgspec.structs.asdict(policy)
+    return {key: value.value if hasattr(value, "value") else value for key, value in fields.items()}

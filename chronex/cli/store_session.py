@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from chronex.cli.arguments import UsageError
-from chronex.cli.output import err
-from chronex.cli.paths import store_path
-from chronex.cli.times import JobZones
+from chronex.cli.options import UsageError, store_path
+from chronex.cli.output import JobZones, err
 from chronex.engine.commands import Actor
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, is_final

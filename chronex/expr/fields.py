@@ -1,16 +1,10 @@
-"""The six cron fields: text to a set of values held as bits, and what exactly is wrong with a field that has none."""
+"""The six cron fields: text to a set of values held as bits."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
-
-from chronex.expr.diagnostics import ParseReport, Rule
-from chronex.expr.syntax_rules import E004, E006, E007, FIELD_RULES
-from chronex.text.suggestions import nearest
-from chronex.text.terminal import quoted
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -87,12 +81,13 @@ ZERO_SECONDS = FieldSet("0", 1, is_star=False, is_interval=False)
 _EVERY = [0] + [sum(1 << bit for bit in range(0, 64, step)) for step in range(1, 64)]
 
 ELEMENT = re.compile(r"(\*|[0-9]+|[A-Z]{3})(?:-([0-9]+|[A-Z]{3}))?(?:/([0-9]+))?")
-_DOM_RULE = re.compile(r"L(?:-0*([1-9]|[12][0-9]|30))?(W)?|0*([1-9]|[12][0-9]|3[01])W")
-_DOW_RULE = re.compile(r"([0-7]|[A-Z]{3})(?:(L)|#([1-5]))")
+# Few fields are day rules, so these two are compiled when the first one is read.
+_DOM_RULE = r"L(?:-0*([1-9]|[12][0-9]|30))?(W)?|0*([1-9]|[12][0-9]|3[01])W"
+_DOW_RULE = r"([0-7]|[A-Z]{3})(?:(L)|#([1-5]))"
 
 
 def read_field(spec: FieldSpec, text: str) -> FieldSet | None:
-    """The meaning of one field, or None when something in it is wrong (`report_field` says what)."""
+    """The meaning of one field, or None when something in it is wrong (faults.py says what)."""
     if text == "*":
         return spec.star
     if not text.isascii():
@@ -116,13 +111,13 @@ def read_field(spec: FieldSpec, text: str) -> FieldSet | None:
 
 def read_day_rule(spec: FieldSpec, text: str, upper: str) -> FieldSet | None:
     """A whole field that is `L`, `LW`, `L-n`, `L-nW`, `nW`, `xL` or `x#n`; or `?`, read as `*`."""
-    if spec is DAY_OF_MONTH and (match := _DOM_RULE.fullmatch(upper)):
+    if spec is DAY_OF_MONTH and (match := re.fullmatch(_DOM_RULE, upper)):
         before, last_weekday, day = match.groups()
         if day:
             rule = DayRule(Anchor.NEAREST_WEEKDAY, int(day))
         else:
             rule = DayRule(Anchor.LAST_WEEKDAY if last_weekday else Anchor.LAST_DAY, int(before or 0))
-    elif spec is DAY_OF_WEEK and (match := _DOW_RULE.fullmatch(upper)):
+    elif spec is DAY_OF_WEEK and (match := re.fullmatch(_DOW_RULE, upper)):
         weekday, _, nth = match.groups()
         number = spec.singles.get(weekday)
         if number is None:
@@ -185,173 +180,3 @@ def value_of(spec: FieldSpec, word: str) -> int | None:
 def _small_int(digits: str) -> int:
     """The number; 9999 stands for anything too large to matter, so that a page of digits costs nothing."""
     return int(digits) if len(digits) <= 4 or (len(digits.lstrip("0")) <= 4 and len(digits) < 500) else 9999
-
-
-# -- what exactly is wrong with a field that read_field refused, element by element ---------------------------
-
-_NUMBER = re.compile(r"-?[0-9]+")
-_DAY_RULE_IN_LIST = re.compile(r"L.*|[0-9]+W|.+L|.+#.*|W", re.IGNORECASE)
-_POSIX_FIELD = re.compile(r"\*|[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
-
-
-def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
-    """Report every fault of the field; at least one, since the reader refused it."""
-    before = len(report.found)
-    for element, at in _elements(text, start):
-        if not _report_whole_field_rule(spec, text, element, at, report):
-            _report_element(spec, element, at, report)
-    if len(report.found) == before:
-        report.add(FIELD_RULES[spec.code], spec.name, text, start, "not understood", value=quoted(text))
-
-
-def _elements(text: str, start: int) -> Iterator[tuple[str, int]]:
-    at = start
-    for element in text.split(","):
-        yield element, at
-        at += len(element) + 1
-
-
-def _report_element(spec: FieldSpec, element: str, at: int, report: ParseReport) -> None:
-    if element == "":
-        report.add(FIELD_RULES[spec.code], spec.name, element, at, "empty element")
-        return
-    body, slash, step = element.partition("/")
-    if slash:
-        _report_step(spec, step, at + len(body) + 1, report)
-    if body in ("*", ""):
-        if not body:
-            report.add(FIELD_RULES[spec.code], spec.name, element, at, "no value before step")
-        return
-    first, last, last_at = _split_range(body)
-    _report_value(spec, first, at, report)
-    if last is not None:
-        _report_value(spec, last, at + last_at, report)
-
-
-def _split_range(body: str) -> tuple[str, str | None, int]:
-    """`a-b` at the dash that is not a sign: -5 is one value, JAN--1 ends with -1."""
-    dash = body.find("-", 1)
-    if dash < 0:
-        return body, None, 0
-    return body[:dash], body[dash + 1 :], dash + 1
-
-
-def _report_step(spec: FieldSpec, step: str, at: int, report: ParseReport) -> None:
-    if step.isascii() and step.isdigit() and step.strip("0"):
-        return
-    if step.isascii() and step.lstrip("-").isdigit():
-        report.add(E007, spec.name, step, at, "not positive", value=_bare(step))
-    else:
-        report.add(E007, spec.name, step, at, "not a number", value=quoted(step) if step else "nothing")
-
-
-def _report_value(spec: FieldSpec, word: str, at: int, report: ParseReport) -> None:
-    if word.isascii() and value_of(spec, word.upper()) is not None:
-        return
-    rule = FIELD_RULES[spec.code]
-    if word == "":
-        report.add(rule, spec.name, word, at, "open range")
-    elif _NUMBER.fullmatch(word):
-        _report_range(rule, spec, word, at, spec.high, report)
-    elif spec.words and report.may_guess and (meant := _meant_name(spec, word)):
-        report.add(rule, spec.name, word, at, "unknown name", fix=meant, value=quoted(word), meant=meant)
-    elif word == "?":
-        report.add(rule, spec.name, word, at, "question mark", fix="*")
-    elif word in ("H", "h"):
-        report.add(rule, spec.name, word, at, "Jenkins hash", fix="0")
-    else:
-        case = "not a value" if word.isascii() else "foreign digits"
-        report.add(rule, spec.name, word, at, case, value=quoted(word), expected=_expected(spec))
-
-
-def _report_range(rule: Rule, spec: FieldSpec, word: str, at: int, high: int, report: ParseReport) -> None:
-    report.add(rule, spec.name, word, at, "out of range", value=_bare(word), low=spec.low, high=high)
-
-
-def _bare(number: str) -> str:
-    """A number as shown in a message: short, without quotes."""
-    return quoted(number)[1:-1]
-
-
-def _meant_name(spec: FieldSpec, word: str) -> str | None:
-    upper = word.upper()
-    if len(upper) > 3 and upper.isascii() and upper[:3] in spec.words:
-        return upper[:3]
-    return nearest(word, spec.words)
-
-
-def _expected(spec: FieldSpec) -> str:
-    expected = f"a number from {spec.low} to {spec.high}"
-    return f"{expected} or a name such as {spec.words[0]}" if spec.words else expected
-
-
-def _report_whole_field_rule(spec: FieldSpec, text: str, element: str, at: int, report: ParseReport) -> bool:
-    """L, W and # name one day a month: they stand alone, with their own ranges."""
-    if spec not in (DAY_OF_MONTH, DAY_OF_WEEK) or not _DAY_RULE_IN_LIST.fullmatch(element):
-        return False
-    if spec is DAY_OF_WEEK and element.upper() in spec.words:
-        return False
-    if element != text:
-        report.add(FIELD_RULES[spec.code], spec.name, element, at, "part of a list", value=quoted(element))
-    elif spec is DAY_OF_MONTH:
-        _report_day_of_month_rule(element, at, report)
-    else:
-        _report_day_of_week_rule(spec, element, at, report)
-    return True
-
-
-def _report_day_of_month_rule(element: str, at: int, report: ParseReport) -> None:
-    upper = element.upper()
-    if upper.startswith("L-") and upper[2:].rstrip("W").isdigit():
-        case = "days before the last"
-    elif upper.endswith("W") and upper[:-1].isdigit():
-        case = "day before W"
-    elif upper.endswith("W") and ELEMENT.fullmatch(upper[:-1]):
-        case = "range before W"
-    else:
-        case = "day forms"
-    report.add(E004, DAY_OF_MONTH.name, element, at, case, value=quoted(element), day=_bare(upper[:-1]))
-
-
-def _report_day_of_week_rule(spec: FieldSpec, element: str, at: int, report: ParseReport) -> None:
-    day, hash_sign, nth = element.partition("#")
-    known = value_of(spec, day.upper()) is not None if day.isascii() else False
-    value = quoted(element)
-    if hash_sign and known and nth.upper() == "L":
-        meant = f"{day.upper()}L"
-        report.add(E006, spec.name, element, at, "last by number", fix=meant, value=value, meant=meant)
-    elif hash_sign and known:
-        report.add(E006, spec.name, element, at, "number after #", value=value)
-    elif element.upper() == "L":
-        report.add(E006, spec.name, element, at, "L alone", value="'L'")
-    else:
-        report.add(E006, spec.name, element, at, "weekday forms", value=value)
-
-
-def report_posix_field(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
-    """The strict profile: numbers, ranges that run forwards, and lists of them."""
-    if not _POSIX_FIELD.fullmatch(text):
-        _report_not_posix(spec, text, start, report)
-        return
-    if text == "*":
-        return
-    rule = FIELD_RULES[spec.code]
-    for element, at in _elements(text, start):
-        first, _, last = element.partition("-")
-        for word, word_at in ((first, at), (last, at + len(first) + 1)):
-            number = value_of(spec, word) if word else spec.low
-            if number is None or number > spec.wrap_high:
-                _report_range(rule, spec, word, word_at, spec.wrap_high, report)
-                break
-        else:
-            if last and (value_of(spec, first) or 0) > (value_of(spec, last) or 0):
-                report.add(rule, spec.name, element, at, "backwards in POSIX", value=quoted(element))
-
-
-def _report_not_posix(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
-    rule, case = FIELD_RULES[spec.code], "not POSIX"
-    if "/" in text:
-        rule, case = E007, "steps in POSIX"
-    elif any(c.isalpha() for c in text):
-        case = "letters in POSIX"
-    report.add(rule, spec.name, text, start, case, value=quoted(text))

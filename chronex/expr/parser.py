@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import NamedTuple
 
 from chronex.expr.diagnostics import ParseReport, Rule
-from chronex.expr.fields import (
-    FIVE_FIELDS,
-    SIX_FIELDS,
-    ZERO_SECONDS,
-    FieldSet,
-    FieldSpec,
-    read_field,
-    report_field,
-    report_posix_field,
-)
+from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
 from chronex.expr.iso8601 import parse_moment, parse_period
 from chronex.expr.meaning import ALIASES, Body, Cron, Every, Meaning, Once, Repeating
 from chronex.expr.option_block import NO_OPTIONS, Fragment, Options, parse_options
@@ -27,9 +17,9 @@ from chronex.text.terminal import quoted
 
 MAX_TEXT = 4096
 DIALECTS = ("chronex", "posix")
-_WORD = re.compile(r"[^ ]+")
+_WORD = r"[^ ]+"
 _OPENERS = {"{": "}", "<": ">"}
-_FOREIGN_ZONE = re.compile(r"(?:CRON_TZ|cron_tz|tz|Tz|TIMEZONE|timezone)=")
+_FOREIGN_ZONE_KEYS = ("CRON_TZ=", "cron_tz=", "tz=", "Tz=", "TIMEZONE=", "timezone=")
 _WEEKDAY_STAR = FIVE_FIELDS[4].star
 _KNOWN_WORDS = (*ALIASES, "@every", "@once")
 _REPEATING = r"[Rr]([0-9]*)/([^/]*)/([^/]*)"
@@ -83,6 +73,8 @@ def _is_readable(text: str, report: ParseReport) -> bool:
         return False
     if text.replace("\t", " ").isprintable():
         return True
+    import unicodedata
+
     for at, char in enumerate(text):
         if char != "\t" and not char.isprintable():
             name = unicodedata.name(char, "control character").lower()
@@ -95,9 +87,10 @@ def _split_zone(text: str, report: ParseReport) -> tuple[Fragment | None, Fragme
     """`TZ=…` at the start, and what follows it."""
     start = len(text) - len(text.lstrip(" "))
     if not text.startswith("TZ=", start):
-        if (foreign := _FOREIGN_ZONE.match(text, start)) is None:
+        if not text.startswith(_FOREIGN_ZONE_KEYS, start):
             return None, Fragment(text, 0)
-        report.add(E010, "expression", foreign[0], start, "foreign zone key", fix="TZ=", value=quoted(foreign[0]))
+        key = text[start : text.index("=", start) + 1]
+        report.add(E010, "expression", key, start, "foreign zone key", fix="TZ=", value=quoted(key))
         end = text.find(" ", start)
         return None, Fragment(text[end:], end) if end >= 0 else Fragment("", len(text))
     name_start = start + 3
@@ -193,7 +186,9 @@ def _cron(found: list[FieldSet], *, has_seconds: bool, alias: str | None = None)
 
 
 def _report_fields(body: Fragment, specs: tuple[FieldSpec, ...], report: ParseReport) -> None:
-    for spec, match in zip(specs, _WORD.finditer(body.text), strict=True):
+    from chronex.expr.faults import report_field  # only a text with a fault needs it
+
+    for spec, match in zip(specs, re.finditer(_WORD, body.text), strict=True):
         if read_field(spec, match[0]) is None:
             report_field(spec, match[0], body.start + match.start(), report)
 
@@ -325,6 +320,8 @@ def _read_repeating(body: Fragment, report: ParseReport) -> Repeating | None:
 
 
 def _parse_posix(text: str, plain: str, report: ParseReport) -> Parsed:
+    from chronex.expr.faults import report_posix_field
+
     body = Fragment(plain, 0)
     words = plain.split()
     found = [ZERO_SECONDS]
@@ -332,7 +329,7 @@ def _parse_posix(text: str, plain: str, report: ParseReport) -> Parsed:
         start = len(plain) - len(plain.lstrip(" "))
         report.add(E010, "expression", plain.strip(" "), start, "field count in POSIX", count=len(words))
         return Parsed(text, None, report, None, body, None)
-    for spec, match in zip(FIVE_FIELDS, _WORD.finditer(plain), strict=True):
+    for spec, match in zip(FIVE_FIELDS, re.finditer(_WORD, plain), strict=True):
         report_posix_field(spec, match[0], match.start(), report)
         read = read_field(spec, match[0])
         found.append(read or _WEEKDAY_STAR)

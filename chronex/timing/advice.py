@@ -37,8 +37,8 @@ from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import Zone, load_zone
 
-_WORD = re.compile(r"[^ \t]+")
-_STEP = re.compile(r"(\*|[0-9]+|[A-Za-z]{3})(?:-([0-9]+|[A-Za-z]{3}))?/([0-9]+)")
+_WORD = r"[^ \t]+"
+_STEP = r"(\*|[0-9]+|[A-Za-z]{3})(?:-([0-9]+|[A-Za-z]{3}))?/([0-9]+)"
 _YEAR_SECONDS = 366 * 86_400
 _SAMPLE_START = 1_704_067_200_000  # 2024-01-01, a leap year: distances do not depend on today
 _SAMPLE_SIZE = 1000
@@ -95,7 +95,7 @@ class _Adviser:
     @cached_property
     def _fields(self) -> dict[str, Fragment]:
         """The written fields by name; all of them stand for the alias when it is one."""
-        words = list(_WORD.finditer(self.parsed.body.text))
+        words = list(re.finditer(_WORD, self.parsed.body.text))
         start = self.parsed.body.start
         specs: tuple[FieldSpec, ...] = SIX_FIELDS if len(words) == 6 else FIVE_FIELDS
         if len(words) not in (5, 6):
@@ -140,7 +140,7 @@ class _Adviser:
 
     def _steps(self) -> Iterator[Diagnostic]:
         for name, span in self._fields.items():
-            match = _STEP.fullmatch(span.text)
+            match = re.fullmatch(_STEP, span.text) if "/" in span.text else None
             if match is None:
                 continue
             first, last, step = match[1], match[2], int(match[3][:9])

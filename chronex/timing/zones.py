@@ -129,17 +129,19 @@ class Zone:
         return self._blocks[block]
 
 
-class _FixedSource(NamedTuple):
-    offset: int
+class _FixedSource:
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
 
     def changes(self, start: int, end: int) -> tuple[int, list[tuple[int, int]]]:
         return self.offset, []
 
 
-class _ProbedSource(NamedTuple):
+class _ProbedSource:
     """A tzinfo of an unknown library: it is asked once a day, and a change of its answer is bisected."""
 
-    tz: tzinfo
+    def __init__(self, tz: tzinfo) -> None:
+        self.tz = tz
 
     def changes(self, start: int, end: int) -> tuple[int, list[tuple[int, int]]]:
         before = self._offset(start - 1)

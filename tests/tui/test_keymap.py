@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.arguments import UsageError
 from chronex.cli.commands.tui import _own_keys
+from chronex.cli.options import UsageError
 from chronex.jobfile import JobFileError, read_job_file, read_keys
 from chronex.jobfile.keymap import ACTIONS, KEYS
 from chronex_tui.app import StartOptions

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, choose, read_duration
-from chronex.cli.options import Config, Form, StorePath
-from chronex.cli.output import err, print_result
-from chronex.cli.paths import store_path
-from chronex.cli.times import JobZones, rfc3339, time_text, timed, zone_of
+from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_path
+from chronex.cli.output import JobZones, err, print_result, rfc3339, time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

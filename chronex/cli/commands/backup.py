@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.arguments import check_format
-from chronex.cli.options import Form, StorePath
+from chronex.cli.options import Form, StorePath, check_format, store_path
 from chronex.cli.output import print_json, print_lines
-from chronex.cli.paths import store_path
 
 
 def backup(

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.arguments import check_format
-from chronex.cli.options import Form, Reason, StorePath, Wait
+from chronex.cli.options import Form, ReasonText, StorePath, Wait, check_format
 from chronex.cli.output import print_result
 
 
@@ -18,7 +17,7 @@ def cancel(
             help="The id of an occurrence, run or attempt, a beginning of it, or JOB@TIME.", metavar="RUN"
         ),
     ],
-    reason: Reason = "",
+    reason: ReasonText = "",
     wait: Wait = False,
     store: StorePath = None,
     form: Form = "text",

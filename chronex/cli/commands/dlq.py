@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, choose
-from chronex.cli.options import AsOf, Form, OfJob, Reason, StorePath, Yes
-from chronex.cli.output import print_lines, print_result
-from chronex.cli.times import JobZones, time_text, timed
+from chronex.cli.options import AsOf, Form, OfJob, ReasonText, StorePath, UsageError, Yes, check_format, choose
+from chronex.cli.output import JobZones, print_lines, print_result, time_text, timed
 
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
@@ -56,7 +54,7 @@ def dlq_replay(
     runs: Runs = None,
     job: OfJob = None,
     everything: All = False,
-    reason: Reason = "",
+    reason: ReasonText = "",
     as_of: AsOf = "then",
     yes: Yes = False,
     store: StorePath = None,
@@ -77,7 +75,7 @@ def dlq_drop(
     runs: Runs = None,
     job: OfJob = None,
     everything: All = False,
-    reason: Reason = "",
+    reason: ReasonText = "",
     yes: Yes = False,
     store: StorePath = None,
     form: Form = "text",

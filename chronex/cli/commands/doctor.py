@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.arguments import check_format
-from chronex.cli.options import Form, StorePath
+from chronex.cli.options import Form, StorePath, check_format, store_path
 from chronex.cli.output import print_json, print_lines
-from chronex.cli.paths import store_path
 
 if TYPE_CHECKING:
     from chronex.cli.machine_checks import Check

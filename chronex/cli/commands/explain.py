@@ -2,12 +2,22 @@
 
 # Annotations are values here, not text: typer would evaluate each one again at every start.
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, choose, choose_zone, read_instant
-from chronex.cli.options import Dialect, Form, Since, Text, ZoneName
+from chronex.cli.options import (
+    Dialect,
+    Form,
+    Since,
+    Text,
+    UsageError,
+    ZoneName,
+    check_format,
+    choose,
+    choose_zone,
+    read_instant,
+)
 from chronex.cli.output import caret_lines, err, print_json, print_painted
 
 if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
@@ -47,49 +57,26 @@ def explain(
 
     Example: chronex explain "TZ=Asia/Seoul 0 9 * * MON-FRI <jitter:30s>" -n 3
     """
-    window = None if spread is None else SpreadOptions(spread, mode, dist, seed, salt, only, avoid)
-    return run_explain(text, ExplainOptions(count, since, tz, identity, dialect, form, window))
-
-
-class SpreadOptions(NamedTuple):
-    window: str
-    mode: str
-    distribution: str
-    seed: str
-    salt: str
-    only: str
-    avoid: str
-
-
-class ExplainOptions(NamedTuple):
-    most: int
-    since: str | None
-    tz: str | None
-    identity: str | None
-    dialect: str
-    form: str
-    spread: SpreadOptions | None
-
-
-def run_explain(text: str, options: ExplainOptions) -> int:
     from chronex.expr.parser import DIALECTS
     from chronex.timing import parse_and_validate
     from chronex.views.expression_facts import Question
     from chronex.views.expression_facts import explain as facts_about
 
-    check_format(options.form)
-    choose("--dialect", options.dialect, DIALECTS)
-    choice = choose_zone(options.tz)
-    since = read_instant(options.since, choice.zone)
-    expression, result = parse_and_validate(text, options.dialect, choice.zone.tzinfo, since)
+    check_format(form)
+    choose("--dialect", dialect, DIALECTS)
+    choice = choose_zone(tz)
+    since_ms = read_instant(since, choice.zone)
+    expression, result = parse_and_validate(text, dialect, choice.zone.tzinfo, since_ms)
     if expression is None:
-        _print_invalid(text, options, result)
+        _print_invalid(text, dialect, form, result)
         return 2
-    zone = expression.occurrences(choice.zone.tzinfo).zone
-    spread = None if options.spread is None else _read_spread(options.spread, zone.name, options.identity)
-    question = Question(since, options.most, options.identity, spread)
-    found = facts_about(text, expression, result.warnings, choice, question)
-    if options.form == "json":
+    window = None
+    if spread is not None:
+        zone = expression.occurrences(choice.zone.tzinfo).zone
+        chosen = {"window_mode": mode, "seed_strategy": seed, "salt": salt, "only": only, "avoid": avoid}
+        window = _read_spread(spread, identity, zone.name, dist, chosen)
+    found = facts_about(text, expression, result.warnings, choice, Question(since_ms, count, identity, window))
+    if form == "json":
         print_json(found.to_dict(), ensure_ascii=False)
         return 0
     from chronex.cli.explain_text import render
@@ -98,37 +85,34 @@ def run_explain(text: str, options: ExplainOptions) -> int:
     return 0
 
 
-def _print_invalid(text: str, options: ExplainOptions, result: "ValidationResult") -> None:
-    if options.form == "json":
-        print_json({"expression": text, "dialect": options.dialect, "diagnostics": result.to_list()})
+def _print_invalid(text: str, dialect: str, form: str, result: "ValidationResult") -> None:
+    if form == "json":
+        print_json({"expression": text, "dialect": dialect, "diagnostics": result.to_list()})
         return
     found = sorted((*result.errors, *result.warnings), key=lambda d: (d.start, d.end))
     for line in caret_lines(text, found):
         err(line)
 
 
-def _read_spread(options: SpreadOptions, zone: str, identity: str | None) -> "Spread":
+def _read_spread(length: str, identity: str | None, zone: str, dist: str, chosen: dict[str, str]) -> "Spread":
+    """The spread of --spread and the options beside it; `chosen` has those that are taken as they are written."""
     from datetime import timedelta
 
     from chronex.decision import make_spread
     from chronex.decision.distributions import parse_distribution
     from chronex.text.durations import parse_duration
 
-    window = parse_duration(options.window)
+    window = parse_duration(length)
     if window is None:
-        raise UsageError(f"--spread: {options.window!r} is not a duration; write 2h or 90m")
+        raise UsageError(f"--spread: {length!r} is not a duration; write 2h or 90m")
     if not identity:
         raise UsageError("--spread needs --id: the chosen second depends on the job's identity")
-    name, parameters = parse_distribution(options.distribution)
+    name, parameters = parse_distribution(dist)
     return make_spread(
         identity=identity,
         timezone=zone,
-        window_mode=options.mode,
         window_duration=timedelta(milliseconds=window),
         distribution=name,
         distribution_params=parameters,
-        seed_strategy=options.seed,
-        salt=options.salt,
-        only=options.only,
-        avoid=options.avoid,
+        **chosen,
     )

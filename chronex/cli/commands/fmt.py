@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import check_format, choose
-from chronex.cli.options import Dialect, Form
+from chronex.cli.options import Dialect, Form, check_format, choose
 from chronex.cli.output import caret_lines, err, out, print_json
 
 if TYPE_CHECKING:

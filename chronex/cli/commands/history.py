@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, read_since
-from chronex.cli.options import Form, StorePath
-from chronex.cli.output import columns, cut, out, padded, paint, print_json, print_painted, width
-from chronex.cli.times import JobZones, shown_zone, timed
+from chronex.cli.options import Form, StorePath, UsageError, check_format, read_since
+from chronex.cli.output import (
+    JobZones,
+    columns,
+    cut,
+    out,
+    padded,
+    paint,
+    print_json,
+    print_painted,
+    shown_zone,
+    timed,
+    width,
+)
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, choose, choose_zone, read_instant
-from chronex.cli.options import Form, ZoneName
+from chronex.cli.options import Form, UsageError, ZoneName, check_format, choose, choose_zone, read_file, read_instant
 from chronex.cli.output import err, out
-from chronex.cli.paths import read_file
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.arguments import UsageError
+from chronex.cli.options import UsageError
 from chronex.cli.output import out
 from chronex.text.terminal import terminal_safe
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, choose, choose_zone, read_instant
-from chronex.cli.options import Dialect
+from chronex.cli.options import Dialect, UsageError, choose, choose_zone, read_instant
 from chronex.cli.output import err, out
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.cli.lint_sources import LintSource
+    from chronex.cli.lint_io import LintSource
     from chronex.lint.findings import Assumptions, LintFinding
     from chronex.lint.formats import Item
     from chronex.lint.source_files import Document
@@ -99,8 +98,7 @@ class LintOptions(NamedTuple):
 
 
 def run_lint(options: LintOptions) -> int:
-    from chronex.cli.lint_output import print_findings, print_rules
-    from chronex.cli.lint_sources import read_sources
+    from chronex.cli.lint_io import print_findings, print_rules, read_sources
     from chronex.lint.findings import assumptions
     from chronex.lint.formats import LintOutput
     from chronex.lint.source_files import Document
@@ -209,7 +207,7 @@ def _is_output(document: Document, options: LintOptions) -> bool:
 
 def _fix(document: Document, assume: Assumptions, options: LintOptions, items: list[Item]) -> bool:
     """Fix one document, and lint the result again. True when something changed."""
-    from chronex.cli.lint_output import print_diff, print_fixed, write_fixed
+    from chronex.cli.lint_io import print_diff, print_fixed, write_fixed
     from chronex.lint.findings import UNREADABLE
     from chronex.lint.linter import fixed
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.arguments import UsageError, choose
-from chronex.cli.options import StorePath
-from chronex.cli.output import DEFAULT_WIDTH, columns, cut, out, padded, paint, print_json, width
-from chronex.cli.times import shown_zone, timed
+from chronex.cli.options import StorePath, UsageError, choose
+from chronex.cli.output import DEFAULT_WIDTH, columns, cut, out, padded, paint, print_json, shown_zone, timed, width
 
 if TYPE_CHECKING:
     from chronex.timing.zones import Zone

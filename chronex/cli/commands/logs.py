@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format
-from chronex.cli.options import Form, StorePath
+from chronex.cli.options import Form, StorePath, UsageError, check_format, store_path
 from chronex.cli.output import err, out, paint, print_json
-from chronex.cli.paths import store_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

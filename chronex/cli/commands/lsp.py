@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.arguments import UsageError, choose_zone, read_instant
-from chronex.cli.options import ZoneName
+from chronex.cli.options import UsageError, ZoneName, choose_zone, read_instant
 from chronex.cli.output import out
 
 

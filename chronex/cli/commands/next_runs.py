@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.arguments import check_format, choose, choose_zone, read_instant
-from chronex.cli.options import Dialect, Form, Since, Text, ZoneName
+from chronex.cli.options import Dialect, Form, Since, Text, ZoneName, check_format, choose, choose_zone, read_instant
 from chronex.cli.output import caret_lines, err, out, print_json
 
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.arguments import check_format, read_duration
-from chronex.cli.options import Form, JobName, StorePath
-from chronex.cli.output import print_result
-from chronex.cli.times import time_text, timed, zone_of
+from chronex.cli.options import Form, JobName, StorePath, check_format, read_duration
+from chronex.cli.output import print_result, time_text, timed, zone_of
 
 if TYPE_CHECKING:
     from chronex.model.job import Job

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, choose, choose_zone, read_instant
-from chronex.cli.options import AsOf, Form, OfJob, Reason, StorePath, Yes
+from chronex.cli.options import (
+    AsOf,
+    Form,
+    OfJob,
+    ReasonText,
+    StorePath,
+    UsageError,
+    Yes,
+    check_format,
+    choose,
+    choose_zone,
+    read_instant,
+)
 from chronex.cli.output import print_lines, print_result
 
 if TYPE_CHECKING:
@@ -20,7 +31,7 @@ def replay(
     occurrence: Annotated[
         str | None, typer.Argument(help="Its id, a beginning of it, or JOB@TIME.", metavar="OCCURRENCE")
     ] = None,
-    reason: Reason = "",
+    reason: ReasonText = "",
     as_of: AsOf = "then",
     job: OfJob = None,
     since: Annotated[str | None, typer.Option("--from", help="From this ISO 8601 time on.", metavar="TIME")] = None,

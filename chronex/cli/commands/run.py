@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.arguments import UsageError, choose
-from chronex.cli.options import Config, StorePath
-from chronex.cli.paths import is_named, job_file_path, store_path
+from chronex.cli.options import Config, StorePath, UsageError, choose, is_named, job_file_path, store_path
 from chronex.text.durations import parse_duration
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.arguments import UsageError
-from chronex.cli.options import Config, StorePath
+from chronex.cli.options import Config, StorePath, UsageError, job_file_path, store_path
 from chronex.cli.output import err, out
-from chronex.cli.paths import job_file_path, store_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

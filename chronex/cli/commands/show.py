@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.arguments import check_format
-from chronex.cli.options import Form, StorePath
-from chronex.cli.output import out, print_json, print_painted
-from chronex.cli.times import time_text, timed, zone_of
+from chronex.cli.options import Form, StorePath, check_format
+from chronex.cli.output import out, print_json, print_painted, time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def show(
 
 
 def run_show(name: str, store: str | None, form: str) -> int:
-    from chronex.cli.job_page import detail_json, detail_lines
+    from chronex.cli.record_output import detail_json, detail_lines
     from chronex.cli.store_session import read_store
     from chronex.clock import wall_ms
     from chronex.engine.commands.names import job_named

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, choose_zone, read_instant
-from chronex.cli.options import Config, Form, Since, StorePath, ZoneName
-from chronex.cli.output import err, out, padded, print_json, print_painted, wants_unicode
-from chronex.cli.paths import store_path
-from chronex.cli.times import time_text, timed
+from chronex.cli.options import (
+    Config,
+    Form,
+    Since,
+    StorePath,
+    UsageError,
+    ZoneName,
+    check_format,
+    choose_zone,
+    read_instant,
+    store_path,
+)
+from chronex.cli.output import err, out, padded, print_json, print_painted, time_text, timed, wants_unicode
 from chronex.text.durations import DAY_MS, format_duration, parse_duration
 from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import terminal_safe

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format
-from chronex.cli.options import Form, StorePath
+from chronex.cli.options import Form, StorePath, UsageError, check_format
 from chronex.cli.output import err, print_result
 from chronex.text.terminal import terminal_safe
 

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format
-from chronex.cli.options import Form, StorePath
-from chronex.cli.output import columns, cut, out, paint, print_json
-from chronex.cli.times import shown_zone, timed
+from chronex.cli.options import Form, StorePath, UsageError, check_format
+from chronex.cli.output import columns, cut, out, paint, print_json, shown_zone, timed
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, read_duration
-from chronex.cli.options import Form, JobName, StorePath, Wait
+from chronex.cli.options import Form, JobName, StorePath, UsageError, Wait, check_format, read_duration
 from chronex.cli.output import print_result
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.arguments import UsageError, choose, choose_zone
-from chronex.cli.options import StorePath
+from chronex.cli.options import StorePath, UsageError, choose, choose_zone, job_file_path, read_file, store_path
 from chronex.cli.output import err, out
-from chronex.cli.paths import job_file_path, read_file, store_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

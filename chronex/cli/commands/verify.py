@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format, read_instant
-from chronex.cli.options import Config, Form, StorePath
+from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, job_file_path, read_instant
 from chronex.cli.output import out, paint, print_json
-from chronex.cli.paths import job_file_path
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.arguments import UsageError, check_format
-from chronex.cli.options import Form, StorePath
-from chronex.cli.output import columns, out, paint, print_json, width
-from chronex.cli.times import timed, zone_of
+from chronex.cli.options import Form, StorePath, UsageError, check_format
+from chronex.cli.output import columns, out, paint, print_json, timed, width, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chronex.cli.arguments import UsageError
 from chronex.cli.commands.apply import ApplyOptions, run_apply, run_rollback
+from chronex.cli.options import UsageError
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.cli.arguments import UsageError
 from chronex.cli.commands import dlq
+from chronex.cli.options import UsageError
 from tests.cli.small_store import Capture, Place, said, triggered
 
 

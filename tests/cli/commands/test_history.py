@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from chronex.cli.arguments import UsageError
 from chronex.cli.commands import history as command
+from chronex.cli.options import UsageError
 from chronex.errors import UnknownJobError
 from tests.cli.past import Past
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.arguments import UsageError
 from chronex.cli.commands.init import run_init
-from chronex.cli.paths import job_file_path, store_path
+from chronex.cli.options import UsageError, job_file_path, store_path
 from chronex.jobfile import STARTER, read_job_file
 
 pytestmark = pytest.mark.binary

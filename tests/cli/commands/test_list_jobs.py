@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.arguments import UsageError
 from chronex.cli.commands.list_jobs import run_list
+from chronex.cli.options import UsageError
 from chronex_store import LmdbStore
 from tests.cli.past import Past
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from chronex.cli.arguments import UsageError
 from chronex.cli.commands.history import history
 from chronex.cli.commands.logs import LogsOptions, run_logs
+from chronex.cli.options import UsageError
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
 from chronex.run.attempt_log import BoundedLog
 from chronex.storage.records import Reading

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from chronex.cli.arguments import UsageError
 from chronex.cli.commands import state
+from chronex.cli.options import UsageError
 from chronex.clock import wall_ms
 from chronex.engine.commands import Actor, trigger
 from chronex.engine.engine import Engine

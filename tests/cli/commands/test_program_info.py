@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.app import COMMANDS
-from chronex.cli.command_tree import CommandInfo, program
-from chronex.cli.completion_scripts import SHELLS, completion_script
-from chronex.cli.manual_page import manual
+from chronex.cli.reference import SHELLS, CommandInfo, completion_script, manual, program
 from tests.cli.conftest import Chronex
 
 PROGRAM = program()
@@ -85,3 +84,9 @@ def test_an_unknown_shell_is_told_the_known_ones(chronex: Chronex) -> None:
     done = chronex("completion", "tcsh")
     assert done.code == 2
     assert "bash, zsh or fish" in done.err
+
+
+@pytest.mark.binary
+def test_the_version_in_json(chronex: Chronex) -> None:
+    found = json.loads(chronex("version", "--format", "json").out)
+    assert f"chronex {found['version']}\n" == chronex("version").out == chronex("--version").out

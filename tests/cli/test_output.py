@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chronex.cli import times
+from chronex.cli import output
 from chronex.cli.commands import dlq, history, list_jobs, pause, show, status, why
 from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
@@ -34,12 +34,12 @@ NOON = 1_798_804_800_000  # 2027-01-01T12:00:00Z
     ],
 )
 def test_people_read_the_wall_clock_of_the_job_and_its_offset(ms: int, text: str) -> None:
-    assert times.time_text(ms, KATHMANDU) == text
+    assert output.time_text(ms, KATHMANDU) == text
 
 
 def test_programs_get_both_forms_and_both_are_missing_together() -> None:
-    assert times.timed("due", NOON + 250) == {"due": "2027-01-01T12:00:00.250Z", "due_ms": NOON + 250}
-    assert times.timed("due", None) == {"due": None, "due_ms": None}
+    assert output.timed("due", NOON + 250) == {"due": "2027-01-01T12:00:00.250Z", "due_ms": NOON + 250}
+    assert output.timed("due", None) == {"due": None, "due_ms": None}
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_an_overview_names_the_zone_of_its_short_times(
     command: str, store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert COMMANDS[command](store, "text") == 0
-    assert f"in {times.shown_zone().name}" in capsys.readouterr().out
+    assert f"in {output.shown_zone().name}" in capsys.readouterr().out
 
 
 def pairs(value: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.cli.arguments import UsageError, read_duration
+from chronex.cli.options import UsageError, read_duration
 
 
 @pytest.mark.parametrize(("text", "why"), [("0s", "is no time at all"), ("2 hours", "is not a duration")])

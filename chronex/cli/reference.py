@@ -1,11 +1,80 @@
-"""Completion scripts for bash, zsh and fish. A script is complete in itself: pressing TAB starts no program, except
-for the names of jobs."""
+"""The command line described by itself: completion scripts and the manual page, from what is declared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from chronex.cli.command_tree import CommandInfo, OptionInfo
+from typer.main import get_command
+
+from chronex.cli.app import COMMANDS, whole_app
+from chronex.version import __version__
+
+# -- the commands as plain values, read from what is declared -----------------------------------------------------
+
+
+class OptionInfo(NamedTuple):
+    names: tuple[str, ...]
+    value: str  # the placeholder of its value; empty for a switch
+    help: str
+
+
+class ArgumentInfo(NamedTuple):
+    name: str
+    help: str
+    required: bool
+
+
+class CommandInfo(NamedTuple):
+    """`help` is a paragraph; `example` what the help shows as one."""
+
+    name: str
+    help: str
+    example: str
+    options: tuple[OptionInfo, ...]
+    arguments: tuple[ArgumentInfo, ...]
+    commands: tuple[CommandInfo, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        return self.help.partition(". ")[0].rstrip(".")
+
+
+def program() -> CommandInfo:
+    """The whole program, with every command in the order of the help."""
+    root = _read_command("chronex", get_command(whole_app()))
+    order = list(COMMANDS)
+    return root._replace(commands=tuple(sorted(root.commands, key=lambda command: order.index(command.name))))
+
+
+def _read_command(name: str, declared: Any) -> CommandInfo:
+    text, _, example = (declared.help or "").partition("Example:")
+    parameters = [parameter for parameter in declared.params if not getattr(parameter, "hidden", False)]
+    return CommandInfo(
+        name=name,
+        help=" ".join(text.split()),
+        example=" ".join(example.split()),
+        options=tuple(_option(p) for p in parameters if p.param_type_name == "option"),
+        arguments=tuple(_argument(p) for p in parameters if p.param_type_name == "argument"),
+        commands=tuple(_read_command(each, below) for each, below in getattr(declared, "commands", {}).items()),
+    )
+
+
+def _option(parameter: Any) -> OptionInfo:
+    kind = "N" if parameter.type.name.startswith("int") else "TEXT"
+    value = "" if parameter.is_flag else parameter.metavar or kind
+    return OptionInfo((*parameter.opts, *parameter.secondary_opts), value, parameter.help or "")
+
+
+def _argument(parameter: Any) -> ArgumentInfo:
+    return ArgumentInfo(
+        parameter.metavar or parameter.name.upper(), getattr(parameter, "help", "") or "", parameter.required
+    )
+
+
+# -- completion scripts -------------------------------------------------------------------------------------------
+#
+# A script is complete in itself: pressing TAB starts no program, except for the names of jobs.
 
 SHELLS = ("bash", "zsh", "fish")
 # Where the first argument is the name of a job.
@@ -158,3 +227,67 @@ def _fish_option(option: OptionInfo, under: str) -> str:
 def _single(text: str) -> str:
     """One word in single quotes, for all three shells: fish reads a backslash there, the others need a detour."""
     return "'" + text.replace("\\", "").replace("'", "’") + "'"
+
+
+# -- the manual page chronex(1), as roff --------------------------------------------------------------------------
+
+_EXITS = (
+    ("0", "all is well"),
+    ("1", "something was found, or failed"),
+    ("2", "the command or its input was not understood; nothing changed"),
+    ("75", "another daemon holds the store"),
+)
+_VARIABLES = (
+    ("CHRONEX_CONFIG", "the job file, where no --config is given"),
+    ("CHRONEX_STORE", "the directory of the store, where no --store is given"),
+    ("NO_COLOR", "when set, output has no colour"),
+    ("TZ", "the zone of the host, for expressions that name none"),
+)
+
+
+def manual(program: CommandInfo) -> str:
+    return "\n".join(_manual_lines(program)) + "\n"
+
+
+def _manual_lines(program: CommandInfo) -> Iterator[str]:
+    yield f'.TH CHRONEX 1 "" "Chronex {__version__}" "User Commands"'
+    yield from (".SH NAME", f"chronex \\- {_roff(program.help.rstrip('.').lower())}")
+    yield from (".SH SYNOPSIS", ".B chronex", "\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR]")
+    yield ".SH COMMANDS"
+    for command in program.commands:
+        yield from _manual_command(f"chronex {command.name}", command)
+    yield ".SH EXIT STATUS"
+    yield from _manual_table(_EXITS)
+    yield ".SH ENVIRONMENT"
+    yield from _manual_table(_VARIABLES)
+
+
+def _manual_command(path: str, command: CommandInfo) -> Iterator[str]:
+    if command.commands:
+        yield from (f".SS {_roff(path)}", _roff(command.help))
+        for below in command.commands:
+            yield from _manual_command(f"{path} {below.name}", below)
+        return
+    arguments = " ".join(a.name if a.required else f"[{a.name}]" for a in command.arguments)
+    yield from (f'.SS "{_roff(f"{path} {arguments}".strip())}"', _roff(command.help))
+    for argument in command.arguments:
+        if argument.help:
+            yield from (".TP", f"\\fI{_roff(argument.name)}\\fR", _roff(argument.help))
+    for option in command.options:
+        value = f" \\fI{_roff(option.value)}\\fR" if option.value else ""
+        names = ", ".join(f"\\fB{_roff(name)}\\fR" for name in option.names)
+        yield from (".TP", f"{names}{value}", _roff(option.help))
+    if command.example:
+        yield from (".P", "Example:", ".nf", f".RS\n{_roff(command.example)}\n.RE", ".fi")
+
+
+def _manual_table(rows: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    for name, meaning in rows:
+        yield from (".TP", f"\\fB{_roff(name)}\\fR", _roff(meaning))
+
+
+def _roff(text: str) -> str:
+    """Backslashes and hyphens as roff wants them; no line may begin with a dot or a quote of its own."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    escaped = "".join(char if char.isascii() else f"\\[u{ord(char):04X}]" for char in escaped)
+    return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
