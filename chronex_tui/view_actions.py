@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from chronex_tui.model.clock_days import POLICIES
 from chronex_tui.model.lanes import Window
-from chronex_tui.screens.dialog import confirm
 from chronex_tui.theme import COLOURED_THEMES
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class ViewActions:
         self.app.board.open_filter()
 
     def choose_state(self) -> None:
-        from chronex_tui.screens.menus import state_menu
+        from chronex_tui.screens.dialogs import state_menu
 
         state_menu(self.app)
 
@@ -106,7 +105,7 @@ class ViewActions:
         self.app.board.update_all()
 
     def choose_columns(self) -> None:
-        from chronex_tui.screens.menus import ColumnsScreen
+        from chronex_tui.screens.dialogs import ColumnsScreen
 
         self.app.push_screen(ColumnsScreen(self.app))
 
@@ -167,12 +166,12 @@ class ViewActions:
         self.app.push_screen(TryScheduleScreen(self.app))
 
     def open_action_menu(self) -> None:
-        from chronex_tui.screens.menus import action_menu
+        from chronex_tui.screens.dialogs import action_menu
 
         action_menu(self.app)
 
     def open_copy_menu(self) -> None:
-        from chronex_tui.screens.menus import copy_menu
+        from chronex_tui.screens.dialogs import copy_menu
 
         copy_menu(self.app)
 
@@ -214,7 +213,7 @@ class ViewActions:
         self.app.requests.compute_clock_changes()
 
     def choose_zone(self) -> None:
-        from chronex_tui.screens.menus import zone_menu
+        from chronex_tui.screens.dialogs import zone_menu
 
         zone_menu(self.app)
 
@@ -267,6 +266,8 @@ class ViewActions:
         if self.app.engine is None or not running:
             self.app.exit(0)
             return
+        from chronex_tui.screens.dialogs import confirm
+
         names = ", ".join(item.key.job for item in running[:5])
         facts = [
             ("The engine runs in this window: leaving stops it.", "bold"),

@@ -8,10 +8,9 @@ from chronex.jobfile.keymap import SCREENS
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe
 from chronex.views.jobs import Situation, Summary
-from chronex_tui.model.display import STYLES, DisplaySettings
+from chronex_tui.model.display import STYLES, DisplaySettings, abbreviation, count, exact_clock_time
 from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
 from chronex_tui.model.snapshot import Snapshot
-from chronex_tui.model.time_text import abbreviation, count, exact_clock_time
 
 _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
 

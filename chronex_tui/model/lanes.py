@@ -15,10 +15,9 @@ from chronex.text.terminal import cell_safe
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone
 from chronex.views.jobs import Row
-from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, sign
+from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, local_time, sign
 from chronex_tui.model.layout import Line, Span, fit
 from chronex_tui.model.snapshot import RunItem, RunKey
-from chronex_tui.model.time_text import local_time
 
 ZOOMS = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
 ZOOM_WORDS = ("10 minutes", "an hour", "6 hours", "a day", "a week")

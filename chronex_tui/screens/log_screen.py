@@ -24,7 +24,7 @@ from chronex_tui.model.display import STYLES, sign, word
 from chronex_tui.model.layout import Line, Span, spread
 from chronex_tui.model.snapshot import Firing
 from chronex_tui.theme import Palette
-from chronex_tui.widgets.panel import Bar, LineWidget, strip_of
+from chronex_tui.widgets import Bar, LineWidget, strip_of
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp

@@ -112,7 +112,7 @@ def test_the_theme_follows_the_terminal(environ: dict[str, str], theme: str) -> 
 def test_the_first_paint_loads_neither_the_runner_nor_the_commands_nor_the_store(tmp_path: Path) -> None:
     """Import time is most of the time to the first picture; what only acts or reads need comes later."""
     late = ("chronex.run", "chronex.engine.commands", "chronex.views.why", "chronex_store", "lmdb", "chronex_tui.commands",
-            "chronex_tui.views.clock_view", "textual.widgets._data_table", "textual.widgets._text_area")  # fmt: skip
+            "chronex_tui.time_views", "textual.widgets._data_table", "textual.widgets._text_area")  # fmt: skip
     code = f"import sys, chronex_tui.app; print([name for name in {late!r} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code],
