@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual.app import App, SystemCommand
@@ -44,7 +46,7 @@ Explain = Callable[[str, str, str, int], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """Where the dashboard begins and how it looks, as the command line says."""
+    """The first screen, selection and theme of the dashboard, as the command line says."""
 
     screen: str = "jobs"
     job: str = ""
@@ -249,7 +251,7 @@ class ChronexApp(App[int]):
 
     @property
     def store_commands(self) -> StoreCommands:
-        """Loaded with the first action that writes: most sessions only look."""
+        """Loaded with the first action that writes, because most sessions write nothing."""
         if self._store_commands is None:
             from chronex_tui.commands import StoreCommands
 
@@ -311,6 +313,18 @@ class TerminalStream:
         return getattr(self._stream, name)
 
 
+def _visible(stream: IO[str]) -> IO[str]:
+    """Standard output where standard error is redirected: `chronex run 2>errors.log` still shows the dashboard.
+
+    A character that the encoding of standard output does not have is escaped, as on standard error.
+    """
+    output = sys.__stdout__
+    if stream is not sys.__stderr__ or stream.isatty() or not isinstance(output, TextIOWrapper):
+        return stream
+    output.reconfigure(errors="backslashreplace")
+    return output
+
+
 def exit_with_terminal(kind: type[Driver]) -> type[Driver]:
     """The driver of this platform on such a stream; one that writes elsewhere (a browser, a test) is unchanged."""
 
@@ -319,6 +333,6 @@ def exit_with_terminal(kind: type[Driver]) -> type[Driver]:
             super().__init__(app, **options)
             stream: IO[str] | None = getattr(self, "_file", None)
             if stream is not None:
-                self._file = TerminalStream(stream, lambda: app.call_later(app.exit, 0))
+                self._file = TerminalStream(_visible(stream), lambda: app.call_later(app.exit, 0))
 
     return ExitingDriver

@@ -60,7 +60,7 @@ class TimelineView(View):
     def _empty(self, width: int, height: int) -> Sequence[Line]:
         return [
             (),
-            (("Nothing ran and nothing is planned in this stretch of time.", ""),),
+            (("Nothing ran and nothing is planned in the shown time.", ""),),
             (),
             (("-", "key"), (" shows more time   ", "dim"), ("0", "key"), (" returns to now", "dim")),
         ]
@@ -105,13 +105,13 @@ class ClockView(View):
             self._first_lines.append(len(lines))
             lines += [*self._day(number, day, width, per_day, label), ()]
         if not self.state.clock_days and not self.state.unchanging_zones:
-            lines.append((("No jobs, so no zone is in use. Z chooses one to look at.", "dim"),))
+            lines.append((("No jobs, so no zone is in use. Z chooses one to show.", "dim"),))
         lines += [no_change_line(zone) for zone in self.state.unchanging_zones]
         if self.state.clock_days:
             g = display.glyphs
-            passes = f"{g.second} second pass of an hour lived twice"
+            passes = f"{g.second} second pass of a repeated hour"
             signs = (
-                f"{g.runs} runs   {g.gap} does not exist   {passes}   {g.unsure} wanted here   {g.unused} not used"
+                f"{g.runs} runs   {g.gap} does not exist   {passes}   {g.unsure} scheduled here   {g.unused} not used"
             )
             lines += [(), ((signs, "dim"),)]
         return lines

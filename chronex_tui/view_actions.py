@@ -1,4 +1,4 @@
-"""The actions that only look: each has one method, found by its id in one table.
+"""The actions that change only what is shown: each has one method, found by its id in one table.
 
 None of them changes the store; those that do are in `commands.py`, which is loaded with the first of them.
 """
@@ -60,7 +60,7 @@ class ViewActions:
             "zone": self.choose_zone,
             "past": self.toggle_past_week,
             "run-time": self.toggle_run_time,
-            "crowd": self.show_busiest_minute,
+            "busiest-minute": self.show_busiest_minute,
             "theme": self.next_theme,
             "zoom": self.zoom_panel,
             "write": self.allow_changes,
@@ -270,7 +270,7 @@ class ViewActions:
 
         names = ", ".join(item.key.job for item in running[:5])
         facts = [
-            ("The engine runs in this window: leaving stops it.", "bold"),
+            ("The engine runs in this window: quitting stops it.", "bold"),
             (f"Still running: {names}. They are asked to end, and have their grace period.", "retry"),
         ]
         confirm(self.app, "Quit", facts, "", lambda: self.app.exit(0))

@@ -159,16 +159,23 @@ def coming_starts(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Heatmap:
             tally.add(job.id, instants)
         else:
             tally.is_sampled = True
-            tally.add(job.id, _sampled_instants(job, now_ms, end), weight=60)
+            for ms, weight in _sampled_instants(job, now_ms, end):
+                tally.add(job.id, (ms,), weight)
     return tally.starts_heatmap()
 
 
-def _sampled_instants(job: Job, now_ms: int, end_ms: int) -> Iterator[int]:
-    """The instants in one minute of each hour. Each counts for sixty: exact where every minute of the hour is alike,
-    as it is for schedules that start so often."""
-    for hour in range(now_ms // HOUR_MS, end_ms // HOUR_MS):
-        start = max(hour * HOUR_MS, now_ms)
-        yield from islice(planned_instants(job, start - 1, start + 59_999), 60)
+def _sampled_instants(job: Job, now_ms: int, end_ms: int) -> Iterator[tuple[int, int]]:
+    """The instants in one minute of each hour, each with the number of minutes that it stands for.
+
+    That is exact where every minute of the hour is alike, as it is for schedules that start so often.
+    """
+    start = now_ms
+    while start < end_ms:
+        until = min((start // HOUR_MS + 1) * HOUR_MS, end_ms)
+        minutes = max(round((until - start) / MINUTE_MS), 1)
+        for ms in islice(planned_instants(job, start - 1, start + MINUTE_MS - 1), 60):
+            yield ms, minutes
+        start = until
 
 
 def usual_run_times(items: Iterable[RunItem]) -> dict[str, int]:
@@ -189,7 +196,7 @@ def coming_run_time(jobs: Iterable[Job], usual: dict[str, int], now_ms: int, zon
         instants = list(islice(planned_instants(job, now_ms, end), _MOST_COUNTED + 1)) if took else []
         if len(instants) > _MOST_COUNTED:
             tally.is_sampled = True
-            found = [(ms, 60) for ms in _sampled_instants(job, now_ms, end)]
+            found = list(_sampled_instants(job, now_ms, end))
         else:
             found = [(ms, 1) for ms in instants]
         for ms, weight in found:
@@ -311,7 +318,7 @@ def hour_lines(heatmap: Heatmap, cursor: HourCell, display: DisplaySettings) -> 
     head = f"{SHORT_WEEKDAYS[moment.weekday()]} {moment.day} {SHORT_MONTHS[moment.month - 1]} {cursor[1]:02}:00"
     if cursor in heatmap.missing:
         return [((f"{head}  this hour does not exist: the clock goes forward", "failed"),)]
-    twice = "  this hour is lived twice" if cursor in heatmap.doubled else ""
+    twice = "  the clock repeats this hour" if cursor in heatmap.doubled else ""
     lines: list[Line] = [((head, "bold"), (f"  {amount(heatmap, number)}", ""), (twice, "clock"))]
     for name, starts in heatmap.jobs.get(cursor, ()):
         lines.append(((f"  {starts:7,}  ", "dim"), (cell_safe(name), "")))
@@ -328,7 +335,7 @@ def busiest_line(heatmap: Heatmap, display: DisplaySettings) -> Line:
         return (("nothing runs in this week" if heatmap.is_time else "nothing starts in this week", "dim"),)
     (day, hour), number = found
     moment = local_time(heatmap.first_day_ms + day * DAY_MS + 12 * HOUR_MS, display.board_zone)
-    sampled = ", counts of the most frequent jobs are carried on from their first hours" if heatmap.is_sampled else ""
+    sampled = ", of the most frequent jobs one minute of each hour is counted" if heatmap.is_sampled else ""
     top = f"busiest {SHORT_WEEKDAYS[moment.weekday()]} {hour:02}:00 with {number:,}"
     return ((f"{amount(heatmap, heatmap.total)} in all, {top}{sampled}", ""),)
 

@@ -109,8 +109,19 @@ def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
         return
     yield LaneMark(row.next.due_ms, None, "planned")
     after = max(row.next.nominal_ms, now_ms, window.start_ms)
-    for nominal in islice(planned_instants(row.job, after, window.end_ms), _MOST_PLANNED):
+    found = list(islice(planned_instants(row.job, after, window.end_ms), _MOST_PLANNED + 1))
+    if len(found) > _MOST_PLANNED:
+        found = list(_sampled_instants(row.job, after, window))
+    for nominal in found:
         yield LaneMark(nominal, None, "planned")
+
+
+def _sampled_instants(job: Job, after_ms: int, window: Window) -> Iterator[int]:
+    """Instants of a frequent job over the whole window, less than a column of the screen apart."""
+    step = max((window.end_ms - window.start_ms) // _MOST_PLANNED, 1)
+    while (instant := next(iter(planned_instants(job, after_ms, window.end_ms)), None)) is not None:
+        yield instant
+        after_ms = instant + step - 1
 
 
 def planned_instants(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:

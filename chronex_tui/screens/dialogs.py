@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Container
@@ -92,6 +93,10 @@ class Dialog(ModalScreen[str | None]):
         if not self._is_wide:
             width = min(72, max(self.app.size.width - 6, 10))
             panel.styles.height = max(len(self._draw_lines(width)), 1)
+
+    def dismiss(self, result: str | None = None) -> AwaitComplete:
+        """Several keys of one burst may reach the dialog: the first one ends it, the others do nothing."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def action_scroll(self, by: int) -> None:
         self.query_one("#dialog-lines", Panel).scroll_relative(y=by, animate=False)
@@ -260,7 +265,7 @@ class ColumnsScreen(Dialog):
                 ((f"{letter:>5}  ", "key"), (f"{box} {column.title.strip().lower()}", "" if is_shown else "dim"))
             )
         lines.append(((f"{_ALL:>5}  ", "key"), ("    all of them", "")))
-        return [*lines, (), (("       a narrow window leaves out what has no room", "dim"),)]
+        return [*lines, (), (("       a narrow window leaves out what does not fit", "dim"),)]
 
     def on_key(self, event: Key) -> None:
         if event.key in ("enter", "c"):

@@ -81,7 +81,7 @@ class LogScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Bar(self._title, self.dashboard.palette, id="log-title")
         yield LogPane(self.dashboard.palette, id="log-body")
-        yield Input(id="filter", placeholder="text to look for", select_on_focus=False)
+        yield Input(id="filter", placeholder="text to find", select_on_focus=False)
         yield Bar(lambda width, _: (key_line(KEYS, width),), self.dashboard.palette, id="keys")
 
     def on_mount(self) -> None:
@@ -214,7 +214,8 @@ class LogScreen(Screen[None]):
             self.action_leave()
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        if self.is_active:  # a second key of one burst may arrive after the screen has closed
+            self.dismiss(None)
 
 
 def open_log_screen(app: ChronexApp) -> LogScreen | None:

@@ -49,6 +49,14 @@ def test_a_job_of_every_second_is_counted_without_living_through_it() -> None:
     assert heatmap.is_sampled
 
 
+def test_the_hour_that_has_begun_counts_only_what_is_left_of_it() -> None:
+    now = NOW // HOUR * HOUR + 45 * MINUTE
+    heatmap = coming_starts([job("fast", "* * * * * *")], now, load_zone("UTC"))
+    hour = datetime.fromtimestamp(now / 1000, UTC).hour
+    assert heatmap.counts[(0, hour)] == 15 * 60
+    assert heatmap.counts[(0, hour + 1)] == 3600
+
+
 def test_the_fullest_minute_is_named() -> None:
     heatmap = coming_starts(
         [job("a", "0 9 * * *"), job("b", "0 9 * * *"), job("c", "5 9 * * *")], NOW, load_zone("UTC")

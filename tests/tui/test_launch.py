@@ -12,6 +12,7 @@ import sys
 import termios
 from fcntl import ioctl
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -133,12 +134,14 @@ def _take_the_terminal() -> None:
 class Terminal:
     """A program at a terminal of its own."""
 
-    def __init__(self, store: Path, *arguments: str, is_controlling: bool = False, **more: str) -> None:
+    def __init__(
+        self, store: Path, *arguments: str, is_controlling: bool = False, errors: IO[bytes] | None = None, **more: str
+    ) -> None:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         env = environment(store, TERM="xterm-256color", **more)
         self.process = subprocess.Popen(
-            [*COMMAND, *arguments], env=env, stdin=slave, stdout=slave, stderr=slave, cwd=store.parent,
+            [*COMMAND, *arguments], env=env, stdin=slave, stdout=slave, stderr=errors or slave, cwd=store.parent,
             start_new_session=True,
             preexec_fn=_take_the_terminal if is_controlling else None,  # noqa: PLW1509  no other thread starts it
         )  # fmt: skip
@@ -192,6 +195,18 @@ def test_a_session_at_a_terminal_ends_with_q_and_restores_the_screen(world: Path
         terminal.type(b"q")
         assert terminal.end() == 0
         assert b"\x1b[?1049l" in terminal.seen, "the screen before it is back"
+    finally:
+        terminal.close()
+
+
+def test_the_dashboard_is_seen_where_standard_error_goes_to_a_file(world: Path, tmp_path: Path) -> None:
+    with (tmp_path / "errors.log").open("wb") as errors:
+        terminal = Terminal(world, "tui", errors=errors)
+    try:
+        terminal.until("etl-orders")
+        terminal.type(b"q")
+        assert terminal.end() == 0
+        assert (tmp_path / "errors.log").read_bytes() == b""
     finally:
         terminal.close()
 
