@@ -43,7 +43,7 @@ def test_starts_are_counted_by_day_and_hour_from_now_on() -> None:
     assert heatmap.busiest is not None
 
 
-def test_a_job_of_every_second_is_counted_without_living_through_it() -> None:
+def test_a_job_of_every_second_is_counted_by_samples() -> None:
     heatmap = coming_starts([job("fast", "* * * * * *")], NOW, HOME)
     assert heatmap.counts[(1, 12)] == 3600
     assert heatmap.is_sampled
@@ -144,7 +144,7 @@ def test_a_job_is_never_moved_past_its_own_next_start() -> None:
     assert all(move.job != "c" for move in busiest_minute.moves if move.minutes)
 
 
-def test_what_cannot_be_moved_by_its_minute_is_told_so() -> None:
+def test_a_minute_that_cannot_be_moved_is_reported() -> None:
     busiest_minute = spread_minute([job("a", "0 0 0 * * *"), job("b", "0 0 0 * * *")], MIDNIGHT)
     assert busiest_minute.starts_after == busiest_minute.starts == 2
     assert "give them a spread instead" in plain(busiest_minute_lines(busiest_minute, DISPLAY))

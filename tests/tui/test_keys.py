@@ -253,7 +253,7 @@ async def test_states_are_chosen_from_a_list_with_counts(world: Path) -> None:
         assert "etl-orders" in frame
 
 
-async def test_times_are_told_by_three_clocks(world: Path) -> None:
+async def test_times_are_shown_by_three_clocks(world: Path) -> None:
     async with driven(app_on(world)) as driver:
         assert "times in Europe/Berlin" in driver.frame()
         assert "times in each job's zone" in await driver.press("T")

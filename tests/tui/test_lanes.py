@@ -33,7 +33,7 @@ def test_what_runs_reaches_the_line_of_now_and_failures_end_in_their_sign() -> N
     assert "✖" in lane(LaneMark(NOW - 10 * MINUTE, NOW - 4 * MINUTE, "failed"))
 
 
-def test_two_runs_at_once_are_told_from_one() -> None:
+def test_two_runs_at_once_differ_from_one() -> None:
     first = LaneMark(NOW - 40 * MINUTE, NOW - 10 * MINUTE, "completed")
     assert "!" in lane(first, LaneMark(NOW - 30 * MINUTE, NOW - 20 * MINUTE, "completed"))
 
