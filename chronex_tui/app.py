@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from io import TextIOWrapper
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -21,7 +23,6 @@ from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex_tui.data import DataArrived, Live, StoreSource
 from chronex_tui.data_requests import DataRequests
-from chronex_tui.driver import exit_with_terminal
 from chronex_tui.model.available_actions import ActionContext, action_for, check_keys, is_available, shell_command
 from chronex_tui.model.display import Glyphs
 from chronex_tui.model.lanes import Window
@@ -31,12 +32,13 @@ from chronex_tui.screens.board import Board
 from chronex_tui.state import State
 from chronex_tui.theme import CSS, THEMES, Palette, textual_theme
 from chronex_tui.view_actions import Handler, ViewActions
-from chronex_tui.widgets.table import Table
+from chronex_tui.widgets import Table
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
     from chronex_tui.commands import StoreCommands
+
 
 TICK_S = 1.0
 Explain = Callable[[str, str, str, int], list[str]]
@@ -44,7 +46,7 @@ Explain = Callable[[str, str, str, int], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """Where the dashboard begins and how it looks, as the command line says."""
+    """The first screen, selection and theme of the dashboard, as the command line says."""
 
     screen: str = "jobs"
     job: str = ""
@@ -60,7 +62,7 @@ class StartOptions:
 
 def _command_palette() -> type[Provider]:
     """Textual calls this when the command palette is opened, so its module is loaded then."""
-    from chronex_tui.screens.menus import ActionProvider
+    from chronex_tui.screens.dialogs import ActionProvider
 
     return ActionProvider
 
@@ -249,7 +251,7 @@ class ChronexApp(App[int]):
 
     @property
     def store_commands(self) -> StoreCommands:
-        """Loaded with the first action that writes: most sessions only look."""
+        """Loaded with the first action that writes, because most sessions write nothing."""
         if self._store_commands is None:
             from chronex_tui.commands import StoreCommands
 
@@ -274,3 +276,63 @@ class ChronexApp(App[int]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """None of Textual's own: the command palette lists the actions of the table."""
         return ()
+
+
+# -- a terminal that closes -----------------------------------------------------------------------------------
+#
+# A window is closed or a connection is lost at any moment. Textual writes from a thread of its own, which ends with
+# the first write that fails. Later writes fill its queue, and then the program waits for ever, invisible, with the
+# engine running and the store open. So output that cannot be written is dropped, and the program quits in good order.
+
+
+class TerminalStream:
+    """Writes to a stream until that fails; then it calls `on_close` once and drops all further output."""
+
+    def __init__(self, stream: IO[str], on_close: Callable[[], object]) -> None:
+        self._stream = stream
+        self._on_close = on_close
+        self.is_closed = False
+
+    def write(self, text: str) -> int:
+        return self._try(self._stream.write, text) or len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def _try(self, write: Callable[..., int | None], *arguments: str) -> int | None:
+        if self.is_closed:
+            return None
+        try:
+            return write(*arguments)
+        except (OSError, ValueError):  # ValueError: the stream object is closed
+            self.is_closed = True
+            self._on_close()
+            return None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _visible(stream: IO[str]) -> IO[str]:
+    """Standard output where standard error is redirected: `chronex run 2>errors.log` still shows the dashboard.
+
+    A character that the encoding of standard output does not have is escaped, as on standard error.
+    """
+    output = sys.__stdout__
+    if stream is not sys.__stderr__ or stream.isatty() or not isinstance(output, TextIOWrapper):
+        return stream
+    output.reconfigure(errors="backslashreplace")
+    return output
+
+
+def exit_with_terminal(kind: type[Driver]) -> type[Driver]:
+    """The driver of this platform on such a stream; one that writes elsewhere (a browser, a test) is unchanged."""
+
+    class ExitingDriver(kind):  # type: ignore[valid-type,misc]
+        def __init__(self, app: App[Any], **options: Any) -> None:
+            super().__init__(app, **options)
+            stream: IO[str] | None = getattr(self, "_file", None)
+            if stream is not None:
+                self._file = TerminalStream(_visible(stream), lambda: app.call_later(app.exit, 0))
+
+    return ExitingDriver

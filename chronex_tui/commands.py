@@ -20,10 +20,10 @@ from chronex.storage.records import Records
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import CommandDone, DataArrived
 from chronex_tui.model.available_actions import shell_command
+from chronex_tui.model.display import count, full_stamp
 from chronex_tui.model.runs_table import run_name, state_of, took
 from chronex_tui.model.snapshot import RunItem, RunKey
-from chronex_tui.model.time_text import count, full_stamp
-from chronex_tui.screens.dialog import LETTERS, Choice, choose, confirm
+from chronex_tui.screens.dialogs import LETTERS, Choice, choose, confirm
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp

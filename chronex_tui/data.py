@@ -20,9 +20,8 @@ from chronex.model.occurrence import ProcessIdentity
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
 from chronex_tui.model.attempt_output import AttemptOutput
-from chronex_tui.model.busiest_minute import BusiestMinute
 from chronex_tui.model.clock_days import ClockDay
-from chronex_tui.model.heatmap import Heatmap
+from chronex_tui.model.density import BusiestMinute, Heatmap
 from chronex_tui.model.lanes import Lane
 from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, Snapshot
 

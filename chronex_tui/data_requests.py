@@ -17,19 +17,19 @@ from chronex_tui.data import (
     WhyRead,
 )
 from chronex_tui.model.attempt_output import read_tail
-from chronex_tui.model.busiest_minute import find_busiest_minute
 from chronex_tui.model.clock_days import POLICIES, clock_days
-from chronex_tui.model.heatmap import (
+from chronex_tui.model.density import (
     coming_run_time,
     coming_starts,
+    find_busiest_minute,
     first_midnight,
     past_run_time,
     past_starts,
     usual_run_times,
 )
+from chronex_tui.model.display import local_time
 from chronex_tui.model.lanes import lanes_in
 from chronex_tui.model.snapshot import Firing, History, Snapshot, detail_of, firing_of
-from chronex_tui.model.time_text import local_time
 from chronex_tui.screens.log_screen import open_log_screen
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from chronex.timing.zones import Zone
 from chronex.views import filters
 from chronex.views.jobs import Row
 from chronex_tui.model.clock_days import ClockDay
+from chronex_tui.model.density import Heatmap
 from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
-from chronex_tui.model.heatmap import Heatmap
 from chronex_tui.model.jobs_table import COLUMNS, JobsTable, order
 from chronex_tui.model.lanes import Lane, Window
 from chronex_tui.model.runs_table import RunsTable, merged, state_of

@@ -1,4 +1,4 @@
-"""The actions that only look: each has one method, found by its id in one table.
+"""The actions that change only what is shown: each has one method, found by its id in one table.
 
 None of them changes the store; those that do are in `commands.py`, which is loaded with the first of them.
 """
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from chronex_tui.model.clock_days import POLICIES
 from chronex_tui.model.lanes import Window
-from chronex_tui.screens.dialog import confirm
 from chronex_tui.theme import COLOURED_THEMES
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class ViewActions:
             "zone": self.choose_zone,
             "past": self.toggle_past_week,
             "run-time": self.toggle_run_time,
-            "crowd": self.show_busiest_minute,
+            "busiest-minute": self.show_busiest_minute,
             "theme": self.next_theme,
             "zoom": self.zoom_panel,
             "write": self.allow_changes,
@@ -92,7 +91,7 @@ class ViewActions:
         self.app.board.open_filter()
 
     def choose_state(self) -> None:
-        from chronex_tui.screens.menus import state_menu
+        from chronex_tui.screens.dialogs import state_menu
 
         state_menu(self.app)
 
@@ -106,7 +105,7 @@ class ViewActions:
         self.app.board.update_all()
 
     def choose_columns(self) -> None:
-        from chronex_tui.screens.menus import ColumnsScreen
+        from chronex_tui.screens.dialogs import ColumnsScreen
 
         self.app.push_screen(ColumnsScreen(self.app))
 
@@ -167,12 +166,12 @@ class ViewActions:
         self.app.push_screen(TryScheduleScreen(self.app))
 
     def open_action_menu(self) -> None:
-        from chronex_tui.screens.menus import action_menu
+        from chronex_tui.screens.dialogs import action_menu
 
         action_menu(self.app)
 
     def open_copy_menu(self) -> None:
-        from chronex_tui.screens.menus import copy_menu
+        from chronex_tui.screens.dialogs import copy_menu
 
         copy_menu(self.app)
 
@@ -214,7 +213,7 @@ class ViewActions:
         self.app.requests.compute_clock_changes()
 
     def choose_zone(self) -> None:
-        from chronex_tui.screens.menus import zone_menu
+        from chronex_tui.screens.dialogs import zone_menu
 
         zone_menu(self.app)
 
@@ -267,9 +266,11 @@ class ViewActions:
         if self.app.engine is None or not running:
             self.app.exit(0)
             return
+        from chronex_tui.screens.dialogs import confirm
+
         names = ", ".join(item.key.job for item in running[:5])
         facts = [
-            ("The engine runs in this window: leaving stops it.", "bold"),
+            ("The engine runs in this window: quitting stops it.", "bold"),
             (f"Still running: {names}. They are asked to end, and have their grace period.", "retry"),
         ]
         confirm(self.app, "Quit", facts, "", lambda: self.app.exit(0))

@@ -136,7 +136,7 @@ ACTIONS: tuple[DashboardAction, ...] = (
     DashboardAction("run-time", "D", "run time/starts",
         "Count minutes of run time instead of starts; what is to come takes as long as usual.",
         screens=("density",), rank=2),
-    DashboardAction("crowd", "H", "spread",
+    DashboardAction("busiest-minute", "H", "spread",
         "Suggest other minutes for the jobs of the busiest minute; nothing is changed.",
         screens=("density",), rank=3),
     DashboardAction("times", "T", "times", "Tell times in each job's zone, in your own, or in UTC.", rank=10),

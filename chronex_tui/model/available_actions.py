@@ -9,7 +9,7 @@ from chronex.jobfile.keymap import ACTIONS, DashboardAction, key_clashes
 from chronex_tui.model.layout import Line, fit, wrap
 
 _KEY_NAMES = {"left": "←", "right": "→"}
-_GROUPS = {"commands": "Act", "view": "Look", "screens": "Screens"}
+_GROUPS = {"commands": "Commands", "view": "View", "screens": "Screens"}
 _MOVES = (
     ("j k ↓ ↑", "move; ctrl+d and ctrl+u by pages, g and G to the ends"),
     ("tab, shift+tab", "the next and the previous panel"),
@@ -114,7 +114,7 @@ def help_lines(context: ActionContext, cells: int, schedule: str = "") -> Iterat
     for keys, sentence in _MOVES:
         yield ((fit(keys, 16) + "  ", "key"), (sentence, ""))
     yield ()
-    yield (("CAPITALS cannot be taken back and always ask. Looking never changes anything.", "dim"),)
+    yield (("CAPITALS cannot be undone and always ask. Moving and viewing change nothing.", "dim"),)
 
 
 def _action_help(action: DashboardAction, context: ActionContext, cells: int, schedule: str) -> Iterator[Line]:

@@ -8,10 +8,9 @@ from chronex.jobfile.keymap import SCREENS
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe
 from chronex.views.jobs import Situation, Summary
-from chronex_tui.model.display import STYLES, DisplaySettings
+from chronex_tui.model.display import STYLES, DisplaySettings, abbreviation, count, exact_clock_time
 from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
 from chronex_tui.model.snapshot import Snapshot
-from chronex_tui.model.time_text import abbreviation, count, exact_clock_time
 
 _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
 
@@ -35,6 +34,8 @@ def top_line(
 
 
 def daemon_words(snapshot: Snapshot, display: DisplaySettings, *, is_long: bool) -> list[Span]:
+    if not snapshot.is_known:
+        return [("", "")]
     node = snapshot.summary.daemon if snapshot.summary is not None else None
     if node is None:
         return [(display.glyphs.down, "retry"), (" stopped" if not is_long else " daemon stopped", "retry")]
@@ -113,6 +114,8 @@ def key_line(keys: Sequence[tuple[str, str]], cells: int) -> Line:
 
 def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Line]:
     """What a new user sees first: how to begin, and where the store is."""
+    if not snapshot.is_known:
+        return [(("reading the store", "dim"),)]
     there = "no jobs in it yet" if snapshot.is_there and not snapshot.problem else "not made yet"
     daemon = "running" if snapshot.is_daemon_alive else "not running; jobs start only while it runs"
     lines: list[Line] = [
@@ -129,7 +132,7 @@ def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Li
         (("  store   ", "label"), (f"{there}: ", ""), (cell_safe(snapshot.store_path), "dim")),
         (("  daemon  ", "label"), (daemon, "" if snapshot.is_daemon_alive else "retry")),
         (),
-        (("Nothing is changed by looking at this screen.", "dim"),),
+        (("Opening this screen changes nothing.", "dim"),),
     ]  # fmt: skip
     return [tuple((text, style) for text, style in line) for line in lines] if cells else []
 

@@ -13,9 +13,8 @@ from chronex.timing.dst import DstPolicy
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import ClockChange, Zone, load_zone
-from chronex_tui.model.display import DisplaySettings, Glyphs, job_zone
+from chronex_tui.model.display import DisplaySettings, Glyphs, abbreviation, count, day_of, job_zone
 from chronex_tui.model.layout import Line, Span, crop, fit
-from chronex_tui.model.time_text import abbreviation, count, day_of
 
 _DAY = 86_400
 _YEAR = 366 * _DAY

@@ -14,19 +14,23 @@ from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone
 from chronex.views.jobs import Outcome, Row, Situation
-from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, sign, word
-from chronex_tui.model.jobs_table import clock_note, next_words
-from chronex_tui.model.layout import Line, crop, wrap
-from chronex_tui.model.snapshot import Firing, JobDetail
-from chronex_tui.model.time_text import (
+from chronex_tui.model.display import (
+    STYLES,
+    DisplaySettings,
     abbreviation,
     clock_time,
     day_of,
     exact_clock_time,
     full_stamp,
+    job_zone,
     local_time,
+    sign,
     stamp,
+    word,
 )
+from chronex_tui.model.jobs_table import clock_note, next_words
+from chronex_tui.model.layout import Line, crop, wrap
+from chronex_tui.model.snapshot import Firing, JobDetail
 
 if TYPE_CHECKING:
     from chronex.views.why.answer import WhyAnswer

@@ -12,9 +12,8 @@ from chronex.text.terminal import cell_safe
 from chronex.timing.clock_changes import note_of
 from chronex.timing.job_schedule import timing_of
 from chronex.views.jobs import Outcome, Row, Situation
-from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, word
+from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, stamp, word
 from chronex_tui.model.layout import Column, ColumnTable, Line
-from chronex_tui.model.time_text import stamp
 
 COLUMNS = (
     Column("job", "  JOB", 16, share=4, most=40),

@@ -15,10 +15,9 @@ from chronex.text.terminal import cell_safe
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone
 from chronex.views.jobs import Row
-from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, sign
+from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, local_time, sign
 from chronex_tui.model.layout import Line, Span, fit
 from chronex_tui.model.snapshot import RunItem, RunKey
-from chronex_tui.model.time_text import local_time
 
 ZOOMS = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
 ZOOM_WORDS = ("10 minutes", "an hour", "6 hours", "a day", "a week")
@@ -110,8 +109,19 @@ def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
         return
     yield LaneMark(row.next.due_ms, None, "planned")
     after = max(row.next.nominal_ms, now_ms, window.start_ms)
-    for nominal in islice(planned_instants(row.job, after, window.end_ms), _MOST_PLANNED):
+    found = list(islice(planned_instants(row.job, after, window.end_ms), _MOST_PLANNED + 1))
+    if len(found) > _MOST_PLANNED:
+        found = list(_sampled_instants(row.job, after, window))
+    for nominal in found:
         yield LaneMark(nominal, None, "planned")
+
+
+def _sampled_instants(job: Job, after_ms: int, window: Window) -> Iterator[int]:
+    """Instants of a frequent job over the whole window, less than a column of the screen apart."""
+    step = max((window.end_ms - window.start_ms) // _MOST_PLANNED, 1)
+    while (instant := next(iter(planned_instants(job, after_ms, window.end_ms)), None)) is not None:
+        yield instant
+        after_ms = instant + step - 1
 
 
 def planned_instants(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:

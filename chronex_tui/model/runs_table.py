@@ -13,10 +13,18 @@ from chronex.text.durations import countdown, elapsed, rounded_duration
 from chronex.text.instants import rfc3339
 from chronex.text.terminal import cell_safe
 from chronex.timing.zones import Zone
-from chronex_tui.model.display import STYLES, DisplaySettings, sign, word
+from chronex_tui.model.display import (
+    STYLES,
+    DisplaySettings,
+    abbreviation,
+    exact_clock_time,
+    full_stamp,
+    sign,
+    stamp,
+    word,
+)
 from chronex_tui.model.layout import Column, ColumnTable, Line, crop, wrap
 from chronex_tui.model.snapshot import Firing, RunItem, RunKey
-from chronex_tui.model.time_text import abbreviation, exact_clock_time, full_stamp, stamp
 
 COLUMNS = (
     Column("state", "STATE", 11),

@@ -96,6 +96,11 @@ class Snapshot:
     journal: int = 0
 
     @property
+    def is_known(self) -> bool:
+        """The store was read, or could not be; False only for the first moment of a session."""
+        return bool(self.at_ms or self.problem)
+
+    @property
     def is_daemon_alive(self) -> bool:
         return self.summary is not None and self.summary.daemon is not None
 

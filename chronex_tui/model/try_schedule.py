@@ -12,8 +12,8 @@ from chronex.timing import parse, validate
 from chronex.timing.clock_changes import effect_of
 from chronex.timing.occurrences import LAST_MS
 from chronex.timing.zones import Zone
+from chronex_tui.model.display import abbreviation, clock_time, day_of, full_stamp
 from chronex_tui.model.layout import Line, wrap
-from chronex_tui.model.time_text import abbreviation, clock_time, day_of, full_stamp
 
 _RUNS = 6
 _CHANGES = 2

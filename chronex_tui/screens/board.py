@@ -18,9 +18,8 @@ from chronex_tui.model.board_lines import counts_line, frozen_for, key_line, top
 from chronex_tui.model.layout import Line, spread
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
-from chronex_tui.views.jobs_view import JobsView
-from chronex_tui.views.view import View
-from chronex_tui.widgets.panel import Bar
+from chronex_tui.views import JobsView, RunsView, View
+from chronex_tui.widgets import Bar
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -38,24 +37,14 @@ def size_class(width: int, height: int) -> str:
 
 
 def _view_class(name: str) -> Callable[[State, Palette], View]:
-    """Views are loaded when they are first opened: most people open one or two."""
+    """The views of time are loaded when one of them is first opened: most people open none of them."""
+    if name == "jobs":
+        return JobsView
     if name == "runs":
-        from chronex_tui.views.runs_view import RunsView
-
         return RunsView
-    if name == "timeline":
-        from chronex_tui.views.timeline_view import TimelineView
+    from chronex_tui.time_views import ClockView, DensityView, TimelineView
 
-        return TimelineView
-    if name == "clock":
-        from chronex_tui.views.clock_view import ClockView
-
-        return ClockView
-    if name == "density":
-        from chronex_tui.views.heatmap_view import HeatmapView
-
-        return HeatmapView
-    return JobsView
+    return {"timeline": TimelineView, "clock": ClockView, "density": DensityView}[name]
 
 
 class Board(Screen[None]):

@@ -12,13 +12,13 @@ from chronex.text.terminal import cell_safe
 from chronex.timing.zones import load_zone
 from chronex_tui.data import WhyRead
 from chronex_tui.model.available_actions import help_lines, quoted_for_shell
-from chronex_tui.model.busiest_minute import BusiestMinute, busiest_minute_lines
+from chronex_tui.model.density import BusiestMinute, busiest_minute_lines
 from chronex_tui.model.display import job_zone
 from chronex_tui.model.job_detail import why_lines
 from chronex_tui.model.layout import Line, ansi_to_lines
 from chronex_tui.model.try_schedule import try_schedule_lines
-from chronex_tui.screens.dialog import Dialog
-from chronex_tui.widgets.panel import Panel
+from chronex_tui.screens.dialogs import Dialog
+from chronex_tui.widgets import Panel
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp

@@ -24,7 +24,7 @@ from chronex_tui.model.display import STYLES, sign, word
 from chronex_tui.model.layout import Line, Span, spread
 from chronex_tui.model.snapshot import Firing
 from chronex_tui.theme import Palette
-from chronex_tui.widgets.panel import Bar, LineWidget, strip_of
+from chronex_tui.widgets import Bar, LineWidget, strip_of
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -81,7 +81,7 @@ class LogScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Bar(self._title, self.dashboard.palette, id="log-title")
         yield LogPane(self.dashboard.palette, id="log-body")
-        yield Input(id="filter", placeholder="text to look for", select_on_focus=False)
+        yield Input(id="filter", placeholder="text to find", select_on_focus=False)
         yield Bar(lambda width, _: (key_line(KEYS, width),), self.dashboard.palette, id="keys")
 
     def on_mount(self) -> None:
@@ -214,7 +214,8 @@ class LogScreen(Screen[None]):
             self.action_leave()
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        if self.is_active:  # a second key of one burst may arrive after the screen has closed
+            self.dismiss(None)
 
 
 def open_log_screen(app: ChronexApp) -> LogScreen | None:

@@ -107,7 +107,7 @@ async def test_the_terminal_is_taken_back_where_the_editor_cannot_start(
     assert lent == ["lent", "back"]
 
 
-async def test_an_editor_that_fails_is_told(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_editor_that_fails_is_reported(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "chronex.toml"
     file.write_text(TOML)
     defined_in(world, str(file))
@@ -179,7 +179,7 @@ def test_the_line_of_a_definition(text: str, line: int | None) -> None:
         (["some-other-editor"], ["some-other-editor", "/srv/c.toml"]),
     ],
 )
-def test_each_editor_is_told_the_line_in_its_own_way(command: list[str], call: list[str]) -> None:
+def test_each_editor_gets_the_line_in_its_own_way(command: list[str], call: list[str]) -> None:
     assert editor_call(command, Path("/srv/c.toml"), 7) == call
 
 

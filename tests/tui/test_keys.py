@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from textual.events import Key
 
 from chronex.jobfile.keymap import ACTIONS, BY_ID, DashboardAction
 from chronex.model.job import Job
@@ -20,6 +21,7 @@ from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
 from chronex_tui.model.available_actions import KeyClashError, check_keys
 from chronex_tui.model.snapshot import RunKey
+from chronex_tui.screens.log_screen import open_log_screen
 from tests.tui.driving import app_on, driven
 from tests.tui.world import MINUTE, NOW
 
@@ -250,7 +252,7 @@ async def test_states_are_chosen_from_a_list_with_counts(world: Path) -> None:
         assert "etl-orders" in frame
 
 
-async def test_times_are_told_by_three_clocks(world: Path) -> None:
+async def test_times_are_shown_by_three_clocks(world: Path) -> None:
     async with driven(app_on(world)) as driver:
         assert "times in Europe/Berlin" in driver.frame()
         assert "times in each job's zone" in await driver.press("T")
@@ -466,6 +468,31 @@ async def test_the_table_decides_whether_a_dialog_asks_first(
         if asks:
             await driver.press("y")
         await driver.until(lambda frame: "‖ vacuum" in frame)
+
+
+@pytest.mark.parametrize("keys", ["tnn", "tyy", "xxx"])
+async def test_keys_of_one_burst_end_a_dialog_once(world: Path, keys: str) -> None:
+    """Both keys are in the queue of the dialog before the first one has ended it."""
+    app = app_on(world, StartOptions(job="vacuum"))
+    async with driven(app) as driver:
+        await driver.press(keys[0])
+        screen = app.screen
+        assert screen is not app.board
+        for key in keys[1:]:
+            screen.post_message(Key(key, key))
+        await driver.until(lambda _: app.screen is app.board)
+        assert app.is_running
+
+
+async def test_a_log_that_is_left_twice_is_left_once(world: Path) -> None:
+    app = app_on(world, StartOptions(job="backup-db"))
+    async with driven(app) as driver:
+        await driver.press("l")
+        log = open_log_screen(app)
+        assert log is not None
+        log.action_leave()
+        log.action_leave()
+        await driver.until(lambda _: app.screen is app.board)
 
 
 # -- where it begins ------------------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from chronex.model.reasons import NO_REASON
+from chronex.views.jobs import NextRun, Row, Situation
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.lanes import Lane, LaneMark, Window, lane_line, lanes_in, past_marks
 from chronex_tui.model.layout import plain
 from chronex_tui.model.snapshot import RunItem, RunKey
-from tests.tui.world import HOME, HOUR, MINUTE, NOW
+from tests.tui.world import HOME, HOUR, MINUTE, NOW, job
 
 DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
 
@@ -32,7 +33,7 @@ def test_what_runs_reaches_the_line_of_now_and_failures_end_in_their_sign() -> N
     assert "✖" in lane(LaneMark(NOW - 10 * MINUTE, NOW - 4 * MINUTE, "failed"))
 
 
-def test_two_runs_at_once_are_told_from_one() -> None:
+def test_two_runs_at_once_differ_from_one() -> None:
     first = LaneMark(NOW - 40 * MINUTE, NOW - 10 * MINUTE, "completed")
     assert "!" in lane(first, LaneMark(NOW - 30 * MINUTE, NOW - 20 * MINUTE, "completed"))
 
@@ -55,3 +56,12 @@ def test_panning_and_zooming_keep_the_middle_or_move_it() -> None:
 
 def test_no_job_and_no_run_make_no_lane() -> None:
     assert lanes_in(Window(NOW, HOUR), (), (), NOW) == ()
+
+
+def test_a_frequent_job_is_planned_over_the_whole_window() -> None:
+    """Every five seconds is 720 times an hour: the marks may be thinned out, but must not stop halfway."""
+    frequent = job("heartbeat", "*/5 * * * * *")
+    row = Row(frequent, Situation.OK, False, False, NextRun(NOW + 5000, NOW + 5000), None, None, None, 0)
+    (found,) = lanes_in(Window(NOW, HOUR), (row,), (), NOW)
+    drawn = plain([lane_line(found, Window(NOW, HOUR), DISPLAY, 191, 11)])[11:]
+    assert drawn[91:] == "┆" * 89

@@ -12,6 +12,7 @@ import sys
 import termios
 from fcntl import ioctl
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -110,9 +111,9 @@ def test_the_theme_follows_the_terminal(environ: dict[str, str], theme: str) -> 
 
 
 def test_the_first_paint_loads_neither_the_runner_nor_the_commands_nor_the_store(tmp_path: Path) -> None:
-    """Import time is most of the time to the first picture; what only acts or reads need comes later."""
+    """Import time is most of the time to the first picture; what only commands or reads need is loaded later."""
     late = ("chronex.run", "chronex.engine.commands", "chronex.views.why", "chronex_store", "lmdb", "chronex_tui.commands",
-            "chronex_tui.views.clock_view", "textual.widgets._data_table", "textual.widgets._text_area")  # fmt: skip
+            "chronex_tui.time_views", "textual.widgets._data_table", "textual.widgets._text_area")  # fmt: skip
     code = f"import sys, chronex_tui.app; print([name for name in {late!r} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -126,19 +127,21 @@ def test_the_first_paint_loads_neither_the_runner_nor_the_commands_nor_the_store
 
 
 def _take_the_terminal() -> None:
-    """Whose terminal it is, is told with SIGHUP when that goes."""
+    """The session that controls a terminal gets SIGHUP when the terminal closes."""
     ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Terminal:
     """A program at a terminal of its own."""
 
-    def __init__(self, store: Path, *arguments: str, is_controlling: bool = False, **more: str) -> None:
+    def __init__(
+        self, store: Path, *arguments: str, is_controlling: bool = False, errors: IO[bytes] | None = None, **more: str
+    ) -> None:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         env = environment(store, TERM="xterm-256color", **more)
         self.process = subprocess.Popen(
-            [*COMMAND, *arguments], env=env, stdin=slave, stdout=slave, stderr=slave, cwd=store.parent,
+            [*COMMAND, *arguments], env=env, stdin=slave, stdout=slave, stderr=errors or slave, cwd=store.parent,
             start_new_session=True,
             preexec_fn=_take_the_terminal if is_controlling else None,  # noqa: PLW1509  no other thread starts it
         )  # fmt: skip
@@ -196,6 +199,18 @@ def test_a_session_at_a_terminal_ends_with_q_and_restores_the_screen(world: Path
         terminal.close()
 
 
+def test_the_dashboard_is_seen_where_standard_error_goes_to_a_file(world: Path, tmp_path: Path) -> None:
+    with (tmp_path / "errors.log").open("wb") as errors:
+        terminal = Terminal(world, "tui", errors=errors)
+    try:
+        terminal.until("etl-orders")
+        terminal.type(b"q")
+        assert terminal.end() == 0
+        assert (tmp_path / "errors.log").read_bytes() == b""
+    finally:
+        terminal.close()
+
+
 def test_term_ends_it_in_good_order(world: Path) -> None:
     terminal = Terminal(world, "tui")
     try:
@@ -220,19 +235,19 @@ def test_run_is_engine_and_dashboard_and_both_end_together(tmp_path: Path) -> No
         assert terminal.end() == 0
     finally:
         terminal.close()
-    told = chronex(store, "history", "-n", "50").stdout
-    assert "the scheduler was stopped" in told
+    printed = chronex(store, "history", "-n", "50").stdout
+    assert "the scheduler was stopped" in printed
     again = chronex(store, "run", "--headless", "--for", "100ms")
     assert again.returncode == 0, "the store was let go"
 
 
-@pytest.mark.parametrize("is_told", [True, False], ids=["hung up", "only closed"])
+@pytest.mark.parametrize("gets_signal", [True, False], ids=["hung up", "only closed"])
 @pytest.mark.parametrize("command", ["tui", "run"])
-def test_when_its_terminal_is_gone_it_leaves(world: Path, tmp_path: Path, command: str, is_told: bool) -> None:
+def test_when_its_terminal_is_gone_it_leaves(world: Path, tmp_path: Path, command: str, gets_signal: bool) -> None:
     store = world if command == "tui" else tmp_path / "store"
     if command == "run":
         (tmp_path / "chronex.toml").write_text('[jobs.ticking]\nschedule = "* * * * * *"\nrun = ["true"]\n')
-    terminal = Terminal(store, command, is_controlling=is_told)
+    terminal = Terminal(store, command, is_controlling=gets_signal)
     terminal.until("etl-orders" if command == "tui" else "ticking")
     terminal.vanish()
     try:

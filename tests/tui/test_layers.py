@@ -16,8 +16,8 @@ LAYERS = (
     ("model",),
     ("state", "theme"),
     ("widgets", "data"),
-    ("views",),
-    ("screens", "editing", "driver"),
+    ("views", "time_views"),
+    ("screens", "editing"),
     ("view_actions", "commands", "data_requests"),
     ("app",),
     ("launch",),
@@ -27,7 +27,7 @@ PURE = ("model", "state")
 
 
 def layer_of(module: str) -> str:
-    """`chronex_tui.views.view` is in `views`, `chronex_tui.state` in `state`."""
+    """`chronex_tui.model.density` is in `model`, `chronex_tui.state` in `state`."""
     return module.split(".")[1]
 
 

@@ -133,7 +133,7 @@ async def test_no_store_yet_is_a_place_to_begin(tmp_path: Path) -> None:
         frame = driver.frame()
         assert "No jobs yet" in frame
         assert "chronex init" in frame
-        assert not path.exists(), "looking made a store"
+        assert not path.exists(), "opening the dashboard made a store"
         for key in ("2", "3", "4", "5", "n", "escape", "1"):
             await driver.press(key)
         make_store(path)
@@ -146,7 +146,7 @@ async def test_an_empty_store_says_how_to_begin(tmp_path: Path) -> None:
         frame = driver.frame()
         assert "No jobs yet" in frame
         assert "no jobs in it yet" in frame
-        assert "Nothing is changed by looking at this screen." in frame
+        assert "Opening this screen changes nothing." in frame
 
 
 async def test_a_job_that_is_removed_leaves_and_a_new_one_comes(world: Path) -> None:

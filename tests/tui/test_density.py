@@ -1,20 +1,28 @@
-"""The heat map: starts and run time by day and hour, as plain values."""
+"""The Density screen: starts and run time by day and hour, and the busiest minute, as plain values and lines."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from chronex.model.reasons import NO_REASON
 from chronex.timing.zones import load_zone
-from chronex_tui.model.display import UNICODE, DisplaySettings
-from chronex_tui.model.heatmap import (
+from chronex_tui.model.density import (
+    busiest_minute_lines,
     coming_run_time,
     coming_starts,
+    find_busiest_minute,
+    fullest_minute,
     levels,
     odd_hours,
     past_run_time,
+    shifted,
+    spread_minute,
     usual_run_times,
 )
+from chronex_tui.model.display import UNICODE, DisplaySettings
+from chronex_tui.model.layout import plain
 from chronex_tui.model.snapshot import RunItem, RunKey
 from tests.tui.world import DAY, HOME, HOUR, MINUTE, NOW, job
 
@@ -35,10 +43,18 @@ def test_starts_are_counted_by_day_and_hour_from_now_on() -> None:
     assert heatmap.busiest is not None
 
 
-def test_a_job_of_every_second_is_counted_without_living_through_it() -> None:
+def test_a_job_of_every_second_is_counted_by_samples() -> None:
     heatmap = coming_starts([job("fast", "* * * * * *")], NOW, HOME)
     assert heatmap.counts[(1, 12)] == 3600
     assert heatmap.is_sampled
+
+
+def test_the_hour_that_has_begun_counts_only_what_is_left_of_it() -> None:
+    now = NOW // HOUR * HOUR + 45 * MINUTE
+    heatmap = coming_starts([job("fast", "* * * * * *")], now, load_zone("UTC"))
+    hour = datetime.fromtimestamp(now / 1000, UTC).hour
+    assert heatmap.counts[(0, hour)] == 15 * 60
+    assert heatmap.counts[(0, hour + 1)] == 3600
 
 
 def test_the_fullest_minute_is_named() -> None:
@@ -91,3 +107,50 @@ def test_a_job_of_every_second_is_carried_on() -> None:
     heatmap = coming_run_time([job("a", "* * * * * *")], {"a": 1000}, NOW, HOME)
     assert heatmap.is_sampled
     assert max(heatmap.counts.values()) == 60
+
+
+@pytest.mark.parametrize(
+    ("schedule", "minutes", "expected"),
+    [
+        ("0 2 * * *", 7, "7 2 * * *"),
+        ("55 2 * * *", 4, "59 2 * * *"),
+        ("55 2 * * *", 5, ""),
+        ("*/15 * * * *", 4, "4-59/15 * * * *"),
+        ("*/15 * * * *", 15, ""),
+        ("@hourly", 3, "3 * * * *"),
+        ("@daily", 3, "3 0 * * *"),
+        ("0,30 * * * *", 3, ""),
+        ("0 0 2 * * *", 3, ""),
+        ("* * * * *", 1, ""),
+        ("@every 5m", 1, ""),
+    ],
+)
+def test_a_schedule_some_minutes_later(schedule: str, minutes: int, expected: str) -> None:
+    assert shifted(schedule, minutes) == expected
+
+
+def test_jobs_of_one_minute_get_minutes_of_their_own_and_one_stays() -> None:
+    jobs = [job(f"job-{number}", "0 0 * * *") for number in range(4)]
+    busiest_minute = spread_minute([*jobs, job("one", "1 0 * * *")], MIDNIGHT)
+    assert (busiest_minute.starts, busiest_minute.starts_after) == (4, 1)
+    assert sorted(move.rewritten for move in busiest_minute.moves) == ["", "2 0 * * *", "3 0 * * *", "4 0 * * *"]
+
+
+def test_a_job_is_never_moved_past_its_own_next_start() -> None:
+    busiest_minute = spread_minute(
+        [job("a", "*/2 * * * *"), job("b", "*/2 * * * *"), job("c", "* * * * *")], MIDNIGHT
+    )
+    assert {move.minutes for move in busiest_minute.moves} <= {0, 1}
+    assert all(move.job != "c" for move in busiest_minute.moves if move.minutes)
+
+
+def test_a_minute_that_cannot_be_moved_is_reported() -> None:
+    busiest_minute = spread_minute([job("a", "0 0 0 * * *"), job("b", "0 0 0 * * *")], MIDNIGHT)
+    assert busiest_minute.starts_after == busiest_minute.starts == 2
+    assert "give them a spread instead" in plain(busiest_minute_lines(busiest_minute, DISPLAY))
+
+
+def test_a_week_in_which_no_two_start_together() -> None:
+    assert fullest_minute([(MIDNIGHT, 1)]) is None
+    assert find_busiest_minute([job("a", "0 3 * * *")], NOW, HOME) is None
+    assert "No two jobs start in the same minute" in plain(busiest_minute_lines(None, DISPLAY))

@@ -1,23 +1,26 @@
-"""The heat map of the Density screen: starts or run time by day and hour, of the coming week or of the past one."""
+"""The Density screen: starts or run time by day and hour as a heat map, and the busiest minute of the coming week."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+import msgspec
+
+from chronex.errors import ChronexError
 from chronex.model.job import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
-from chronex.timing.job_schedule import is_interval
+from chronex.timing.job_schedule import is_interval, schedule_of
 from chronex.timing.zones import Zone
-from chronex_tui.model.display import DisplaySettings, Glyphs
+from chronex_tui.model.display import DisplaySettings, Glyphs, clock_time, count, full_stamp, local_time
 from chronex_tui.model.lanes import planned_instants
-from chronex_tui.model.layout import Line, Span
+from chronex_tui.model.layout import Line, Span, fit
 from chronex_tui.model.snapshot import RunItem
-from chronex_tui.model.time_text import count, local_time
 
 # Day of the shown week, and hour on the wall clock.
 HourCell = tuple[int, int]
@@ -156,16 +159,23 @@ def coming_starts(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Heatmap:
             tally.add(job.id, instants)
         else:
             tally.is_sampled = True
-            tally.add(job.id, _sampled_instants(job, now_ms, end), weight=60)
+            for ms, weight in _sampled_instants(job, now_ms, end):
+                tally.add(job.id, (ms,), weight)
     return tally.starts_heatmap()
 
 
-def _sampled_instants(job: Job, now_ms: int, end_ms: int) -> Iterator[int]:
-    """The instants in one minute of each hour. Each counts for sixty: exact where every minute of the hour is alike,
-    as it is for schedules that start so often."""
-    for hour in range(now_ms // HOUR_MS, end_ms // HOUR_MS):
-        start = max(hour * HOUR_MS, now_ms)
-        yield from islice(planned_instants(job, start - 1, start + 59_999), 60)
+def _sampled_instants(job: Job, now_ms: int, end_ms: int) -> Iterator[tuple[int, int]]:
+    """The instants in one minute of each hour, each with the number of minutes that it stands for.
+
+    That is exact where every minute of the hour is alike, as it is for schedules that start so often.
+    """
+    start = now_ms
+    while start < end_ms:
+        until = min((start // HOUR_MS + 1) * HOUR_MS, end_ms)
+        minutes = max(round((until - start) / MINUTE_MS), 1)
+        for ms in islice(planned_instants(job, start - 1, start + MINUTE_MS - 1), 60):
+            yield ms, minutes
+        start = until
 
 
 def usual_run_times(items: Iterable[RunItem]) -> dict[str, int]:
@@ -186,7 +196,7 @@ def coming_run_time(jobs: Iterable[Job], usual: dict[str, int], now_ms: int, zon
         instants = list(islice(planned_instants(job, now_ms, end), _MOST_COUNTED + 1)) if took else []
         if len(instants) > _MOST_COUNTED:
             tally.is_sampled = True
-            found = [(ms, 60) for ms in _sampled_instants(job, now_ms, end)]
+            found = list(_sampled_instants(job, now_ms, end))
         else:
             found = [(ms, 1) for ms in instants]
         for ms, weight in found:
@@ -212,7 +222,7 @@ def past_starts(items: Iterable[RunItem], now_ms: int, zone: Zone) -> Heatmap:
     return tally.starts_heatmap(is_past=True)
 
 
-# -- drawing --------------------------------------------------------------------------------------------------
+# -- drawing the heat map -------------------------------------------------------------------------------------
 
 
 def levels(counts: Iterable[int]) -> tuple[int, int, int, int]:
@@ -308,7 +318,7 @@ def hour_lines(heatmap: Heatmap, cursor: HourCell, display: DisplaySettings) -> 
     head = f"{SHORT_WEEKDAYS[moment.weekday()]} {moment.day} {SHORT_MONTHS[moment.month - 1]} {cursor[1]:02}:00"
     if cursor in heatmap.missing:
         return [((f"{head}  this hour does not exist: the clock goes forward", "failed"),)]
-    twice = "  this hour is lived twice" if cursor in heatmap.doubled else ""
+    twice = "  the clock repeats this hour" if cursor in heatmap.doubled else ""
     lines: list[Line] = [((head, "bold"), (f"  {amount(heatmap, number)}", ""), (twice, "clock"))]
     for name, starts in heatmap.jobs.get(cursor, ()):
         lines.append(((f"  {starts:7,}  ", "dim"), (cell_safe(name), "")))
@@ -325,10 +335,135 @@ def busiest_line(heatmap: Heatmap, display: DisplaySettings) -> Line:
         return (("nothing runs in this week" if heatmap.is_time else "nothing starts in this week", "dim"),)
     (day, hour), number = found
     moment = local_time(heatmap.first_day_ms + day * DAY_MS + 12 * HOUR_MS, display.board_zone)
-    sampled = ", counts of the most frequent jobs are carried on from their first hours" if heatmap.is_sampled else ""
+    sampled = ", of the most frequent jobs one minute of each hour is counted" if heatmap.is_sampled else ""
     top = f"busiest {SHORT_WEEKDAYS[moment.weekday()]} {hour:02}:00 with {number:,}"
     return ((f"{amount(heatmap, heatmap.total)} in all, {top}{sampled}", ""),)
 
 
 def amount(heatmap: Heatmap, number: int) -> str:
     return f"{count(number, 'minute')} of run time" if heatmap.is_time else count(number, "start")
+
+
+# -- the busiest minute ---------------------------------------------------------------------------------------
+
+_MOST_LISTED = 12
+_SIMPLE = re.compile(r"(\d{1,2}|\*/\d{1,2})((?: \S+){4})", re.ASCII)
+_NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * SUN"}
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedMove:
+    """A job of the minute, and how it could start later."""
+
+    job: str
+    schedule: str
+    minutes: int = 0  # by which it would start later; 0 where it stays
+    rewritten: str = ""  # the schedule that starts it then
+
+
+@dataclass(frozen=True, slots=True)
+class BusiestMinute:
+    """The minute that begins at `at_ms`, with a suggestion for each of its jobs."""
+
+    at_ms: int
+    starts: int
+    starts_after: int  # how many would be left in the minute
+    moves: tuple[SuggestedMove, ...]
+
+
+def shifted(schedule: str, minutes: int) -> str:
+    """The same schedule some minutes later, where that is one change to its minute field; else nothing."""
+    match = _SIMPLE.fullmatch(_NAMED.get(schedule, " ".join(schedule.split())))
+    if match is None:
+        return ""
+    minute, rest = match[1], match[2]
+    if minute.startswith("*/"):
+        step = int(minute[2:])
+        return f"{minutes}-59/{step}{rest}" if 0 < minutes < step <= 30 else ""
+    return f"{int(minute) + minutes}{rest}" if int(minute) + minutes < 60 else ""
+
+
+def spread_minute(jobs: Sequence[Job], at_ms: int) -> BusiestMinute:
+    """Suggest for each job of the minute the emptiest minute of the hour after it."""
+    load: Counter[int] = Counter()  # starts by minute, counted from the busiest
+    here: list[tuple[Job, int]] = []
+    for job in jobs:
+        instants = _instants(job, at_ms)
+        load.update((ms - at_ms) // MINUTE_MS for ms in instants)
+        if instants and instants[0] < at_ms + MINUTE_MS:
+            here.append((job, _free_minutes(instants, at_ms)))
+    starts = load[0]
+    moves = []
+    for job, free_minutes in here:
+        target = min(range(free_minutes), key=lambda minute: (load[minute] + (minute > 0), minute), default=0)
+        rewritten = _rewritten(job, target, at_ms) if target else ""
+        if rewritten:
+            load[target] += 1
+            load[0] -= 1
+        moves.append(SuggestedMove(job.id, job.schedule, target if rewritten else 0, rewritten))
+    moves.sort(key=lambda move: (move.minutes == 0, move.minutes))
+    return BusiestMinute(at_ms, starts, load[0], tuple(moves))
+
+
+def _instants(job: Job, at_ms: int) -> list[int]:
+    try:
+        return list(islice(schedule_of(job).between(at_ms - 1, at_ms + HOUR_MS - 1), 61))
+    except ChronexError:  # a schedule that is defined in another program
+        return []
+
+
+def _free_minutes(instants: Sequence[int], at_ms: int) -> int:
+    """The minutes until the job starts again: moved by more, it would be another start."""
+    later = next((ms for ms in instants if ms >= at_ms + MINUTE_MS), at_ms + HOUR_MS)
+    return (later - at_ms) // MINUTE_MS
+
+
+def _rewritten(job: Job, minutes: int, at_ms: int) -> str:
+    """The schedule that starts so many minutes later; empty where a search of its instants does not confirm it."""
+    text = shifted(job.schedule, minutes)
+    if not text:
+        return ""
+    found = _instants(msgspec.structs.replace(job, schedule=text), at_ms)
+    return text if found and (found[0] - at_ms) // MINUTE_MS == minutes else ""
+
+
+def fullest_minute(minutes: Sequence[tuple[int, int]]) -> int | None:
+    """The instant with the most starts, the first of equals; None where no two jobs start together."""
+    at_ms, starts = min(minutes, key=lambda found: (-found[1], found[0]), default=(0, 0))
+    return at_ms if starts > 1 else None
+
+
+def find_busiest_minute(jobs: Sequence[Job], now_ms: int, zone: Zone) -> BusiestMinute | None:
+    """The fullest minute of the coming week with its suggestions; None where no two jobs start together."""
+    at_ms = fullest_minute(list(coming_starts(jobs, now_ms, zone).minutes.values()))
+    return None if at_ms is None else spread_minute(jobs, at_ms)
+
+
+def busiest_minute_lines(found: BusiestMinute | None, display: DisplaySettings) -> list[Line]:
+    if found is None:
+        return [(("No two jobs start in the same minute of the coming week.", ""),)]
+    zone: Zone = display.board_zone
+    when = full_stamp(found.at_ms, zone)
+    lines: list[Line] = [((when, "bold"), (f"  {count(found.starts, 'start')} in this minute", "")), ()]
+    moved = [move for move in found.moves if move.minutes]
+    for move in moved[:_MOST_LISTED]:
+        to = clock_time(found.at_ms + move.minutes * MINUTE_MS, zone)
+        lines.append(
+            (
+                (fit(cell_safe(move.job), 24, display.glyphs.ellipsis), ""),
+                (f"  {to}  ", "key"),
+                (f"{cell_safe(move.schedule)}  becomes  ", "dim"),
+                (cell_safe(move.rewritten), ""),
+            )
+        )
+    if len(moved) > _MOST_LISTED:
+        lines.append(
+            ((f"and {len(moved) - _MOST_LISTED:,} more, each a minute of its own where there is one", "dim"),)
+        )
+    stay = len(found.moves) - len(moved)
+    if moved:
+        left = count(found.starts_after, "start")
+        lines += [(), ((f"{left} would be left in the minute; {count(stay, 'job')} would stay.", ""),)]
+    else:
+        lines.append((("None of them can start later by its minute alone; give them a spread instead.", ""),))
+    return [*lines, (("Nothing is changed: write it into the job file, then chronex apply.", "dim"),)]

@@ -1,1 +1,0 @@
-"""The five screens of the board, each a frame for what the models draw."""

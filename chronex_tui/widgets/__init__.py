@@ -1,1 +1,0 @@
-"""Thin shells around the lines that the models draw."""
