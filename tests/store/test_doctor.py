@@ -187,7 +187,7 @@ def test_a_crash_of_the_child_is_a_finding(
     assert "restore" in report.findings[0].advice
 
 
-def die(path: str, connection: object) -> None:
+def die(path: str, connection: object, migrate: bool) -> None:
     import os
 
     os.kill(os.getpid(), 9)

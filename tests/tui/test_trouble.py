@@ -19,7 +19,8 @@ from chronex.storage.journal import append
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Records
 from chronex_store import LmdbStore
-from chronex_tui.app import StartOptions
+from chronex_tui.app import DataArrived, StartOptions
+from chronex_tui.data import JobRead
 from tests.tui.driving import app_on, driven
 from tests.tui.world import HOUR, JOBS, MINUTE, NOW, job, make_store, node
 
@@ -212,3 +213,14 @@ async def test_leaving_lets_go_of_the_store(world: Path) -> None:
     with LmdbStore.open(world, create=False):
         pass
     shutil.rmtree(world)
+
+
+async def test_data_that_arrives_while_the_panels_close_ends_nothing(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with driven(app_on(world)) as driver:
+        app = driver.app
+        await app.query_one("#side-log").remove()
+        with monkeypatch.context() as closing:
+            closing.setattr(app, "_running", False)
+            app.on_data_arrived(DataArrived(JobRead(app.state.job or "", app.state.detail)))

@@ -1,4 +1,4 @@
-"""Random histories of the engine, short enough for ten thousand of them: starts, failures, crashes, stops, downtime."""
+"""Random histories of the engine, short enough for thousands of them: starts, failures, crashes, stops, downtime."""
 
 from __future__ import annotations
 
