@@ -180,7 +180,7 @@ class ChronexApp(App[int]):
 
     def on_data_arrived(self, message: DataArrived) -> None:
         if not self.is_running or not self.screen_stack or not self.board.is_attached:
-            return  # it arrived while the app was shutting down, when some panels of a view are gone and others are not
+            return  # it arrived while the app was shutting down: some panels of a view are gone, others are not
         self.arrivals += 1
         if self.state.frozen_ms is not None and isinstance(message.value, Snapshot):
             self.held_snapshot = message.value

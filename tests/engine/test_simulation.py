@@ -42,7 +42,7 @@ def test_a_seed_that_once_failed_passes(seed: int) -> None:
     run(seed)
 
 
-@pytest.mark.parametrize("first", range(0, 200, AT_ONCE))
+@pytest.mark.parametrize("first", range(0, 100, AT_ONCE))
 def test_a_simulated_week_keeps_every_promise(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         run(seed)
@@ -54,7 +54,7 @@ def test_a_simulated_year_of_typical_jobs_takes_seconds() -> None:
     assert len(machine.processes) > 4_000
 
 
-def test_two_hundred_seeds_meet_every_policy_and_every_fault() -> None:
+def test_the_seeds_meet_every_policy_and_every_fault() -> None:
     """Drawn, not run: what the campaign will meet."""
     from random import Random
 
@@ -62,7 +62,7 @@ def test_two_hundred_seeds_meet_every_policy_and_every_fault() -> None:
     from tests.engine.simulator.workload import draw_jobs
 
     met: Counter[object] = Counter()
-    for seed in range(200):
+    for seed in range(100):
         random = Random(seed)
         for job, expected in draw_jobs(random, NEW_YEAR, 2):
             met.update((job.overlap, job.mode, job.failure, type(expected).__name__))
@@ -98,7 +98,7 @@ def test_the_same_seed_writes_the_same_bytes_in_another_process() -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("first", range(1_000, 6_000, 50))
+@pytest.mark.parametrize("first", [100, 150, *range(1_000, 6_000, 50)])
 def test_a_simulated_week_keeps_every_promise_for_many_seeds(first: int) -> None:
     for seed in range(first, first + 50):
         run(seed)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from itertools import chain
 from subprocess import run
 
 import pytest
@@ -73,11 +75,22 @@ def test_width_in_columns(text: str, columns: int) -> None:
     assert cell_width(text) == columns
 
 
-def test_the_width_of_a_safe_text_is_the_sum_of_its_characters() -> None:
+def assert_widths_add_up(codes: Iterable[int]) -> None:
     """Cutting a text character by character relies on it; and the dashboard is laid out by rich's widths."""
-    for code in range(sys.maxunicode + 1):
+    for code in codes:
         safe = cell_safe(chr(code))
         assert cell_width(f"漢{safe}漢") == 4 + cell_width(safe) == 4 + cell_len(safe), hex(code)
+
+
+def test_the_width_of_a_safe_text_is_the_sum_of_its_characters() -> None:
+    """The scripts, the presentation forms and the emoji one by one; of the ideographs and the empty planes a sample."""
+    assert_widths_add_up(chain(range(0x3400), range(0xD7B0, 0x10000), range(0x1F000, 0x1FC00)))
+    assert_widths_add_up(range(0x3400, sys.maxunicode + 1, 97))
+
+
+@pytest.mark.torture
+def test_the_width_of_every_character_adds_up() -> None:
+    assert_widths_add_up(range(sys.maxunicode + 1))
 
 
 def test_rich_is_loaded_only_for_a_text_that_needs_it() -> None:

@@ -19,8 +19,8 @@ from chronex.storage.journal import append
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Records
 from chronex_store import LmdbStore
-from chronex_tui.app import DataArrived, StartOptions
-from chronex_tui.data import JobRead
+from chronex_tui.app import StartOptions
+from chronex_tui.data import DataArrived, JobRead
 from tests.tui.driving import app_on, driven
 from tests.tui.world import HOUR, JOBS, MINUTE, NOW, job, make_store, node
 
