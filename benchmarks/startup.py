@@ -30,7 +30,7 @@ def run(size: Size = FULL) -> Iterator[Row]:
         return
     for command in COMMANDS:
         took = _process(["-c", "from chronex.cli import main; main()", *command], size)
-        yield Row(TOPIC, f"chronex {command[0]}", took / base, "×", at_most=1.5, remark=f"{took * 1e3:.3g} ms")
+        yield Row(TOPIC, f"chronex {command[0]}", took / base, "×", at_most=1.2, remark=f"{took * 1e3:.3g} ms")
 
 
 def _has_commands() -> bool:
