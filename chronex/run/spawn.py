@@ -242,7 +242,7 @@ class NativeBarrier:
         self.path = path
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
-        return self.path, (b"chronex-gate", invocation.directory, invocation.path, *invocation.argv)
+        return self.path, (b"chronex-barrier", invocation.directory, invocation.path, *invocation.argv)
 
 
 class ShellBarrier:
@@ -250,7 +250,7 @@ class ShellBarrier:
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
         command = (invocation.directory, invocation.path, *invocation.argv[1:])
-        return _SHELL, (_SHELL, b"-c", _SCRIPT, b"chronex-gate", *command)
+        return _SHELL, (_SHELL, b"-c", _SCRIPT, b"chronex-barrier", *command)
 
 
 def behind_barrier(barrier_program: BarrierProgram, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
@@ -340,11 +340,11 @@ def _above_standard_descriptors(descriptor: int) -> int:
 def _memory_file() -> int:
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     try:
-        return os.memfd_create("chronex-gate", flags | _MFD_EXEC)
+        return os.memfd_create("chronex-barrier", flags | _MFD_EXEC)
     except OSError as problem:
         if problem.errno != errno.EINVAL:
             raise
-        return os.memfd_create("chronex-gate", flags)
+        return os.memfd_create("chronex-barrier", flags)
 
 
 def _ends_when_shut(barrier_program: BarrierProgram) -> bool:

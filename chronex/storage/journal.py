@@ -71,7 +71,7 @@ def backward(tx: ReadTransaction, before: int | None, most: int) -> Iterator[Lin
 def first_at(tx: ReadTransaction, at_ms: int) -> int:
     """The number of the first event not before `at_ms`, found by halving: numbers and times grow together.
 
-    Where the clock was set back they do not; then the answer is off by the events of that stretch.
+    Where the clock was set back they do not; then the answer is off by the events of that span.
     """
     low, high = 1, head(tx) + 1
     while low < high:

@@ -200,8 +200,8 @@ def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]
     if state is OccurrenceState.QUEUED:
         return (QUEUED + key,)
     if state is OccurrenceState.RUNNING:
-        wish = occurrence.cancel_ms
-        return (ACTIVE + key,) if wish is None else (ACTIVE + key, timed(DUE, wish, key))
+        cancel_ms = occurrence.cancel_ms
+        return (ACTIVE + key,) if cancel_ms is None else (ACTIVE + key, timed(DUE, cancel_ms, key))
     finished = occurrence.finished_ms
     return () if finished is None else (timed(FINISHED, finished, key),)
 

@@ -160,7 +160,7 @@ def _catch_up(job: Job, now_ms: int) -> set[int]:
         for o, _ in plan.planned
         if job.progress.is_paused_at(now_ms) or job.progress.was_paused_at(o.due_ms)
     }
-    return {o.nominal_ms for o, fate in plan.planned if fate.runs and o.due_ms <= now_ms} - held
+    return {o.nominal_ms for o, outcome in plan.planned if outcome.runs and o.due_ms <= now_ms} - held
 
 
 class ForecastRun(NamedTuple):

@@ -104,13 +104,13 @@ class _Simulation:
             counters = replace(job.progress.counters, fired=fired)
             self.jobs[job_id] = job.progressed(cursor_ms=plan.cursor_ms, counters=counters)
             limit = options_of(job).max
-            for number, (occurrence, fate) in enumerate(plan.planned, job.progress.counters.fired):
+            for number, (occurrence, outcome) in enumerate(plan.planned, job.progress.counters.fired):
                 if limit is not None and number >= limit:
                     return
-                if fate.runs:
+                if outcome.runs:
                     self._push(occurrence)
                 else:
-                    yield Played(occurrence, OccurrenceState.SKIPPED, fate.reason)
+                    yield Played(occurrence, OccurrenceState.SKIPPED, outcome.reason)
             if not plan.planned or plan.next_ms is None or plan.next_ms > until:
                 return
 

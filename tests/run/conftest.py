@@ -13,7 +13,7 @@ from chronex.run import LogDirectory, RunContext
 from tests.run.requests import children
 
 # The loop's own watcher goes with its loop, which ends after the test; the barrier program stays as long as the process.
-LASTING = {"anon_inode:[eventpoll]", "/memfd:chronex-gate (deleted)"}
+LASTING = {"anon_inode:[eventpoll]", "/memfd:chronex-barrier (deleted)"}
 
 
 @pytest.fixture
