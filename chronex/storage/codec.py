@@ -53,6 +53,7 @@ _DECODERS = {tag: msgspec.msgpack.Decoder(kind) for tag, kind in TYPES.items()}
 _encode = msgspec.msgpack.Encoder().encode
 
 _MOST_KEPT = 4096
+_LARGEST_KEPT = 4096  # bytes: thousands of large definitions would cost more memory than decoding them costs time
 
 
 class DecodedRows:
@@ -74,6 +75,8 @@ class DecodedRows:
         return kept[1] if kept is not None and kept[0] == raw else None
 
     def keep(self, key: bytes, raw: bytes, record: Record) -> None:
+        if len(raw) > _LARGEST_KEPT:
+            return
         if len(self._rows) >= self._most:
             self._rows.clear()  # costs one decoding a row; an order by age would cost something every time
         self._rows[key] = (raw, record)

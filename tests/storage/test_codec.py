@@ -120,3 +120,9 @@ def test_only_so_many_decoded_rows_are_kept() -> None:
         assert rows.find(key, b"raw") is JOB
         assert rows.find(key, b"other") is None
         assert len(rows) <= 3
+
+
+def test_a_large_row_is_decoded_each_time() -> None:
+    rows = DecodedRows()
+    rows.keep(b"J", b"r" * 5_000, JOB)
+    assert len(rows) == 0
