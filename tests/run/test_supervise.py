@@ -10,6 +10,7 @@ import gc
 import os
 import resource
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,7 @@ DETACH = "import os, sys, time\nif os.fork(): os._exit(0)\n{}\ntime.sleep(60)"
 LEFT_BEHIND = {
     "holds the pipe": "sleep 60 & exit 0",
     "double fork": "(sleep 60 &) ; exit 0",
-    "own session": f"python3 -I -S -c '{DETACH.format('os.setsid()')}'",
+    "own session": f"{sys.executable} -I -S -c '{DETACH.format('os.setsid()')}'",
     "holds no pipe": "sleep 60 >/dev/null 2>&1 </dev/null & exit 0",
 }
 

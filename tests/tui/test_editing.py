@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,7 +48,8 @@ def editor_in(place: Path, name: str = "vi", code: int = 0) -> Path:
     """A program that writes down how it was called."""
     script = place / name
     script.write_text(
-        "#!/usr/bin/env python3\nimport json, pathlib, sys\n"
+        f"#!{sys.executable}\n"
+        "import json, pathlib, sys\n"
         f"pathlib.Path({str(place / 'called')!r}).write_text(json.dumps(sys.argv[1:]))\nsys.exit({code})\n"
     )
     script.chmod(0o700)
