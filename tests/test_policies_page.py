@@ -1,0 +1,250 @@
+"""docs/policies.md shows what each policy does, drawn from the engine on a simulated machine.
+
+CHRONEX_UPDATE_DOCS=1 draws the pictures anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from chronex.engine.commands import Actor, pause
+from chronex.engine.orders import Launch
+from chronex.model.job import Job, Task
+from chronex.model.policies import (
+    Cadence,
+    DstSetting,
+    FailureStrategy,
+    OverlapPolicy,
+    RecoveryPolicy,
+    RecoveryStrategy,
+    RetryPolicy,
+    SpreadPolicy,
+)
+from chronex.storage.records import Records
+from chronex.testing import HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
+from tests.kit.machine import START
+from tests.kit.timeline import (
+    DOWN,
+    LEGEND,
+    NOT_RUN,
+    RUNS,
+    WAITS,
+    Bar,
+    Lane,
+    Ruler,
+    bars_of,
+    draw,
+    occurrence_lanes,
+    task_lanes,
+)
+
+PAGE = Path(__file__).parent.parent / "docs" / "policies.md"
+PICTURE = re.compile(r"(<!-- picture: (\S+) -->\n```text\n)(.*?)(\n```\n)", re.DOTALL)
+MAIN = (Task(name="main", run=("true",)),)
+STEPS = tuple(Task(name=name, run=("true",)) for name in ("a", "b", "c"))
+TEN_MINUTES = Ruler(START, 15 * SECOND, 40, 4)
+HALF_AN_HOUR = Ruler(START, MINUTE, 30, 5)
+AN_HOUR = Ruler(START, 2 * MINUTE, 40, 5)
+
+
+def machine_of(*jobs: Job, takes: int = 4 * MINUTE, fails: str = "", **more: Any) -> SimulatedMachine:
+    """Every run takes as long; a task whose name is in `fails` ends with exit code 1."""
+
+    def outcome(launch: Launch) -> ProcessOutcome:
+        return ProcessOutcome(takes, int(launch.task.name in fails.split()))
+
+    return SimulatedMachine(jobs, outcome=outcome, **more)
+
+
+def job_of(schedule: str, name: str = "job", tasks: tuple[Task, ...] = MAIN, **policy: Any) -> Job:
+    return Job(id=name, schedule=schedule, tasks=tasks, **policy)
+
+
+def overlap() -> str:
+    def lanes(policy: OverlapPolicy) -> list[Lane]:
+        machine = machine_of(job_of("10-50/10 0 * * *", overlap=policy), takes=24 * MINUTE)
+        machine.run_until(AN_HOUR.end_ms)
+        return occurrence_lanes(machine, "job", AN_HOUR)
+
+    return draw(AN_HOUR, [(f'overlap = "{policy}"', lanes(policy)) for policy in OverlapPolicy])
+
+
+def recovery() -> str:
+    policies = [
+        RecoveryPolicy(RecoveryStrategy.BOUNDED, max_count=2) if strategy is RecoveryStrategy.BOUNDED else RecoveryPolicy(strategy)
+        for strategy in RecoveryStrategy
+    ]  # fmt: skip
+
+    def lanes(policy: RecoveryPolicy) -> list[Lane]:
+        machine = machine_of(job_of("10-50/10 0 * * *", recovery=policy), takes=3 * MINUTE)
+        machine.run_until(START + 16 * MINUTE)
+        machine.go_down(36 * MINUTE)
+        machine.run_until(AN_HOUR.end_ms)
+        down = Lane("  down", (Bar(START + 16 * MINUTE, START + 52 * MINUTE, DOWN),))
+        return [down, *occurrence_lanes(machine, "job", AN_HOUR)]
+
+    return draw(AN_HOUR, [(f'recovery = "{policy.strategy}"', lanes(policy)) for policy in policies])
+
+
+def failure() -> str:
+    def lanes(policy: FailureStrategy) -> list[Lane]:
+        job = job_of("@once 2027-01-01T00:01:00Z", tasks=STEPS, failure=policy)
+        machine = machine_of(job, takes=MINUTE, fails="b")
+        machine.run_until(TEN_MINUTES.end_ms)
+        return task_lanes(machine, "job")
+
+    return draw(TEN_MINUTES, [(f'on_failure = "{policy}"', lanes(policy)) for policy in FailureStrategy])
+
+
+def retry() -> str:
+    policy = RetryPolicy(max=3, interval_ms=2 * MINUTE, backoff=2.0, max_interval_ms=HOUR)
+    machine = machine_of(job_of("@once 2027-01-01T00:02:00Z", retry=policy), takes=2 * MINUTE, fails="main")
+    machine.run_until(HALF_AN_HOUR.end_ms)
+    return draw(
+        HALF_AN_HOUR,
+        [('retry = { max = 3, interval = "2m", backoff = 2 }', occurrence_lanes(machine, "job", HALF_AN_HOUR))],
+    )
+
+
+def timeout() -> str:
+    machine = machine_of(job_of("@once 2027-01-01T00:02:00Z", execution_timeout_ms=10 * MINUTE), takes=HOUR)
+    machine.run_until(HALF_AN_HOUR.end_ms)
+    (lane,) = occurrence_lanes(machine, "job", HALF_AN_HOUR)
+    # The simulated machine ends it as canceled, a daemon as failed; both say why.
+    lane = lane._replace(words=lane.words.rpartition(": ")[2])
+    return draw(HALF_AN_HOUR, [('execution_timeout = "10m"', [lane])])
+
+
+def spread() -> str:
+    jobs = {
+        "plain": job_of("10 * * * *", "plain"),
+        "spread": job_of("10 * * * *", "spread", spread=SpreadPolicy(duration_ms=30 * MINUTE)),
+        "stagger": job_of("10 * * * * {stagger:30m}", "stagger"),
+        "jitter": job_of("10 * * * * {jitter:30m}", "jitter"),
+    }
+    ruler = Ruler(START, 4 * MINUTE, 45, 15)
+    machine = machine_of(*jobs.values())
+    machine.run_until(ruler.end_ms)
+    keys = {
+        "plain": "",
+        "spread": 'spread = { duration = "30m" }',
+        "stagger": "{stagger:30m}",
+        "jitter": "{jitter:30m}",
+    }
+    lanes = [
+        Lane(
+            f"  {name}", tuple(bar for one in machine.occurrences(name) for bar in bars_of(machine, one)), keys[name]
+        )
+        for name in jobs
+    ]
+    return draw(ruler, [('schedule = "10 * * * *"', lanes)])
+
+
+def window() -> str:
+    def lanes(key: str) -> list[Lane]:
+        long = job_of("@once 2027-01-01T00:02:00Z", "long", tasks=(Task(name="slow", run=("true",)),))
+        machine = SimulatedMachine(
+            [long, job_of(f"5 * * * *{key}")],
+            slots=1,
+            outcome=lambda launch: ProcessOutcome((17 if launch.task.name == "slow" else 4) * MINUTE),
+        )
+        machine.run_until(HALF_AN_HOUR.end_ms)
+        (first,) = machine.occurrences("long")
+        return [Lane("  another", bars_of(machine, first)), *occurrence_lanes(machine, "job", HALF_AN_HOUR)]
+
+    keys = ("", " {window:10m}")
+    return draw(HALF_AN_HOUR, [(f'schedule = "5 * * * *{key}", max_concurrent_jobs = 1', lanes(key)) for key in keys])
+
+
+def paused() -> str:
+    machine = machine_of(job_of("10-50/10 0 * * *"))
+    machine.run_until(START + 16 * MINUTE)
+    until = START + 36 * MINUTE
+    machine.store.update(
+        lambda tx: pause(Records(tx, machine.now), "job", Actor("ann", "cli", "desk"), until_ms=until)
+    )
+    machine.run_until(AN_HOUR.end_ms)
+    return draw(AN_HOUR, [("paused at 00:16 until 00:36", occurrence_lanes(machine, "job", AN_HOUR))])
+
+
+def cadence() -> str:
+    def lanes(value: Cadence) -> list[Lane]:
+        machine = machine_of(job_of("@every 15m", cadence=value), takes=6 * MINUTE)
+        machine.run_until(AN_HOUR.end_ms)
+        return occurrence_lanes(machine, "job", AN_HOUR)
+
+    return draw(AN_HOUR, [(f'cadence = "{value}"', lanes(value)) for value in Cadence])
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+SCHEDULES = {"fixed": "30 2 * * *", "interval": "*/30 * * * *"}
+
+
+def night(first: datetime, schedules: dict[str, str], settings: tuple[DstSetting, ...], key: str) -> str:
+    """Starts in the night of a clock change; each hour that is lived has a column of its own."""
+    ruler = Ruler(round(first.timestamp() * 1000), 10 * MINUTE, 30, 6, BERLIN)
+    groups = []
+    for setting in settings:
+        lanes = []
+        for kind, schedule in schedules.items():
+            job = job_of(schedule, timezone="Europe/Berlin", dst=setting)
+            machine = SimulatedMachine([job], start=ruler.start_ms - SECOND)
+            machine.run_until(ruler.end_ms)
+            bars = tuple(Bar(p.started_ms, p.started_ms, RUNS) for p in machine.processes)
+            lanes.append(Lane(f"  {kind}", bars, f'schedule = "{schedule}"'))
+        groups.append((f'dst = {{ {key} = "{getattr(setting, key)}" }}', lanes))
+    return draw(ruler, groups)
+
+
+def gap() -> str:
+    settings = tuple(DstSetting(gap=value, overlap="by-kind") for value in ("end", "skip"))
+    return night(datetime(2027, 3, 28, 0, tzinfo=BERLIN), SCHEDULES, settings, "gap")
+
+
+def doubled() -> str:
+    settings = tuple(DstSetting(gap="end", overlap=value) for value in ("by-kind", "first", "both"))
+    return night(datetime(2027, 10, 31, 1, tzinfo=BERLIN), SCHEDULES, settings, "overlap")
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "overlap": overlap, "recovery": recovery, "failure": failure, "retry": retry, "timeout": timeout, "spread": spread,
+    "window": window, "pause": paused, "cadence": cadence, "dst-gap": gap, "dst-overlap": doubled,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_what_the_engine_does(name: str) -> None:
+    fresh = PICTURES[name]()
+    assert all(len(line) <= 118 for line in fresh.splitlines())
+    if os.environ.get("CHRONEX_UPDATE_DOCS"):
+        replaced = PICTURE.sub(
+            lambda found: found[1] + fresh + found[4] if found[2] == name else found[0], PAGE.read_text()
+        )
+        PAGE.write_text(replaced)
+    shown = {found[2]: found[3] for found in PICTURE.finditer(PAGE.read_text())}
+    assert shown.get(name) == fresh
+
+
+def test_the_page_shows_every_picture_once() -> None:
+    assert LEGEND in PAGE.read_text()
+    assert sorted(found[2] for found in PICTURE.finditer(PAGE.read_text())) == sorted(PICTURES)
+
+
+def test_what_runs_and_what_waits_is_drawn_in_its_columns() -> None:
+    ruler = Ruler(round(datetime(2027, 1, 1, tzinfo=UTC).timestamp() * 1000), MINUTE, 10, 5)
+    bars = (Bar(START + MINUTE, START + 3 * MINUTE, WAITS), Bar(START + 3 * MINUTE, START + 4 * MINUTE + 1, RUNS))
+    lanes = [Lane("a", bars, "completed"), Lane("b", (Bar(START + 9 * MINUTE, START + 9 * MINUTE, NOT_RUN),))]
+    assert draw(ruler, [("title", lanes)]).splitlines() == [
+        "            :00  :05",
+        "title",
+        "a            ··██       completed",
+        "b                    ○",
+    ]
