@@ -227,10 +227,9 @@ def _rule_text(rule: DayRule) -> str:
 
 
 def _once_text(once: Once) -> str:
-    if once.relative is not None:
-        return f"Once, {format_duration(once.relative)} from reference time"
-    assert once.at is not None
-    return f"Once at {_moment_text(once.at)}"
+    if once.at is not None:  # a relative one that has its moment means that moment
+        return f"Once at {_moment_text(once.at)}"
+    return f"Once, {format_duration(once.relative or 0)} from reference time"
 
 
 def _moment_text(moment: Moment) -> str:

@@ -246,6 +246,9 @@ def _read_every(value: Fragment, report: ParseReport) -> Every | None:
     if not value.text:
         report.add(E013, "every", value.text, value.start, "missing")
         return None
+    if value.text.startswith("-"):
+        report.add(E013, "every", value.text, value.start, "zero")
+        return None
     low_text, dash, high_text = value.text.partition("-")
     low = _read_positive(Fragment(low_text, value.start), report)
     if not dash:

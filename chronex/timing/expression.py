@@ -82,6 +82,14 @@ class Expression:
     def dialect(self) -> str:
         return self.meaning.dialect
 
+    @property
+    def once_at(self) -> datetime | None:
+        """The one instant of `@once`; None for the other kinds, and for a relative one without a reference."""
+        body = self.meaning.body
+        if not isinstance(body, Once) or body.at is None:
+            return None
+        return _to_datetime(resolve(body.at, self._default), self._default)
+
     def describe(self) -> str:
         """What it means, in English."""
         from chronex.expr.describe import describe
