@@ -42,7 +42,7 @@ def attempt_id(run: str, number: int) -> str:
 class Decision(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """Why the occurrence starts where it does inside its window."""
 
-    # The version of the algorithm that decided.
+    # The first number of the DECISION_VERSION that decided.
     algorithm: int
     # What the draw was seeded with, so that it can be repeated.
     seed_hash: str = ""
