@@ -168,10 +168,10 @@ def make_distribution(name: object, params: object, mode: str = "after") -> Dist
         )
     if not isinstance(params, Mapping):
         raise DistributionParameterError(f"parameters are a mapping, not {shown(params)}", value=params)
-    known = _checked(name, params)
+    given = _checked(name, params)
     if name == "normal":  # around its nominal time, or in the middle of a window that lies to one side of it
-        known.setdefault("mu", "nominal" if mode == "around" else "mid")
-    return _MAKERS[name](known)
+        given.setdefault("mu", "nominal" if mode == "around" else "mid")
+    return _MAKERS[name](given)
 
 
 def parse_distribution(text: str) -> tuple[str, dict[str, str]]:

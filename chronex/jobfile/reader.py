@@ -79,7 +79,7 @@ def read_job_file(text: str | bytes, path: str, host_zone: str) -> JobFile:
 def read_triggers(text: str | bytes, path: str, host_zone: str, *, needs_tasks: bool = False) -> JobFile:
     """The jobs of a TriggerDefinition in JSON, or of a list of them. Raises JobFileError and nothing else.
 
-    A definition without a task is for a program that registers a handler. Where there is none, `needs_tasks` refuses it.
+    A definition without a task is for a program that registers a handler; `needs_tasks` refuses it elsewhere.
     """
     return _checked(open_json(text, path, host_zone), partial(_json_file, needs_tasks=needs_tasks))
 
@@ -238,11 +238,10 @@ def _trigger(entry: Entry, known: dict[str, str], zone: FileZone, *, needs_tasks
         raise RefusedError
     check_case(entry.child("id"), own["id"], known, "trigger")
     own["schedule"] = own.pop("expression")
-    if needs_tasks and not entry.expect_table().keys() & {"run", "tasks"}:
-        message = f"trigger {quoted(own['id'])} has nothing to run"
-        entry.report(
-            message, f'write "run": […], or apply it in a program that has a handler for {own["id"]}', "J012"
-        )
+    table = entry.expect_table()
+    if needs_tasks and "run" not in table and not table.get("tasks"):
+        hint = f'write "run": […], or apply it in a program that has a handler for {own["id"]}'
+        entry.report(f"trigger {quoted(own['id'])} has nothing to run", hint, "J012")
     return build_job(own.pop("id"), entry, own, Defaults(), zone, needs_tasks=False)
 
 

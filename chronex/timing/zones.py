@@ -303,8 +303,8 @@ def _host_candidates() -> Iterator[tuple[str, str]]:
             yield name, f"the host's, from {LOCALTIME}"
     with suppress(OSError, UnicodeDecodeError):
         yield TIMEZONE.read_text("utf-8").strip(), f"the host's, from {TIMEZONE}"
-    if LOCALTIME.is_file() and (name := _name_of_copy(LOCALTIME)):
-        yield name, f"the host's, {LOCALTIME} is a copy of it"
+    if LOCALTIME.is_file() and (original := _name_of_copy(LOCALTIME)):
+        yield original, f"the host's, {LOCALTIME} is a copy of it"
 
 
 def _fixed_hours(variable: str) -> str | None:

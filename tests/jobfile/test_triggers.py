@@ -88,7 +88,7 @@ def test_keys_of_other_programs_are_left_out_and_noted() -> None:
     assert {warning.code for warning in found.warnings} == {"J102"}
 
 
-@pytest.mark.parametrize("keys", ["", ', "enabled": false', ', "metadata": {"run": "x"}'])
+@pytest.mark.parametrize("keys", ["", ', "enabled": false', ', "metadata": {"run": "x"}', ', "tasks": []'])
 def test_a_definition_without_a_task_is_refused_where_nobody_has_a_handler(keys: str) -> None:
     text = f'{{"id": "hc", "expression": "@every 1s {{max:2}}"{keys}}}'
     assert read_triggers(text, "t.json", "UTC").jobs[0].tasks == ()

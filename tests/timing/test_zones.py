@@ -236,7 +236,7 @@ def test_a_localtime_file_that_is_a_copy_is_found_by_its_bytes(
     (tmp_path / "localtime").write_bytes(real)
     monkeypatch.setattr(zones, "LOCALTIME", tmp_path / "localtime")
     monkeypatch.setattr(zones, "TIMEZONE", tmp_path / "timezone")
-    monkeypatch.setattr(zones.zoneinfo, "TZPATH", (str(tmp_path / "data"),))
+    monkeypatch.setattr("zoneinfo.TZPATH", (str(tmp_path / "data"),))
     found = host_zone()
     assert found.zone.name == "Asia/Seoul"
     assert "is a copy of it" in found.source
