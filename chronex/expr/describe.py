@@ -244,9 +244,15 @@ def _moment_text(moment: Moment) -> str:
 
 
 def _repeating_text(repeating: Repeating) -> str:
-    count = repeating.repetitions
-    runs = "" if count is None else f", {count + 1} time{'s' if count else ''}"
-    return f"Every {_period_text(repeating.period)} from {_moment_text(repeating.start)}{runs}"
+    count, where = repeating.repetitions, ""
+    if repeating.start is not None:
+        where = f" from {_moment_text(repeating.start)}"
+    elif repeating.end is not None:
+        where = f" before {_moment_text(repeating.end)}"
+    if count is not None and not repeating.is_anchored:
+        count += 1
+    runs = "" if count is None else f", {count} time{'s' if count != 1 else ''}"
+    return f"Every {_period_text(repeating.period)}{where}{runs}"
 
 
 def _period_text(period: Period) -> str:

@@ -122,7 +122,16 @@ REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
         ("R/2026-01-01T00:00:00/P0D", "E013", "repeating", 22, 25, None),
         ("R/2026-01-01T00:00:00/1D", "E013", "repeating", 22, 24, None),
         ("R-1/2026-01-01T00:00:00/P1D", "E010", "expression", 0, 27, None),
-        ("R/2026-01-01T00:00:00/2026-02-01T00:00:00", "E013", "repeating", 22, 41, None),
+        ("R/2026-01-02T00:00:00Z/2026-01-01T00:00:00Z", "E013", "repeating", 23, 43, None),
+        ("R/2026-01-02/2026-01-02", "E013", "repeating", 13, 23, None),
+        ("R/2026-01-01T00:00:00/2026-02-01T00:00:00Z", "E012", "repeating", 2, 21, None),
+        ("R/P0D", "E013", "repeating", 2, 5, None),
+        ("R0/P1D", "E021", "repeating", 1, 2, None),
+        ("R2/P1D/x", "E012", "repeating", 7, 8, None),
+        ("R/2026-01-01T00:00:00/P1D/P1D", "E010", "expression", 0, 29, None),
+        ("P0D", "E013", "repeating", 0, 3, None),
+        ("TZ=UTC P3X", "E013", "repeating", 7, 10, None),
+        ("P1D 3", "E010", "expression", 0, 5, None),
     ],
 )  # fmt: skip
 def test_a_fault_has_its_code_its_place_and_its_fix(
