@@ -119,6 +119,15 @@ def test_trigger_definitions_are_applied_beside_the_job_file(place: Directory, c
     assert place.jobs() == ["a 1"]
 
 
+@pytest.mark.parametrize(("given", "effective"), [(None, "graceful"), ("immediate", "immediate")])
+def test_the_update_policy_of_the_file_holds_unless_another_is_given(
+    place: Directory, capsys: Capture, given: str | None, effective: str
+) -> None:
+    text = '[scheduler]\nupdate_policy = "graceful"\n' + ONE_JOB
+    assert run_apply(place.options(text)._replace(form="json", policy=given)) == 0
+    assert json.loads(capsys.readouterr().out)["policy"] == effective
+
+
 def test_a_trigger_definition_that_nothing_carries_out_is_refused(place: Directory, capsys: Capture) -> None:
     trigger = json.dumps({"id": "t", "expression": "0 4 * * *"})
     assert run_apply(place.options(trigger, name="t.json")) == 2
