@@ -7,7 +7,7 @@ from datetime import datetime
 
 from chronex.cli.output import caret_lines, paint, wants_unicode
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS
-from chronex.expr.meaning import Cron, Every
+from chronex.expr.meaning import Cron
 from chronex.text.durations import format_duration, time_until
 from chronex.text.instants import SHORT_WEEKDAYS, local_datetime, rfc3339, utc_offset
 from chronex.text.terminal import terminal_safe
@@ -69,7 +69,7 @@ def _assumptions(explanation: Explanation) -> Iterator[str]:
         yield f"fields    {listed}"
         if not body.day_of_month.is_star and not body.day_of_week.is_star:
             yield "days      day of month or day of week: a match of either fires"
-    if isinstance(body, Every):
+    if explanation.meaning.is_anchored:
         yield f"anchor    counted from {_stamp(explanation.since, explanation.zone)} here; a job keeps its own anchor"
     if explanation.distances is not None:
         yield f"distance  {_distance_text(explanation)}"

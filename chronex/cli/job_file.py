@@ -29,8 +29,11 @@ def load_job_file(path: Path) -> JobFile:
         hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot read {terminal_safe(str(path))}: {reason}; {hint}") from None
-    reader = read_triggers if path.suffix == ".json" else read_job_file
-    found = reader(data, str(path), host_zone().zone.name)
+    zone = host_zone().zone.name
+    if path.suffix == ".json":
+        found = read_triggers(data, str(path), zone, needs_tasks=True)
+    else:
+        found = read_job_file(data, str(path), zone)
     now = wall_ms()
     jobs = tuple(_with_absolute_directories(_with_absolute_schedule(job, now), path.parent) for job in found.jobs)
     if path.suffix == ".json":

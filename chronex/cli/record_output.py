@@ -59,6 +59,14 @@ def occurrence_json(occurrence: Occurrence) -> dict[str, Any]:
     }
 
 
+def overrides_json(occurrence: Occurrence) -> dict[str, Any] | None:
+    given = occurrence.overrides
+    if given is None:
+        return None
+    strategy = None if given.on_failure is None else given.on_failure.value
+    return {"timeout_ms": given.timeout_ms, "retries": given.retries, "on_failure": strategy}
+
+
 def attempt_json(attempt: Attempt) -> dict[str, Any]:
     return {
         "id": attempt.id,

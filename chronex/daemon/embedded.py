@@ -22,7 +22,7 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.loop import Daemon, this_node
 from chronex.engine.commands.names import job_named
 from chronex.engine.engine import Engine
-from chronex.engine.update import Changed, apply_jobs
+from chronex.engine.update import Changed, Policy, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job
@@ -88,9 +88,11 @@ class EmbeddedEngine:
         """Let jobs of the dialect `custom` refer to `schedule` by `name`."""
         register_schedule(name, schedule)
 
-    def apply(self, jobs: Iterable[Job], actor: str = "library") -> list[Changed]:
-        """Make the store hold exactly these jobs."""
-        return apply_jobs(self.store, jobs, self._clock.wall_ms(), actor=actor)
+    def apply(
+        self, jobs: Iterable[Job], actor: str = "library", *, policy: Policy = Policy.IMMEDIATE
+    ) -> list[Changed]:
+        """Make the store hold exactly these jobs; the policy says when an edited schedule takes effect."""
+        return apply_jobs(self.store, jobs, self._clock.wall_ms(), actor=actor, policy=policy)
 
     def rows(self) -> list[Row]:
         """Every job: is_active, is_paused, is_enabled, is_running, next and last; asked of the store."""

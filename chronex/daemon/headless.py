@@ -22,7 +22,7 @@ from chronex.daemon.notify import Notifier
 from chronex.daemon.reload import JobFileSource, Reloader
 from chronex.daemon.retention import Retention, free_space_task
 from chronex.engine.engine import Engine
-from chronex.engine.update import apply_jobs
+from chronex.engine.update import Policy, apply_jobs
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
@@ -80,7 +80,7 @@ def run_headless(
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
-            apply_jobs(store, jobs, wall_ms(), actor="run")
+            apply_jobs(store, jobs, wall_ms(), actor="run", policy=Policy(settings.update_policy))
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, store_path, settings)
         ends = _Ends()

@@ -70,7 +70,7 @@ def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> 
     """No other occurrence blocks it now, and nothing must be done before its command begins."""
     if not job.enabled or job.progress.is_paused_at(at_ms) or job.on_start is not None:
         return False
-    if occurrence.version != job.version:
+    if occurrence.version != job.version or occurrence.overrides is not None:
         return False
     return job.overlap is OverlapPolicy.ALLOW or not reading.is_active(job.id)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.daemon.loop import Daemon, PeriodicTask
-from chronex.engine.update import Change, apply_jobs
+from chronex.engine.update import Change, Policy, apply_jobs
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
 
@@ -77,7 +77,8 @@ class Reloader:
 
     def _apply(self, found: JobFile, why: str) -> dict[str, Any]:
         daemon = self._daemon
-        changes = apply_jobs(daemon.store, found.jobs, daemon.clock.wall_ms(), actor=f"run ({why})")
+        policy = Policy(found.settings.update_policy)
+        changes = apply_jobs(daemon.store, found.jobs, daemon.clock.wall_ms(), actor=f"run ({why})", policy=policy)
         counted = Counter(change.change for change in changes)
         return {change.value: counted[change] for change in Change if counted[change]}
 

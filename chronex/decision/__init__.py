@@ -12,6 +12,7 @@ engine the same decision on integers.
 """
 
 from chronex.decision.decide import (
+    ALGORITHM,
     DECISION_VERSION,
     MAX_ATTEMPTS,
     DecisionRequest,
@@ -36,6 +37,7 @@ from chronex.errors import (
 )
 
 __all__ = [
+    "ALGORITHM",
     "DECISION_VERSION",
     "MAX_ATTEMPTS",
     "ConstraintError",

@@ -34,7 +34,9 @@ from chronex.errors import (
 from chronex.text.instants import EPOCH, utc_datetime
 from chronex.timing.zones import FIRST_SECOND, LAST_SECOND, Zone, load_zone
 
-DECISION_VERSION = 1
+# What decides: raised by every change that could move a start. Stored decisions carry it.
+ALGORITHM = 2
+DECISION_VERSION = f"{ALGORITHM}.0.0"
 MAX_ATTEMPTS = 64
 UNSCHEDULABLE_REASON = "no candidate accepted within MaxAttempts"
 WINDOW_MODES = ("after", "around", "before")
@@ -51,9 +53,11 @@ _MICROSECOND = timedelta(microseconds=1)
 def window_of(mode: str, nominal: int, duration: int) -> tuple[int, int]:
     """First and last second of the window; nominal time and duration in microseconds.
 
-    An odd duration is halved exactly; both ends are floored to whole seconds only then.
+    It is the window of the nominal time's whole second. A fraction of a second is added to whatever is decided in
+    it, so that no window opens before its nominal time because of it. An odd duration is halved exactly; both ends
+    are floored to whole seconds only then.
     """
-    twice_start = 2 * nominal - _HALVES_BEFORE[mode] * duration
+    twice_start = 2 * (nominal - nominal % MICROSECONDS) - _HALVES_BEFORE[mode] * duration
     start = twice_start // (2 * MICROSECONDS)
     end = (twice_start + 2 * duration) // (2 * MICROSECONDS)
     if not FIRST_SECOND <= nominal // MICROSECONDS <= LAST_SECOND:
@@ -64,8 +68,8 @@ def window_of(mode: str, nominal: int, duration: int) -> tuple[int, int]:
 
 
 def longest_lead(mode: str, duration: int) -> int:
-    """How far before the nominal time the window may start, in microseconds, rounding included."""
-    return (_HALVES_BEFORE[mode] * duration + 1) // 2 + MICROSECONDS - 1
+    """How far before the nominal time the window may start, in microseconds: whole seconds, rounding included."""
+    return -(-_HALVES_BEFORE[mode] * duration // (2 * MICROSECONDS)) * MICROSECONDS
 
 
 # -- the spread -----------------------------------------------------------------------------------------------
@@ -73,7 +77,11 @@ def longest_lead(mode: str, duration: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SpreadDecision:
-    """Where one occurrence starts and why. Window and choice are whole seconds since the epoch."""
+    """Where one occurrence starts and why.
+
+    Window and choice are whole seconds since the epoch; `fraction`, in microseconds, is that of the nominal time and
+    belongs to each of them.
+    """
 
     period_id: str
     period_key: str
@@ -83,10 +91,18 @@ class SpreadDecision:
     chosen: int | None
     attempts: int
     constraint_meta: ConstraintMeta
+    fraction: int = 0
 
     @property
     def chosen_ms(self) -> int | None:
-        return None if self.chosen is None else self.chosen * 1_000
+        return None if self.chosen is None else self._ms(self.chosen)
+
+    @property
+    def window_ms(self) -> tuple[int, int]:
+        return self._ms(self.window_start), self._ms(self.window_end)
+
+    def _ms(self, second: int) -> int:
+        return second * 1_000 + self.fraction // 1_000
 
     @property
     def reason(self) -> str:
@@ -136,6 +152,7 @@ class Spread:
             chosen=chosen,
             attempts=attempts,
             constraint_meta=self.constraints.report(rejected),
+            fraction=nominal % MICROSECONDS,
         )
 
     def _draw(self, digest: str, start: int, end: int, nominal: int, rejected: list[int]) -> tuple[int | None, int]:
@@ -194,7 +211,9 @@ def make_spread(  # noqa: PLR0913 - the fields of a DecisionRequest, by keyword 
         zone=_zone(timezone),
         mode=_checked_mode(window_mode),
         duration=_duration(window_duration),
-        distribution=make_distribution(distribution, {} if distribution_params is None else distribution_params),
+        distribution=make_distribution(
+            distribution, {} if distribution_params is None else distribution_params, _checked_mode(window_mode)
+        ),
         seed_strategy=checked_strategy(seed_strategy),
         salt=checked_salt(salt),
         constraints=parse_constraints(only, avoid),
@@ -271,7 +290,7 @@ class DecisionResult:
     attempts: int
     distribution_params: dict[str, str] = field(hash=False)
     period_key: str
-    decision_version: int
+    decision_version: str
 
     def to_dict(self) -> dict[str, object]:
         """Every field as JSON can carry it; instants in ISO 8601."""
@@ -334,12 +353,13 @@ def spread_of(request: DecisionRequest) -> Spread:
 def result_of(spread: Spread, nominal: int, decision: SpreadDecision) -> DecisionResult:
     """The decision with its instants as datetimes; the nominal time is given in microseconds."""
     chosen = decision.chosen
+    fraction = timedelta(microseconds=decision.fraction)
     return DecisionResult(
         period_id=decision.period_id,
         nominal_time=EPOCH + timedelta(microseconds=nominal),
-        window_start=utc_datetime(decision.window_start * 1_000),
-        window_end=utc_datetime(decision.window_end * 1_000),
-        chosen_time=None if chosen is None else utc_datetime(chosen * 1_000),
+        window_start=utc_datetime(decision.window_start * 1_000) + fraction,
+        window_end=utc_datetime(decision.window_end * 1_000) + fraction,
+        chosen_time=None if chosen is None else utc_datetime(chosen * 1_000) + fraction,
         seed_hash=decision.seed_hash,
         distribution=spread.distribution.name,
         constraint_meta=decision.constraint_meta,

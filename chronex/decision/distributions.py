@@ -153,8 +153,8 @@ def clamped(second: int, seconds: int) -> int:
     return min(max(second, 0), seconds)
 
 
-def make_distribution(name: object, params: object) -> Distribution:
-    """The distribution of this name with these parameters. Raises a DecisionError."""
+def make_distribution(name: object, params: object, mode: str = "after") -> Distribution:
+    """The distribution of this name with these parameters in a window of this mode. Raises a DecisionError."""
     if not isinstance(name, str):
         raise DistributionError(f"a distribution is named by text, not {shown(name)}", value=name)
     if name not in _MAKERS:
@@ -168,7 +168,10 @@ def make_distribution(name: object, params: object) -> Distribution:
         )
     if not isinstance(params, Mapping):
         raise DistributionParameterError(f"parameters are a mapping, not {shown(params)}", value=params)
-    return _MAKERS[name](_checked(name, params))
+    given = _checked(name, params)
+    if name == "normal":  # around its nominal time, or in the middle of a window that lies to one side of it
+        given.setdefault("mu", "nominal" if mode == "around" else "mid")
+    return _MAKERS[name](given)
 
 
 def parse_distribution(text: str) -> tuple[str, dict[str, str]]:
@@ -236,12 +239,12 @@ def _make_skew(name: str) -> Callable[[dict[str, object]], Distribution]:
 
 
 def _make_exponential(params: dict[str, object]) -> Distribution:
-    rate = read_number("lambda", params.get("lambda", 3), MAX_SHAPE)
+    rate = read_number("lambda", params.get("lambda", 1), MAX_SHAPE)
     return Exponential(rate, _choice("dir", params.get("dir", "early"), ("early", "late")))
 
 
 def _make_normal(params: dict[str, object]) -> Distribution:
-    mu = _choice("mu", params.get("mu", "nominal"), ("nominal", "start", "mid", "end"))
+    mu = _choice("mu", params["mu"], ("nominal", "start", "mid", "end"))
     sigma = params.get("sigma", "window/6")
     if isinstance(sigma, str) and sigma.startswith("window/"):
         share = read_number("sigma", sigma.removeprefix("window/"), MAX_SHAPE)

@@ -151,7 +151,7 @@ class Scheduler:
 
     def _open(self) -> None:
         self._identifier = self._identifier or f"scheduler-{uuid4().hex}"
-        self._zone = self._zone or host_zone().zone.name
+        self._zone = self._zone or _zone_of_the_host()
         if self._store is None:
             given = self._store_or_path
             self._store = LmdbStore.open(given) if isinstance(given, Path) else given
@@ -309,6 +309,18 @@ class Scheduler:
 def default_store() -> Path:
     """A store apart from that of `chronex run`, which could not call a function of this program."""
     return user_state_path("chronex", appauthor=False) / "declarative"
+
+
+def _zone_of_the_host() -> str:
+    """Its name; a TZ variable that cannot be used is told, because every task would run at other times."""
+    choice = host_zone()
+    if choice.unused:
+        import warnings
+
+        advice = "give chronex.Scheduler(timezone=…) an IANA name such as Europe/Berlin, or set TZ to one"
+        message = f"TZ={choice.unused!r} is no zone name; tasks run in {choice.zone.name} ({advice})"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return choice.zone.name
 
 
 def _wrapped(problem: Exception, definitions: tuple[TaskDefinition, ...]) -> ScheduleTaskError:

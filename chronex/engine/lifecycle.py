@@ -375,11 +375,14 @@ class Lifecycle:
     # -- bookkeeping -------------------------------------------------------------------------------------
 
     def version_of(self, occurrence: Occurrence) -> Job | None:
-        """The job as it was when the occurrence was decided; a job that was removed is still known by its version."""
+        """The job as it was when the occurrence was decided, with the overrides of the occurrence.
+
+        A job that was removed is still known by its version.
+        """
         job = self.records.job(occurrence.job)
-        if job is not None and job.version == occurrence.version:
-            return job
-        return self.records.job_version(occurrence.job, occurrence.version) or job
+        if job is None or job.version != occurrence.version:
+            job = self.records.job_version(occurrence.job, occurrence.version) or job
+        return job if job is None or occurrence.overrides is None else job.overridden(occurrence.overrides)
 
     def _count(self, job_id: str, *, last_run_ms: int | None = None, **more: int) -> None:
         job = self.records.job(job_id)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from chronex.decision import DECISION_VERSION, make_spread
+from chronex.decision import ALGORITHM, make_spread
 from chronex.decision.decide import Spread
 from chronex.expr.option_block import Options
 from chronex.model.job import Job
@@ -328,14 +328,15 @@ def due_time(job: Job, options: Options, nominal_ms: int, chance: Chance) -> Due
     stagger = stagger_offset(job.id, options.stagger) if options.stagger else 0
     jitter = chance.randrange(options.jitter) if options.jitter else 0
     if job.spread is None:
-        decision = Decision(algorithm=DECISION_VERSION, stagger_ms=stagger) if stagger else None
+        decision = Decision(algorithm=ALGORITHM, stagger_ms=stagger) if stagger else None
         return DueTime(nominal_ms + stagger + jitter, jitter, decision)
     chosen = spread_of(job.spread, job.id, job.timezone).decide_at(nominal_ms)
+    window_start_ms, window_end_ms = chosen.window_ms
     decision = Decision(
-        algorithm=DECISION_VERSION,
+        algorithm=ALGORITHM,
         seed_hash=chosen.seed_hash,
-        window_start_ms=chosen.window_start * 1000,
-        window_end_ms=chosen.window_end * 1000,
+        window_start_ms=window_start_ms,
+        window_end_ms=window_end_ms,
         chosen_ms=chosen.chosen_ms,
         stagger_ms=stagger,
         attempts=chosen.attempts,

@@ -227,10 +227,9 @@ def _rule_text(rule: DayRule) -> str:
 
 
 def _once_text(once: Once) -> str:
-    if once.relative is not None:
-        return f"Once, {format_duration(once.relative)} from reference time"
-    assert once.at is not None
-    return f"Once at {_moment_text(once.at)}"
+    if once.at is not None:  # a relative one that has its moment means that moment
+        return f"Once at {_moment_text(once.at)}"
+    return f"Once, {format_duration(once.relative or 0)} from reference time"
 
 
 def _moment_text(moment: Moment) -> str:
@@ -245,9 +244,15 @@ def _moment_text(moment: Moment) -> str:
 
 
 def _repeating_text(repeating: Repeating) -> str:
-    count = repeating.repetitions
-    runs = "" if count is None else f", {count + 1} time{'s' if count else ''}"
-    return f"Every {_period_text(repeating.period)} from {_moment_text(repeating.start)}{runs}"
+    count, where = repeating.repetitions, ""
+    if repeating.start is not None:
+        where = f" from {_moment_text(repeating.start)}"
+    elif repeating.end is not None:
+        where = f" before {_moment_text(repeating.end)}"
+    if count is not None and not repeating.is_anchored:
+        count += 1
+    runs = "" if count is None else f", {count} time{'s' if count != 1 else ''}"
+    return f"Every {_period_text(repeating.period)}{where}{runs}"
 
 
 def _period_text(period: Period) -> str:

@@ -122,3 +122,15 @@ def parse_period(text: str) -> Period | None:
     period = Period(years * 12 + months, weeks * 7 + days, elapsed)
     approximate_ms = (period.months * 31 + period.days) * DAY_MS + elapsed
     return period if 0 < approximate_ms <= MAX_DURATION_MS else None
+
+
+def period_between(start: Moment, end: Moment) -> Period | None:
+    """The distance of two moments, None when it is not positive: of wall times whole days and the rest, of instants
+    elapsed time."""
+    distance = end.wall_ms - start.wall_ms - ((end.offset or 0) - (start.offset or 0)) * 1000
+    if distance <= 0:
+        return None
+    if start.offset is not None:
+        return Period(0, 0, distance)
+    days, rest = divmod(distance, DAY_MS)
+    return Period(0, days, rest)

@@ -125,18 +125,33 @@ class Once(NamedTuple):
 
 
 class Repeating(NamedTuple):
-    """An ISO 8601 repeating interval: start + k·period; `repetitions` after the first."""
+    """An ISO 8601 repeating interval: start + k·period; `repetitions` after the first.
+
+    With an end, the last interval ends there and the others lie before it. With neither, it is anchored: it counts
+    from where the caller says, as `@every` does.
+    """
 
     repetitions: int | None
-    start: Moment
+    start: Moment | None
     period: Period
+    end: Moment | None = None
+
+    @property
+    def is_anchored(self) -> bool:
+        return self.start is None and self.end is None
 
     def __str__(self) -> str:
-        return f"R{'' if self.repetitions is None else self.repetitions}/{self.start}/{self.period}"
+        count = "" if self.repetitions is None else self.repetitions
+        parts = (self.start, self.period, self.end)
+        return f"R{count}/" + "/".join(str(part) for part in parts if part is not None)
 
     def meaning_key(self) -> tuple[Any, ...]:
-        start = self.start.instant_ms
-        at = ("wall", self.start.wall_ms) if start is None else ("instant", start)
+        moment = self.start or self.end
+        side = "from" if self.start is not None else "up to"
+        if moment is None:
+            return ("repeating", self.repetitions, None, self.period)
+        instant = moment.instant_ms
+        at = (side, "wall", moment.wall_ms) if instant is None else (side, "instant", instant)
         return ("repeating", self.repetitions, at, self.period)
 
 
@@ -172,3 +187,8 @@ class Meaning(NamedTuple):
     @property
     def is_relative(self) -> bool:
         return isinstance(self.body, Once) and self.body.at is None
+
+    @property
+    def is_anchored(self) -> bool:
+        """Does it count from an anchor that is not in the text?"""
+        return isinstance(self.body, Every) or (isinstance(self.body, Repeating) and self.body.is_anchored)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chronex.expr.diagnostics import ParseReport, Rule
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
-from chronex.expr.iso8601 import parse_moment, parse_period
+from chronex.expr.iso8601 import Moment, Period, parse_moment, parse_period, period_between
 from chronex.expr.meaning import ALIASES, Body, Cron, Every, Meaning, Once, Repeating
 from chronex.expr.option_block import NO_OPTIONS, Fragment, Options, parse_options
 from chronex.expr.syntax_rules import E010, E011, E012, E013, E014, E017, E021
@@ -22,7 +22,8 @@ _OPENERS = {"{": "}", "<": ">"}
 _FOREIGN_ZONE_KEYS = ("CRON_TZ=", "cron_tz=", "tz=", "Tz=", "TIMEZONE=", "timezone=")
 _WEEKDAY_STAR = FIVE_FIELDS[4].star
 _KNOWN_WORDS = (*ALIASES, "@every", "@once")
-_REPEATING = r"[Rr]([0-9]*)/([^/]*)/([^/]*)"
+_REPEATING = r"[Rr]([0-9]*)/([^/]*)(?:/([^/]*))?"
+_BARE_PERIOD = r"P[0-9T][^ ]*"
 _MOST_REPETITIONS_DIGITS = 12
 
 
@@ -158,6 +159,9 @@ def _read_body(body: Fragment, report: ParseReport) -> Body | None:
         return _read_word(Fragment(trimmed, start), report)
     if trimmed[0] in "Rr" and "/" in trimmed:
         return _read_repeating(Fragment(trimmed, start), report)
+    if trimmed[0] == "P" and re.fullmatch(_BARE_PERIOD, trimmed):
+        period = _read_period(Fragment(trimmed, start), report)
+        return None if period is None else Repeating(None, None, period)
     return _read_cron(body, report)
 
 
@@ -246,6 +250,9 @@ def _read_every(value: Fragment, report: ParseReport) -> Every | None:
     if not value.text:
         report.add(E013, "every", value.text, value.start, "missing")
         return None
+    if value.text.startswith("-"):
+        report.add(E013, "every", value.text, value.start, "zero")
+        return None
     low_text, dash, high_text = value.text.partition("-")
     low = _read_positive(Fragment(low_text, value.start), report)
     if not dash:
@@ -295,25 +302,70 @@ def _read_once(value: Fragment, report: ParseReport) -> Once | None:
 
 
 def _read_repeating(body: Fragment, report: ParseReport) -> Repeating | None:
-    """`R5/2026-01-01T00:00:00Z/P1M`."""
+    """`R5/2026-01-01T00:00:00Z/P1M`, `R5/P1M`, `R5/start/end` or `R5/P1M/end`."""
     match = re.fullmatch(_REPEATING, body.text)
-    if match is None:
+    if match is None or (match[3] is None and not match[2].startswith("P")):
         report.add(E010, "expression", body.text, body.start, "repeating interval")
         return None
-    count_text, start_text, period_text = match.groups()
-    start, period = parse_moment(start_text), parse_period(period_text)
-    if start is None:
-        start_at = body.start + match.start(2)
-        report.add(E012, "repeating", start_text, start_at, "repeating", value=quoted(start_text))
-    if period is None:
-        period_at = body.start + match.start(3)
-        report.add(E013, "repeating", period_text, period_at, "period", value=quoted(period_text))
-    if len(count_text) > _MOST_REPETITIONS_DIGITS:
-        report.add(E021, "repeating", count_text, body.start + 1, "too many", value=quoted(count_text))
-    elif start is not None and period is not None:
-        whole = start._replace(is_date=False)
-        return Repeating(int(count_text) if count_text else None, whole, period)
+    first = Fragment(match[2], body.start + match.start(2))
+    second = None if match[3] is None else Fragment(match[3], body.start + match.start(3))
+    count = _read_repetitions(Fragment(match[1], body.start + 1), report, is_anchored=second is None)
+    if second is None:
+        period = _read_period(first, report)
+        found = None if period is None else Repeating(count, None, period)
+    elif first.text.startswith("P"):
+        period, end = _read_period(first, report), _read_edge(second, report)
+        found = None if period is None or end is None else Repeating(count, None, period, end)
+    else:
+        found = _read_started(count, first, second, report)
+    return None if report.errors else found
+
+
+def _read_started(count: int | None, first: Fragment, second: Fragment, report: ParseReport) -> Repeating | None:
+    """With a start, and a period or an end: the distance between start and end is the period."""
+    start = _read_edge(first, report)
+    if second.text.startswith("P") or parse_moment(second.text) is None:
+        period = _read_period(second, report)
+        return None if start is None or period is None else Repeating(count, start, period)
+    end = _read_edge(second, report)
+    if start is None or end is None:
+        return None
+    if start.offset is None and end.offset is not None:
+        report.add(E012, "repeating", first.text, first.start, "offset at the end only", value=quoted(first.text))
+        return None
+    if end.offset is None:  # as ISO 8601 has it, the end takes the offset of the start
+        end = end._replace(offset=start.offset)
+    between = period_between(start, end)
+    if between is None:
+        report.add(E013, "repeating", second.text, second.start, "end before start")
+        return None
+    return Repeating(count, start, between)
+
+
+def _read_repetitions(span: Fragment, report: ParseReport, *, is_anchored: bool) -> int | None:
+    """None for no end. An anchored interval fires at its repetitions alone, so that it needs one."""
+    if len(span.text) > _MOST_REPETITIONS_DIGITS:
+        report.add(E021, "repeating", span.text, span.start, "too many", value=quoted(span.text))
+    elif span.text and is_anchored and int(span.text) == 0:
+        report.add(E021, "repeating", span.text, span.start, "not positive", count=0)
+    elif span.text:
+        return int(span.text)
     return None
+
+
+def _read_edge(span: Fragment, report: ParseReport) -> Moment | None:
+    """The start or the end; a date alone is its midnight."""
+    moment = parse_moment(span.text)
+    if moment is None:
+        report.add(E012, "repeating", span.text, span.start, "repeating", value=quoted(span.text))
+    return None if moment is None else moment._replace(is_date=False)
+
+
+def _read_period(span: Fragment, report: ParseReport) -> Period | None:
+    period = parse_period(span.text)
+    if period is None:
+        report.add(E013, "repeating", span.text, span.start, "period", value=quoted(span.text))
+    return period
 
 
 # -- the posix dialect ----------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ E010 = _rule(
         "misspelt nickname": Message("unknown alias {value}", _DID_YOU_MEAN),
         "unknown nickname": Message("unknown alias {value}", "the words are {known}"),
         "repeating interval": Message(
-            "a repeating interval is written R[n]/start/period, such as R5/2026-01-01T09:00:00/P1M"
+            "a repeating interval is written R[n]/start/period, such as R5/2026-01-01T09:00:00/P1M, or R[n]/period"
         ),
     },
 )
@@ -215,6 +215,7 @@ E012 = _rule(
     {
         "once": Message("invalid datetime format {value}", "write 2027-03-01T09:00:00+09:00 or +20m"),
         "repeating": Message("invalid datetime format {value}", "write 2027-03-01T09:00:00"),
+        "offset at the end only": Message("{value} has no offset and the end has one", "write the offset at both"),
     },
 )
 E013 = _rule(
@@ -228,6 +229,7 @@ E013 = _rule(
         "missing": Message("duration is missing", "write @every 30m"),
         "zero": Message("duration must be positive"),
         "period": Message("{value} is not a positive ISO 8601 period", "write P1M, P3W or PT90M"),
+        "end before start": Message("the end must lie after the start"),
     },
 )
 E014 = _rule(

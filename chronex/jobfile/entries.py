@@ -184,14 +184,19 @@ class Entry:
 Reader = Callable[[Entry], object]
 
 
-def read_table(entry: Entry, keys: Mapping[str, Reader], example: str = "") -> dict[str, Any]:
-    """The values that could be read, by key; every unknown key and bad value is on the sheet."""
+def read_table(
+    entry: Entry, keys: Mapping[str, Reader], example: str = "", *, is_open: bool = False
+) -> dict[str, Any]:
+    """The values that could be read, by key; every unknown key and bad value is on the sheet.
+
+    In an open table other programs may keep keys of their own: they are left out and noted.
+    """
     found: dict[str, Any] = {}
     for name in entry.expect_table(example):
         child = entry.child(name)
         reader = keys.get(name)
         if reader is None:
-            _report_unknown(child, name, keys)
+            (_note_unknown if is_open else _report_unknown)(child, name, keys)
             continue
         try:
             found[name] = reader(child)
@@ -258,6 +263,15 @@ def _report_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None
     fix = meant if meant in keys else None
     hint = f"did you mean {fix}?" if fix else f"the keys here are {', '.join(sorted(keys))}"
     entry.report(f"unknown key {quoted(name)}", hint, "J010", entry.key_span, fix=fix)
+
+
+def _note_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None:
+    """`$schema` and its like say something to editors and nothing to Chronex."""
+    if name.startswith("$"):
+        return
+    meant = nearest(name, keys)
+    hint = f"did you mean {meant}?" if meant else "what the task should know belongs into metadata"
+    entry.warn(f"the key {quoted(name)} is not read", hint, "J102", entry.key_span)
 
 
 def type_name(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from chronex.errors import UnknownZoneError
@@ -75,9 +76,12 @@ def read_job_file(text: str | bytes, path: str, host_zone: str) -> JobFile:
     return _checked(open_toml(text, path, host_zone), _toml_file)
 
 
-def read_triggers(text: str | bytes, path: str, host_zone: str) -> JobFile:
-    """The jobs of a TriggerDefinition in JSON, or of a list of them. Raises JobFileError and nothing else."""
-    return _checked(open_json(text, path, host_zone), _json_file)
+def read_triggers(text: str | bytes, path: str, host_zone: str, *, needs_tasks: bool = False) -> JobFile:
+    """The jobs of a TriggerDefinition in JSON, or of a list of them. Raises JobFileError and nothing else.
+
+    A definition without a task is for a program that registers a handler; `needs_tasks` refuses it elsewhere.
+    """
+    return _checked(open_json(text, path, host_zone), partial(_json_file, needs_tasks=needs_tasks))
 
 
 def inspect_job_file(text: str, path: str, host_zone: str) -> Inspection:
@@ -209,7 +213,7 @@ TRIGGER: dict[str, Reader] = {
 }
 
 
-def _json_file(root: Entry) -> Content:
+def _json_file(root: Entry, *, needs_tasks: bool = False) -> Content:
     zone = FileZone(_known_zone(root.sheet, root.sheet.host_zone), "host")
     if not isinstance(root.value, dict | list):
         root.refuse_type("a trigger definition or a list of them", '{ "id": "…", "expression": "…" }')
@@ -217,14 +221,14 @@ def _json_file(root: Entry) -> Content:
     known: dict[str, str] = {}
     for entry in root.children() if isinstance(root.value, list) else (root,):
         try:
-            jobs.append(_trigger(entry, known, zone))
+            jobs.append(_trigger(entry, known, zone, needs_tasks=needs_tasks))
         except RefusedError:
             continue
     return SchedulerSettings(timezone=root.sheet.host_zone), tuple(jobs), ()
 
 
-def _trigger(entry: Entry, known: dict[str, str], zone: FileZone) -> Job:
-    own: dict[str, Any] = read_table(entry, TRIGGER, '{ "id": "…", "expression": "…" }')
+def _trigger(entry: Entry, known: dict[str, str], zone: FileZone, *, needs_tasks: bool) -> Job:
+    own: dict[str, Any] = read_table(entry, TRIGGER, '{ "id": "…", "expression": "…" }', is_open=True)
     for key in ("id", "expression"):
         if key not in entry.expect_table():
             entry.report(f"a trigger definition has no {key}", f'write "{key}": "…"', "J012")
@@ -234,6 +238,10 @@ def _trigger(entry: Entry, known: dict[str, str], zone: FileZone) -> Job:
         raise RefusedError
     check_case(entry.child("id"), own["id"], known, "trigger")
     own["schedule"] = own.pop("expression")
+    table = entry.expect_table()
+    if needs_tasks and "run" not in table and not table.get("tasks"):
+        hint = f'write "run": […], or apply it in a program that has a handler for {own["id"]}'
+        entry.report(f"trigger {quoted(own['id'])} has nothing to run", hint, "J012")
     return build_job(own.pop("id"), entry, own, Defaults(), zone, needs_tasks=False)
 
 

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from chronex.jobfile.entries import Entry, Reader, read_table
-from chronex.jobfile.values import duration, positive_duration, size, text, whole_number, yes_or_no, zone
+from chronex.jobfile.values import duration, one_of, positive_duration, size, text, whole_number, yes_or_no, zone
 from chronex.text.durations import UNITS
 from chronex.text.terminal import quoted
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
+
+
+UPDATE_POLICIES = ("immediate", "graceful", "windowed")
 
 
 class Address(NamedTuple):
@@ -51,6 +54,8 @@ class SchedulerSettings(Struct, frozen=True):
     metrics_public: bool = False
     history: HistorySettings = HistorySettings()
     logs: LogSettings = LogSettings()
+    # When an edit of a schedule takes effect, where the one who applies it does not say.
+    update_policy: str = UPDATE_POLICIES[0]
 
 
 def _address(entry: Entry) -> Address:
@@ -108,6 +113,7 @@ SCHEDULER: dict[str, Reader] = {
     "metrics_public": yes_or_no,
     "history": _history,
     "logs": _logs,
+    "update_policy": one_of(*UPDATE_POLICIES),
 }
 _FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
 

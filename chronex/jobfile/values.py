@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from chronex.errors import UnknownZoneError
 from chronex.jobfile.entries import Entry, NamedZone, read_each, read_table
@@ -79,18 +79,17 @@ def yes_or_no(entry: Entry) -> bool:
     return entry.value
 
 
-def choice_of(kind: type[Choice]) -> Callable[[Entry], Choice]:
-    names = tuple(kind)
-
-    def read(entry: Entry) -> Choice:
-        return kind(one_of(*names)(entry))
-
-    return read
+# Readers with bounds are values, so that the schema of the file can be made from them (json_schema.py).
 
 
-def one_of(*names: str) -> Callable[[Entry], str]:
-    def read(entry: Entry) -> str:
-        value = entry.value
+@dataclass(frozen=True, slots=True)
+class WordReader:
+    """One of a few words."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, entry: Entry) -> str:
+        value, names = entry.value, self.names
         if not isinstance(value, str):
             entry.refuse_type(f"one of {', '.join(names)}", entry.assignment(f'"{names[0]}"'))
         if value not in names:
@@ -99,31 +98,63 @@ def one_of(*names: str) -> Callable[[Entry], str]:
             entry.refuse(f"{entry.label} cannot be {quoted(value)}", hint, "J013", fix=_quoted(meant))
         return value
 
-    return read
+
+@dataclass(frozen=True, slots=True)
+class ChoiceReader(Generic[Choice]):
+    """A member of an enumeration, by its word."""
+
+    kind: type[Choice]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.value for member in self.kind)
+
+    def __call__(self, entry: Entry) -> Choice:
+        return self.kind(WordReader(self.names)(entry))
 
 
-def whole_number(low: int, high: int) -> Callable[[Entry], int]:
-    def read(entry: Entry) -> int:
+@dataclass(frozen=True, slots=True)
+class WholeNumberReader:
+    low: int
+    high: int
+
+    def __call__(self, entry: Entry) -> int:
         value = entry.value
         if not isinstance(value, int) or isinstance(value, bool):
-            entry.refuse_type("a whole number", entry.assignment(f"{max(low, 1)}"))
-        if not low <= value <= high:
-            _refuse_range(entry, value, f"{low} to {high}")
+            entry.refuse_type("a whole number", entry.assignment(f"{max(self.low, 1)}"))
+        if not self.low <= value <= self.high:
+            _refuse_range(entry, value, f"{self.low} to {self.high}")
         return value
 
-    return read
 
+@dataclass(frozen=True, slots=True)
+class NumberReader:
+    low: float
+    high: float
 
-def number(low: float, high: float) -> Callable[[Entry], float]:
-    def read(entry: Entry) -> float:
+    def __call__(self, entry: Entry) -> float:
         value = entry.value
         if not isinstance(value, int | float) or isinstance(value, bool):
-            entry.refuse_type("a number", entry.assignment(f"{high if high == 1 else 2.0}"))
-        if (isinstance(value, float) and math.isnan(value)) or not low <= value <= high:
-            _refuse_range(entry, value, f"{low:g} to {high:g}")
+            entry.refuse_type("a number", entry.assignment(f"{self.high if self.high == 1 else 2.0}"))
+        if (isinstance(value, float) and math.isnan(value)) or not self.low <= value <= self.high:
+            _refuse_range(entry, value, f"{self.low:g} to {self.high:g}")
         return float(value)
 
-    return read
+
+def choice_of(kind: type[Choice]) -> ChoiceReader[Choice]:
+    return ChoiceReader(kind)
+
+
+def one_of(*names: str) -> WordReader:
+    return WordReader(names)
+
+
+def whole_number(low: int, high: int) -> WholeNumberReader:
+    return WholeNumberReader(low, high)
+
+
+def number(low: float, high: float) -> NumberReader:
+    return NumberReader(low, high)
 
 
 def _refuse_range(entry: Entry, value: float, allowed: str) -> None:

@@ -22,7 +22,8 @@ _CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']CronJob(?:List)?["']"""
 _PARSE_CALL = re.compile(r"\bchronex\b")
 _CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)")
 _CRON_EDITED = re.compile(r"crontab\.[A-Za-z0-9]+")  # what `crontab -e` opens in a temporary directory
-_TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json|chronex.*\.json")
+_TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json")
+_OWN_NAME = re.compile(r"chronex.*\.json")
 _READ_BY_CRON = re.compile(r"(?!README)[A-Za-z0-9_-]+|[A-Za-z0-9_.-]+\.(?:crontab|cron)")
 # What a template engine or a shell puts a value in place of, before any scheduler sees the file.
 _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$[{(]|@[A-Z_]+@")
@@ -93,8 +94,13 @@ def kind_by_name(path: str, language: str = "") -> str | None:
     if name.endswith((".yml", ".yaml")):
         return "github" if folders[-2:] == (".github", "workflows") else "yaml"
     if name.endswith(".json"):
-        return "trigger" if _TRIGGER_NAME.fullmatch(name) else None
+        return "trigger" if is_trigger_name(name) or _OWN_NAME.fullmatch(name) else None
     return "python" if name.endswith(".py") else None
+
+
+def is_trigger_name(path: str) -> bool:
+    """`trigger.json`, `health.triggers.json`: a name that says what is in the file."""
+    return _TRIGGER_NAME.fullmatch(PurePath(path.replace("\\", "/")).name) is not None
 
 
 def _is_crontab(name: str, folders: tuple[str, ...]) -> bool:

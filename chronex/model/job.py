@@ -11,7 +11,7 @@ makes thousands of them, and the visits cost a seventh of it.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from chronex.model.policies import (
     LeftoverPolicy,
     NotifyPolicy,
     OverlapPolicy,
+    Overrides,
     RecoveryPolicy,
     RetryPolicy,
     SpreadPolicy,
@@ -158,8 +159,28 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     def timeout_for(self, task: Task) -> int | None:
         return task.timeout_ms if task.timeout_ms is not None else self.task_timeout_ms
 
+    def overridden(self, given: Overrides) -> Self:
+        """The job with the policies of one occurrence, for all its tasks."""
+        job, tasks = self, self.tasks
+        if given.timeout_ms is not None:
+            job = replace(job, execution_timeout_ms=given.timeout_ms, task_timeout_ms=None)
+            tasks = tuple(replace(task, timeout_ms=None) for task in tasks)
+        if given.on_failure is not None:
+            job = replace(job, failure=given.on_failure)
+            tasks = tuple(replace(task, on_failure=None) for task in tasks)
+        if given.retries is not None:
+            tasks = tuple(replace(task, retry=replace(task.retry or job.retry, max=given.retries)) for task in tasks)
+        if given.retries == 0:  # no retries is an answer here, not a policy that was left out
+            tasks = tuple(_without_retries(job, task) for task in tasks)
+        return replace(job, tasks=tasks)
+
     def task(self, name: str) -> Task | None:
         return next((task for task in self.tasks if task.name == name), None)
+
+
+def _without_retries(job: JobDefinition, task: Task) -> Task:
+    retries = job.failure_for(task) is FailureStrategy.RETRY_ON_FAILURE
+    return replace(task, on_failure=FailureStrategy.FAIL_FAST) if retries else task
 
 
 class Counters(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -7,6 +7,7 @@ from uuid import UUID, uuid5
 
 from msgspec import Struct
 
+from chronex.model.policies import Overrides
 from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
@@ -42,7 +43,7 @@ def attempt_id(run: str, number: int) -> str:
 class Decision(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """Why the occurrence starts where it does inside its window."""
 
-    # The version of the algorithm that decided.
+    # The first number of the DECISION_VERSION that decided.
     algorithm: int
     # What the draw was seeded with, so that it can be repeated.
     seed_hash: str = ""
@@ -108,8 +109,12 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     # The id of the occurrence that a replay repeats, and the scheduled time that its tasks are given.
     replay_of: str = ""
     stands_for_ms: int | None = None
+    # Why a person asked for it, in that person's words.
+    asked_for: str = ""
     # The tasks that run, where not all of them do.
     only: tuple[str, ...] = ()
+    # What holds for this occurrence in place of the job's policies.
+    overrides: Overrides | None = None
     # Why a running occurrence is to be stopped; until its owner has ordered that, `cancel_ms` keeps it due.
     cancel_reason: Reason = NO_REASON
     cancel_ms: int | None = None

@@ -123,3 +123,14 @@ class DstSetting(Struct, frozen=True, gc=False, omit_defaults=True):
 
     gap: str = "end"
     overlap: str = "by-kind"
+
+
+class Overrides(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """Policies that a person gave one occurrence; None leaves the job's."""
+
+    # How long it may take in all; no task has a limit of its own beside it.
+    timeout_ms: int | None = None
+    # How often a task is tried again.
+    retries: int | None = None
+    # What a failed task means for the others.
+    on_failure: FailureStrategy | None = None

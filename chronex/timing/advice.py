@@ -250,7 +250,7 @@ class _Adviser:
         if isinstance(body, Every):
             return body.low
         unbounded = Occurrences(self.meaning._replace(options=type(options)()), self.zone)
-        instants = islice(unbounded.between(_SAMPLE_START, unbounded.high), _SAMPLE_SIZE)
+        instants = islice(unbounded.between(_SAMPLE_START, unbounded.high, _SAMPLE_START), _SAMPLE_SIZE)
         return min((b - a for a, b in pairwise(instants)), default=None)
 
 

@@ -143,7 +143,7 @@ def _repeat_week(week: int) -> int:
 
 
 def calendar_step(wall_ms: int, period: Period, count: int) -> int | None:
-    """The wall time `count` periods later (date parts only); None beyond the calendar.
+    """The wall time `count` periods later, or earlier (date parts only); None beyond the calendar.
 
     Months are counted from the start and not from the last step: 31 January by months is 28 February, 31 March.
     """
@@ -154,18 +154,18 @@ def calendar_step(wall_ms: int, period: Period, count: int) -> int | None:
             return None
         day = moved
     day += period.days * count
-    return day * DAY_MS + time_of_day if day <= LAST_DAY else None
+    return day * DAY_MS + time_of_day if FIRST_DAY - 1 <= day <= LAST_DAY else None
 
 
 def _add_months(day: int, months: int) -> int | None:
-    """The same day of a later month, or that month's last day."""
+    """The same day of another month, or that month's last day."""
     if months == 0:
         return day
     if day < FIRST_DAY:  # west of UTC the year 1 begins on the day before the calendar: count from 400 years later
         day, months = day + _CYCLE_DAYS, months - _CYCLE_MONTHS
     start = date.fromordinal(day + EPOCH_ORDINAL)
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
-    if year > 9999:
+    if not 1 <= year <= 9999:
         return None
     following = date(year + month // 11, (month + 1) % 12 + 1, 1) if (year, month) < (9999, 11) else None
     last = (following.toordinal() if following else date.max.toordinal() + 1) - 1

@@ -82,6 +82,14 @@ class Expression:
     def dialect(self) -> str:
         return self.meaning.dialect
 
+    @property
+    def once_at(self) -> datetime | None:
+        """The one instant of `@once`; None for the other kinds, and for a relative one without a reference."""
+        body = self.meaning.body
+        if not isinstance(body, Once) or body.at is None:
+            return None
+        return _to_datetime(resolve(body.at, self._default), self._default)
+
     def describe(self) -> str:
         """What it means, in English."""
         from chronex.expr.describe import describe
@@ -96,8 +104,8 @@ class Expression:
     ) -> datetime | None:  # fmt: skip
         """The first occurrence after `after` (or at it, when inclusive); None when there is none.
 
-        `@every` counts from `anchor`, else from `after` itself. The distance of a random `@every a-b` comes from
-        `draw(a, b)` in milliseconds; without one it is a, the earliest instant possible.
+        What is anchored (`@every`, `R/P3W`) counts from `anchor`, else from `after` itself. The distance of a random
+        `@every a-b` comes from `draw(a, b)` in milliseconds; without one it is a, the earliest instant possible.
         """
         try:
             timing = self._in_zone[tz]
@@ -113,9 +121,11 @@ class Expression:
         second, micro = epoch_parts(after)
         exact = micro % 1000 == 0 and inclusive
         bound = second * 1000 + micro // 1000 + (0 if exact else 1)
-        if isinstance(self.meaning.body, Every):
+        if self.meaning.is_anchored:
             reference = second * 1000 + micro // 1000
-            return _to_datetime(_next_every(timing, bound, reference, _optional_epoch_ms(anchor), draw), timing.zone)
+            return _to_datetime(
+                _next_anchored(timing, bound, reference, _optional_epoch_ms(anchor), draw), timing.zone
+            )
         return _to_datetime(timing.nearest(bound, 1), timing.zone)
 
     def previous(
@@ -125,9 +135,9 @@ class Expression:
         timing = self.occurrences(tz)
         second, micro = epoch_parts(before)
         bound = second * 1000 + micro // 1000 - (0 if inclusive or micro % 1000 else 1)
-        if isinstance(self.meaning.body, Every):
+        if self.meaning.is_anchored:
             reference = second * 1000 + -(-micro // 1000)
-            return _to_datetime(_previous_every(timing, bound, reference, _optional_epoch_ms(anchor)), timing.zone)
+            return _to_datetime(_previous_anchored(timing, bound, reference, _optional_epoch_ms(anchor)), timing.zone)
         return _to_datetime(timing.nearest(bound, -1), timing.zone)
 
     def upcoming(
@@ -149,9 +159,9 @@ class Expression:
         return islice(_datetimes(timing, start, last, anchor_ms), count)
 
     def matches(self, instant: datetime, tz: ZoneLike = None) -> bool:
-        """Does the calendar pattern fire in this second? `@every` and `@once` are not patterns: always False."""
+        """Does the calendar pattern fire in this second? False for what is anchored and for `@once`: no patterns."""
         second, _ = epoch_parts(instant)
-        if self.kind in ("interval", "once"):
+        if self.meaning.is_anchored or self.kind == "once":
             return False
         return self.occurrences(tz).nearest(second * 1000, 1) == second * 1000
 
@@ -170,19 +180,21 @@ def _next_of_cron(cron: CronSearch, after: datetime, inclusive: bool) -> datetim
     return None if instant is None else _from_timestamp(instant, cron.zone.tzinfo)
 
 
-def _next_every(timing: Occurrences, bound: int, reference: int, anchor: int | None, draw: Draw | None) -> int | None:
+def _next_anchored(
+    timing: Occurrences, bound: int, reference: int, anchor: int | None, draw: Draw | None
+) -> int | None:
     body = timing.meaning.body
-    assert isinstance(body, Every)
-    if body.high is None:
+    if not isinstance(body, Every) or body.high is None:
         return timing.nearest(bound, 1, reference if anchor is None else anchor)
     start = timing.interval_start(max(reference, reference if anchor is None else anchor))
     found = start + (body.low if draw is None else draw(body.low, body.high))
     return found if found <= timing.high else None
 
 
-def _previous_every(timing: Occurrences, bound: int, reference: int, anchor: int | None) -> int | None:
+def _previous_anchored(timing: Occurrences, bound: int, reference: int, anchor: int | None) -> int | None:
     body = timing.meaning.body
-    assert isinstance(body, Every)
+    if not isinstance(body, Every):
+        return timing.before_grid_point(reference, bound) if anchor is None else timing.nearest(bound, -1, anchor)
     if anchor is not None and body.high is None:
         return timing.nearest(bound, -1, anchor)
     # Without an anchor the reference itself is taken as a point of the grid.

@@ -132,7 +132,7 @@ _NO_OPTIONS = Options()
 
 
 class ExpressionSchedule:
-    """Cron, repeating intervals, one-shots, and `@every` at a fixed rate from the job's anchor."""
+    """Cron, repeating intervals, one-shots, and from the job's anchor `@every` at a fixed rate and `R/P3W`."""
 
     __slots__ = ("_anchor", "_timing")
 
@@ -228,6 +228,12 @@ def is_interval(job: Job) -> bool:
     if job.dialect == CUSTOM:
         return False
     return isinstance(_occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.body, Every)
+
+
+def is_anchored(job: Job) -> bool:
+    """Does its schedule count from the anchor that the store keeps?"""
+    timing = timing_of(job)
+    return timing is not None and timing.meaning.is_anchored
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from itertools import chain, groupby, product, starmap
 from typing import Protocol
 
-from chronex.expr.iso8601 import Moment
+from chronex.expr.iso8601 import Moment, Period
 from chronex.expr.meaning import Cron, Every, Meaning, Once, Repeating
 from chronex.text.durations import DAY_MS
 from chronex.text.instants import EPOCH_ORDINAL
@@ -88,35 +88,45 @@ class FixedRate:
 
 
 class _CalendarSteps:
-    """An ISO 8601 repeating interval: instants never go back as k grows, so a bound is found by bisection on k."""
+    """An ISO 8601 repeating interval: instants never go back as k grows, so a bound is found by bisection on k.
 
-    __slots__ = ("_body", "_counts", "_start_wall", "_zone")
+    k is counted from `origin`: 0, 1, … from a start, 1, 2, … from an anchor, …, -2, -1 before an end.
+    """
 
-    def __init__(self, body: Repeating, zone: Zone) -> None:
-        self._body = body
+    __slots__ = ("_counts", "_origin_wall", "_period", "_zone")
+
+    def __init__(self, period: Period, zone: Zone, origin: int, first: int | None, last: int | None) -> None:
+        self._period = period
         self._zone = zone
-        start = resolve(body.start, zone)
-        self._start_wall = start + zone.offset_at(start // 1000) * 1000
-        longest = (LAST_MS - self._start_wall) // max(_shortest_ms(body), 1) + 1
-        self._counts = range(longest if body.repetitions is None else min(longest, body.repetitions + 1))
+        self._origin_wall = origin + zone.offset_at(origin // 1000) * 1000
+        shortest = max((period.months * 28 + period.days) * DAY_MS + period.elapsed_ms, 1)
+        most_before = (self._origin_wall - FIRST_MS) // shortest + 1
+        most_after = (LAST_MS - self._origin_wall) // shortest + 1
+        begin = -most_before if first is None else max(first, -most_before)
+        self._counts = range(begin, 1 + (most_after if last is None else min(last, most_after)))
 
     def nearest(self, bound: int, step: int) -> int | None:
         if step > 0:
             index = bisect_left(self._counts, bound, key=self._instant)
         else:
             index = bisect_right(self._counts, bound, key=self._instant) - 1
-        return self._instant(index) if 0 <= index < len(self._counts) else None
+        return self._instant(self._counts[index]) if 0 <= index < len(self._counts) else None
 
     def _instant(self, count: int) -> int:
-        wall = calendar_step(self._start_wall, self._body.period, count)
+        wall = calendar_step(self._origin_wall, self._period, count)
         if wall is None:
-            return LAST_MS + 1
-        return wall_to_instant(wall, self._zone) + count * self._body.period.elapsed_ms
+            return LAST_MS + 1 if count > 0 else FIRST_MS - 1
+        return wall_to_instant(wall, self._zone) + count * self._period.elapsed_ms
 
 
-def _shortest_ms(body: Repeating) -> int:
-    period = body.period
-    return (period.months * 28 + period.days) * DAY_MS + period.elapsed_ms
+def _steps_of(body: Repeating, zone: Zone, anchor: int) -> _CalendarSteps:
+    count = body.repetitions
+    if body.start is not None:
+        return _CalendarSteps(body.period, zone, resolve(body.start, zone), 0, count)
+    if body.end is not None:
+        first = None if count is None else -1 - count
+        return _CalendarSteps(body.period, zone, resolve(body.end, zone), first, -1)
+    return _CalendarSteps(body.period, zone, anchor, 1, count)
 
 
 def resolve(moment: Moment, zone: Zone) -> int:
@@ -151,7 +161,7 @@ class Occurrences:
         self.cron = self._search.seconds if is_open and isinstance(self._search, _CronMilliseconds) else None
 
     def nearest(self, bound: int, step: int, anchor: int | None = None) -> int | None:
-        """The occurrence nearest to `bound`, itself included. `@every` counts from `anchor`."""
+        """The occurrence nearest to `bound`, itself included. What is anchored counts from `anchor`."""
         search = self._search or self._anchored(anchor)
         found = search.nearest(max(bound, self.low) if step > 0 else min(bound, self.high), step)
         return found if found is not None and self.low <= found <= self.high else None
@@ -173,14 +183,24 @@ class Occurrences:
             yield found
             found = self.nearest(found + 1, 1, anchor)
 
+    def before_grid_point(self, point: int, bound: int) -> int | None:
+        """The last step of an anchored repeating interval at or before `bound`, if `point` were one of its steps."""
+        body = self.meaning.body
+        assert isinstance(body, Repeating)
+        found = _CalendarSteps(body.period, self.zone, point, None, -1).nearest(min(bound, self.high), -1)
+        return found if found is not None and found > self.low else None
+
     def interval_start(self, anchor: int) -> int:
-        """Where `@every` starts to count: at the anchor, or at a later `from`."""
+        """Where an anchored expression starts to count: at the anchor, or at a later `from`."""
         return max(anchor, self.low)
 
     def _anchored(self, anchor: int | None) -> Search:
         body = self.meaning.body
+        start = self.interval_start(0 if anchor is None else anchor)
+        if isinstance(body, Repeating):
+            return _steps_of(body, self.zone, start)
         assert isinstance(body, Every)
-        return FixedRate(self.interval_start(0 if anchor is None else anchor), body.low)
+        return FixedRate(start, body.low)
 
     def _fixed_search(self) -> Search | None:
         match self.meaning.body:
@@ -188,8 +208,8 @@ class Occurrences:
                 return _CronMilliseconds(lambda mirrored: CronSearch(cron, self.zone, self.policy, mirrored=mirrored))
             case Once(at=Moment() as moment):
                 return _OneInstant(resolve(moment, self.zone))
-            case Repeating() as body:
-                return _CalendarSteps(body, self.zone)
+            case Repeating() as body if not body.is_anchored:
+                return _steps_of(body, self.zone, 0)
             case _:
                 return None
 

@@ -6,6 +6,7 @@ import os
 import re
 import zoneinfo
 from bisect import bisect_right
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -263,36 +264,65 @@ def zone_names() -> tuple[str, ...]:
 # -- the zone of this host, and where it was found ------------------------------------------------------------
 
 _FROM_VARIABLE = "the host's, from the TZ variable"
+_POSIX_FIXED = re.compile(r"(?:<[A-Za-z0-9+-]+>|[A-Za-z]{3,})([+-]?[0-9]{1,2})(?::00){0,2}", re.ASCII)
+LOCALTIME = Path("/etc/localtime")
+TIMEZONE = Path("/etc/timezone")
 
 
 class ZoneChoice(NamedTuple):
-    """A zone, and for people where it was found."""
+    """A zone, and for people where it was found; `unused` is a TZ variable that is no zone name."""
 
     zone: Zone
     source: str
+    unused: str = ""
 
 
 def host_zone() -> ZoneChoice:
-    """The first zone that the zone data knows. If TZ is none (JST-9), `source` says that it was not used."""
+    """The first zone that the zone data knows. If TZ is none (CET-1CEST), `source` says that it was not used."""
     unused = ""
     for name, source in _host_candidates():
         try:
-            return ZoneChoice(load_zone(name), source + unused)
+            return ZoneChoice(load_zone(name), source + _told(unused), unused)
         except UnknownZoneError:
             if source == _FROM_VARIABLE:
-                unused = f"; TZ={name!r} is no zone name and not used"
-    return ZoneChoice(utc_zone(), f"the host names no zone; UTC assumed{unused}")
+                unused = name
+    return ZoneChoice(utc_zone(), f"the host names no zone; UTC assumed{_told(unused)}", unused)
 
 
-def _host_candidates() -> list[tuple[str, str]]:
-    found = []
+def _told(unused: str) -> str:
+    return f"; TZ={unused!r} is no zone name and not used" if unused else ""
+
+
+def _host_candidates() -> Iterator[tuple[str, str]]:
+    """Names of zones, the best first; what costs more is looked for only when the others are not known."""
     if variable := os.environ.get("TZ", "").lstrip(":"):
-        found.append((variable, _FROM_VARIABLE))
-    localtime = Path("/etc/localtime")
-    if localtime.is_symlink():
-        _, marker, name = os.path.realpath(localtime).partition("zoneinfo/")
+        yield _fixed_hours(variable) or variable, _FROM_VARIABLE
+    if LOCALTIME.is_symlink():
+        _, marker, name = os.path.realpath(LOCALTIME).partition("zoneinfo/")
         if marker:
-            found.append((name, "the host's, from /etc/localtime"))
+            yield name, f"the host's, from {LOCALTIME}"
     with suppress(OSError, UnicodeDecodeError):
-        found.append((Path("/etc/timezone").read_text("utf-8").strip(), "the host's, from /etc/timezone"))
-    return found
+        yield TIMEZONE.read_text("utf-8").strip(), f"the host's, from {TIMEZONE}"
+    if LOCALTIME.is_file() and (original := _name_of_copy(LOCALTIME)):
+        yield original, f"the host's, {LOCALTIME} is a copy of it"
+
+
+def _fixed_hours(variable: str) -> str | None:
+    """The zone of a POSIX TZ text with whole hours and no daylight time: `JST-9` and `<+09>-9` are Etc/GMT-9."""
+    match = _POSIX_FIXED.fullmatch(variable)
+    hours = int(match[1]) if match else None
+    if hours is None or not -14 <= hours <= 12:
+        return None
+    return f"Etc/GMT{hours:+d}" if hours else "Etc/UTC"
+
+
+def _name_of_copy(path: Path) -> str | None:
+    """The name of the zone whose file has the same bytes; of several that do, the first that people are offered."""
+    with suppress(OSError):
+        data = path.read_bytes()
+        for name in zone_names():
+            for directory in zoneinfo.TZPATH:
+                file = Path(directory, name)
+                if file.is_file() and file.stat().st_size == len(data) and file.read_bytes() == data:
+                    return name
+    return None

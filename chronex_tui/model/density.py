@@ -15,7 +15,7 @@ from chronex.model.job import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
-from chronex.timing.job_schedule import is_interval, schedule_of
+from chronex.timing.job_schedule import is_anchored, schedule_of
 from chronex.timing.zones import Zone
 from chronex_tui.model.display import DisplaySettings, Glyphs, clock_time, count, full_stamp, local_time
 from chronex_tui.model.lanes import planned_instants
@@ -151,7 +151,7 @@ def coming_starts(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Heatmap:
     end = tally.start_ms + 7 * DAY_MS
     known: dict[tuple[object, ...], list[int]] = {}
     for job in jobs:
-        key = (job.schedule, job.timezone, job.dialect, job.dst, job.progress.anchor_ms if is_interval(job) else None)
+        key = (job.schedule, job.timezone, job.dialect, job.dst, job.progress.anchor_ms if is_anchored(job) else None)
         instants = known.get(key)
         if instants is None:
             instants = known[key] = list(islice(planned_instants(job, now_ms, end), _MOST_COUNTED + 1))

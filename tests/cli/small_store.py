@@ -52,7 +52,7 @@ def said(capsys: Capture) -> Any:
 
 
 def run_trigger(job: str, store: str, form: str, *params: str, key: str = "", ttl: str | None = None) -> int:
-    return trigger.trigger(job, list(params), key, ttl, False, store, form)
+    return trigger.trigger(job, list(params), key, ttl, store=store, form=form)
 
 
 def triggered(place: Place, capsys: Capture, state: str = "success") -> str:

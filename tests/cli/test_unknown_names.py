@@ -17,14 +17,15 @@ from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 from tests.cli.small_store import Capture, Place, run_trigger, triggered
 
+WHY = replay.HowToReplay("why")
 COMMANDS: dict[str, Callable[[str], int]] = {
     "trigger": lambda store: run_trigger("ghost", store, "text"),
     "pause": lambda store: pause.run_pause("ghost", None, store, "text"),
     "resume": lambda store: pause.run_resume("ghost", store, "text"),
     "cancel": lambda store: cancel.run_cancel("occ_00000000", "", wait=False, store=store, form="text"),
-    "replay": lambda store: replay.run_replay("occ_00000000", "why", "then", yes=False, store=store, form="text"),
+    "replay": lambda store: replay.run_replay("occ_00000000", WHY, yes=False, store=store, form="text"),
     "replay --job": lambda store: replay.run_replay(
-        replay.PastFilter("ghost", None, None, ("failed",)), "why", "then", yes=True, store=store, form="text"
+        replay.PastFilter("ghost", None, None, ("failed",)), WHY, yes=True, store=store, form="text"
     ),
     "dlq list": lambda store: dlq.run_list("ghost", store, "text"),
     "dlq show": lambda store: dlq.run_show("run_00000000", store, "text"),

@@ -83,4 +83,28 @@ def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
     daemon.send_signal(signal.SIGHUP)
     daemon.until_logged("restart_for=reaper_interval_ms")
     known = {*SchedulerSettings.__struct_fields__}
-    assert known == {*_NEED_A_RESTART, "timezone", "max_concurrent_jobs", "grace_ms", "history", "logs"}
+    assert known == {
+        *_NEED_A_RESTART,
+        "timezone",
+        "max_concurrent_jobs",
+        "grace_ms",
+        "history",
+        "logs",
+        "update_policy",
+    }
+
+
+def test_the_update_policy_of_the_file_holds_for_the_file_that_is_read_again(machine: Machine) -> None:
+    text = '[scheduler]\nupdate_policy = "graceful"\ntimezone = "UTC"\n[jobs.a]\nschedule = "0 {} 1 1 *"\nrun = ["true"]\n'
+    machine.write(text.format(3))
+    daemon = machine.start()
+    daemon.until_logged("SchedulerStarted")
+    machine.write(text.format(5))
+    daemon.send_signal(signal.SIGHUP)
+    daemon.until_logged("ConfigurationApplied")
+    with LmdbStore.open(machine.directory / "store", create=False) as store:
+        (waiting,) = store.view(lambda tx: Reading(tx).occurrences("a"))
+        version = store.view(lambda tx: Reading(tx).job("a"))
+    assert version is not None
+    assert (waiting.version, version.version) == (1, 2)
+    assert waiting.nominal_ms // 3_600_000 % 24 == 3, "the next run of the old schedule still happens"

@@ -25,8 +25,8 @@ DEFAULTS: dict[str, dict[str, str]] = {
     "uniform": {},
     "skewEarly": {"s": "2"},
     "skewLate": {"s": "2"},
-    "normal": {"mu": "nominal", "sigma": "window/6"},
-    "exponential": {"lambda": "3", "dir": "early"},
+    "normal": {"mu": "mid", "sigma": "window/6"},
+    "exponential": {"lambda": "1", "dir": "early"},
 }
 UNITS = {"h": 3600, "m": 60, "s": 1}
 
@@ -182,8 +182,10 @@ def _decide(request: dict[str, Any]) -> dict[str, Any]:
     nominal = datetime.fromisoformat(request["nominal_time"]).astimezone(UTC)
     zone = ZoneInfo(request.get("timezone", "UTC"))
     name = request.get("distribution", "uniform")
-    params = DEFAULTS[name] | request.get("distribution_params", {})
-    start, end = window(nominal, request.get("window_mode", "after"), Fraction(request.get("window_duration", "0")))
+    mode = request.get("window_mode", "after")
+    centred = {"mu": "nominal"} if name == "normal" and mode in {"around", "center"} else {}
+    params = DEFAULTS[name] | centred | request.get("distribution_params", {})
+    start, end = window(nominal, mode, Fraction(request.get("window_duration", "0")))
     local = nominal.astimezone(zone)
     second = nominal.replace(microsecond=0)
     year, week, _ = local.isocalendar()
@@ -200,7 +202,7 @@ def _decide(request: dict[str, Any]) -> dict[str, Any]:
     attempts = 0
     while chosen is None and attempts < (64 if width else 1):
         attempts += 1
-        offset = sample(name, params, draw(), width, int((second - start).total_seconds())) if width else 0
+        offset = sample(name, params, draw(), width, int((nominal - start).total_seconds())) if width else 0
         candidate = start + timedelta(seconds=offset)
         if not reject(rules, field_values(candidate.astimezone(zone))):
             chosen = candidate
@@ -221,7 +223,7 @@ def _decide(request: dict[str, Any]) -> dict[str, Any]:
         "reason": "" if chosen else "no candidate accepted within MaxAttempts",
         "attempts": attempts if width else 0,
         "period_key": key,
-        "decision_version": 1,
+        "decision_version": "2.0.0",
     }
 
 
@@ -230,13 +232,11 @@ def kind_order(item: tuple[str, object]) -> int:
 
 
 def window(nominal: datetime, mode: str, duration: Fraction) -> tuple[datetime, datetime]:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    since = nominal - epoch
-    at = Fraction((since.days * 86400 + since.seconds) * 10**6 + since.microseconds, 10**6)
+    """Whole seconds before and after the nominal time itself, so that its fraction stays in both ends."""
     before = {"after": Fraction(0), "before": duration}.get(mode, duration / 2)
     return (
-        epoch + timedelta(seconds=(at - before).__floor__()),
-        epoch + timedelta(seconds=(at - before + duration).__floor__()),
+        nominal + timedelta(seconds=(-before).__floor__()),
+        nominal + timedelta(seconds=(duration - before).__floor__()),
     )
 
 

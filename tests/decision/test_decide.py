@@ -86,7 +86,9 @@ def test_every_decision_keeps_its_promises(row: dict[str, Any]) -> None:
     assert (result.attempts == 0) == (result.window_start == result.window_end)
     assert result.unschedulable == (result.chosen_time is None) == bool(result.reason)
     assert result.window_start <= result.nominal_time
-    assert result.window_start.microsecond == result.window_end.microsecond == 0
+    assert result.window_start.microsecond == result.window_end.microsecond == result.nominal_time.microsecond
+    if request.window_mode == "after":
+        assert result.window_start == result.nominal_time
     if result.chosen_time is not None:
         assert result.chosen_time.tzinfo is UTC
         assert result.window_start <= result.chosen_time <= result.window_end
@@ -115,9 +117,31 @@ def test_the_integer_path_decides_the_same(row: dict[str, Any]) -> None:
     decision, result = spread.decide_at(nominal_ms), decide(request)
     assert decision.seed_hash == result.seed_hash
     assert decision.attempts == result.attempts
-    chosen = None if result.chosen_time is None else round(result.chosen_time.timestamp()) * 1000
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    chosen = None if result.chosen_time is None else (result.chosen_time - epoch) // timedelta(milliseconds=1)
     assert decision.chosen_ms == chosen
-    assert nominal_ms - decision.window_start * 1000 <= spread.lead_ms
+    assert nominal_ms - decision.window_ms[0] <= spread.lead_ms
+
+
+@pytest.mark.parametrize("fraction_ms", [0, 1, 610, 999])
+@pytest.mark.parametrize(
+    ("mode", "seconds"), [("after", 0), ("after", 2), ("around", 0), ("around", 2), ("before", 0)]
+)
+def test_a_fraction_of_the_nominal_time_stays_in_the_window_and_in_the_start(
+    mode: str, seconds: int, fraction_ms: int
+) -> None:
+    nominal_ms = 1_772_323_226_000 + fraction_ms
+    spread = make_spread(identity="a", window_mode=mode, window_duration=timedelta(seconds=seconds))
+    decision = spread.decide_at(nominal_ms)
+    lead = seconds * 1000 // 2 if mode == "around" else 0
+    assert decision.window_ms == (nominal_ms - lead, nominal_ms - lead + seconds * 1000)
+    assert decision.chosen_ms is not None
+    assert (decision.chosen_ms - nominal_ms) % 1000 == 0
+    assert spread.lead_ms == lead
+    if seconds == 0:
+        assert decision.chosen_ms == nominal_ms
+    if mode == "after":
+        assert decision.chosen_ms >= nominal_ms
 
 
 def test_the_zone_of_the_nominal_time_does_not_matter() -> None:

@@ -52,10 +52,11 @@ SHAPES: list[tuple[str, dict[str, str], Callable[[float], float]]] = [
     ("skewEarly", {"s": "0.25"}, skew_early(0.25)),
     ("skewLate", {}, skew_late(2)),
     ("skewLate", {"s": "1.5"}, skew_late(1.5)),
-    ("exponential", {}, exponential_early(3)),
+    ("exponential", {}, exponential_early(1)),
     ("exponential", {"lambda": "0.5"}, exponential_early(0.5)),
     ("exponential", {"lambda": "8", "dir": "late"}, exponential_late(8)),
-    ("normal", {}, normal(NOMINAL / WINDOW, 1 / 6)),
+    ("normal", {}, normal(1 / 2, 1 / 6)),
+    ("normal", {"mu": "nominal"}, normal(NOMINAL / WINDOW, 1 / 6)),
     ("normal", {"mu": "start", "sigma": "30m"}, normal(0, 1 / 4)),
     ("normal", {"mu": "mid", "sigma": "20m"}, normal(1 / 2, 1 / 6)),
     ("normal", {"mu": "end", "sigma": "4h"}, normal(1, 2)),
@@ -130,17 +131,25 @@ def test_parameters_are_shown_as_understood() -> None:
         ("skewEarly", {"shape": 2.5}, {"s": "2.5"}),
         ("skewLate", {"s": Decimal("3.10")}, {"s": "3.1"}),
         ("skewLate", {"s": 1e-7}, {"s": "0.0000001"}),
-        ("normal", {"sigma": timedelta(minutes=90)}, {"mu": "nominal", "sigma": "1h30m"}),
-        ("normal", {"sigma": 90}, {"mu": "nominal", "sigma": "1m30s"}),
-        ("normal", {"sigma": 0.0005}, {"mu": "nominal", "sigma": "0.0005"}),
+        ("normal", {"sigma": timedelta(minutes=90)}, {"mu": "mid", "sigma": "1h30m"}),
+        ("normal", {"sigma": 90}, {"mu": "mid", "sigma": "1m30s"}),
+        ("normal", {"sigma": 0.0005}, {"mu": "mid", "sigma": "0.0005"}),
         ("normal", {"sigma": "1500ms", "mu": "mid"}, {"mu": "mid", "sigma": "1s500ms"}),
-        ("normal", {}, {"mu": "nominal", "sigma": "window/6"}),
-        ("exponential", {}, {"lambda": "3", "dir": "early"}),
+        ("normal", {}, {"mu": "mid", "sigma": "window/6"}),
+        ("exponential", {}, {"lambda": "1", "dir": "early"}),
     ]
     for name, given, expected in shown:
         made = make_distribution(name, given)
         assert made.params == expected
         assert make_distribution(name, made.params) == made
+
+
+@pytest.mark.parametrize(
+    ("mode", "middle"), [("after", "mid"), ("before", "mid"), ("around", "nominal"), ("center", "nominal")]
+)
+def test_the_normal_curve_has_its_middle_where_the_window_has_it(mode: str, middle: str) -> None:
+    spread = make_spread(identity="a", window_mode=mode, window_duration=HOUR, distribution="normal")
+    assert spread.distribution.params["mu"] == middle
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,16 @@ async def test_the_zone_of_the_host_is_used_where_none_is_given(monkeypatch: pyt
     assert host_zone().zone.name == "Asia/Tokyo"
 
 
+async def test_a_tz_variable_that_is_no_zone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "<+0530>-5:30")
+    host = SimulatedHost()
+    scheduler = host.scheduler()
+    scheduler._zone = None
+    with pytest.warns(RuntimeWarning, match=r"TZ='<\+0530>-5:30' is no zone name; tasks run in .*Europe/Berlin"):
+        await scheduler.initialize([host.task("a", "1 9 * * *")])
+    await scheduler.stop()
+
+
 async def test_an_expression_that_never_matches_is_valid_and_never_runs() -> None:
     host = SimulatedHost()
     scheduler = host.scheduler()

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 import chronex
+from chronex import timing
 from tests.timing import oracle
 from tests.timing.oracle import ANY, Spec
 
@@ -143,7 +144,9 @@ def test_the_same_meaning_reads_the_same_however_it_is_spelt(one: str, other: st
 
 
 def test_a_relative_moment_says_what_it_counts_from() -> None:
-    assert "20m" in chronex.parse("@once +20m", reference=REFERENCE).describe()
+    read = timing.parse("@once +20m")
+    assert read.describe() == "Once, 20m from reference time"
+    assert chronex.parse("@once +20m", reference=REFERENCE).describe() == "Once at 2026-01-01 00:20 UTC"
 
 
 def _fires(spec: Spec) -> tuple[object, ...]:

@@ -46,7 +46,9 @@ def test_examples(path: Path) -> None:
 
 def test_the_example_of_a_trigger() -> None:
     path = ROOT / "examples" / "trigger.json"
-    assert [job.id for job in read_triggers(path.read_bytes(), path.name, "UTC").jobs] == ["health-check"]
+    found = read_triggers(path.read_bytes(), path.name, "UTC", needs_tasks=True)
+    assert [job.id for job in found.jobs] == ["health-check"]
+    assert found.warnings == ()
 
 
 def documented() -> dict[str, list[str]]:

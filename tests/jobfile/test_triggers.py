@@ -55,7 +55,7 @@ CASES: dict[str, list[tuple[str, str]]] = {
     '{"id": "a", "expression": «"0 99 * * \\u002a"»}': [("E003", "hour: value 99")],
     '{"id": "a", "expression": "@daily", "metadata": {"a": «1»}}': [("J011", "a takes text")],
     '{"id": "a", "expression": "@daily", "enabled": «null»}': [("J011", "enabled takes true or false, not nothing")],
-    '{"id": "a", "expression": "@daily", «"shedule"»: 1}': [("J010", "unknown key 'shedule'")],
+    '{"id": "a", "expression": "@daily", "retry": {«"maks"»: 1}}': [("J010", "unknown key 'maks'")],
     '{"id": "a", "expression": "@daily", «"id"»: "b"}': [("J018", "the key 'id' is given twice")],
     '{"id": "a", "expression": "@daily", "description": "«\\ud8»00"}': [("J002", "half of a surrogate pair")],
     '{"id": "a", "expression": "@daily", "retry": {"backoff": «N»aN}}': [("J002", "NaN is not JSON")],
@@ -75,3 +75,28 @@ def test_problems(marked: str) -> None:
         assert problem.code == code
         assert problem.message.startswith(message), problem
         assert problem.hint
+
+
+def test_keys_of_other_programs_are_left_out_and_noted() -> None:
+    text = '{"$schema": "x", "id": "a", "expression": "@daily",\n "comment": 1, "enabeld": false}'
+    found = read_triggers(text, "t.json", "UTC")
+    assert found.jobs == (Job(id="a", schedule="@daily", timezone="UTC", source="t.json"),)
+    assert [str(warning) for warning in found.warnings] == [
+        "t.json:2:2: the key 'comment' is not read; what the task should know belongs into metadata",
+        "t.json:2:16: the key 'enabeld' is not read; did you mean enabled?",
+    ]
+    assert {warning.code for warning in found.warnings} == {"J102"}
+
+
+@pytest.mark.parametrize("keys", ["", ', "enabled": false', ', "metadata": {"run": "x"}', ', "tasks": []'])
+def test_a_definition_without_a_task_is_refused_where_nobody_has_a_handler(keys: str) -> None:
+    text = f'{{"id": "hc", "expression": "@every 1s {{max:2}}"{keys}}}'
+    assert read_triggers(text, "t.json", "UTC").jobs[0].tasks == ()
+    with pytest.raises(JobFileError, match=r'^t\.json:1:1: trigger \'hc\' has nothing to run; write "run"'):
+        read_triggers(text, "t.json", "UTC", needs_tasks=True)
+
+
+@pytest.mark.parametrize("task", ['"run": ["true"]', '"tasks": [{"name": "a", "run": "true"}]'])
+def test_a_definition_with_a_task_needs_no_handler(task: str) -> None:
+    text = f'{{"id": "hc", "expression": "@daily", {task}}}'
+    assert read_triggers(text, "t.json", "UTC", needs_tasks=True).jobs[0].tasks

@@ -178,6 +178,11 @@ CASES = (
         '[{"id": "a", "expression": "@every 15m {stagger:3m}"}, {"id": "b", "expression": "0 25 * * *"}]\n',
         ("1:85-1:87 E003",),
     ),
+    Case("trigger.json", '{"id": "a", "expression": }\n', ("1:27-1:28 J002",)),
+    Case("trigger.json", "", ("1:1-1:1 J002",)),
+    Case("chronex-jobs.json", '{"id": "a",\n "expression": ', ("2:16-2:16 J002",)),
+    Case("chronex-package.json", '{"name": }\n'),
+    Case("a.triggers.json", '{"$schema": "x", "id": "a", "expression": "@daily", "owner": 1}\n', ("1:53-1:60 J102",)),
     Case(
         "calls.py",
         'import chronex\nchronex.parse("17 4 * * *")\nx = "😀"; chronex.parse("0 25 * * *")\nchronex.parse(x)\n',

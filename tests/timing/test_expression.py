@@ -516,3 +516,28 @@ def test_an_expression_can_be_used_as_a_key() -> None:
     table = {chronex.parse("@daily"): 1}
     assert table[chronex.parse("0 0 * * *")] == 1
     assert pickle.loads(pickle.dumps(str(chronex.parse("@daily")))) == "@daily"
+
+
+# -- @once as a value -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("@once 2027-03-01T09:00:00Z", "2027-03-01T09:00:00+00:00"),
+        ("TZ=Asia/Seoul @once 2027-03-01T09:00:00", "2027-03-01T09:00:00+09:00"),
+        ("@once +20m", "2027-01-01T00:20:00+00:00"),
+        ("@daily", None),
+        ("@every 5m", None),
+    ],
+)
+def test_the_instant_of_once_is_a_property(text: str, at: str | None) -> None:
+    found = chronex.parse(text, reference=datetime(2027, 1, 1, tzinfo=UTC)).once_at
+    assert (None if found is None else found.isoformat()) == at
+
+
+def test_equal_expressions_are_described_alike() -> None:
+    resolved = chronex.parse("@once +20m", reference=datetime(2027, 1, 1, tzinfo=UTC))
+    read_again = chronex.parse(str(resolved))
+    assert resolved == read_again
+    assert resolved.describe() == read_again.describe() == "Once at 2027-01-01 00:20 UTC"

@@ -109,3 +109,17 @@ def test_one_name_means_one_schedule(registered: Callable[[Schedule], None]) -> 
         registered(Minutely())
     with pytest.raises(ChronexError, match="cannot name a schedule"):
         register_schedule("not a name", one)
+
+
+def test_an_interval_without_a_start_counts_from_its_apply_and_ends_after_its_repetitions() -> None:
+    world = SteppedEngine("R2/PT1M")
+    due = [START + MINUTE, START + 2 * MINUTE]
+    for at in due:
+        assert world.tick(at - 1) == []
+        (launch,) = world.tick(at)
+        assert launch.occurrence.nominal_ms == at
+        world.end(launch, AttemptState.SUCCESS, at + 1)
+        apply_jobs(world.store, [world.job], at + 2)  # the same text keeps its anchor
+    assert world.tick(START + 3 * MINUTE) == []
+    (row,) = world.store.view(lambda tx: rows_of(Reading(tx), START + 3 * MINUTE))
+    assert row.situation is Situation.DONE

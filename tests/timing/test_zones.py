@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
+from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
 from chronex.errors import UnknownZoneError
+from chronex.timing import zones
 from chronex.timing.tzif import parse_rule, read_tzif
-from chronex.timing.zones import load_zone, utc_zone, zone_names, zone_of
+from chronex.timing.zones import host_zone, load_zone, utc_zone, zone_names, zone_of
 
 DAY = 86_400
 NAMES = sorted(available_timezones())
@@ -190,3 +192,51 @@ def test_a_rule_that_is_none_is_refused(text: str) -> None:
 def test_a_file_that_is_no_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="TZif"):
         read_tzif(b"hello")
+
+
+# -- the zone of the host -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "unused"),
+    [
+        ("Asia/Tokyo", "Asia/Tokyo", ""),
+        (":Europe/Paris", "Europe/Paris", ""),
+        ("EST5EDT", "EST5EDT", ""),
+        ("<+03>-3", "Etc/GMT-3", ""),
+        ("JST-9", "Etc/GMT-9", ""),
+        ("<-05>5", "Etc/GMT+5", ""),
+        ("UTC0", "Etc/UTC", ""),
+        ("XYZ-3:00", "Etc/GMT-3", ""),
+        ("<+0530>-5:30", "UTC", "<+0530>-5:30"),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", "UTC", "CET-1CEST,M3.5.0,M10.5.0/3"),
+        ("XYZ-99", "UTC", "XYZ-99"),
+    ],
+)
+def test_a_tz_variable_is_used_or_told(
+    variable: str, name: str, unused: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TZ", variable)
+    monkeypatch.setattr(zones, "LOCALTIME", tmp_path / "localtime")
+    monkeypatch.setattr(zones, "TIMEZONE", tmp_path / "timezone")
+    found = host_zone()
+    assert (found.zone.name, found.unused) == (name, unused)
+    assert (f"TZ={unused!r} is no zone name and not used" in found.source) == bool(unused)
+    if not unused and name.startswith("Etc/GMT"):
+        assert found.zone.offset_at(0) == -3600 * int(name.removeprefix("Etc/GMT"))
+
+
+def test_a_localtime_file_that_is_a_copy_is_found_by_its_bytes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TZ", raising=False)
+    (tmp_path / "data/Asia").mkdir(parents=True)
+    real = zones._zone_file("Asia/Seoul")
+    (tmp_path / "data/Asia/Seoul").write_bytes(real)
+    (tmp_path / "localtime").write_bytes(real)
+    monkeypatch.setattr(zones, "LOCALTIME", tmp_path / "localtime")
+    monkeypatch.setattr(zones, "TIMEZONE", tmp_path / "timezone")
+    monkeypatch.setattr("zoneinfo.TZPATH", (str(tmp_path / "data"),))
+    found = host_zone()
+    assert found.zone.name == "Asia/Seoul"
+    assert "is a copy of it" in found.source

@@ -33,8 +33,11 @@ def apply(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do to the coming days.")] = False,
     policy: Annotated[
-        str, typer.Option(help="When edits take effect: immediate, graceful or windowed.", metavar="POLICY")
-    ] = "immediate",
+        str | None,
+        typer.Option(
+            help="When edits take effect: immediate, graceful or windowed (default: the file's).", metavar="POLICY"
+        ),
+    ] = None,
     window: Annotated[
         str | None, typer.Option(help="How far windowed reaches (default: 30d).", metavar="DURATION")
     ] = None,
@@ -59,7 +62,8 @@ def apply(
     Example: chronex apply chronex.toml --dry-run
     """
     check_format(form)
-    choose("--policy", policy, ("immediate", "graceful", "windowed"))
+    if policy is not None:
+        choose("--policy", policy, ("immediate", "graceful", "windowed"))
     if rollback is not None:
         return run_rollback(*rollback, store, form)
     options = ApplyOptions(
@@ -72,7 +76,7 @@ def apply(
 class ApplyOptions(NamedTuple):
     file: str | None
     dry_run: bool = False
-    policy: str = "immediate"
+    policy: str | None = None
     window: str | None = None
     days: int = 7
     fail_if_fires_now: bool = False
@@ -93,7 +97,8 @@ def run_apply(options: ApplyOptions) -> int:
     if found is None:
         return 2
     print_warnings(found)
-    way = UpdateOptions(Policy(options.policy), window_ms, _owner(found))
+    way = UpdateOptions(Policy(options.policy or found.settings.update_policy), window_ms, _owner(found))
+    options = options._replace(policy=way.policy.value)
     path = store_path(options.store)
     if options.dry_run and not path.exists():
         return _preview(MemoryStore(), found, way, options)  # a preview creates no store

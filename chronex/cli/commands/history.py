@@ -209,12 +209,22 @@ def _reason(occurrence: Occurrence) -> str:
     if occurrence.recovery and occurrence.started_ms is not None:
         words.append("(caught up)")
     if occurrence.manual:
-        words.append(f"(triggered by {occurrence.triggered_by})" if occurrence.triggered_by else "(triggered)")
+        words.append(f"({_asked(occurrence)})")
     return " ".join(words)
 
 
+def _asked(occurrence: Occurrence) -> str:
+    """Who asked for it, for what and why."""
+    words = [f"replay of {occurrence.replay_of[:_SHORT_ID]}" if occurrence.replay_of else "triggered"]
+    if occurrence.only:
+        words.append(f"only {', '.join(occurrence.only)}")
+    if occurrence.triggered_by:
+        words.append(f"by {occurrence.triggered_by}")
+    return " ".join(words) + (f": {occurrence.asked_for}" if occurrence.asked_for else "")
+
+
 def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
-    from chronex.cli.record_output import attempt_json
+    from chronex.cli.record_output import attempt_json, overrides_json
     from chronex.model.reasons import text_of
 
     attempts = reading.attempts(occurrence.job, occurrence.nominal_ms) if occurrence.started_ms is not None else []
@@ -229,6 +239,12 @@ def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         "reason": text_of(occurrence.reason),
         "recovery": occurrence.recovery,
         "manual": occurrence.manual,
+        "triggered_by": occurrence.triggered_by or None,
+        "replay_of": occurrence.replay_of or None,
+        "asked_for": occurrence.asked_for or None,
+        **timed("scheduled", occurrence.scheduled_ms),
+        "only": list(occurrence.only),
+        "overrides": overrides_json(occurrence),
         "version": occurrence.version,
         "older": None if occurrence.older is None else _span_json(occurrence.older),
         "attempts": [attempt_json(attempt) for attempt in sorted(attempts, key=lambda a: a.created_ms)],

@@ -39,6 +39,9 @@ def replay(
     state: Annotated[
         list[str] | None, typer.Option(help="Those that ended so (default: failed).", metavar="STATE")
     ] = None,
+    task: Annotated[
+        list[str] | None, typer.Option(help="Only this task of it; may be repeated.", metavar="TASK")
+    ] = None,
     yes: Yes = False,
     store: StorePath = None,
     form: Form = "text",
@@ -52,7 +55,16 @@ def replay(
     chosen = occurrence if job is None else PastFilter(job, since, until, states_of(state or []))
     if chosen is None or (occurrence is not None and job is not None):
         raise UsageError("say which: an OCCURRENCE, or --job with --from, --to and --state")
-    return run_replay(chosen, reason, as_of, yes=yes, store=store, form=form)
+    how = HowToReplay(reason, as_of, tuple(task or ()))
+    return run_replay(chosen, how, yes=yes, store=store, form=form)
+
+
+class HowToReplay(NamedTuple):
+    """Why, with which version of the job, and which tasks; none stands for all."""
+
+    reason: str
+    as_of: str = "then"
+    tasks: tuple[str, ...] = ()
 
 
 class PastFilter(NamedTuple):
@@ -76,9 +88,9 @@ def states_of(given: list[str]) -> tuple[str, ...]:
     return tuple(states)
 
 
-def run_replay(chosen: str | PastFilter, reason: str, as_of: str, *, yes: bool, store: str | None, form: str) -> int:
+def run_replay(chosen: str | PastFilter, how: HowToReplay, *, yes: bool, store: str | None, form: str) -> int:
     """`chosen` names one occurrence or filters those of a job. 0: done, or nothing to do; 1: not confirmed."""
-    if not reason.strip():
+    if not how.reason.strip():
         raise UsageError('say why, for the journal: --reason "the disk was full"')
     from chronex.cli.record_output import occurrence_json, occurrence_line
     from chronex.cli.store_session import open_session
@@ -90,7 +102,8 @@ def run_replay(chosen: str | PastFilter, reason: str, as_of: str, *, yes: bool, 
             return 1
         done = session.change(
             lambda records: [
-                commands.replay(records, original, session.actor, reason, as_of=as_of) for original in originals
+                commands.replay(records, original, session.actor, how.reason, as_of=how.as_of, only=how.tasks)
+                for original in originals
             ]
         )
         shown = [session.occurrence(one.occurrence) for one in done]

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from chronex.cli.options import Form, JobName, StorePath, UsageError, Wait, check_format, read_duration
+from chronex.cli.options import Form, JobName, StorePath, UsageError, Wait, check_format, choose, read_duration
 from chronex.cli.output import print_result
 
 if TYPE_CHECKING:
     from chronex.engine.commands import Triggered
     from chronex.model.occurrence import Occurrence
+    from chronex.model.policies import Overrides
 
 
 def trigger(
@@ -24,6 +25,16 @@ def trigger(
         str, typer.Option("--idempotency-key", help="While this key lives, asking again does nothing.", metavar="KEY")
     ] = "",
     ttl: Annotated[str | None, typer.Option(help="How long the key lives (default: 1d).", metavar="DURATION")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.", metavar="TASK")] = None,
+    timeout: Annotated[
+        str | None, typer.Option(help="It may take so long, in place of the job's timeouts.", metavar="DURATION")
+    ] = None,
+    retry: Annotated[
+        int | None, typer.Option(help="Try a failed task so often again.", metavar="N", min=0, max=1_000)
+    ] = None,
+    on_failure: Annotated[
+        str | None, typer.Option(help="fail_fast, continue or retry_on_failure.", metavar="STRATEGY")
+    ] = None,
     wait: Wait = False,
     store: StorePath = None,
     form: Form = "text",
@@ -37,15 +48,31 @@ def trigger(
     ttl_ms = read_duration("--ttl", ttl)
     if ttl is not None and not key:
         raise UsageError("--ttl needs --idempotency-key: it says how long that key lives")
-    return run_trigger(job, Given(parameters, key, ttl_ms), wait=wait, store=store, form=form)
+    given = Given(parameters, key, ttl_ms, tuple(only or ()), overrides_of(timeout, retry, on_failure))
+    return run_trigger(job, given, wait=wait, store=store, form=form)
 
 
 class Given(NamedTuple):
-    """What a trigger gives the run: its parameters, and the idempotency key with its time to live."""
+    """What a trigger gives the run: parameters, the idempotency key with its time to live, tasks, policies."""
 
     parameters: dict[str, str]
     key: str
     ttl_ms: int | None
+    only: tuple[str, ...] = ()
+    overrides: Overrides | None = None
+
+
+def overrides_of(timeout: str | None, retry: int | None, on_failure: str | None) -> Overrides | None:
+    """None where nothing is given: the job's own policies hold."""
+    from chronex.model.policies import FailureStrategy, Overrides
+
+    timeout_ms = read_duration("--timeout", timeout)
+    strategy = None
+    if on_failure is not None:
+        choose("--on-failure", on_failure, tuple(known.value for known in FailureStrategy))
+        strategy = FailureStrategy(on_failure)
+    given = Overrides(timeout_ms=timeout_ms, retries=retry, on_failure=strategy)
+    return None if given == Overrides() else given
 
 
 def parameters_of(pairs: list[str]) -> dict[str, str]:
@@ -73,6 +100,7 @@ def run_trigger(job: str, given: Given, *, wait: bool, store: str | None, form: 
             lambda records: commands.trigger(
                 records, job, session.actor,
                 parameters=given.parameters, idempotency_key=given.key, ttl_ms=given.ttl_ms,
+                only=given.only, overrides=given.overrides,
             )
         )  # fmt: skip
         has_daemon = session.has_daemon

@@ -7,6 +7,7 @@ from enum import StrEnum
 from random import Random
 from typing import Any, NamedTuple
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit
@@ -17,6 +18,7 @@ from chronex.errors import CustomScheduleError, NotPossibleError
 from chronex.model.event import Event
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
+from chronex.model.policies import Overrides
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Idempotency
 from chronex.model.states import OccurrenceState, is_final
@@ -69,28 +71,65 @@ def trigger(
     parameters: Mapping[str, str] | None = None,
     idempotency_key: str = "",
     ttl_ms: int | None = None,
+    only: tuple[str, ...] = (),
+    overrides: Overrides | None = None,
 ) -> Triggered:
-    """Request one run of the job now. A key that is still held makes the answer `skipped`, with its holder."""
+    """Request one run of the job now: of the tasks in `only`, or of all, with policies of its own where given.
+
+    A key that is still held makes the answer `skipped`, with its holder.
+    """
     job = job_named(records, job_id)
     wanted = _manual(records, job, actor)
-    wanted = replace(wanted, parameters=_checked(parameters or {}))
+    wanted = replace(wanted, parameters=_checked(parameters or {}), only=_known_tasks(job, only), overrides=overrides)
     holder = _claim_key(records, wanted, idempotency_key, ttl_ms)
-    data: dict[str, Any] = {"parameters": sorted(wanted.parameters)} if wanted.parameters else {}
-    if idempotency_key:
-        data["idempotency_key"] = idempotency_key
+    data = _request_data(wanted, idempotency_key)
     record_command(records, "JobTriggered", actor, job.id, wanted.nominal_ms, data=data)
     if holder:
         return _enter(records, job, wanted, Reason(ReasonCode.IDEMPOTENT, holder))
     return _enter(records, job, wanted)
 
 
+def _request_data(wanted: Occurrence, idempotency_key: str) -> dict[str, Any]:
+    """What was asked for, for the journal; of parameters the names alone, because a value may be a secret."""
+    data: dict[str, Any] = {"parameters": sorted(wanted.parameters)} if wanted.parameters else {}
+    if wanted.only:
+        data["only"] = list(wanted.only)
+    if wanted.overrides is not None:
+        data["overrides"] = to_builtins(wanted.overrides)
+    if idempotency_key:
+        data["idempotency_key"] = idempotency_key
+    return data
+
+
+def _known_tasks(job: Job, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, each once, in the order of the job. Raises NotPossibleError for one that the job does not have."""
+    for name in names:
+        if job.task(name) is None:
+            listed = ", ".join(task.name for task in job.tasks)
+            raise NotPossibleError(f"version {job.version} of {job.id} has no task {name!r}; it has {listed}")
+    return tuple(task.name for task in job.tasks if task.name in names)
+
+
 def replay(
-    records: Records, occurrence_id: str | Occurrence, actor: Actor, reason: str, *, as_of: str = AsOf.THEN
+    records: Records,
+    occurrence_id: str | Occurrence,
+    actor: Actor,
+    reason: str,
+    *,
+    as_of: str = AsOf.THEN,
+    only: tuple[str, ...] = (),
 ) -> Replayed:
-    """Run an occurrence again: a new one, at the scheduled time of the old, linked to it, with a key of its own."""
+    """Run an occurrence again: a new one, at the scheduled time of the old, linked to it, with a key of its own.
+
+    With `only`, these tasks of it.
+    """
     original = occurrence_id if isinstance(occurrence_id, Occurrence) else occurrence_named(records, occurrence_id)
     original = records.occurrence(original.job, original.nominal_ms) or original
-    return repeat(records, original, actor, reason, as_of=as_of)
+    if only:
+        job = job_named(records, original.job)
+        version = _version(records, job, original, AsOf(as_of))
+        only = _known_tasks(records.job_version(job.id, version) or job, only)
+    return repeat(records, original, actor, reason, as_of=as_of, only=only)
 
 
 def repeat(
@@ -115,8 +154,12 @@ def repeat(
         replay_of=original.id,
         stands_for_ms=original.scheduled_ms,
         only=only or original.only,
+        overrides=original.overrides,
+        asked_for=reason,
     )
-    data = {"replay_of": original.id, "version": wanted.version}
+    data: dict[str, Any] = {"replay_of": original.id, "version": wanted.version}
+    if only:
+        data["only"] = list(only)
     record_command(records, "OccurrenceReplayed", actor, job.id, wanted.nominal_ms, reason, data=data)
     entered = _enter(records, job, wanted)
     return Replayed(entered.occurrence, entered.answer, original, entered.reason)

@@ -13,11 +13,12 @@ from chronex.lint.findings import Assumptions, FinderResult, LintFinding, Schedu
 from chronex.lint.hosts import CHRONEX, POSIX
 from chronex.lint.rules.job_file_rules import job_file_findings, many_jobs_in_a_minute, slow_retries
 from chronex.lint.rules.zone_rules import zone_abbreviation
-from chronex.lint.source_files import Document
+from chronex.lint.source_files import Document, is_trigger_name
 from chronex.timing.dst import DstPolicy, GapRule, OverlapRule
 
 _GAPS: dict[str, GapRule] = {"end": "end", "skip": "skip"}
 _OVERLAPS: dict[str, OverlapRule] = {"first": "first", "both": "both", "by-kind": "by-kind"}
+_UNREADABLE = ("J001", "J002", "J003")
 _ZONE_REASONS = {"job": "from the job's timezone", "scheduler": "from [scheduler]"}
 
 # -- chronex.toml and trigger definitions ---------------------------------------------------------------------
@@ -36,10 +37,15 @@ def find_jobs(document: Document, assume: Assumptions) -> FinderResult:
 
 
 def find_triggers(document: Document, assume: Assumptions) -> FinderResult:
-    """One object with an id and an expression, or a list of them; a file without any has another purpose."""
+    """One object with an id and an expression, or a list of them; a file without any has another purpose.
+
+    A file that is no JSON has none to find: it is told as broken where its name or its text says what it was to be.
+    """
     inspected = inspect_triggers(document.text, document.path, assume.zone.name)
     if not inspected.schedules:
-        return FinderResult([], [])
+        is_broken = any(problem.code in _UNREADABLE for problem in inspected.problems)
+        if not is_broken or not (is_trigger_name(document.path) or '"expression"' in document.text):
+            return FinderResult([], [])
     sites = [_job_file_site(schedule, document, assume) for schedule in inspected.schedules]
     return FinderResult(sites, list(job_file_findings(document, inspected)))
 

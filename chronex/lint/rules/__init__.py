@@ -70,3 +70,7 @@ def timer(event: str) -> Example:
 
 def job_file(text: str) -> Example:
     return Example(text, "chronex.toml")
+
+
+def trigger(text: str) -> Example:
+    return Example(text, "trigger.json")

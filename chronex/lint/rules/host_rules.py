@@ -89,7 +89,7 @@ def shortest_distance(schedule: CronSchedule) -> int | None:
     if isinstance(meaning.body, Every):
         return meaning.body.low
     timing = Occurrences(meaning._replace(options=type(meaning.options)()), schedule.zone)
-    instants = islice(timing.between(_SAMPLE_START, LAST_MS), _SAMPLE_SIZE)
+    instants = islice(timing.between(_SAMPLE_START, LAST_MS, _SAMPLE_START), _SAMPLE_SIZE)
     return min((b - a for a, b in pairwise(instants)), default=None)
 
 

@@ -1,4 +1,4 @@
-"""The rules on chronex.toml: J001 to J101, which the reader of job files applies, and W151 and W152 on its schedules.
+"""The rules on chronex.toml: J001 to J102, which the reader of job files applies, and W151 and W152 on its schedules.
 
 docs/job-file.md lists the keys.
 """
@@ -15,7 +15,7 @@ from chronex.jobfile.entries import Problem
 from chronex.jobfile.reader import Inspection
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.host_schedules import CronSchedule, schedule_of
-from chronex.lint.rules import job_file
+from chronex.lint.rules import job_file, trigger
 from chronex.lint.rules.host_rules import shortest_distance, spread_fix
 from chronex.lint.source_files import Document
 from chronex.model.policies import RetryPolicy, retry_pause
@@ -42,6 +42,10 @@ def _job(code: str, title: str, explanation: str, bad: str, good: str) -> Rule:
     return _rule(code, title, explanation, f"{_JOB}{bad}\n", f"{_JOB}{good}\n")
 
 
+J102 = Rule("J102", "a key that Chronex does not read", INFO,
+            "A trigger definition may carry keys of other programs. Chronex leaves them out: no task sees them.",
+            trigger('{ "id": "poll", "expression": "@every 15m", "owner": "ops" }\n'),
+            trigger('{ "id": "poll", "expression": "@every 15m", "metadata": { "owner": "ops" } }\n'))  # fmt: skip
 READER_RULES = (
     _without_example("J001", "the file cannot be read as text", "A job file is UTF-8 of at most 1 MiB."),
     _rule("J002", "not valid TOML or JSON", "The text breaks the rules of its format, so that nothing in it counts.",
@@ -83,6 +87,7 @@ READER_RULES = (
     _rule("J101", "a setting that another one overrides", "One of two settings has no effect.",
           '[jobs.backup]\nschedule = "TZ=UTC 17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n',
           '[jobs.backup]\nschedule = "17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n', WARNING),
+    J102,
 )  # fmt: skip
 
 
@@ -93,7 +98,7 @@ def job_file_findings(document: Document, inspected: Inspection) -> Iterator[Lin
             yield _at_its_place(document, problem, ERROR)
     for problem in inspected.warnings:
         if problem.code[0] == "J":
-            yield _at_its_place(document, problem, WARNING)
+            yield _at_its_place(document, problem, INFO if problem.code == J102.code else WARNING)
 
 
 def _at_its_place(document: Document, problem: Problem, severity: str) -> LintFinding:

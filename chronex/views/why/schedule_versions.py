@@ -139,7 +139,14 @@ def _facts(job: Job, timing: Occurrences, instant_ms: int) -> list[str]:
                 f"it runs once, at {stamp(at, timing.zone)}" if at is not None else "its only run is out of reach"
             ]
         case Repeating() as body:
-            return [f"it repeats every {body.period} from {body.start}, and this is not one of its steps"]
+            return [_repeating_fact(job, body, timing)]
+
+
+def _repeating_fact(job: Job, body: Repeating, timing: Occurrences) -> str:
+    where = f"from {body.start}" if body.start is not None else f"before {body.end}"
+    if body.is_anchored:
+        where = f"from {stamp(timing.interval_start(job.progress.anchor_ms or 0), timing.zone)}"
+    return f"it repeats every {body.period} {where}, and this is not one of its steps"
 
 
 def _interval_fact(job: Job, every: Every, timing: Occurrences, instant_ms: int) -> str:

@@ -110,13 +110,29 @@ def test_a_mistake_in_the_file_is_told_with_its_place_and_changes_nothing(place:
 
 
 def test_trigger_definitions_are_applied_beside_the_job_file(place: Directory, capsys: Capture) -> None:
-    trigger = json.dumps({"id": "t", "expression": "0 4 * * *"})
+    trigger = json.dumps({"$schema": "x", "id": "t", "expression": "0 4 * * *", "run": ["true"]})
     run_apply(place.options(ONE_JOB))
     assert run_apply(place.options(trigger, name="t.json")) == 0
     assert run_apply(place.options()) == 0
     assert place.jobs() == ["a 1", "t 1"]
     assert run_apply(place.options("[]", name="t.json")) == 0
     assert place.jobs() == ["a 1"]
+
+
+@pytest.mark.parametrize(("given", "effective"), [(None, "graceful"), ("immediate", "immediate")])
+def test_the_update_policy_of_the_file_holds_unless_another_is_given(
+    place: Directory, capsys: Capture, given: str | None, effective: str
+) -> None:
+    text = '[scheduler]\nupdate_policy = "graceful"\n' + ONE_JOB
+    assert run_apply(place.options(text)._replace(form="json", policy=given)) == 0
+    assert json.loads(capsys.readouterr().out)["policy"] == effective
+
+
+def test_a_trigger_definition_that_nothing_carries_out_is_refused(place: Directory, capsys: Capture) -> None:
+    trigger = json.dumps({"id": "t", "expression": "0 4 * * *"})
+    assert run_apply(place.options(trigger, name="t.json")) == 2
+    assert "t.json:1:1: trigger 't' has nothing to run; write \"run\"" in capsys.readouterr().err
+    assert not (place.path / "store").exists()
 
 
 def test_a_relative_time_counts_from_its_first_apply(place: Directory, capsys: Capture) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chronex.cli.commands import trigger
+from chronex.cli.commands.history import HistoryQuery, run_history
 from chronex.cli.options import UsageError
 from tests.cli.small_store import Capture, Place, run_trigger, said, triggered
 
@@ -48,4 +49,27 @@ def test_overlap_is_told_and_exits_1(place: Place, capsys: Capture) -> None:
 def test_bad_usage_of_trigger(place: Place, params: list[str], key: str, ttl: str | None, says: str) -> None:
     with pytest.raises(UsageError) as refused:
         run_trigger("a", place.path, "text", *params, key=key, ttl=ttl)
+    assert says in str(refused.value)
+
+
+def test_policies_of_one_run_are_stored_with_it_and_told(place: Place, capsys: Capture) -> None:
+    asked = trigger.trigger(
+        "a", only=["main"], timeout="90s", retry=2, on_failure="continue", store=place.path, form="json"
+    )
+    assert asked == 0
+    identity = said(capsys)["id"]
+    assert run_history(HistoryQuery("a", 1, frozenset(), None), place.path, "json") == 0
+    (found,) = said(capsys)
+    assert (found["id"], found["only"]) == (identity, ["main"])
+    assert found["overrides"] == {"timeout_ms": 90_000, "retries": 2, "on_failure": "continue"}
+
+
+@pytest.mark.parametrize(
+    ("timeout", "on_failure", "says"), [("0s", None, "is no time at all"), (None, "explode", "fail_fast")]
+)
+def test_a_policy_that_is_none_is_refused(
+    place: Place, timeout: str | None, on_failure: str | None, says: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        trigger.trigger("a", timeout=timeout, on_failure=on_failure, store=place.path)
     assert says in str(refused.value)

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from chronex.engine.commands import TriggerAnswer, pause, replay, trigger
 from chronex.engine.update import apply_jobs
 from chronex.errors import NotPossibleError, UnknownJobError
-from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.policies import FailureStrategy, OverlapPolicy, Overrides, RetryPolicy
 from chronex.model.reasons import Reason, ReasonCode
-from chronex.model.states import OccurrenceState
+from chronex.model.states import AttemptState, OccurrenceState
 from chronex.testing import MINUTE
 from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine
 
@@ -197,3 +197,61 @@ def test_what_never_ran_can_be_replayed() -> None:
     world.tick(FIRST + MINUTE, awake_since=FIRST + MINUTE + 1)  # both were missed; the last one runs
     missed = next(o for o in world.read(lambda r: r.occurrences("job")) if o.nominal_ms == FIRST)
     assert again(world, missed.id[:16], at=FIRST + MINUTE + 100).original.nominal_ms == FIRST
+
+
+# -- tasks and policies of one occurrence -----------------------------------------------------------------------
+
+
+def test_policies_of_one_occurrence_hold_for_it_alone() -> None:
+    world = SteppedEngine("@every 1h", execution_timeout_ms=5 * MINUTE, task_timeout_ms=MINUTE)
+    given = Overrides(timeout_ms=9 * MINUTE, retries=1)
+    asked = world.ask(trigger, "job", at=START + 10, overrides=given)
+    (launch,) = world.tick(START + 11)
+    assert launch.occurrence.deadline_ms == START + 11 + 9 * MINUTE
+    assert launch.job.timeout_for(launch.task) is None
+    world.end(launch, AttemptState.FAILED, START + 12)
+    assert world.occurrence(asked.occurrence.nominal_ms).state is OccurrenceState.RUNNING
+    (again,) = world.tick(START + MINUTE * 8)
+    world.end(again, AttemptState.FAILED, START + MINUTE * 8 + 1)
+    assert world.occurrence(asked.occurrence.nominal_ms).state is OccurrenceState.FAILED
+    (plain,) = world.tick(START + 60 * MINUTE)
+    assert plain.job.timeout_for(plain.task) == MINUTE
+    assert plain.occurrence.deadline_ms == START + 65 * MINUTE
+
+
+@pytest.mark.parametrize("own", [None, FailureStrategy.RETRY_ON_FAILURE])
+def test_no_retries_for_one_occurrence_are_none(own: FailureStrategy | None) -> None:
+    world = SteppedEngine("@every 1h", retry=RetryPolicy(max=3), tasks=(replace(ONE, on_failure=own),))
+    asked = world.ask(trigger, "job", at=START + 10, overrides=Overrides(retries=0))
+    (launch,) = world.tick(START + 11)
+    world.end(launch, AttemptState.FAILED, START + 12)
+    assert world.occurrence(asked.occurrence.nominal_ms).state is OccurrenceState.FAILED
+
+
+def test_a_failure_strategy_of_one_occurrence_holds_for_all_its_tasks() -> None:
+    world = SteppedEngine("@every 1h", tasks=(replace(ONE, on_failure=FailureStrategy.FAIL_FAST), TWO))
+    given = Overrides(on_failure=FailureStrategy.CONTINUE)
+    world.ask(trigger, "job", at=START + 10, overrides=given)
+    (first,) = world.tick(START + 11)
+    (second,) = world.launches_after(first, AttemptState.FAILED, START + 12)
+    assert second.task.name == TWO.name
+
+
+def test_only_the_named_tasks_run_in_the_order_of_the_job() -> None:
+    world = SteppedEngine("@every 1h", tasks=(ONE, TWO))
+    world.ask(trigger, "job", at=START + 10, only=(TWO.name,))
+    (launch,) = world.tick(START + 11)
+    assert launch.task.name == TWO.name
+    assert world.launches_after(launch, AttemptState.SUCCESS, START + 12) == []
+    with pytest.raises(NotPossibleError, match="has no task 'three'"):
+        world.ask(trigger, "job", at=START + 20, only=("three",))
+
+
+def test_a_replay_of_one_task_keeps_the_policies_of_the_original() -> None:
+    world = SteppedEngine("@every 1h", tasks=(ONE, TWO))
+    given = Overrides(timeout_ms=MINUTE)
+    asked = world.ask(trigger, "job", at=START + 10, overrides=given)
+    (launch,) = world.tick(START + 11)
+    world.end(launch, AttemptState.FAILED, START + 12)
+    again = world.ask(replay, asked.occurrence.id, at=START + 20, reason="fixed", only=(ONE.name,)).occurrence
+    assert (again.only, again.overrides, again.asked_for) == ((ONE.name,), given, "fixed")

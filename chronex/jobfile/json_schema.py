@@ -1,0 +1,121 @@
+"""JSON Schemas of chronex.toml and of trigger definitions, made from the tables of keys that the reader itself uses.
+
+Editors complete and check files by them. A schema says less than the reader: what holds between two keys, and whether
+an expression is valid, only the reader and the linter know. The files lie in chronex/jobfile/schemas; after a change
+of a key, `python -m chronex.jobfile.json_schema` writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chronex.jobfile import inherited_tables, spread_table, values
+from chronex.jobfile.entries import Reader
+from chronex.jobfile.inherited_tables import NOTIFY
+from chronex.jobfile.reader import TABLES, TRIGGER
+from chronex.model.job import MAX_NAME
+
+Schema = dict[str, Any]
+SCHEMAS = Path(__file__).parent / "schemas"
+_DIALECT = "http://json-schema.org/draft-07/schema#"
+_NAME = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": MAX_NAME}
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_DURATION = {"type": "string", "pattern": "^([0-9]+(ms|[smhd]))+$"}
+_COMMAND = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]}
+
+
+def _table(name: str) -> Schema:
+    return {"$ref": f"#/definitions/{name}"}
+
+
+# What a reader accepts; a reader that is not here accepts anything as far as the schema is concerned.
+_BY_READER: dict[Any, Schema] = {
+    values.text: _TEXT,
+    values.filled_text: {"type": "string", "minLength": 1},
+    values.key_template: {"type": "string", "minLength": 1},
+    values.name: _NAME,
+    values.zone: _TEXT,
+    values.yes_or_no: {"type": "boolean"},
+    values.duration: _DURATION,
+    values.positive_duration: _DURATION,
+    values.duration_or_off: {"anyOf": [_DURATION, {"const": values.OFF}]},
+    values.texts: _TEXTS,
+    values.text_table: {"type": "object", "additionalProperties": _TEXT},
+    inherited_tables.command: _COMMAND,
+    inherited_tables.retry: {"anyOf": [{"type": "integer", "minimum": 0}, _TEXT, _table("retry")]},
+    inherited_tables.recovery: {"anyOf": [_TEXT, _table("recovery")]},
+    inherited_tables.dst: _table("dst"),
+    inherited_tables.notify: {"anyOf": [_COMMAND, _table("notify")]},
+    inherited_tables.environment: {"type": "object", "additionalProperties": _TEXT},
+    inherited_tables.secrets: _TEXTS,
+    spread_table.spread: _table("spread"),
+    values.size: {"type": ["integer", "string"]},
+    values.codes: {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}},
+}
+_BY_KEY: dict[tuple[str, str], Schema] = {
+    ("top", "scheduler"): _table("scheduler"),
+    ("top", "defaults"): _table("defaults"),
+    ("top", "jobs"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("job")},
+    ("top", "verify"): {"type": "object", "properties": {"property": {"type": "array", "items": _table("property")}}},
+    ("top", "tui"): _table("tui"),
+    ("tui", "keys"): _table("keys"),
+    ("scheduler", "history"): _table("history"),
+    ("scheduler", "logs"): _table("logs"),
+    ("scheduler", "metrics"): _TEXT,
+    ("job", "schedule"): _TEXT,
+    ("job", "tasks"): {"type": "array", "items": _table("tasks")},
+    ("trigger", "expression"): {"type": "string", "minLength": 1},
+    ("trigger", "tasks"): {"type": "array", "items": _table("tasks")},
+    ("property", "rule"): _TEXT,
+}
+
+
+def _value(table: str, key: str, reader: Reader) -> Schema:
+    if (table, key) in _BY_KEY:
+        return _BY_KEY[table, key]
+    if isinstance(reader, values.WordReader | values.ChoiceReader):
+        return {"enum": list(reader.names)}
+    if isinstance(reader, values.WholeNumberReader):
+        return {"type": "integer", "minimum": reader.low, "maximum": reader.high}
+    if isinstance(reader, values.NumberReader):
+        return {"type": "number", "minimum": reader.low, "maximum": reader.high}
+    return _BY_READER.get(reader, {})
+
+
+def _object(table: str, keys: Mapping[str, Reader]) -> Schema:
+    properties = {key: _value(table, key, reader) for key, reader in sorted(keys.items())}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _definitions() -> dict[str, Schema]:
+    tables = {**TABLES, "notify": NOTIFY}
+    return {name: _object(name, keys) for name, keys in sorted(tables.items()) if name != "top"}
+
+
+def job_file_schema() -> Schema:
+    whole = _object("top", TABLES["top"])
+    return {"$schema": _DIALECT, "title": "chronex.toml", **whole, "definitions": _definitions()}
+
+
+def trigger_schema() -> Schema:
+    """One definition or a list of them; further keys are allowed."""
+    one = {**_object("trigger", TRIGGER), "required": ["id", "expression"], "additionalProperties": True}
+    definitions = {**_definitions(), "trigger": one}
+    either = [_table("trigger"), {"type": "array", "items": _table("trigger")}]
+    return {"$schema": _DIALECT, "title": "Chronex trigger definition", "anyOf": either, "definitions": definitions}
+
+
+def files() -> dict[Path, str]:
+    """Every schema as it stands in its file."""
+    made = {"job-file.schema.json": job_file_schema(), "trigger.schema.json": trigger_schema()}
+    return {SCHEMAS / name: json.dumps(schema, indent=1) + "\n" for name, schema in made.items()}
+
+
+if __name__ == "__main__":
+    SCHEMAS.mkdir(exist_ok=True)
+    for path, text in files().items():
+        path.write_text(text, "utf-8")
