@@ -94,7 +94,12 @@ class Daemon:
     def drain(self) -> None:
         """No new claim from now on; running work may take its time."""
         self._stopping.set()
+        self._woken.set()
         self.engine.stopping = True
+
+    def wake(self) -> None:
+        """Something that the store does not tell has changed: look again at what is due."""
+        self._woken.set()
 
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""

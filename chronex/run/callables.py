@@ -166,6 +166,8 @@ async def run_callable(
     attempt = _CallableAttempt(request, function, run_context, dict(state or {}))
     try:
         await hooks.started(Started(None, attempt.started_ms, f"{request.attempt_id}.log"))
+        if hooks.cancellation.requested:  # while its start was recorded
+            return never_started(canceled(hooks.cancellation.reason), run_context.clock)
         return await attempt.finish(hooks.cancellation)
     finally:
         attempt.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from chronex.daemon.embedded import EmbeddedEngine
+from chronex.daemon.loop import PeriodicTasks
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.errors import ChronexError, UnknownJobError
@@ -153,6 +156,69 @@ async def test_stopping_asks_what_runs_to_end_and_records_it(tmp_path: Path) -> 
         (occurrence,) = begun(store)
         assert store.view(lambda tx: [node.stopped_ms is None for node in Reading(tx).nodes()]) == [False]
     assert occurrence.finished_ms is not None
+
+
+async def test_draining_ends_a_sleep_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PeriodicTasks, "seconds_until_next", lambda *_args, **_more: 3600.0)
+    slept = asyncio.Event()
+
+    class SaysThatItSleeps(MemoryStore):
+        async def wait_async(self, since: int, timeout: float) -> int:
+            slept.set()
+            await asyncio.Event().wait()
+            return since
+
+    engine = EmbeddedEngine(SaysThatItSleeps())
+    await engine.start()
+    await asyncio.wait_for(slept.wait(), DEADLINE_S)
+    await asyncio.wait_for(engine.stop(drain=True), DEADLINE_S)
+    assert not engine.is_running
+
+
+PAYS_AND_DIES = """
+import asyncio, os, sys
+from pathlib import Path
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex.model import Call, Job, Task
+from chronex.model.policies import CrashPolicy
+
+async def pay(context):
+    with open(sys.argv[2], "a") as paid:
+        paid.write("x")
+    os.kill(os.getpid(), 9)
+
+def pay_in_a_thread(context):
+    asyncio.run(pay(context))
+
+async def main():
+    function = {"async": pay, "sync": pay_in_a_thread}[sys.argv[3]]
+    async with EmbeddedEngine(Path(sys.argv[1]), calls={"pay": function}) as engine:
+        tasks = (Task(name="main", run=Call("pay")),)
+        policy = CrashPolicy(sys.argv[4])
+        engine.apply([Job(id="job", schedule="@every 10ms {max:1}", tasks=tasks, on_crash=policy)])
+        while not engine.row("job").job.progress.counters.failed:
+            await asyncio.sleep(0.01)
+        print("failed")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "on_crash", "paid"), [("async", "fail", 1), ("sync", "fail", 1), ("async", "retry", 4)]
+)
+def test_a_function_that_takes_its_process_down_has_started_for_the_record(
+    kind: str, on_crash: str, paid: int, tmp_path: Path
+) -> None:
+    """The bound is that of a command: three attempts that died with their scheduler are repeated, a fourth is not."""
+    arguments = [sys.executable, "-c", PAYS_AND_DIES, str(tmp_path / "store"), str(tmp_path / "paid"), kind, on_crash]
+    ends = [subprocess.run(arguments, capture_output=True, text=True, check=False) for _ in range(paid + 1)]
+    assert [end.returncode for end in ends] == [-9] * paid + [0], ends[-1].stderr
+    assert ends[-1].stdout == "failed\n"
+    assert (tmp_path / "paid").read_text() == "x" * paid
+    with LmdbStore.open(tmp_path / "store") as store:
+        assert len(store.view(lambda tx: Reading(tx).dead_letters())) == 1
+        assert_verified(store)
 
 
 class Soon:
