@@ -82,7 +82,10 @@ class EmbeddedEngine:
 
     def add_call(self, name: str, function: TaskFunction) -> Call:
         """Let jobs call `function`, sync or async, by `name`; returns what a task's `run` is to be."""
-        return self.calls.add(name, function)
+        call = self.calls.add(name, function)
+        if self._daemon is not None and self.is_running:
+            self._daemon.note_functions()
+        return call
 
     def add_schedule(self, name: str, schedule: Schedule) -> None:
         """Let jobs of the dialect `custom` refer to `schedule` by `name`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -62,7 +63,9 @@ class Daemon:
         self.engine = engine
         self.node = node
         self.clock = run_context.clock
-        self.executor = Executor(store, engine, run_context, settings, self.fail, calls)
+        self.calls = calls or Calls()
+        engine.has_function = self.calls.has
+        self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls)
         self.has_failed = False
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
@@ -97,8 +100,10 @@ class Daemon:
         self._woken.set()
         self.engine.stopping = True
 
-    def wake(self) -> None:
-        """Something that the store does not tell has changed: look again at what is due."""
+    def note_functions(self) -> None:
+        """This program has a further function: tell others, and look again at what is due."""
+        with contextlib.suppress(StoreError):  # the next heartbeat tells it
+            self._put_node(self.node)
         self._woken.set()
 
     async def run(self, *, once: bool = False) -> None:
@@ -240,9 +245,9 @@ class Daemon:
         self.store.update(self._writing(node), use_reserve=use_reserve)
 
     def _writing(self, node: Node) -> UpdateFn[None]:
-        self.node = node
+        told = self.node = replace(node, functions=self.calls.names, imports=self.calls.can_import)
         now_ms = self.clock.wall_ms()
-        return lambda tx: Records(tx, now_ms).put(node)
+        return lambda tx: Records(tx, now_ms).put(told)
 
     # -- periodic tasks ------------------------------------------------------------------------------------------
 

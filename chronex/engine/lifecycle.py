@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ class Lifecycle:
         self.records, self.node, self.chance = records, node, chance
         self.orders, self.events = orders, events
         self.may_start = True  # a node that stops starts nothing more, not even the next task
+        self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
 
     # -- occurrences -------------------------------------------------------------------------------------
 
@@ -335,7 +336,7 @@ class Lifecycle:
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
         for task in waiting if stopper is None else ():
-            if not self.may_start:
+            if not self.may_start or not self.can_run(job):
                 self._leave_to_successor(runs[task.name])
                 return
             if self._start_run(job, occurrence, task):

@@ -158,6 +158,12 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     def timeout_for(self, task: Task) -> int | None:
         return task.timeout_ms if task.timeout_ms is not None else self.task_timeout_ms
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The Python functions that its tasks and hooks call: who runs the job must have all of them."""
+        work = (*(task.run for task in self.tasks), self.on_start, self.on_complete)
+        return tuple(dict.fromkeys(one.target for one in work if isinstance(one, Call)))
+
     def task(self, name: str) -> Task | None:
         return next((task for task in self.tasks if task.name == name), None)
 

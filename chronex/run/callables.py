@@ -187,6 +187,14 @@ class Calls:
             raise ChronexError(f"another function is registered as {name!r}; choose another name")
         return Call(name)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._functions))
+
+    def has(self, target: str) -> bool:
+        """Whether this program can try to call it."""
+        return target in self._functions or (self.can_import and ":" in target)
+
     def find(self, target: str) -> TaskFunction | str | NotStarted:
         """What `run_callable` takes; NotStarted where this program does not have it."""
         known = self._functions.get(target)

@@ -12,19 +12,23 @@ from pathlib import Path
 
 import pytest
 
+from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.loop import PeriodicTasks
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
+from chronex.engine.update import apply_jobs
 from chronex.errors import ChronexError, UnknownJobError
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
-from chronex.run import TaskContext
+from chronex.run import TaskContext, is_alive
 from chronex.storage.ports import Store, T, UpdateFn
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import forget_schedule
+from chronex.views.status import StoreStatus, store_status
+from chronex.views.why import why
 from chronex_store import LmdbStore, MemoryStore
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.verify.assertion import assert_verified
@@ -120,7 +124,6 @@ async def test_state_of_an_attempt_that_fails_is_dropped_and_the_next_one_begins
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        ("nobody", "this scheduler has no function 'nobody'; run it from the program that registers it"),
         ("no.such.module:f", "'no.such.module:f' cannot be loaded: ModuleNotFoundError: No module named 'no'"),
         ("fails", "ValueError: boom"),
     ],
@@ -309,6 +312,75 @@ async def test_two_engines_on_one_store_share_the_work_and_each_occurrence_runs_
     for engine in engines:
         await engine.stop()
     assert len(ran) == len(set(ran)) == 6
+
+
+@pytest.mark.parametrize("many", [1, 250], ids=["one job", "more jobs than one tick takes"])
+async def test_a_job_is_left_to_the_engine_that_has_its_function(many: int) -> None:
+    store, ran = MemoryStore(), list[str]()
+    without, having = (
+        EmbeddedEngine(store),
+        EmbeddedEngine(store, calls={"f": lambda context: ran.append(context.job)}),
+    )
+    await without.start()
+    calling = [
+        Job(id=f"calling{n}", schedule=SOON, tasks=(Task(name="main", run=Call("f")),), overlap=OverlapPolicy.ALLOW)
+        for n in range(many)
+    ]
+    command = Job(id="command", schedule="@every 150ms {max:2}", tasks=(Task(name="main", run=("true",)),))
+    without.apply([*calling, command])
+    await until_async(lambda: without.row("command").job.progress.counters.completed == 2, "the command of the other")
+    status = store_status_now(store)
+    assert [(job.id, functions) for job, functions in status.unserved][:1] == [("calling0", ("f",))]
+    assert "calling0 waits: no scheduler has 'f'; start the program that registers it" in status.attention()
+    instant = without.row("calling0").job.progress.next_ms
+    answer = store.view(lambda tx: why(Reading(tx), "calling0", instant or 0, wall_ms()))
+    assert answer is not None
+    assert answer.summary == "it waits for the program that registers 'f': no scheduler here has it"
+    await having.start()
+    await until_async(lambda: len(ran) == many, "every job that calls the function")
+    assert not store_status_now(store).unserved
+    await having.stop()
+    await without.stop()
+    assert sorted(ran) == sorted(one.id for one in calling)
+    assert not store.view(lambda tx: Reading(tx).dead_letters())
+    assert_verified(store)
+
+
+async def test_a_function_that_is_added_later_is_called_then() -> None:
+    ran = list[str]()
+    async with EmbeddedEngine(MemoryStore()) as engine:
+        engine.apply([job("late")])
+        await until_async(lambda: (engine.row("job").job.progress.next_ms or wall_ms()) < wall_ms(), "its instant")
+        engine.add_call("late", lambda context: ran.append(context.job))
+        await completed(engine, 1)
+    assert ran == ["job"]
+
+
+async def test_a_retry_and_a_further_task_wait_for_who_has_the_function() -> None:
+    """The first engine claims with all functions and dies; the second lacks one, the third has it again."""
+    store, ran = MemoryStore(), list[str]()
+
+    def work(context: TaskContext) -> None:
+        ran.append(f"{context.task} {context.attempt}")
+        if context.attempt == 1:
+            raise ValueError("not yet")
+
+    first = EmbeddedEngine(store, calls={"f": work})
+    await first.start([job("f", retry=RetryPolicy(max=1, interval_ms=1_000))])
+    await until_async(lambda: ran, "the first attempt")
+    await first.stop(drain=True)
+    async with EmbeddedEngine(store) as without:
+        due = Job(id="beat", schedule="@every 400ms", tasks=(Task(name="main", run=("true",)),))
+        apply_jobs(store, [due], wall_ms(), owns=lambda one: False)
+        await until_async(lambda: without.row("beat").job.progress.counters.completed >= 4, "the retry is long due")
+        assert ran == ["main 1"]
+        async with EmbeddedEngine(store, calls={"f": work}):
+            await completed(without, 1)
+    assert ran == ["main 1", "main 2"]
+
+
+def store_status_now(store: Store) -> StoreStatus:
+    return store.view(lambda tx: store_status(Reading(tx), wall_ms(), is_alive))
 
 
 async def test_an_engine_is_started_once_and_says_so() -> None:
