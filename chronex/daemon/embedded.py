@@ -20,6 +20,7 @@ from types import TracebackType
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.loop import Daemon, this_node
+from chronex.daemon.maintenance import add_maintenance
 from chronex.engine.commands.names import job_named
 from chronex.engine.engine import Engine
 from chronex.engine.update import Changed, apply_jobs
@@ -39,7 +40,8 @@ class EmbeddedEngine:
     """One node on `store`: a path (opened here and closed at the end), or a store that the caller keeps.
 
     `calls` are functions that jobs may name in `Call`; with `can_import`, "module:function" is looked up too.
-    `schedules` are registered for jobs of the dialect `custom`. Logs lie in `logs`, else in the directory of a
+    `schedules` are registered for jobs of the dialect `custom`. `settings` are those of a job file's `[scheduler]`:
+    limits of history and logs, the pool, metrics. Logs lie in `logs`, else in the directory of a
     store that has a path, else in a directory that is removed at the end.
     """
 
@@ -120,7 +122,16 @@ class EmbeddedEngine:
         except BaseException:
             self._close()
             raise
-        self._work = asyncio.get_running_loop().create_task(daemon.run(), name="chronex engine")
+        self._work = asyncio.get_running_loop().create_task(self._run(daemon), name="chronex engine")
+
+    async def _run(self, daemon: Daemon) -> None:
+        if self.settings.metrics is None:
+            await daemon.run()
+            return
+        from chronex.daemon.metrics import serve_metrics  # its library takes a while to load
+
+        async with serve_metrics(daemon, self.settings):
+            await daemon.run()
 
     async def stop(self, *, drain: bool = False) -> None:
         """Claim nothing more, ask what runs to end (with `drain`: wait until it does), record it, close.
@@ -178,7 +189,9 @@ class EmbeddedEngine:
         # which may have the same jobs: a cancellation would find the other's processes by their id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
         run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)
-        return Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls)
+        daemon = Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls)
+        add_maintenance(daemon, self._logs, self.settings)
+        return daemon
 
     def _close(self) -> None:
         if self._logs is not None:

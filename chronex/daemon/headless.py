@@ -17,10 +17,9 @@ from pathlib import Path
 from chronex.clock import wall_ms
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon, this_node
+from chronex.daemon.maintenance import add_maintenance
 from chronex.daemon.metrics import serve_metrics
-from chronex.daemon.notify import Notifier
 from chronex.daemon.reload import JobFileSource, Reloader
-from chronex.daemon.retention import Retention, free_space_task
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
@@ -95,17 +94,13 @@ def run_headless(
 
 
 def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSettings) -> Daemon:
-    """A new node on the store, with the periodic tasks that a daemon has and an embedded engine has not."""
+    """A new node on the store."""
     node = this_node(settings.max_concurrent_jobs)
     logs = LogDirectory(store_path / "logs")
     run_context = RunContext.of_this_process(logs, environment={"CHRONEX_STORE": str(store_path.resolve())})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
     daemon = Daemon(store, engine, run_context, node, settings)
-    retention = Retention(store, logs, settings, daemon.clock)
-    daemon.periodic.add(free_space_task(store, daemon.journal))
-    daemon.periodic.add(Notifier(store, run_context).periodic_task())
-    daemon.periodic.add(retention.periodic_task())
-    daemon.settings_listeners.append(retention.use)
+    add_maintenance(daemon, logs, settings)
     return daemon
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from msgspec.structs import replace
 from platformdirs import user_state_path
 
 from chronex.clock import SYSTEM_CLOCK, Clock
@@ -53,7 +54,8 @@ class Scheduler:
 
     `store` is a directory (LMDB; by default one of its own in the user's state directory) or any open store, which
     the caller closes. `on_event` is called with every SchedulerEvent, on the event loop. `clock` and `timezone` are
-    those of the host unless a test gives others.
+    those of the host unless a test gives others. `settings` limit history and logs, and say where
+    metrics are served.
     """
 
     def __init__(
@@ -63,11 +65,13 @@ class Scheduler:
         on_event: Listener | None = None,
         clock: Clock = SYSTEM_CLOCK,
         timezone: str | None = None,
+        settings: SchedulerSettings | None = None,
     ) -> None:
         self._store_or_path = Path(store) if isinstance(store, str) else store or default_store()
         self._listener = on_event
         self._clock = clock
         self._zone = timezone
+        self._settings = replace(settings or SchedulerSettings(), max_concurrent_jobs=MAX_CONCURRENT)
         self._state = SchedulerState.UNINITIALIZED
         self._polling = PollingState.INACTIVE
         self._identifier = ""
@@ -208,7 +212,7 @@ class Scheduler:
             self._store,
             calls=self._functions,
             can_import=False,
-            settings=SchedulerSettings(max_concurrent_jobs=MAX_CONCURRENT),
+            settings=self._settings,
             clock=self._clock,
         )
         await engine.start()

@@ -392,9 +392,9 @@ class Lifecycle:
         elif "completed" in more:
             counters["failures_in_a_row"] = 0
         started = job.progress.last_run_ms if last_run_ms is None else last_run_ms
-        self.records.put(
-            replace(job.progress, counters=replace(job.progress.counters, **counters), last_run_ms=started)
-        )
+        success = self.records.now_ms if "completed" in more else job.progress.last_success_ms
+        counted = replace(job.progress.counters, **counters)
+        self.records.put(replace(job.progress, counters=counted, last_run_ms=started, last_success_ms=success))
 
     def emit(
         self, name: str, occurrence: Occurrence, reason: Reason = NO_REASON, *, task: str = "",

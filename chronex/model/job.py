@@ -203,6 +203,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     next_ms: int | None = None
     # When an occurrence last started.
     last_run_ms: int | None = None
+    # When an occurrence last completed; None also where that was before this was recorded.
+    last_success_ms: int | None = None
     # Since when the job is late: the nominal time of the occurrence that should have completed.
     late_ms: int | None = None
     counters: Counters = Counters()

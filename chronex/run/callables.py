@@ -161,16 +161,21 @@ async def run_callable(
     function = await resolve(target)
     if isinstance(function, NotStarted):
         return not_started(function, run_context.clock)
-    if hooks.cancellation.requested:
-        return never_started(canceled(hooks.cancellation.reason), run_context.clock)
+    if (stopped := _stopped_before(hooks, run_context)) is not None:
+        return stopped
     attempt = _CallableAttempt(request, function, run_context, dict(state or {}))
     try:
         await hooks.started(Started(None, attempt.started_ms, f"{request.attempt_id}.log"))
-        if hooks.cancellation.requested:  # while its start was recorded
-            return never_started(canceled(hooks.cancellation.reason), run_context.clock)
-        return await attempt.finish(hooks.cancellation)
+        stopped = _stopped_before(hooks, run_context)  # while its start was recorded
+        return stopped or await attempt.finish(hooks.cancellation)
     finally:
         attempt.close()
+
+
+def _stopped_before(hooks: Hooks, run_context: RunContext) -> AttemptResult | None:
+    if not hooks.cancellation.requested:
+        return None
+    return never_started(canceled(hooks.cancellation.reason), run_context.clock)
 
 
 class Calls:

@@ -26,6 +26,7 @@ from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
 from chronex.model.job import Call, Job, Task
 from chronex.storage.records import Reading, Records
+from chronex_store.history_retention import RetentionPolicy, trim
 from tests.declarative.host import SimulatedHost, crash, failing
 
 HOUR = timedelta(hours=1)
@@ -49,6 +50,26 @@ async def live(host: SimulatedHost, *registrations: Any, until: str | None = Non
         await host.at(until)
     await scheduler.stop()
     return found
+
+
+async def test_the_last_success_is_known_longer_than_its_record_is_kept() -> None:
+    host, is_broken = SimulatedHost(), False
+
+    async def does() -> None:
+        if is_broken:
+            raise ValueError("broken")
+
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a", does=does)])
+    await host.at("10:10")
+    succeeded = scheduler.tasks["a"].last_success_at
+    is_broken = True
+    await host.at("10:50")
+    trim(host.store, RetentionPolicy(max_count=1, max_age_ms=None), host.clock.wall_ms())
+    assert succeeded is not None
+    assert scheduler.tasks["a"].last_success_at == succeeded
+    await scheduler.stop()
+    assert scheduler.tasks["a"].last_success_at == succeeded
 
 
 # -- classification -------------------------------------------------------------------------------------------
