@@ -36,7 +36,7 @@
         │   ├── StoreLibraryError          an LMDB library without the fixes Chronex relies on
         │   ├── StoreAlreadyOpenError      open already in this process
         │   ├── StoreForkedError           opened before a fork, used after it
-        │   └── StoreNamespaceError        the daemon lives in another boot or process namespace
+        │   └── StoreNamespaceError        a scheduler lives in another boot or process namespace
         ├── StoreInUseError            another daemon holds the store
         ├── StoreFullError             no room on the disk or in the map; nothing was written
         ├── StoreOutcomeUnknownError   a commit failed half way: re-read before trying again
@@ -298,7 +298,7 @@ class StoreForkedError(StoreRefusedError):
 
 
 class StoreNamespaceError(StoreRefusedError):
-    """The daemon of this store runs in another container or boot; use the store from there."""
+    """A scheduler of this store runs in another container or boot; use the store from there."""
 
 
 class StoreInUseError(StoreError):

@@ -34,6 +34,7 @@ from chronex.storage.records import Reading
 from chronex.timing.job_schedule import Schedule, register_schedule
 from chronex.views.jobs import Row, row_of, rows_of
 from chronex_store import LmdbStore
+from chronex_store.daemon_lock import EngineLock, acquire_engine_lock
 
 
 class EmbeddedEngine:
@@ -66,6 +67,7 @@ class EmbeddedEngine:
         self._work: asyncio.Task[None] | None = None
         self._logs: LogDirectory | None = None
         self._temporary: Path | None = None
+        self._lock: EngineLock | None = None
         for name, schedule in (schedules or {}).items():
             register_schedule(name, schedule)
 
@@ -168,6 +170,8 @@ class EmbeddedEngine:
 
     def _open(self) -> None:
         self._store = LmdbStore.open(self._given) if isinstance(self._given, Path) else self._given
+        if isinstance(self._store, LmdbStore):
+            self._lock = acquire_engine_lock(self._store.path)
         directory = self._log_path
         if directory is None and self._path is not None:
             directory = self._path / "logs"
@@ -196,8 +200,10 @@ class EmbeddedEngine:
     def _close(self) -> None:
         if self._logs is not None:
             self._logs.close()
+        if self._lock is not None:
+            self._lock.release()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
         if self._store is not None and isinstance(self._given, Path):
             self._store.close()
-        self._store = self._logs = self._temporary = None
+        self._store = self._logs = self._temporary = self._lock = None

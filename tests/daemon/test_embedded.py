@@ -18,7 +18,7 @@ from chronex.daemon.loop import PeriodicTasks
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.engine.update import apply_jobs
-from chronex.errors import ChronexError, UnknownJobError
+from chronex.errors import ChronexError, StoreNamespaceError, UnknownJobError
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy
@@ -29,7 +29,8 @@ from chronex.storage.records import Reading
 from chronex.timing.job_schedule import forget_schedule
 from chronex.views.status import StoreStatus, store_status
 from chronex.views.why import why
-from chronex_store import LmdbStore, MemoryStore
+from chronex_store import LmdbStore, MemoryStore, daemon_lock
+from chronex_store.daemon_lock import acquire_engine_lock
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.verify.assertion import assert_verified
 
@@ -381,6 +382,59 @@ async def test_a_retry_and_a_further_task_wait_for_who_has_the_function() -> Non
 
 def store_status_now(store: Store) -> StoreStatus:
     return store.view(lambda tx: store_status(Reading(tx), wall_ms(), is_alive))
+
+
+@pytest.mark.parametrize("closes_well", [True, False], ids=["its tasks are canceled", "its loop is dropped"])
+def test_an_engine_whose_loop_ended_without_stop_is_not_alive(closes_well: bool) -> None:
+    store, ran = MemoryStore(), list[int]()
+
+    async def work(context: TaskContext) -> None:
+        ran.append(context.attempt)
+        if len(ran) == 1:
+            await asyncio.sleep(3600)
+
+    async def leaves() -> EmbeddedEngine:
+        engine = EmbeddedEngine(store, calls={"work": work})
+        await engine.start([job("work")])
+        await until_async(lambda: ran, "the first attempt")
+        return engine
+
+    async def goes_on() -> None:
+        async with EmbeddedEngine(store, calls={"work": work}) as engine:
+            await completed(engine, 1)
+
+    if closes_well:
+        asyncio.run(leaves())
+    else:
+        loop = asyncio.new_event_loop()
+        kept = loop.run_until_complete(leaves())
+        loop.close()
+        assert kept.is_running
+    asyncio.run(goes_on())
+    assert ran == [1, 2]
+    assert_verified(store)
+
+
+async def test_engines_of_two_containers_are_not_let_on_one_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB and the engines tell whether a process lives by its pid, which means nothing in another container."""
+    elsewhere = daemon_lock.LockHolder(1, "another boot", 1)
+    with monkeypatch.context() as there:
+        there.setattr(daemon_lock, "this_process", lambda: elsewhere)
+        other = EmbeddedEngine(tmp_path / "store")
+        await other.start()
+        lock = acquire_engine_lock(tmp_path / "store")  # a second one in that container may come
+    await other.stop()
+    with pytest.raises(StoreNamespaceError, match="another container"):
+        await EmbeddedEngine(tmp_path / "store").start()
+    with pytest.raises(StoreNamespaceError, match="another container"):
+        acquire_engine_lock(tmp_path / "store")
+    lock.release()
+    async with EmbeddedEngine(tmp_path / "store"):
+        monkeypatch.setattr(daemon_lock, "this_process", lambda: elsewhere)
+        with pytest.raises(StoreNamespaceError, match="another container"):
+            acquire_engine_lock(tmp_path / "store")
 
 
 async def test_an_engine_is_started_once_and_says_so() -> None:

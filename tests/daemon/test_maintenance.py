@@ -22,6 +22,7 @@ from chronex.model.job import Call, Job, Task
 from chronex.model.policies import NotifyPolicy, OverlapPolicy
 from chronex.model.records import Node
 from chronex.run import TaskContext
+from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore, MemoryStore
 from tests.kit.waits import until_async
@@ -126,6 +127,11 @@ DEAD = replace(OLDER, process=replace(OLDER.process, start_time=OLDER.process.st
 )
 def test_the_node_that_has_worked_the_longest_does_it_for_all(other: Node | None, does_it: bool) -> None:
     store = MemoryStore()
-    for node in (OWN, *([other] if other is not None else ())):
-        store.update(lambda tx, node=node: Records(tx, NOW).put(node))  # type: ignore[misc]
+    nodes = [OWN] if other is None else [OWN, other]
+
+    def write(tx: Transaction) -> None:
+        for node in nodes:
+            Records(tx, NOW).put(node)
+
+    store.update(write)
     assert store.view(lambda tx: is_maintainer(Reading(tx), OWN.id, NOW)) is does_it
