@@ -67,6 +67,7 @@ class Lifecycle:
             epoch=occurrence.epoch + 1,
             started_ms=now,
             last_run_ms=job.progress.last_run_ms,
+            fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
         )
         self._count(job.id, last_run_ms=now, fired=1)

@@ -25,7 +25,7 @@ from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext, is_alive
 from chronex.storage.ports import Store, T, UpdateFn
-from chronex.storage.records import Reading
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import forget_schedule
 from chronex.views.status import StoreStatus, store_status
 from chronex.views.why import why
@@ -74,6 +74,34 @@ async def test_a_function_runs_with_its_whole_context() -> None:
     assert first.scheduled <= first.actual <= datetime.now(UTC)
     assert second.last_run is not None
     assert first.scheduled <= second.last_run <= second.actual
+
+
+@pytest.mark.parametrize("is_missed", [True, False])
+async def test_a_function_and_a_command_are_told_which_run_they_are(is_missed: bool, tmp_path: Path) -> None:
+    seen: list[TaskContext] = []
+    tasks = (
+        Task(name="function", run=Call("note")),
+        Task(name="command", run="echo $CHRONEX_RUN_ID $CHRONEX_VERSION $CHRONEX_RECOVERY $CHRONEX_FIRE_COUNT"),
+    )
+    now = wall_ms()
+    with LmdbStore.open(tmp_path / "store") as store:
+        apply_jobs(store, [Job(id="job", schedule="@hourly", tasks=tasks)], now)
+        apply_jobs(store, [Job(id="job", schedule="@every 1s {max:1}", tasks=tasks)], now)
+        applied = store.view(lambda tx: Reading(tx).job("job"))
+        assert applied is not None
+        if is_missed:
+            began = {"cursor_ms": now - 600_000, "anchor_ms": now - 600_000, "next_ms": now - 599_000}
+            store.update(lambda tx: Records(tx, now).put(applied.progressed(**began).progress))
+        async with EmbeddedEngine(store, calls={"note": seen.append}) as engine:
+            await completed(engine, 1)
+        occurrence = next(one for one in begun(store) if one.state is OccurrenceState.COMPLETED)
+        runs = {run.task: run for run in store.view(lambda tx: Reading(tx).runs("job", occurrence.nominal_ms))}
+        (attempt,) = store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms, "command"))
+    (context,) = seen
+    told = (context.run_id, context.version, context.recovery, context.fire_count)
+    assert told == (runs["function"].id, 2, is_missed, 1)
+    printed = (tmp_path / "store" / "logs" / attempt.log_path).read_text()
+    assert printed == f"{runs['command'].id} 2 {str(is_missed).lower()} 1\n"
 
 
 async def coroutine(context: TaskContext) -> None:
