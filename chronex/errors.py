@@ -253,6 +253,18 @@ class StaleUpdateError(CommandError):
         )
 
 
+class JobSourceError(CommandError):
+    """Another file or program has a job of this name; rename yours, or remove the other one."""
+
+    exit_code = 1
+
+    def __init__(self, job: str, source: str) -> None:
+        self.job, self.source = job, source
+        super().__init__(
+            f"the job {job!r} belongs to {source}; rename yours, or remove it there first, or use another store"
+        )
+
+
 class LogDirectoryError(ChronexError):
     """The log directory cannot be used; choose a directory of your own with mode 0700."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,9 +22,11 @@ from types import TracebackType
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.loop import Daemon, this_node
 from chronex.daemon.maintenance import add_maintenance
+from chronex.daemon.reload import is_gone_file
 from chronex.engine.commands.names import job_named
 from chronex.engine.engine import Engine
 from chronex.engine.update import Changed, apply_jobs
+from chronex.engine.update.sources import PROGRAM, JobSource
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job
@@ -37,13 +40,19 @@ from chronex_store import LmdbStore
 from chronex_store.daemon_lock import EngineLock, acquire_engine_lock
 
 
+def program_name() -> str:
+    """What this program was started as: the same at every start, and seldom that of another program."""
+    return Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+
+
 class EmbeddedEngine:
     """One node on `store`: a path (opened here and closed at the end), or a store that the caller keeps.
 
     `calls` are functions that jobs may name in `Call`; with `can_import`, "module:function" is looked up too.
     `schedules` are registered for jobs of the dialect `custom`. `settings` are those of a job file's `[scheduler]`:
     limits of history and logs, the pool, metrics. Logs lie in `logs`, else in the directory of a
-    store that has a path, else in a directory that is removed at the end.
+    store that has a path, else in a directory that is removed at the end. Its jobs belong to the program of this
+    `name` (by default that of the script): programs that share a store need different ones.
     """
 
     def __init__(
@@ -56,8 +65,10 @@ class EmbeddedEngine:
         settings: SchedulerSettings | None = None,
         logs: Path | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        name: str | None = None,
     ) -> None:
         self._given = store
+        self.source = PROGRAM + (name or program_name())
         self._log_path = logs
         self.calls = Calls(calls, can_import=can_import)
         self.settings = settings or SchedulerSettings()
@@ -68,8 +79,8 @@ class EmbeddedEngine:
         self._logs: LogDirectory | None = None
         self._temporary: Path | None = None
         self._lock: EngineLock | None = None
-        for name, schedule in (schedules or {}).items():
-            register_schedule(name, schedule)
+        for known_as, schedule in (schedules or {}).items():
+            register_schedule(known_as, schedule)
 
     # -- what it knows -----------------------------------------------------------------------------------
 
@@ -95,9 +106,14 @@ class EmbeddedEngine:
         """Let jobs of the dialect `custom` refer to `schedule` by `name`."""
         register_schedule(name, schedule)
 
-    def apply(self, jobs: Iterable[Job], actor: str = "library") -> list[Changed]:
-        """Make the store hold exactly these jobs."""
-        return apply_jobs(self.store, jobs, self._clock.wall_ms(), actor=actor)
+    def apply(self, jobs: Iterable[Job], actor: str = "library", basis: int | None = None) -> list[Changed]:
+        """Make these jobs exactly those of this program; the jobs of files and other programs are left alone.
+
+        JobSourceError where one of them has a job of the same name. `basis` is the number of the journal's last event
+        when you read the jobs; StaleUpdateError when jobs changed since.
+        """
+        owner = JobSource(self.source, is_gone_file)
+        return apply_jobs(self.store, jobs, self._clock.wall_ms(), actor=actor, basis=basis, owns=owner)
 
     def rows(self) -> list[Row]:
         """Every job: is_active, is_paused, is_enabled, is_running, next and last; asked of the store."""

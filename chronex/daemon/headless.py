@@ -19,9 +19,10 @@ from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon, this_node
 from chronex.daemon.maintenance import add_maintenance
 from chronex.daemon.metrics import serve_metrics
-from chronex.daemon.reload import JobFileSource, Reloader
+from chronex.daemon.reload import JobFileSource, Reloader, file_source
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
+from chronex.engine.update.diff import of_no_trigger_file
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
@@ -79,7 +80,8 @@ def run_headless(
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
-            apply_jobs(store, jobs, wall_ms(), actor="run")
+            owner = of_no_trigger_file if file is None else file_source(file.path)
+            apply_jobs(store, jobs, wall_ms(), actor="run", owns=owner)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, store_path, settings)
         ends = _Ends()

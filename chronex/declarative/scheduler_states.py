@@ -94,9 +94,9 @@ def _datetime_or_none(at_ms: int | None) -> datetime | None:
     return None if at_ms is None else utc_datetime(at_ms)
 
 
-def task_statuses(reading: Reading) -> dict[str, TaskStatus]:
-    """Every task of the store by its name."""
-    return {task.name: _task_status(reading, task) for task in persisted_tasks(reading).values()}
+def task_statuses(reading: Reading, source: str) -> dict[str, TaskStatus]:
+    """Every task of this source by its name."""
+    return {task.name: _task_status(reading, task) for task in persisted_tasks(reading, source).values()}
 
 
 def _task_status(reading: Reading, task: PersistedTask) -> TaskStatus:

@@ -18,12 +18,13 @@ from chronex.daemon.loop import PeriodicTasks
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.engine.update import apply_jobs
-from chronex.errors import ChronexError, StoreNamespaceError, UnknownJobError
+from chronex.errors import ChronexError, StaleUpdateError, StoreNamespaceError, UnknownJobError
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext, is_alive
+from chronex.storage import journal
 from chronex.storage.ports import Store, T, UpdateFn
 from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import forget_schedule
@@ -431,14 +432,19 @@ def test_an_engine_whose_loop_ended_without_stop_is_not_alive(closes_well: bool)
         async with EmbeddedEngine(store, calls={"work": work}) as engine:
             await completed(engine, 1)
 
+    loop = asyncio.new_event_loop()
     if closes_well:
         asyncio.run(leaves())
+        left = set[asyncio.Task[object]]()
     else:
-        loop = asyncio.new_event_loop()
         kept = loop.run_until_complete(leaves())
-        loop.close()
+        left = asyncio.all_tasks(loop)
         assert kept.is_running
+    loop.close()
     asyncio.run(goes_on())
+    for task in left:
+        if (coroutine := task.get_coro()) is not None:
+            coroutine.close()
     assert ran == [1, 2]
     assert_verified(store)
 
@@ -463,6 +469,16 @@ async def test_engines_of_two_containers_are_not_let_on_one_store(
         monkeypatch.setattr(daemon_lock, "this_process", lambda: elsewhere)
         with pytest.raises(StoreNamespaceError, match="another container"):
             acquire_engine_lock(tmp_path / "store")
+
+
+async def test_a_stale_update_of_a_program_is_refused() -> None:
+    async with EmbeddedEngine(MemoryStore(), calls={"f": print}) as engine:
+        engine.apply([job("f", "@daily")])
+        seen = engine.store.view(journal.head)
+        engine.apply([job("f", "@hourly")], actor="ann")
+        with pytest.raises(StaleUpdateError, match="job overridden by ann"):
+            engine.apply([job("f", "@weekly")], basis=seen)
+        assert engine.row("job").job.schedule == "@hourly"
 
 
 async def test_an_engine_is_started_once_and_says_so() -> None:
