@@ -36,7 +36,7 @@
         │   ├── StoreLibraryError          an LMDB library without the fixes Chronex relies on
         │   ├── StoreAlreadyOpenError      open already in this process
         │   ├── StoreForkedError           opened before a fork, used after it
-        │   └── StoreNamespaceError        the daemon lives in another boot or process namespace
+        │   └── StoreNamespaceError        a scheduler lives in another boot or process namespace
         ├── StoreInUseError            another daemon holds the store
         ├── StoreFullError             no room on the disk or in the map; nothing was written
         ├── StoreOutcomeUnknownError   a commit failed half way: re-read before trying again
@@ -253,6 +253,18 @@ class StaleUpdateError(CommandError):
         )
 
 
+class JobSourceError(CommandError):
+    """Another file or program has a job of this name; rename yours, or remove the other one."""
+
+    exit_code = 1
+
+    def __init__(self, job: str, source: str) -> None:
+        self.job, self.source = job, source
+        super().__init__(
+            f"the job {job!r} belongs to {source}; rename yours, or remove it there first, or use another store"
+        )
+
+
 class LogDirectoryError(ChronexError):
     """The log directory cannot be used; choose a directory of your own with mode 0700."""
 
@@ -298,7 +310,7 @@ class StoreForkedError(StoreRefusedError):
 
 
 class StoreNamespaceError(StoreRefusedError):
-    """The daemon of this store runs in another container or boot; use the store from there."""
+    """A scheduler of this store runs in another container or boot; use the store from there."""
 
 
 class StoreInUseError(StoreError):

@@ -36,10 +36,8 @@ def load_job_file(path: Path) -> JobFile:
         found = read_job_file(data, str(path), zone)
     now = wall_ms()
     jobs = tuple(_with_absolute_directories(_with_absolute_schedule(job, now), path.parent) for job in found.jobs)
-    if path.suffix == ".json":
-        # Trigger definitions own the jobs they created, wherever they are applied from.
-        jobs = tuple(replace(job, source=str(path.resolve())) for job in jobs)
-    return dataclasses.replace(found, jobs=jobs)
+    source = str(path.resolve())  # the same wherever it is applied from
+    return dataclasses.replace(found, jobs=tuple(replace(job, source=source) for job in jobs))
 
 
 def _with_absolute_schedule(job: Job, now_ms: int) -> Job:

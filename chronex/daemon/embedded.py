@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,9 +21,12 @@ from types import TracebackType
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.loop import Daemon, this_node
+from chronex.daemon.maintenance import add_maintenance
+from chronex.daemon.reload import is_gone_file
 from chronex.engine.commands.names import job_named
 from chronex.engine.engine import Engine
 from chronex.engine.update import Changed, Policy, apply_jobs
+from chronex.engine.update.sources import PROGRAM, JobSource
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job
@@ -33,14 +37,22 @@ from chronex.storage.records import Reading
 from chronex.timing.job_schedule import Schedule, register_schedule
 from chronex.views.jobs import Row, row_of, rows_of
 from chronex_store import LmdbStore
+from chronex_store.daemon_lock import EngineLock, acquire_engine_lock
+
+
+def program_name() -> str:
+    """What this program was started as: the same at every start, and seldom that of another program."""
+    return Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
 
 
 class EmbeddedEngine:
     """One node on `store`: a path (opened here and closed at the end), or a store that the caller keeps.
 
     `calls` are functions that jobs may name in `Call`; with `can_import`, "module:function" is looked up too.
-    `schedules` are registered for jobs of the dialect `custom`. Logs lie in `logs`, else in the directory of a
-    store that has a path, else in a directory that is removed at the end.
+    `schedules` are registered for jobs of the dialect `custom`. `settings` are those of a job file's `[scheduler]`:
+    limits of history and logs, the pool, metrics. Logs lie in `logs`, else in the directory of a
+    store that has a path, else in a directory that is removed at the end. Its jobs belong to the program of this
+    `name` (by default that of the script): programs that share a store need different ones.
     """
 
     def __init__(
@@ -53,8 +65,10 @@ class EmbeddedEngine:
         settings: SchedulerSettings | None = None,
         logs: Path | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        name: str | None = None,
     ) -> None:
         self._given = store
+        self.source = PROGRAM + (name or program_name())
         self._log_path = logs
         self.calls = Calls(calls, can_import=can_import)
         self.settings = settings or SchedulerSettings()
@@ -64,8 +78,9 @@ class EmbeddedEngine:
         self._work: asyncio.Task[None] | None = None
         self._logs: LogDirectory | None = None
         self._temporary: Path | None = None
-        for name, schedule in (schedules or {}).items():
-            register_schedule(name, schedule)
+        self._lock: EngineLock | None = None
+        for known_as, schedule in (schedules or {}).items():
+            register_schedule(known_as, schedule)
 
     # -- what it knows -----------------------------------------------------------------------------------
 
@@ -82,17 +97,31 @@ class EmbeddedEngine:
 
     def add_call(self, name: str, function: TaskFunction) -> Call:
         """Let jobs call `function`, sync or async, by `name`; returns what a task's `run` is to be."""
-        return self.calls.add(name, function)
+        call = self.calls.add(name, function)
+        if self._daemon is not None and self.is_running:
+            self._daemon.note_functions()
+        return call
 
     def add_schedule(self, name: str, schedule: Schedule) -> None:
         """Let jobs of the dialect `custom` refer to `schedule` by `name`."""
         register_schedule(name, schedule)
 
     def apply(
-        self, jobs: Iterable[Job], actor: str = "library", *, policy: Policy = Policy.IMMEDIATE
+        self,
+        jobs: Iterable[Job],
+        actor: str = "library",
+        basis: int | None = None,
+        *,
+        policy: Policy = Policy.IMMEDIATE,
     ) -> list[Changed]:
-        """Make the store hold exactly these jobs; the policy says when an edited schedule takes effect."""
-        return apply_jobs(self.store, jobs, self._clock.wall_ms(), actor=actor, policy=policy)
+        """Make these jobs exactly those of this program; the jobs of files and other programs are left alone.
+
+        JobSourceError where one of them has a job of the same name. `basis` is the number of the journal's last event
+        when you read the jobs; StaleUpdateError when jobs changed since. `policy` says when an edited schedule counts.
+        """
+        owner = JobSource(self.source, is_gone_file)
+        now_ms = self._clock.wall_ms()
+        return apply_jobs(self.store, jobs, now_ms, actor=actor, policy=policy, basis=basis, owns=owner)
 
     def rows(self) -> list[Row]:
         """Every job: is_active, is_paused, is_enabled, is_running, next and last; asked of the store."""
@@ -119,7 +148,16 @@ class EmbeddedEngine:
         except BaseException:
             self._close()
             raise
-        self._work = asyncio.get_running_loop().create_task(daemon.run(), name="chronex engine")
+        self._work = asyncio.get_running_loop().create_task(self._run(daemon), name="chronex engine")
+
+    async def _run(self, daemon: Daemon) -> None:
+        if self.settings.metrics is None:
+            await daemon.run()
+            return
+        from chronex.daemon.metrics import serve_metrics  # its library takes a while to load
+
+        async with serve_metrics(daemon, self.settings):
+            await daemon.run()
 
     async def stop(self, *, drain: bool = False) -> None:
         """Claim nothing more, ask what runs to end (with `drain`: wait until it does), record it, close.
@@ -156,6 +194,8 @@ class EmbeddedEngine:
 
     def _open(self) -> None:
         self._store = LmdbStore.open(self._given) if isinstance(self._given, Path) else self._given
+        if isinstance(self._store, LmdbStore):
+            self._lock = acquire_engine_lock(self._store.path)
         directory = self._log_path
         if directory is None and self._path is not None:
             directory = self._path / "logs"
@@ -177,13 +217,17 @@ class EmbeddedEngine:
         # which may have the same jobs: a cancellation would find the other's processes by their id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
         run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)
-        return Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls)
+        daemon = Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls)
+        add_maintenance(daemon, self._logs, self.settings)
+        return daemon
 
     def _close(self) -> None:
         if self._logs is not None:
             self._logs.close()
+        if self._lock is not None:
+            self._lock.release()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
         if self._store is not None and isinstance(self._given, Path):
             self._store.close()
-        self._store = self._logs = self._temporary = None
+        self._store = self._logs = self._temporary = self._lock = None

@@ -290,11 +290,8 @@ class Executor:
     def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
         async def record(started: Started) -> None:
             start = AttemptStart(attempt, started.process, started.log_name, started.started_ms, limit)
-            if started.process is None:
-                # A function of this process has nothing that a successor could look for: the claim says all there
-                # is, so it need not wait until the time of its start is on record as well.
-                self._spawn(self._record_call_start(start))
-                return
+            # A function too: it may take this process down with it at once, and a record without a start says for
+            # certain that nothing ran.
             await retry_when_full(lambda: self._starts.record(start), lambda: self._stopping)
             # Logged once it is on record: from here on a successor would find the process.
             log_event(log, "attempt started", log_fields(attempt))
@@ -303,11 +300,6 @@ class Executor:
         if self._stopping:
             cancellation.stop(Reason(ReasonCode.STOPPING))
         return Hooks(record, cancellation)
-
-    async def _record_call_start(self, start: AttemptStart) -> None:
-        with contextlib.suppress(StoreError):  # its end will meet the same problem, and logs it
-            await self._starts.record(start)
-            log_event(log, "attempt started", log_fields(start.attempt))
 
     async def _ended(self, attempt: Attempt, result: AttemptResult) -> None:
         cancellation = self._cancellations.pop(attempt.id)
@@ -365,6 +357,10 @@ def request_from_records(
         task=task.name,
         occurrence_id=occurrence.id,
         nominal_ms=occurrence.scheduled_ms,
+        run_id=run_id(occurrence.id, task.name),
+        version=job.version,
+        recovery=occurrence.recovery,
+        fire_count=occurrence.fire_count,
         command=() if isinstance(task.run, Call) else task.run,
         directory=task.directory,
         env=task.env,

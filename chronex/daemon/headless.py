@@ -17,12 +17,12 @@ from pathlib import Path
 from chronex.clock import wall_ms
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon, this_node
+from chronex.daemon.maintenance import add_maintenance
 from chronex.daemon.metrics import serve_metrics
-from chronex.daemon.notify import Notifier
-from chronex.daemon.reload import JobFileSource, Reloader
-from chronex.daemon.retention import Retention, free_space_task
+from chronex.daemon.reload import JobFileSource, Reloader, file_source
 from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
+from chronex.engine.update.diff import of_no_trigger_file
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
@@ -80,7 +80,8 @@ def run_headless(
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
     with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
         if jobs is not None:
-            apply_jobs(store, jobs, wall_ms(), actor="run", policy=Policy(settings.update_policy))
+            owner = of_no_trigger_file if file is None else file_source(file.path)
+            apply_jobs(store, jobs, wall_ms(), actor="run", policy=Policy(settings.update_policy), owns=owner)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, store_path, settings)
         ends = _Ends()
@@ -95,17 +96,13 @@ def run_headless(
 
 
 def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSettings) -> Daemon:
-    """A new node on the store, with the periodic tasks that a daemon has and an embedded engine has not."""
+    """A new node on the store."""
     node = this_node(settings.max_concurrent_jobs)
     logs = LogDirectory(store_path / "logs")
     run_context = RunContext.of_this_process(logs, environment={"CHRONEX_STORE": str(store_path.resolve())})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
     daemon = Daemon(store, engine, run_context, node, settings)
-    retention = Retention(store, logs, settings, daemon.clock)
-    daemon.periodic.add(free_space_task(store, daemon.journal))
-    daemon.periodic.add(Notifier(store, run_context).periodic_task())
-    daemon.periodic.add(retention.periodic_task())
-    daemon.settings_listeners.append(retention.use)
+    add_maintenance(daemon, logs, settings)
     return daemon
 
 

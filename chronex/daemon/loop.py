@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -33,8 +35,8 @@ from chronex.model.event import Event
 from chronex.model.records import Node
 from chronex.run import Calls, RunContext, identity_of, is_alive
 from chronex.storage import journal
-from chronex.storage.ports import Store, Transaction, UpdateFn
-from chronex.storage.records import Records
+from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
+from chronex.storage.records import Reading, Records
 from chronex.version import __version__
 
 log = logging.getLogger(__name__)
@@ -62,7 +64,9 @@ class Daemon:
         self.engine = engine
         self.node = node
         self.clock = run_context.clock
-        self.executor = Executor(store, engine, run_context, settings, self.fail, calls)
+        self.calls = calls or Calls()
+        engine.has_function = self.calls.has
+        self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls)
         self.has_failed = False
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
@@ -75,6 +79,7 @@ class Daemon:
         self.settings_listeners: list[
             Callable[[SchedulerSettings], None]
         ] = []  # called when the job file has changed the settings
+        self._loop: asyncio.AbstractEventLoop | None = None  # while `run` is under way
         self._stopping = asyncio.Event()
         self._woken = asyncio.Event()  # something other than the store ends the sleep
 
@@ -94,10 +99,30 @@ class Daemon:
     def drain(self) -> None:
         """No new claim from now on; running work may take its time."""
         self._stopping.set()
+        self._woken.set()
         self.engine.stopping = True
+
+    def note_functions(self) -> None:
+        """This program has a further function: tell others, and look again at what is due."""
+        with contextlib.suppress(StoreError):  # the next heartbeat tells it
+            self._put_node(self.node)
+        self._woken.set()
 
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
+        _daemons_here[self.node.id] = self
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._run(once=once)
+        finally:
+            self._loop = None
+
+    @property
+    def is_at_work(self) -> bool:
+        """False once `run` is over, and when the event loop was closed under it."""
+        return self._loop is not None and not self._loop.is_closed()
+
+    async def _run(self, *, once: bool) -> None:
         detector = WakeupDetector(self.clock)
         most = FIRST_BATCH
         self._begin()
@@ -174,10 +199,33 @@ class Daemon:
         log_event(log, name, data)
 
     def _take_over(self) -> None:
+        self._note_ended_here()
         orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())
         fail_point("taken over")
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
+
+    def _note_ended_here(self) -> None:
+        """A daemon of this process whose event loop is gone is dead, though the process lives."""
+        here = self.node.process
+
+        def ended(tx: ReadTransaction) -> list[Node]:
+            return [
+                one
+                for one in Reading(tx).nodes()
+                if one.stopped_ms is None and one.process == here and one.id != self.node.id
+                if (daemon := _daemons_here.get(one.id)) is None or not daemon.is_at_work
+            ]
+
+        now_ms = self.clock.wall_ms()
+
+        def mark(tx: Transaction) -> None:
+            for node in ended(tx):
+                Records(tx, now_ms).put(replace(node, stopped_ms=now_ms))
+                journal.append(tx, Event(name="SchedulerCrashed", at_ms=now_ms, data={"node": node.id}))
+
+        if self.store.view(ended):
+            self.store.update(mark, use_reserve=True)
 
     def _check_clock(self, detector: WakeupDetector) -> None:
         jump = detector.check()
@@ -235,9 +283,9 @@ class Daemon:
         self.store.update(self._writing(node), use_reserve=use_reserve)
 
     def _writing(self, node: Node) -> UpdateFn[None]:
-        self.node = node
+        told = self.node = replace(node, functions=self.calls.names, imports=self.calls.can_import)
         now_ms = self.clock.wall_ms()
-        return lambda tx: Records(tx, now_ms).put(node)
+        return lambda tx: Records(tx, now_ms).put(told)
 
     # -- periodic tasks ------------------------------------------------------------------------------------------
 
@@ -253,6 +301,10 @@ class Daemon:
         """A library engine on the same store may have died; what outlived its deadline is ended."""
         if not self._stopping.is_set():
             self._take_over()
+
+
+# The daemons of this process by the id of their node. One that nobody holds any more does not work either.
+_daemons_here: WeakValueDictionary[str, Daemon] = WeakValueDictionary()
 
 
 def this_node(slots: int) -> Node:

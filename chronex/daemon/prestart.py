@@ -77,7 +77,8 @@ def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> 
 
 def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
     tasks = [task for task in job.tasks if not occurrence.only or task.name in occurrence.only]
-    claimed = replace(occurrence, last_run_ms=job.progress.last_run_ms)
+    fired = job.progress.counters.fired + 1
+    claimed = replace(occurrence, last_run_ms=job.progress.last_run_ms, fire_count=fired)
     for task in tasks if job.mode is TaskMode.PARALLEL else tasks[:1]:
         if not isinstance(task.run, Call):
             attempt = Attempt(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, number=1)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from chronex.daemon.loop import Daemon, PeriodicTask
 from chronex.engine.update import Change, Policy, apply_jobs
+from chronex.engine.update.sources import JobSource
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
 
@@ -26,6 +27,15 @@ class JobFileSource(NamedTuple):
 
     path: Path
     load: Callable[[], JobFile]
+
+
+def file_source(path: Path) -> JobSource:
+    """The source of a file's jobs: its own path, wherever it is applied from."""
+    return JobSource(str(path.resolve()), is_gone_file)
+
+
+def is_gone_file(source: str) -> bool:
+    return source.startswith("/") and not Path(source).exists()
 
 
 class Reloader:
@@ -77,8 +87,14 @@ class Reloader:
 
     def _apply(self, found: JobFile, why: str) -> dict[str, Any]:
         daemon = self._daemon
-        policy = Policy(found.settings.update_policy)
-        changes = apply_jobs(daemon.store, found.jobs, daemon.clock.wall_ms(), actor=f"run ({why})", policy=policy)
+        changes = apply_jobs(
+            daemon.store,
+            found.jobs,
+            daemon.clock.wall_ms(),
+            actor=f"run ({why})",
+            policy=Policy(found.settings.update_policy),
+            owns=file_source(self._file.path),
+        )
         counted = Counter(change.change for change in changes)
         return {change.value: counted[change] for change in Change if counted[change]}
 

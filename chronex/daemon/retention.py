@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from chronex.clock import Clock
 from chronex.daemon.loop import PeriodicTask
@@ -25,6 +25,7 @@ class _Space(Protocol):
     def ratio(self) -> float: ...
 
 
+@runtime_checkable
 class MeasuredStore(Protocol):
     def space(self) -> _Space:
         """Also releases dead readers, whose snapshots would keep the store from reusing its pages."""

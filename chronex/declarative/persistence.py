@@ -39,7 +39,7 @@ from chronex.text.instants import local_datetime
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import load_zone
 
-SOURCE = "declarative"  # the source of a job that is a task of a declarative scheduler
+SOURCE = "declarative"  # who changes a task, for the journal; and the source of tasks from before programs had names
 TASK = "main"
 _MAX_JOBS = 1_000_000
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
@@ -78,7 +78,7 @@ def job_id(name: str) -> str:
 # -- one task -----------------------------------------------------------------------------------------------
 
 
-def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int) -> Job:
+def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int, source: str = SOURCE) -> Job:
     """The job of the task. It begins with the current minute, so that this minute still counts."""
     name = job_id(definition.name)
     return Job(
@@ -96,7 +96,7 @@ def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int) -
             "scheduler": scheduler,
             "since_ms": str(now_ms),
         },
-        source=SOURCE,
+        source=source,
         updated_ms=now_ms,
         progress=JobProgress(
             cursor_ms=now_ms - now_ms % MINUTE_MS - 1, anchor_ms=now_ms, created_ms=now_ms, counters=Counters()
@@ -136,9 +136,9 @@ def _number(job: Job, field: str) -> int:
     return int(text)
 
 
-def persisted_tasks(reading: Reading) -> dict[str, PersistedTask]:
-    """Every task of the store by the id of its job; jobs from other sources are left out."""
-    found = (job for job in reading.jobs(limit=_MAX_JOBS) if job.source == SOURCE)
+def persisted_tasks(reading: Reading, source: str) -> dict[str, PersistedTask]:
+    """Every task of this source by the id of its job; jobs from other sources are left out."""
+    found = (job for job in reading.jobs(limit=_MAX_JOBS) if job.source == source)
     return {job.id: read_task(job) for job in found}
 
 
@@ -146,27 +146,36 @@ def persisted_tasks(reading: Reading) -> dict[str, PersistedTask]:
 
 
 def resolve_tasks(
-    records: Records, definitions: Iterable[TaskDefinition], scheduler: str, zone: str
+    records: Records, definitions: Iterable[TaskDefinition], scheduler: str, zone: str, source: str = SOURCE
 ) -> list[TaskResolution]:
-    """Make the store hold exactly these tasks; in one transaction, so all of it happens or nothing."""
+    """Make the store hold exactly these tasks of this source; in one transaction, so all of it happens or nothing."""
     wanted = {job_id(definition.name): definition for definition in definitions}
-    present = persisted_tasks(records)
-    resolved = [_schedule(records, one, present.get(key), scheduler, zone) for key, one in wanted.items()]
+    _take_over_nameless(records, wanted, source)
+    present = persisted_tasks(records, source)
+    resolved = [_schedule(records, one, present.get(key), scheduler, zone, source) for key, one in wanted.items()]
     resolved += [_remove(records, task, scheduler) for key, task in present.items() if key not in wanted]
-    actual = sorted(task.name for task in persisted_tasks(records).values())
+    actual = sorted(task.name for task in persisted_tasks(records, source).values())
     expected = sorted(definition.name for definition in wanted.values())
     if actual != expected:
         raise TaskListMismatchError(expected, actual)
     return resolved
 
 
+def _take_over_nameless(records: Records, wanted: Iterable[str], source: str) -> None:
+    """Tasks from before programs had names belong to the first one that names them."""
+    for key in wanted:
+        job = records.job(key)
+        if job is not None and job.source == SOURCE != source:
+            records.put(replace(job, source=source))
+
+
 def _schedule(
-    records: Records, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str
+    records: Records, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str, source: str
 ) -> TaskResolution:
     try:
         if old is not None and old.is_identical(definition):
             return _preserve(records, old, scheduler, zone)
-        return _put(records, definition, old, scheduler, zone)
+        return _put(records, definition, old, scheduler, zone, source)
     except SchedulerError:
         raise
     except Exception as problem:
@@ -192,11 +201,12 @@ def _preserve(records: Records, old: PersistedTask, scheduler: str, zone: str) -
 
 
 def _put(
-    records: Records, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str
+    records: Records, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str, source: str
 ) -> TaskResolution:
-    job = job_of(definition, scheduler, zone, records.now_ms)
-    if old is None and records.job(job.id) is not None:
-        raise ValueError(f"the store has a job {job.id!r} that is no task of a declarative scheduler")
+    job = job_of(definition, scheduler, zone, records.now_ms, source)
+    if old is None and (other := records.job(job.id)) is not None:
+        whose = f"that belongs to {other.source}" if other.source else "that is no task of a declarative scheduler"
+        raise ValueError(f"the store has a job {job.id!r} {whose}")
     version = last_version(records, job.id, old.job.version if old else 0) + 1
     job = _with_next_instant(replace(job, version=version), records.now_ms)
     if old is None:

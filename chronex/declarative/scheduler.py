@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from msgspec.structs import replace
 from platformdirs import user_state_path
 
 from chronex.clock import SYSTEM_CLOCK, Clock
-from chronex.daemon.embedded import EmbeddedEngine
+from chronex.daemon.embedded import EmbeddedEngine, program_name
 from chronex.declarative.persistence import TaskResolution, job_id, resolve_tasks
 from chronex.declarative.registrations import Callback, Registration, TaskDefinition, check_registrations
 from chronex.declarative.scheduler_errors import SchedulerError, ScheduleTaskError, StopSchedulerError
@@ -30,6 +31,7 @@ from chronex.declarative.scheduler_states import (
     change_state,
     task_statuses,
 )
+from chronex.engine.update.sources import DECLARATIVE
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
@@ -53,7 +55,9 @@ class Scheduler:
 
     `store` is a directory (LMDB; by default one of its own in the user's state directory) or any open store, which
     the caller closes. `on_event` is called with every SchedulerEvent, on the event loop. `clock` and `timezone` are
-    those of the host unless a test gives others.
+    those of the host unless a test gives others. `settings` limit history and logs, and say where
+    metrics are served. The tasks belong to the program of this `name` (by default that of the script): programs that
+    share a store leave the tasks of the others alone, and need different names.
     """
 
     def __init__(
@@ -63,11 +67,15 @@ class Scheduler:
         on_event: Listener | None = None,
         clock: Clock = SYSTEM_CLOCK,
         timezone: str | None = None,
+        settings: SchedulerSettings | None = None,
+        name: str | None = None,
     ) -> None:
         self._store_or_path = Path(store) if isinstance(store, str) else store or default_store()
         self._listener = on_event
         self._clock = clock
         self._zone = timezone
+        self._source = DECLARATIVE + (name or program_name())
+        self._settings = replace(settings or SchedulerSettings(), max_concurrent_jobs=MAX_CONCURRENT)
         self._state = SchedulerState.UNINITIALIZED
         self._polling = PollingState.INACTIVE
         self._identifier = ""
@@ -103,7 +111,7 @@ class Scheduler:
         """Every task with its state and timestamps, as the store has them; after a stop, as they were at its end."""
         if self._store is None:
             return dict(self._last_tasks)
-        return self._store.view(lambda tx: task_statuses(Reading(tx)))
+        return self._store.view(lambda tx: task_statuses(Reading(tx), self._source))
 
     @property
     def resolution(self) -> tuple[TaskResolution, ...]:
@@ -166,7 +174,7 @@ class Scheduler:
         now_ms = self._clock.wall_ms()
 
         def write(tx: Transaction) -> list[TaskResolution]:
-            return resolve_tasks(Records(tx, now_ms), definitions, self._identifier, zone)
+            return resolve_tasks(Records(tx, now_ms), definitions, self._identifier, zone, self._source)
 
         self._resolved = tuple(self._store.update(write))
         self._callbacks = {job_id(one.name): one.callback for one in definitions}
@@ -208,7 +216,7 @@ class Scheduler:
             self._store,
             calls=self._functions,
             can_import=False,
-            settings=SchedulerSettings(max_concurrent_jobs=MAX_CONCURRENT),
+            settings=self._settings,
             clock=self._clock,
         )
         await engine.start()
@@ -285,7 +293,7 @@ class Scheduler:
             await feed.close()
         if store is not None:
             with suppress(ChronexError):  # the error of a failing store was raised before
-                self._last_tasks = store.view(lambda tx: task_statuses(Reading(tx)))
+                self._last_tasks = store.view(lambda tx: task_statuses(Reading(tx), self._source))
             if isinstance(self._store_or_path, Path):
                 store.close()
 

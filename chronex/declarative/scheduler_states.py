@@ -94,9 +94,9 @@ def _datetime_or_none(at_ms: int | None) -> datetime | None:
     return None if at_ms is None else utc_datetime(at_ms)
 
 
-def task_statuses(reading: Reading) -> dict[str, TaskStatus]:
-    """Every task of the store by its name."""
-    return {task.name: _task_status(reading, task) for task in persisted_tasks(reading).values()}
+def task_statuses(reading: Reading, source: str) -> dict[str, TaskStatus]:
+    """Every task of this source by its name."""
+    return {task.name: _task_status(reading, task) for task in persisted_tasks(reading, source).values()}
 
 
 def _task_status(reading: Reading, task: PersistedTask) -> TaskStatus:
@@ -117,6 +117,8 @@ def _task_status(reading: Reading, task: PersistedTask) -> TaskStatus:
             break
         if attempt.state is not AttemptState.RUNNING and failure_ms is None:
             failure_ms = attempt.finished_ms
+    if success_ms is None and (task.job.progress.last_success_ms or 0) >= task.since_ms:
+        success_ms = task.job.progress.last_success_ms  # longer ago than history is kept or searched
     state = ScheduledTaskState.AWAITING_RUN if retry_ms is None else ScheduledTaskState.AWAITING_RETRY
     return TaskStatus(
         name=task.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -68,8 +68,14 @@ class Engine:
     def __init__(self, store: Store, node: str, slots: int, chance: Chance | None = None) -> None:
         self.store, self.node, self.slots = store, node, slots
         self.stopping = False  # set once: from then on ends are recorded and nothing is started
+        self.has_function: Callable[[str], bool] = lambda target: True
+        self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
+
+    def can_run(self, job: Job) -> bool:
+        """Whether this node has every function that the job calls; else the job is left to a node that has them."""
+        return all(self.has_function(target) for target in job.functions)
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
@@ -166,6 +172,7 @@ class _Decisions:
         self.events: list[Event] = []
         self.lifecycle = Lifecycle(records, engine.node, engine.chance, self.orders, self.events)
         self.lifecycle.may_start = not engine.stopping
+        self.lifecycle.can_run = engine.can_run
         self._free: int | None = None
         self.unchanged = 0
         self.planned = 0
@@ -179,7 +186,12 @@ class _Decisions:
         return self._free
 
     def take_due(self, most: int) -> bool:
-        """Decide what is due, the earliest first, at most `most` records; True when more may be due."""
+        """Decide what is due, the earliest first, at most `most` records; True when more may be due.
+
+        What the last tick left to others is read once more beside them, so that it is in the way of nothing.
+        """
+        left_before = self.engine.left_alone
+        most += left_before
         due = self.records.due(self.records.now_ms, most)
         self.listed = FEW_LISTED if len(due) >= MANY_DUE else MOST_LISTED
         for record in due:
@@ -187,7 +199,8 @@ class _Decisions:
                 return True
             if (current := self._still_due(record)) is not None:
                 self.take(current)
-        return len(due) == most and self.unchanged < most
+        self.engine.left_alone = self.unchanged
+        return len(due) == most and (self.unchanged < most or self.unchanged > left_before)
 
     def _still_due(self, found: JobProgress | Occurrence | Run) -> JobProgress | Occurrence | Run | None:
         """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
@@ -207,7 +220,15 @@ class _Decisions:
             case Occurrence():
                 self._admit(record)
             case Run():
-                self.lifecycle.retry_now(record)
+                self._retry(record)
+
+    def _retry(self, run: Run) -> None:
+        occurrence = self.records.occurrence(run.job, run.nominal_ms)
+        version = None if occurrence is None else self.lifecycle.version_of(occurrence)
+        if version is not None and not self.engine.can_run(version):
+            self.unchanged += 1
+            return
+        self.lifecycle.retry_now(run)
 
     def _stop(self, occurrence: Occurrence) -> None:
         """A cancel was requested: order the stop of what runs here; what another node runs, that node stops."""
@@ -221,8 +242,8 @@ class _Decisions:
         if job is None:  # its definition is damaged and was quarantined just now, so nothing of it is due
             self.records.put(replace(progress, next_ms=None))
             return
-        if not is_known(job.dialect, job.schedule):
-            self.unchanged += 1  # the program that registered the schedule will plan it
+        if not is_known(job.dialect, job.schedule) or not self.engine.can_run(job):
+            self.unchanged += 1  # the program that registered the schedule or the function will plan it
             return
         if job.progress.paused and not job.progress.is_paused_at(self.records.now_ms):
             job = job.progressed(paused=False)
@@ -264,6 +285,9 @@ class _Decisions:
         if is_held(job, occurrence, self.records.now_ms):
             paused = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
             self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
+            return
+        if not self.engine.can_run(self.lifecycle.version_of(occurrence) or job):
+            self.unchanged += 1
             return
         running = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in running if not self.lifecycle.preempt_retry(other, occurrence)]

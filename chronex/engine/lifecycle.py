@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ class Lifecycle:
         self.records, self.node, self.chance = records, node, chance
         self.orders, self.events = orders, events
         self.may_start = True  # a node that stops starts nothing more, not even the next task
+        self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
 
     # -- occurrences -------------------------------------------------------------------------------------
 
@@ -66,6 +67,7 @@ class Lifecycle:
             epoch=occurrence.epoch + 1,
             started_ms=now,
             last_run_ms=job.progress.last_run_ms,
+            fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
         )
         self._count(job.id, last_run_ms=now, fired=1)
@@ -335,7 +337,7 @@ class Lifecycle:
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
         for task in waiting if stopper is None else ():
-            if not self.may_start:
+            if not self.may_start or not self.can_run(job):
                 self._leave_to_successor(runs[task.name])
                 return
             if self._start_run(job, occurrence, task):
@@ -394,9 +396,9 @@ class Lifecycle:
         elif "completed" in more:
             counters["failures_in_a_row"] = 0
         started = job.progress.last_run_ms if last_run_ms is None else last_run_ms
-        self.records.put(
-            replace(job.progress, counters=replace(job.progress.counters, **counters), last_run_ms=started)
-        )
+        success = self.records.now_ms if "completed" in more else job.progress.last_success_ms
+        counted = replace(job.progress.counters, **counters)
+        self.records.put(replace(job.progress, counters=counted, last_run_ms=started, last_success_ms=success))
 
     def emit(
         self, name: str, occurrence: Occurrence, reason: Reason = NO_REASON, *, task: str = "",

@@ -174,6 +174,12 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
             tasks = tuple(_without_retries(job, task) for task in tasks)
         return replace(job, tasks=tasks)
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The Python functions that its tasks and hooks call: who runs the job must have all of them."""
+        work = (*(task.run for task in self.tasks), self.on_start, self.on_complete)
+        return tuple(dict.fromkeys(one.target for one in work if isinstance(one, Call)))
+
     def task(self, name: str) -> Task | None:
         return next((task for task in self.tasks if task.name == name), None)
 
@@ -218,6 +224,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     next_ms: int | None = None
     # When an occurrence last started.
     last_run_ms: int | None = None
+    # When an occurrence last completed; None also where that was before this was recorded.
+    last_success_ms: int | None = None
     # Since when the job is late: the nominal time of the occurrence that should have completed.
     late_ms: int | None = None
     counters: Counters = Counters()

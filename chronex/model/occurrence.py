@@ -106,6 +106,8 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     older: MissedSpan | None = None
     # When the occurrence before this one started.
     last_run_ms: int | None = None
+    # Which execution of its job it is, from 1; 0 before it starts, and where that was not recorded.
+    fire_count: int = 0
     # The id of the occurrence that a replay repeats, and the scheduled time that its tasks are given.
     replay_of: str = ""
     stands_for_ms: int | None = None

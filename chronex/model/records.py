@@ -20,6 +20,10 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     epoch: int = 0
     # The version of the program.
     chronex: str = ""
+    # The Python functions that it can call by name, and whether it imports those that are called "module:function";
+    # None where that is not known.
+    functions: tuple[str, ...] | None = None
+    imports: bool = False
     # How many occurrences it runs at once (its slots); 0 where that is not known.
     places: int = 0
     started_ms: int = 0
@@ -27,6 +31,10 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     seen_ms: int = 0
     # When it left in good order; None while it works, and for one that died.
     stopped_ms: int | None = None
+
+    def can_call(self, target: str) -> bool:
+        """True also where it is not known: such a node may have it."""
+        return self.functions is None or target in self.functions or (self.imports and ":" in target)
 
 
 class Idempotency(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

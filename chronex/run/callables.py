@@ -90,16 +90,24 @@ class TaskLog:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """One attempt, as the callable sees it. All times are aware, in UTC."""
+    """One attempt, as the callable sees it. All times are aware, in UTC.
+
+    `version` is that of the job's definition, `recovery` says that the instant was missed and is made up for, and
+    `fire_count` is which execution of the job this is, from 1 (0 where that was not recorded).
+    """
 
     job: str
     task: str
     occurrence_id: str
+    run_id: str
     attempt_id: str
     attempt: int
     scheduled: datetime
     actual: datetime
     last_run: datetime | None
+    version: int
+    recovery: bool
+    fire_count: int
     span_start: datetime | None
     span_end: datetime | None
     idempotency_key: str
@@ -117,11 +125,15 @@ def context_for(
         job=request.job,
         task=request.task,
         occurrence_id=request.occurrence_id,
+        run_id=request.run_id,
         attempt_id=request.attempt_id,
         attempt=request.number,
         scheduled=_instant(request.nominal_ms),
         actual=_instant(actual_ms),
         last_run=_if_given(_instant, request.last_run_ms),
+        version=request.version,
+        recovery=request.recovery,
+        fire_count=request.fire_count,
         span_start=_if_given(_instant, request.span_start_ms),
         span_end=_if_given(_instant, request.span_end_ms),
         idempotency_key=request.idempotency_key,
@@ -161,14 +173,21 @@ async def run_callable(
     function = await resolve(target)
     if isinstance(function, NotStarted):
         return not_started(function, run_context.clock)
-    if hooks.cancellation.requested:
-        return never_started(canceled(hooks.cancellation.reason), run_context.clock)
+    if (stopped := _stopped_before(hooks, run_context)) is not None:
+        return stopped
     attempt = _CallableAttempt(request, function, run_context, dict(state or {}))
     try:
         await hooks.started(Started(None, attempt.started_ms, f"{request.attempt_id}.log"))
-        return await attempt.finish(hooks.cancellation)
+        stopped = _stopped_before(hooks, run_context)  # while its start was recorded
+        return stopped or await attempt.finish(hooks.cancellation)
     finally:
         attempt.close()
+
+
+def _stopped_before(hooks: Hooks, run_context: RunContext) -> AttemptResult | None:
+    if not hooks.cancellation.requested:
+        return None
+    return never_started(canceled(hooks.cancellation.reason), run_context.clock)
 
 
 class Calls:
@@ -184,6 +203,14 @@ class Calls:
         if known is not function:
             raise ChronexError(f"another function is registered as {name!r}; choose another name")
         return Call(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._functions))
+
+    def has(self, target: str) -> bool:
+        """Whether this program can try to call it."""
+        return target in self._functions or (self.can_import and ":" in target)
 
     def find(self, target: str) -> TaskFunction | str | NotStarted:
         """What `run_callable` takes; NotStarted where this program does not have it."""

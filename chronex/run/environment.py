@@ -86,6 +86,15 @@ def chronex_variables(request: AttemptRequest) -> dict[str, str]:
         "CHRONEX_ATTEMPT_NUMBER": str(request.number),
         "CHRONEX_SCHEDULED_TIME": instant_text(request.nominal_ms),
     }
+    if request.run_id:
+        variables["CHRONEX_RUN_ID"] = request.run_id
+    if request.version:
+        variables["CHRONEX_VERSION"] = str(request.version)
+        variables["CHRONEX_RECOVERY"] = "true" if request.recovery else "false"
+    if request.fire_count:
+        variables["CHRONEX_FIRE_COUNT"] = str(request.fire_count)
+    if request.last_run_ms is not None:
+        variables["CHRONEX_LAST_RUN"] = instant_text(request.last_run_ms)
     if request.span_start_ms is not None:
         variables["CHRONEX_SPAN_START"] = instant_text(request.span_start_ms)
     if request.span_end_ms is not None:

@@ -42,6 +42,10 @@ class AttemptRequest:
     task: str
     occurrence_id: str
     nominal_ms: int
+    run_id: str = ""
+    version: int = 0
+    recovery: bool = False
+    fire_count: int = 0
     command: Command = ()
     directory: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)

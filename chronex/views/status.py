@@ -9,6 +9,7 @@ from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
+from chronex.views.job_functions import lacking_functions, named
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
@@ -38,6 +39,8 @@ class StoreStatus(NamedTuple):
     late: tuple[Job, ...]
     notices: int
     card: OutageCard | None
+    # Jobs whose functions no living scheduler has, with those functions; empty where no scheduler lives.
+    unserved: tuple[tuple[Job, tuple[str, ...]], ...] = ()
 
     def attention(self) -> list[str]:
         """One sentence for each problem that needs a person; empty when there is none."""
@@ -48,6 +51,8 @@ class StoreStatus(NamedTuple):
             often = row.job.progress.counters.failures_in_a_row
             times = f" {often} times in a row" if often > 1 else ""
             found.append(f"{row.job.id} failed{times}: chronex why {row.job.id}")
+        for job, functions in self.unserved:
+            found.append(f"{job.id} waits: no scheduler has {named(functions)}; start the program that registers it")
         found += [f"{job.id} is late" for job in self.late]
         if self.summary.dead_letters:
             found.append(f"{self.summary.dead_letters} in the dead-letter queue: chronex dlq list")
@@ -57,8 +62,9 @@ class StoreStatus(NamedTuple):
 def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatus:
     rows = rows_of(reading, now_ms)
     coming = sorted((row for row in rows if row.is_active), key=lambda row: row.next.due_ms if row.next else 0)
+    summary = summary_of(reading, rows, is_alive)
     return StoreStatus(
-        summary=summary_of(reading, rows, is_alive),
+        summary=summary,
         running=tuple(row for row in rows if row.is_running),
         upcoming=tuple(coming[:MOST_LISTED]),
         failing=tuple(row for row in rows if row.job.progress.counters.failures_in_a_row and row.job.enabled),
@@ -66,7 +72,16 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
         notices=len(reading.tx.scan(keys.NOTICE)),
         card=last_outage_card(reading, [row.job.id for row in rows]),
+        unserved=_unserved(rows, summary),
     )
+
+
+def _unserved(rows: list[Row], summary: Summary) -> tuple[tuple[Job, tuple[str, ...]], ...]:
+    living = [listed.node for listed in summary.nodes if listed.is_alive]
+    if not living:
+        return ()
+    found = ((row.job, lacking_functions(row.job, living)) for row in rows if row.job.enabled)
+    return tuple((job, lacking) for job, lacking in found if lacking)
 
 
 def last_outage_card(reading: Reading, jobs: list[str]) -> OutageCard | None:

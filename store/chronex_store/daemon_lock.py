@@ -1,10 +1,15 @@
-"""One daemon per store: a flock on `daemon.lock`, which the kernel drops however the holder dies."""
+"""One daemon per store: a flock on `daemon.lock`, which the kernel drops however the holder dies.
+
+Engines inside programs share a flock on `engines.lock`: several may work on one store, but only where each can see
+whether the processes of the others live.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +17,11 @@ from types import TracebackType
 import msgspec
 
 from chronex.errors import StoreInUseError, StoreNamespaceError
-from chronex_store.directory_checks import DAEMON_LOCK_FILE, check_file, open_private
+from chronex_store.directory_checks import DAEMON_LOCK_FILE, ENGINES_LOCK_FILE, check_file, open_private
+
+# An engine that is the first one writes its name, which takes no time that could be seen.
+_TRIES = 500
+_PAUSE_S = 0.01
 
 
 class LockHolder(msgspec.Struct, frozen=True):
@@ -75,38 +84,90 @@ def acquire_daemon_lock(directory: Path) -> DaemonLock:
     return DaemonLock(descriptor, was_abandoned)
 
 
-def lock_holder(directory: Path) -> LockHolder | None:
+class EngineLock:
+    """Shared with the other engines of this boot and process namespace, until `release` or the end of the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def acquire_engine_lock(directory: Path) -> EngineLock:
+    """StoreNamespaceError where a scheduler on the store in `directory` lives in another container or boot."""
+    refuse_other_namespace(directory)
+    path = directory / ENGINES_LOCK_FILE
+    check_file(path)
+    descriptor = open_private(path, os.O_RDWR)
+    try:
+        _share(descriptor)
+        if not _is_here(lock_holder(directory, ENGINES_LOCK_FILE)):
+            raise StoreNamespaceError
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return EngineLock(descriptor)
+
+
+def _share(descriptor: int) -> None:
+    """Take the lock together with others; whoever finds nobody writes where it lives."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, msgspec.json.encode(this_process()), 0)
+            # The kernel may let another one in between the two locks: the caller reads who is named in the end.
+        except BlockingIOError:
+            pass
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE_S)
+        else:
+            return
+    raise StoreInUseError("the store is being opened by another process that does not go on; look at it, then retry")
+
+
+def _is_here(holder: LockHolder | None) -> bool:
+    here = this_process()
+    return holder is None or (holder.boot_id, holder.namespace) == (here.boot_id, here.namespace)
+
+
+def lock_holder(directory: Path, name: str = DAEMON_LOCK_FILE) -> LockHolder | None:
     """The holder that the lock file names. The text stays after a kill, so `is_daemon_alive` asks the kernel."""
     try:
-        return msgspec.json.decode((directory / DAEMON_LOCK_FILE).read_bytes(), type=LockHolder)
+        return msgspec.json.decode((directory / name).read_bytes(), type=LockHolder)
     except (OSError, msgspec.MsgspecError):
         return None
 
 
 def is_daemon_alive(directory: Path) -> bool:
-    with _probe(directory) as is_held:
+    with _probe(directory / DAEMON_LOCK_FILE, fcntl.LOCK_SH) as is_held:
         return is_held
 
 
 def refuse_other_namespace(directory: Path) -> None:
-    """Refuse a store whose daemon runs in another container: LMDB tells live readers from dead ones by pid."""
-    holder = lock_holder(directory)
-    here = this_process()
-    is_same = holder is None or (holder.boot_id, holder.namespace) == (here.boot_id, here.namespace)
-    if not is_same and is_daemon_alive(directory):
-        raise StoreNamespaceError
+    """Refuse a store whose schedulers run in another container: LMDB, and they, tell live from dead by pid."""
+    for name, kind in ((DAEMON_LOCK_FILE, fcntl.LOCK_SH), (ENGINES_LOCK_FILE, fcntl.LOCK_EX)):
+        if not _is_here(lock_holder(directory, name)):
+            with _probe(directory / name, kind) as is_held:
+                if is_held:
+                    raise StoreNamespaceError
 
 
 @contextlib.contextmanager
-def _probe(directory: Path) -> Iterator[bool]:
-    """Whether another process holds the lock; the caller holds a shared one meanwhile if it is free."""
+def _probe(path: Path, kind: int) -> Iterator[bool]:
+    """Whether another process holds the lock; the caller holds it meanwhile, as `kind` says, if it is free."""
     try:
-        descriptor = os.open(directory / DAEMON_LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         yield False
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         yield False
     except BlockingIOError:
         yield True

@@ -18,8 +18,9 @@ from chronex.errors import ForeignStoreError, StoreError, StoreNetworkError, Sto
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
 DAEMON_LOCK_FILE = "daemon.lock"
+ENGINES_LOCK_FILE = "engines.lock"
 RESERVE_FILE = "reserve"
-OWN_FILES = (DATA_FILE, LOCK_FILE, DAEMON_LOCK_FILE, RESERVE_FILE)
+OWN_FILES = (DATA_FILE, LOCK_FILE, DAEMON_LOCK_FILE, ENGINES_LOCK_FILE, RESERVE_FILE)
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600

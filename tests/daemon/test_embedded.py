@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,19 +12,26 @@ from pathlib import Path
 
 import pytest
 
+from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
+from chronex.daemon.loop import PeriodicTasks
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
-from chronex.errors import ChronexError, UnknownJobError
+from chronex.engine.update import apply_jobs
+from chronex.errors import ChronexError, StaleUpdateError, StoreNamespaceError, UnknownJobError
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
-from chronex.run import TaskContext
+from chronex.run import TaskContext, is_alive
+from chronex.storage import journal
 from chronex.storage.ports import Store, T, UpdateFn
-from chronex.storage.records import Reading
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import forget_schedule
-from chronex_store import LmdbStore, MemoryStore
+from chronex.views.status import StoreStatus, store_status
+from chronex.views.why import why
+from chronex_store import LmdbStore, MemoryStore, daemon_lock
+from chronex_store.daemon_lock import acquire_engine_lock
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.verify.assertion import assert_verified
 
@@ -66,6 +75,34 @@ async def test_a_function_runs_with_its_whole_context() -> None:
     assert first.scheduled <= first.actual <= datetime.now(UTC)
     assert second.last_run is not None
     assert first.scheduled <= second.last_run <= second.actual
+
+
+@pytest.mark.parametrize("is_missed", [True, False])
+async def test_a_function_and_a_command_are_told_which_run_they_are(is_missed: bool, tmp_path: Path) -> None:
+    seen: list[TaskContext] = []
+    tasks = (
+        Task(name="function", run=Call("note")),
+        Task(name="command", run="echo $CHRONEX_RUN_ID $CHRONEX_VERSION $CHRONEX_RECOVERY $CHRONEX_FIRE_COUNT"),
+    )
+    now = wall_ms()
+    with LmdbStore.open(tmp_path / "store") as store:
+        apply_jobs(store, [Job(id="job", schedule="@hourly", tasks=tasks)], now)
+        apply_jobs(store, [Job(id="job", schedule="@every 1s {max:1}", tasks=tasks)], now)
+        applied = store.view(lambda tx: Reading(tx).job("job"))
+        assert applied is not None
+        if is_missed:
+            began = {"cursor_ms": now - 600_000, "anchor_ms": now - 600_000, "next_ms": now - 599_000}
+            store.update(lambda tx: Records(tx, now).put(applied.progressed(**began).progress))
+        async with EmbeddedEngine(store, calls={"note": seen.append}) as engine:
+            await completed(engine, 1)
+        occurrence = next(one for one in begun(store) if one.state is OccurrenceState.COMPLETED)
+        runs = {run.task: run for run in store.view(lambda tx: Reading(tx).runs("job", occurrence.nominal_ms))}
+        (attempt,) = store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms, "command"))
+    (context,) = seen
+    told = (context.run_id, context.version, context.recovery, context.fire_count)
+    assert told == (runs["function"].id, 2, is_missed, 1)
+    printed = (tmp_path / "store" / "logs" / attempt.log_path).read_text()
+    assert printed == f"{runs['command'].id} 2 {str(is_missed).lower()} 1\n"
 
 
 async def coroutine(context: TaskContext) -> None:
@@ -117,7 +154,6 @@ async def test_state_of_an_attempt_that_fails_is_dropped_and_the_next_one_begins
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        ("nobody", "this scheduler has no function 'nobody'; run it from the program that registers it"),
         ("no.such.module:f", "'no.such.module:f' cannot be loaded: ModuleNotFoundError: No module named 'no'"),
         ("fails", "ValueError: boom"),
     ],
@@ -153,6 +189,69 @@ async def test_stopping_asks_what_runs_to_end_and_records_it(tmp_path: Path) -> 
         (occurrence,) = begun(store)
         assert store.view(lambda tx: [node.stopped_ms is None for node in Reading(tx).nodes()]) == [False]
     assert occurrence.finished_ms is not None
+
+
+async def test_draining_ends_a_sleep_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PeriodicTasks, "seconds_until_next", lambda *_args, **_more: 3600.0)
+    slept = asyncio.Event()
+
+    class SaysThatItSleeps(MemoryStore):
+        async def wait_async(self, since: int, timeout: float) -> int:
+            slept.set()
+            await asyncio.Event().wait()
+            return since
+
+    engine = EmbeddedEngine(SaysThatItSleeps())
+    await engine.start()
+    await asyncio.wait_for(slept.wait(), DEADLINE_S)
+    await asyncio.wait_for(engine.stop(drain=True), DEADLINE_S)
+    assert not engine.is_running
+
+
+PAYS_AND_DIES = """
+import asyncio, os, sys
+from pathlib import Path
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex.model import Call, Job, Task
+from chronex.model.policies import CrashPolicy
+
+async def pay(context):
+    with open(sys.argv[2], "a") as paid:
+        paid.write("x")
+    os.kill(os.getpid(), 9)
+
+def pay_in_a_thread(context):
+    asyncio.run(pay(context))
+
+async def main():
+    function = {"async": pay, "sync": pay_in_a_thread}[sys.argv[3]]
+    async with EmbeddedEngine(Path(sys.argv[1]), calls={"pay": function}) as engine:
+        tasks = (Task(name="main", run=Call("pay")),)
+        policy = CrashPolicy(sys.argv[4])
+        engine.apply([Job(id="job", schedule="@every 10ms {max:1}", tasks=tasks, on_crash=policy)])
+        while not engine.row("job").job.progress.counters.failed:
+            await asyncio.sleep(0.01)
+        print("failed")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "on_crash", "paid"), [("async", "fail", 1), ("sync", "fail", 1), ("async", "retry", 4)]
+)
+def test_a_function_that_takes_its_process_down_has_started_for_the_record(
+    kind: str, on_crash: str, paid: int, tmp_path: Path
+) -> None:
+    """The bound is that of a command: three attempts that died with their scheduler are repeated, a fourth is not."""
+    arguments = [sys.executable, "-c", PAYS_AND_DIES, str(tmp_path / "store"), str(tmp_path / "paid"), kind, on_crash]
+    ends = [subprocess.run(arguments, capture_output=True, text=True, check=False) for _ in range(paid + 1)]
+    assert [end.returncode for end in ends] == [-9] * paid + [0], ends[-1].stderr
+    assert ends[-1].stdout == "failed\n"
+    assert (tmp_path / "paid").read_text() == "x" * paid
+    with LmdbStore.open(tmp_path / "store") as store:
+        assert len(store.view(lambda tx: Reading(tx).dead_letters())) == 1
+        assert_verified(store)
 
 
 class Soon:
@@ -243,6 +342,143 @@ async def test_two_engines_on_one_store_share_the_work_and_each_occurrence_runs_
     for engine in engines:
         await engine.stop()
     assert len(ran) == len(set(ran)) == 6
+
+
+@pytest.mark.parametrize("many", [1, 250], ids=["one job", "more jobs than one tick takes"])
+async def test_a_job_is_left_to_the_engine_that_has_its_function(many: int) -> None:
+    store, ran = MemoryStore(), list[str]()
+    without, having = (
+        EmbeddedEngine(store),
+        EmbeddedEngine(store, calls={"f": lambda context: ran.append(context.job)}),
+    )
+    await without.start()
+    calling = [
+        Job(id=f"calling{n}", schedule=SOON, tasks=(Task(name="main", run=Call("f")),), overlap=OverlapPolicy.ALLOW)
+        for n in range(many)
+    ]
+    command = Job(id="command", schedule="@every 150ms {max:2}", tasks=(Task(name="main", run=("true",)),))
+    without.apply([*calling, command])
+    await until_async(lambda: without.row("command").job.progress.counters.completed == 2, "the command of the other")
+    status = store_status_now(store)
+    assert [(job.id, functions) for job, functions in status.unserved][:1] == [("calling0", ("f",))]
+    assert "calling0 waits: no scheduler has 'f'; start the program that registers it" in status.attention()
+    instant = without.row("calling0").job.progress.next_ms
+    answer = store.view(lambda tx: why(Reading(tx), "calling0", instant or 0, wall_ms()))
+    assert answer is not None
+    assert answer.summary == "it waits for the program that registers 'f': no scheduler here has it"
+    await having.start()
+    await until_async(lambda: len(ran) == many, "every job that calls the function")
+    assert not store_status_now(store).unserved
+    await having.stop()
+    await without.stop()
+    assert sorted(ran) == sorted(one.id for one in calling)
+    assert not store.view(lambda tx: Reading(tx).dead_letters())
+    assert_verified(store)
+
+
+async def test_a_function_that_is_added_later_is_called_then() -> None:
+    ran = list[str]()
+    async with EmbeddedEngine(MemoryStore()) as engine:
+        engine.apply([job("late")])
+        await until_async(lambda: (engine.row("job").job.progress.next_ms or wall_ms()) < wall_ms(), "its instant")
+        engine.add_call("late", lambda context: ran.append(context.job))
+        await completed(engine, 1)
+    assert ran == ["job"]
+
+
+async def test_a_retry_and_a_further_task_wait_for_who_has_the_function() -> None:
+    """The first engine claims with all functions and dies; the second lacks one, the third has it again."""
+    store, ran = MemoryStore(), list[str]()
+
+    def work(context: TaskContext) -> None:
+        ran.append(f"{context.task} {context.attempt}")
+        if context.attempt == 1:
+            raise ValueError("not yet")
+
+    first = EmbeddedEngine(store, calls={"f": work})
+    await first.start([job("f", retry=RetryPolicy(max=1, interval_ms=1_000))])
+    await until_async(lambda: ran, "the first attempt")
+    await first.stop(drain=True)
+    async with EmbeddedEngine(store) as without:
+        due = Job(id="beat", schedule="@every 400ms", tasks=(Task(name="main", run=("true",)),))
+        apply_jobs(store, [due], wall_ms(), owns=lambda one: False)
+        await until_async(lambda: without.row("beat").job.progress.counters.completed >= 4, "the retry is long due")
+        assert ran == ["main 1"]
+        async with EmbeddedEngine(store, calls={"f": work}):
+            await completed(without, 1)
+    assert ran == ["main 1", "main 2"]
+
+
+def store_status_now(store: Store) -> StoreStatus:
+    return store.view(lambda tx: store_status(Reading(tx), wall_ms(), is_alive))
+
+
+@pytest.mark.parametrize("closes_well", [True, False], ids=["its tasks are canceled", "its loop is dropped"])
+def test_an_engine_whose_loop_ended_without_stop_is_not_alive(closes_well: bool) -> None:
+    store, ran = MemoryStore(), list[int]()
+
+    async def work(context: TaskContext) -> None:
+        ran.append(context.attempt)
+        if len(ran) == 1:
+            await asyncio.sleep(3600)
+
+    async def leaves() -> EmbeddedEngine:
+        engine = EmbeddedEngine(store, calls={"work": work})
+        await engine.start([job("work")])
+        await until_async(lambda: ran, "the first attempt")
+        return engine
+
+    async def goes_on() -> None:
+        async with EmbeddedEngine(store, calls={"work": work}) as engine:
+            await completed(engine, 1)
+
+    loop = asyncio.new_event_loop()
+    if closes_well:
+        asyncio.run(leaves())
+        left = set[asyncio.Task[object]]()
+    else:
+        kept = loop.run_until_complete(leaves())
+        left = asyncio.all_tasks(loop)
+        assert kept.is_running
+    loop.close()
+    asyncio.run(goes_on())
+    for task in left:
+        if (coroutine := task.get_coro()) is not None:
+            coroutine.close()
+    assert ran == [1, 2]
+    assert_verified(store)
+
+
+async def test_engines_of_two_containers_are_not_let_on_one_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB and the engines tell whether a process lives by its pid, which means nothing in another container."""
+    elsewhere = daemon_lock.LockHolder(1, "another boot", 1)
+    with monkeypatch.context() as there:
+        there.setattr(daemon_lock, "this_process", lambda: elsewhere)
+        other = EmbeddedEngine(tmp_path / "store")
+        await other.start()
+        lock = acquire_engine_lock(tmp_path / "store")  # a second one in that container may come
+    await other.stop()
+    with pytest.raises(StoreNamespaceError, match="another container"):
+        await EmbeddedEngine(tmp_path / "store").start()
+    with pytest.raises(StoreNamespaceError, match="another container"):
+        acquire_engine_lock(tmp_path / "store")
+    lock.release()
+    async with EmbeddedEngine(tmp_path / "store"):
+        monkeypatch.setattr(daemon_lock, "this_process", lambda: elsewhere)
+        with pytest.raises(StoreNamespaceError, match="another container"):
+            acquire_engine_lock(tmp_path / "store")
+
+
+async def test_a_stale_update_of_a_program_is_refused() -> None:
+    async with EmbeddedEngine(MemoryStore(), calls={"f": print}) as engine:
+        engine.apply([job("f", "@daily")])
+        seen = engine.store.view(journal.head)
+        engine.apply([job("f", "@hourly")], actor="ann")
+        with pytest.raises(StaleUpdateError, match="job overridden by ann"):
+            engine.apply([job("f", "@weekly")], basis=seen)
+        assert engine.row("job").job.schedule == "@hourly"
 
 
 async def test_an_engine_is_started_once_and_says_so() -> None:

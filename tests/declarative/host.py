@@ -70,8 +70,9 @@ class SimulatedHost:
         self.received: list[SchedulerEvent] = []
         self.runs: list[tuple[str, str]] = []  # (task, wall time of its start)
 
-    def scheduler(self) -> Scheduler:
-        return Scheduler(self.store, on_event=self.received.append, clock=self.clock, timezone=str(self.zone))
+    def scheduler(self, name: str | None = None) -> Scheduler:
+        zone, heard = str(self.zone), self.received.append
+        return Scheduler(self.store, on_event=heard, clock=self.clock, timezone=zone, name=name)
 
     def task(
         self, name: str, cron: str = "*/10 * * * *", delay: timedelta = FIVE_MINUTES, does: Callback | None = None

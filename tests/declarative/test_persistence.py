@@ -26,6 +26,7 @@ from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
 from chronex.model.job import Call, Job, Task
 from chronex.storage.records import Reading, Records
+from chronex_store.history_retention import RetentionPolicy, trim
 from tests.declarative.host import SimulatedHost, crash, failing
 
 HOUR = timedelta(hours=1)
@@ -49,6 +50,49 @@ async def live(host: SimulatedHost, *registrations: Any, until: str | None = Non
         await host.at(until)
     await scheduler.stop()
     return found
+
+
+async def test_the_last_success_is_known_longer_than_its_record_is_kept() -> None:
+    host, is_broken = SimulatedHost(), False
+
+    async def does() -> None:
+        if is_broken:
+            raise ValueError("broken")
+
+    scheduler = host.scheduler()
+    await scheduler.initialize([host.task("a", does=does)])
+    await host.at("10:10")
+    succeeded = scheduler.tasks["a"].last_success_at
+    is_broken = True
+    await host.at("10:50")
+    trim(host.store, RetentionPolicy(max_count=1, max_age_ms=None), host.clock.wall_ms())
+    assert succeeded is not None
+    assert scheduler.tasks["a"].last_success_at == succeeded
+    await scheduler.stop()
+    assert scheduler.tasks["a"].last_success_at == succeeded
+
+
+async def test_schedulers_of_two_programs_leave_each_others_tasks_alone() -> None:
+    host = SimulatedHost()
+    first, second = host.scheduler("backups"), host.scheduler("reports")
+    await first.initialize([host.task("backup")])
+    await second.initialize([host.task("report")])
+    await host.at("10:20")
+    # The first is that of the minute in which they were initialized.
+    assert set(host.runs) == {(name, at) for name in ("backup", "report") for at in ("10:01", "10:10", "10:20")}
+    assert (set(first.tasks), set(second.tasks)) == ({"backup"}, {"report"})
+    with pytest.raises(ScheduleTaskError, match="belongs to declarative backups"):
+        await second.initialize([host.task("backup")])
+    await first.stop()
+    host.verify()
+
+
+async def test_tasks_from_before_programs_had_names_go_on_where_they_were() -> None:
+    host = SimulatedHost()
+    await live(host, host.task("a"), until="10:10")
+    edit(host, "a", source="declarative")
+    assert await live(host, host.task("a"), until="10:15") == {"a": "preserved"}
+    assert host.runs == [("a", "10:01"), ("a", "10:10")]
 
 
 # -- classification -------------------------------------------------------------------------------------------

@@ -61,6 +61,11 @@ def test_the_child_is_told_who_calls_and_what_for() -> None:
         span_end_ms=1500,
         idempotency_key="k1",
         number=3,
+        run_id="run_1",
+        version=4,
+        recovery=True,
+        fire_count=17,
+        last_run_ms=1_500,
     )
     given = {name: value for name, value in seen(asked).items() if name.startswith("CHRONEX_")}
     assert given == {
@@ -70,6 +75,11 @@ def test_the_child_is_told_who_calls_and_what_for() -> None:
         "CHRONEX_ATTEMPT": asked.attempt_id,
         "CHRONEX_ATTEMPT_NUMBER": "3",
         "CHRONEX_SCHEDULED_TIME": "2026-03-01T03:00:00Z",
+        "CHRONEX_RUN_ID": "run_1",
+        "CHRONEX_VERSION": "4",
+        "CHRONEX_RECOVERY": "true",
+        "CHRONEX_FIRE_COUNT": "17",
+        "CHRONEX_LAST_RUN": "1970-01-01T00:00:01.500Z",
         "CHRONEX_SPAN_START": "1970-01-01T00:00:00Z",
         "CHRONEX_SPAN_END": "1970-01-01T00:00:01.500Z",
         "CHRONEX_IDEMPOTENCY_KEY": "k1",

@@ -88,6 +88,7 @@ class ApplyOptions(NamedTuple):
 def run_apply(options: ApplyOptions) -> int:
     """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
     from chronex.cli.job_file import load_or_report, print_warnings
+    from chronex.daemon.reload import file_source
     from chronex.engine.update import Policy, UpdateOptions
     from chronex.engine.update.diff import DEFAULT_WINDOW_MS
     from chronex_store import LmdbStore, MemoryStore
@@ -97,25 +98,14 @@ def run_apply(options: ApplyOptions) -> int:
     if found is None:
         return 2
     print_warnings(found)
-    way = UpdateOptions(Policy(options.policy or found.settings.update_policy), window_ms, _owner(found))
-    options = options._replace(policy=way.policy.value)
+    policy = Policy(options.policy or found.settings.update_policy)
+    way = UpdateOptions(policy, window_ms, file_source(Path(found.path)))
+    options = options._replace(policy=policy.value)
     path = store_path(options.store)
     if options.dry_run and not path.exists():
         return _preview(MemoryStore(), found, way, options)  # a preview creates no store
     with LmdbStore.open(path, create=not options.dry_run) as store:
         return _preview(store, found, way, options) if options.dry_run else _apply(store, found, way, options)
-
-
-def _owner(found: JobFile) -> Any:
-    """Tells whether the file owns a job, and so may remove it. Trigger definitions own what came from the same file,
-    a job file all that came from no trigger definitions."""
-    from chronex.engine.update.diff import of_no_trigger_file
-
-    path = Path(found.path)
-    if path.suffix != ".json":
-        return of_no_trigger_file
-    source = str(path.resolve())
-    return lambda job: job.source == source
 
 
 def _apply(store: LmdbStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:

@@ -95,6 +95,7 @@ def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, 
                                     "reason": text_of(retry.reason)}
                      for row in found.retrying if (retry := row.retry)],
         "late": [{"job": job.id, **timed("since", job.progress.late_ms)} for job in found.late],
+        "unserved": [{"job": job.id, "functions": list(functions)} for job, functions in found.unserved],
         "dead_letters": found.summary.dead_letters,
         "notices": found.notices,
         "outage": None if found.card is None else _outage_json(found.card),

@@ -23,6 +23,7 @@ from chronex.engine.update.diff import (
     plan_changes,
     prune_versions,
 )
+from chronex.engine.update.sources import JobSource
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex.model.event import Event
 from chronex.model.job import Job, JobVersion
@@ -46,9 +47,9 @@ def apply_jobs(
     policy: Policy = Policy.IMMEDIATE,
     window_ms: int = DEFAULT_WINDOW_MS,
     basis: int | None = None,
-    owns: Owns = of_no_trigger_file,
+    owns: Owns | JobSource = of_no_trigger_file,
 ) -> list[Changed]:
-    """Make the store hold exactly these jobs, of all those that the writer `owns`.
+    """Make the store hold exactly these jobs, of all those that the writer `owns`, or that its source applied.
 
     A job that did not change keeps its position in its schedule, so that applying twice is applying once. `basis` is
     the number of the journal's last event when the writer read the jobs; StaleUpdateError when jobs changed since.
@@ -93,6 +94,8 @@ def write_changes(
 def _write(records: Records, change: JobChange, actor: str, data: dict[str, int]) -> Changed:
     version = change.job.version if change.job is not None else 0
     if change.kind is Change.UNCHANGED:
+        if change.job is not None and change.job != change.old:  # another source has it now
+            records.put(change.job)
         return Changed(change.job_id, change.kind, version)
     events = [_change_event(records, change, actor, data)]
     if change.old is not None:

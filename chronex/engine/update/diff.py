@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
+from chronex.engine.update.sources import JobSource, check_source, is_owned
 from chronex.errors import CustomScheduleError, DamagedRecordError
 from chronex.model.job import Counters, Job, JobVersion
 from chronex.model.occurrence import Occurrence
@@ -124,18 +125,30 @@ def of_no_trigger_file(job: Job) -> bool:
 
 
 class UpdateOptions(NamedTuple):
-    """How the update takes effect. Of the jobs that are not wanted, those that the writer `owns` are removed."""
+    """How the update takes effect. Of the jobs that are not wanted, those that the writer `owns` are removed.
+
+    With a JobSource the jobs become those of that source.
+    """
 
     policy: Policy = Policy.IMMEDIATE
     window_ms: int = DEFAULT_WINDOW_MS
-    owns: Owns = of_no_trigger_file
+    owns: Owns | JobSource = of_no_trigger_file
 
 
 def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: UpdateOptions) -> list[JobChange]:
     """One change for each wanted job, in their order, then one for each that is removed."""
     present = {job.id: job for job in reading.jobs(limit=_ALL_JOBS)}
+    source = options.owns if isinstance(options.owns, JobSource) else None
+    if source is not None:
+        wanted = [replace(job, source=source.name) for job in wanted]
+        for job in wanted:
+            check_source(present.get(job.id), source)
     changes = [_change(reading, present.pop(job.id, None), job, now_ms, options) for job in wanted]
-    return changes + [_removed(reading, job) for job in present.values() if options.owns(job)]
+    return changes + [_removed(reading, job) for job in present.values() if _owns(options.owns, job)]
+
+
+def _owns(owner: Owns | JobSource, job: Job) -> bool:
+    return is_owned(job, owner.name) if isinstance(owner, JobSource) else owner(job)
 
 
 def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: UpdateOptions) -> JobChange:
@@ -145,7 +158,8 @@ def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: U
     if new.written and old.written == new.written:
         new = replace(new, schedule=old.schedule)  # `@once +20m` counts from when it was first applied
     if old.as_written() == new.as_written():
-        return JobChange(Change.UNCHANGED, old, old)
+        # The definition is the same, so there is no new version; only whose job it is may be known better now.
+        return JobChange(Change.UNCHANGED, old, replace(old, source=new.source or old.source))
     job = replace(
         new,
         progress=replace(old.progress, next_ms=None),

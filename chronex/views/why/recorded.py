@@ -7,10 +7,11 @@ from typing import Any
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import ReasonCode, text_of
-from chronex.model.states import OccurrenceState
+from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
+from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import (
     Outage,
@@ -68,6 +69,7 @@ def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, 
         *journal_links(reading, occurrence, zone, now_ms),
         *run_links(reading, occurrence, zone, names),
         *_others(reading, occurrence, cause, zone, names),
+        *_functions(reading, version, occurrence),
         _outcome_link(occurrence, zone, now_ms),
     ]
     summary = _summary(occurrence, cause, zone, now_ms)
@@ -80,6 +82,13 @@ def ordered(links: list[Link]) -> tuple[Link, ...]:
     """What always holds first, then what happened, in the order it happened."""
     timeless = [link for link in links if link.at_ms is None]
     return (*timeless, *sorted((link for link in links if link.at_ms is not None), key=lambda link: link.at_ms or 0))
+
+
+def _functions(reading: Reading, version: Job, occurrence: Occurrence) -> list[Link]:
+    """What is not over waits for a scheduler that has its functions."""
+    lacking = () if is_final(occurrence.state) else lacking_functions(version, unstopped(reading))
+    fact = f"it waits for the program that registers {named(lacking)}: no scheduler here has it"
+    return [Link(fact, None, Source.RECORD)] if lacking else []
 
 
 def _origin(history: VersionHistory, version: Job, occurrence: Occurrence, zone: Zone) -> list[Link]:

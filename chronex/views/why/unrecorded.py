@@ -20,6 +20,7 @@ from chronex.text.durations import format_duration
 from chronex.timing.job_schedule import options_of, schedule_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
+from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import Outage, after, down_since, outage_at
 from chronex.views.why.recorded import ordered, outage_link
@@ -190,6 +191,10 @@ def _undecided(reading: Reading, history: VersionHistory, job: Job, instant_ms: 
     zone = zone_of(job)
     fact = f"when a scheduler runs again, the recovery strategy {job.recovery.strategy.value} decides it"
     links = [Link(fact, None, Source.POLICY)]
+    lacking = lacking_functions(job, nodes) if (nodes := unstopped(reading)) else ()
+    if lacking:
+        summary = f"it waits for the program that registers {named(lacking)}: no scheduler here has it"
+        return Finding(Cause.UNDECIDED, summary, [Link(f"the job calls {named(job.functions)}", None, Source.RECORD)])
     if since is not None:
         links.append(Link("last sign of life of a scheduler", since, Source.JOURNAL))
         return Finding(
@@ -286,6 +291,8 @@ def _placement(job: Job, instant_ms: int, zone: Zone) -> tuple[list[Link], int |
 
 def _risks(reading: Reading, job: Job) -> list[str]:
     risks = [f"no scheduler runs then ({job.recovery.strategy.value} decides when one is back)"]
+    if lacking := lacking_functions(job, unstopped(reading)):
+        risks.append(f"no scheduler has {named(lacking)} then (none has it now): it waits for the program that does")
     running = reading.active(job.id, 1)
     now = f" ({running[0].id} runs now)" if running else ""
     overlap = {

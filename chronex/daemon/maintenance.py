@@ -1,0 +1,50 @@
+"""What a daemon does for its store beside scheduling: retention, notices, free space; the same in a program.
+
+Several nodes may work on one store, and a notice is to be sent by one of them. The node that has worked the longest
+does it for all, with its own settings; when it is gone, or gives no sign of life, the next one does.
+"""
+
+from __future__ import annotations
+
+from chronex.daemon.loop import HEARTBEAT_S, Daemon, PeriodicTask
+from chronex.daemon.notify import Notifier
+from chronex.daemon.retention import MeasuredStore, Retention, free_space_task
+from chronex.jobfile import SchedulerSettings
+from chronex.run import LogDirectory, is_alive
+from chronex.storage.records import Reading
+
+_SILENT_MS = round(3 * HEARTBEAT_S * 1000)
+
+
+def add_maintenance(daemon: Daemon, logs: LogDirectory, settings: SchedulerSettings) -> None:
+    """Give the daemon its periodic tasks of maintenance, and let changed settings reach them."""
+    retention = Retention(daemon.store, logs, settings, daemon.clock)
+    tasks = [Notifier(daemon.store, daemon.executor.run_context).periodic_task(), retention.periodic_task()]
+    if isinstance(daemon.store, MeasuredStore):
+        tasks.append(free_space_task(daemon.store, daemon.journal))
+    for task in tasks:
+        daemon.periodic.add(_by_one_node(daemon, task))
+    daemon.settings_listeners.append(retention.use)
+
+
+def _by_one_node(daemon: Daemon, task: PeriodicTask) -> PeriodicTask:
+    async def do() -> None:
+        now_ms = daemon.clock.wall_ms()
+        if daemon.store.view(lambda tx: is_maintainer(Reading(tx), daemon.node.id, now_ms)):
+            await task.do()
+
+    return PeriodicTask(task.name, task.every_s, do)
+
+
+def is_maintainer(reading: Reading, node: str, now_ms: int) -> bool:
+    """No other node works on the store that began before this one."""
+    own = reading.node(node)
+    if own is None:
+        return False
+    return not any(
+        (other.started_ms, other.id) < (own.started_ms, own.id)
+        and other.stopped_ms is None
+        and now_ms - other.seen_ms < _SILENT_MS
+        and is_alive(other.process)
+        for other in reading.nodes()
+    )
