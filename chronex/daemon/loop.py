@@ -153,14 +153,15 @@ class Daemon:
         """Nothing is claimed, and the store is asked again soon. What runs goes on, and retention frees space."""
         if self._full_since_ms is None:
             self._full_since_ms = self.clock.monotonic_ms()
-            self.journal("StoreRoomLow", {"so": "nothing is claimed until there is room", "reason": str(error)})
+            fields = {"so": "nothing is claimed until there is room", "reason": str(error)}
+            self.journal("StoreRoomLow", fields, use_reserve=True)  # `status` tells it from the journal
 
     def _note_free_space(self) -> None:
         if self._full_since_ms is not None:
             full_ms, self._full_since_ms = self._full_ms(), None
             self.journal("StoreRoomBack", {"full_ms": full_ms})
 
-    def journal(self, name: str, data: dict[str, Any]) -> None:
+    def journal(self, name: str, data: dict[str, Any], *, use_reserve: bool = False) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""
         event = Event(name=name, at_ms=self.clock.wall_ms(), data=data)
 
@@ -168,7 +169,7 @@ class Daemon:
             journal.append(tx, event)
 
         try:
-            self.store.update(write)
+            self.store.update(write, use_reserve=use_reserve)
         except StoreError as error:
             data = {**data, "not_in_journal": str(error)}
         log_event(log, name, data)

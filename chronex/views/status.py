@@ -38,6 +38,7 @@ class StoreStatus(NamedTuple):
     late: tuple[Job, ...]
     notices: int
     card: OutageCard | None
+    is_full: bool = False  # a scheduler found no room and has claimed nothing since
 
     def attention(self) -> list[str]:
         """One sentence for each problem that needs a person; empty when there is none."""
@@ -66,7 +67,18 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
         notices=len(reading.tx.scan(keys.NOTICE)),
         card=last_outage_card(reading, [row.job.id for row in rows]),
+        is_full=_is_full(reading),
     )
+
+
+def _is_full(reading: Reading) -> bool:
+    """A decision that needs more room than is left fails again and again, also where the store is not quite full."""
+    for _, event in journal.backward(reading.tx, None, _MOST_EVENTS):
+        if event.name == "StoreRoomLow" and "so" in event.data:
+            return True
+        if event.name in ("StoreRoomBack", "SchedulerStarted"):
+            return False
+    return False
 
 
 def last_outage_card(reading: Reading, jobs: list[str]) -> OutageCard | None:
