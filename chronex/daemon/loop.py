@@ -23,7 +23,7 @@ from chronex.daemon.wakeups import (
     WakeupDetector,
     wake_on_clock_set,
 )
-from chronex.engine.clock_steps import newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
@@ -188,13 +188,14 @@ class Daemon:
         fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.stalled_ms:
             fields["stalled_ms"] = jump.stalled_ms
-        if jump.by_ms < 0:
-            fields["jobs"] = rewind(self.store, jump.at_ms)
+        if abs(jump.set_ms) > TOLERANCE_MS:
+            fields["jobs"] = follow_clock(self.store, jump.set_ms, jump.at_ms)
         self.journal(jump.name, fields)
 
     def _check_clock_set_back(self) -> None:
         """The clock may have been put right while no scheduler was there to see it."""
         now_ms = self.clock.wall_ms()
+        begin_where_never_set(self.store, now_ms)
         ahead_ms = self.store.view(newest_sign) - now_ms
         if ahead_ms > TOLERANCE_MS:
             fields = {

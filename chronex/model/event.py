@@ -58,6 +58,7 @@ EVENTS: dict[str, str] = {
     "JobOrphaned": "a job was removed",
     "JobPaused": "a job's schedule is held",
     "JobResumed": "a pause is over",
+    "JobAnchored": "the clock was set, and an interval counts from another time",
     "JobTriggered": "somebody asked for a run",
     "OccurrenceReplayed": "somebody asked for an occurrence again",
     "CancelRequested": "somebody asked for an occurrence to end",

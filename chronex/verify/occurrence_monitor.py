@@ -50,6 +50,14 @@ class OccurrenceMonitor:
         job.due = None
         job.queued.clear()
 
+    def job_anchored(self, line: JournalLine) -> None:
+        """The clock was set, and the interval counts from another time."""
+        event = line[1]
+        job = self.state.job(event.job)
+        job.last_start = None
+        job.definition = {**job.definition, "anchor_ms": event.data.get("anchor_ms")}
+        job.due = due_instants(event.job, job.definition, event.data.get("cursor_ms"), event.at_ms)
+
     def job_interrupted(self, line: JournalLine) -> None:
         """Paused or resumed: which instants are answered meanwhile depends on the policy."""
         _, event = line
