@@ -101,7 +101,7 @@ def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSetting
     run_context = RunContext.of_this_process(logs, environment={"CHRONEX_STORE": str(store_path.resolve())})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
     daemon = Daemon(store, engine, run_context, node, settings)
-    retention = Retention(store, logs, settings, daemon.clock)
+    retention = Retention(store, logs, settings, daemon.clock, daemon.age_ms)
     daemon.periodic.add(free_space_task(store, daemon.journal))
     daemon.periodic.add(Notifier(store, run_context).periodic_task())
     daemon.periodic.add(retention.periodic_task())

@@ -14,6 +14,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from chronex.clock import Clock, wall_ms
+from chronex.daemon.age_clock import AgeClock
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.wakeups import (
@@ -34,7 +35,7 @@ from chronex.model.records import Node
 from chronex.run import Calls, RunContext, identity_of, is_alive
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction, UpdateFn
-from chronex.storage.records import Records
+from chronex.storage.records import Reading, Records
 from chronex.version import __version__
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Daemon:
         self.clock = run_context.clock
         self.executor = Executor(store, engine, run_context, settings, self.fail, calls)
         self.has_failed = False
+        self._ages = AgeClock(self.clock)
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
@@ -125,6 +127,7 @@ class Daemon:
     def _begin(self) -> None:
         """Record this node, then take up what dead nodes left."""
         self._check_clock_set_back()
+        self._ages = AgeClock(self.clock, self.store.view(lambda tx: Reading(tx).nodes()))
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
@@ -244,11 +247,24 @@ class Daemon:
     # -- periodic tasks ------------------------------------------------------------------------------------------
 
     async def _heartbeat(self) -> None:
-        await self.store.update_async(self._writing(replace(self.node, seen_ms=self.clock.wall_ms())))
+        self.age_ms()
+        doubt_ms = self._ages.doubt_ms
+        aged_ms = self._ages.trusted_ms if doubt_ms else 0
+        seen = replace(self.node, seen_ms=self.clock.wall_ms(), aged_ms=aged_ms, doubt_ms=doubt_ms)
+        await self.store.update_async(self._writing(seen))
+
+    def age_ms(self) -> int:
+        """The time by which things are too old to be kept."""
+        was_in_doubt, now_ms = bool(self._ages.doubt_ms), self._ages.now_ms()
+        if self._ages.doubt_ms and not was_in_doubt:
+            told = "the clock has jumped ahead: nothing is removed for its age until it has held for a day"
+            self.journal("RetentionHeld", {"told": told, "age_ms": now_ms})
+        return now_ms
 
     async def _bound_dead_letters(self) -> None:
         """What is over their count or age is dropped, a few in each transaction."""
-        while await self.store.update_async(lambda tx: bound_dead_letters(Records(tx, self.clock.wall_ms()))):
+        now_ms, age_ms = self.clock.wall_ms(), self.age_ms()
+        while await self.store.update_async(lambda tx: bound_dead_letters(Records(tx, now_ms), age_ms=age_ms)):
             await asyncio.sleep(0)
 
     async def _reap(self) -> None:

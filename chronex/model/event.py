@@ -46,6 +46,7 @@ EVENTS: dict[str, str] = {
     "MachineSlept": "the machine was suspended",
     "ClockStepped": "the clock was set",
     "SchedulerStalled": "the scheduler was stopped or starved for a while",
+    "RetentionHeld": "the clock has jumped ahead, and nothing is removed for its age",
     "StoreRoomLow": "the store is nearly full",
     "StoreRoomBack": "the store has room again",
     "HookFailed": "a hook of a job failed",
