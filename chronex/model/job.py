@@ -274,6 +274,13 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+def check_new_name(name: str, what: str = "job") -> str:
+    """The same for one that is to be made. Older stores may have names that a command line takes for an option."""
+    if name.startswith("-"):
+        raise ChronexError(f"{name[:40]!r} cannot name a {what}: a command line would take it for an option")
+    return check_name(name, what)
+
+
 def check_name(name: str, what: str = "job") -> str:
     """The name of a job or task is part of its key: letters, digits, `_`, `-`, at most 128 of them."""
     if not _NAME.fullmatch(name):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from chronex.engine.clock_steps import begun_at
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
 from chronex.errors import CustomScheduleError, DamagedRecordError
-from chronex.model.job import Counters, Job, JobVersion
+from chronex.model.job import Counters, Job, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
@@ -164,7 +164,7 @@ def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: U
 
 def _new(reading: Reading, new: Job, now_ms: int) -> Job:
     """Its first version; one that was here before goes on counting, because old occurrences name their version."""
-    version = last_version(reading, new.id, 0) + 1
+    version = last_version(reading, check_new_name(new.id), 0) + 1
     begun = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms, **_begun_at(reading, now_ms)}
     progress = replace(new.progress, job=new.id, counters=Counters(), **begun)
     blank = replace(new, version=version, updated_ms=now_ms, progress=progress)
