@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shlex
+import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.cli.options import JOB_FILE, UsageError, is_named, job_file_path, read_file
+from chronex.cli.options import JOB_FILE, UsageError, is_named, is_open_already, job_file_path, read_file
 from chronex.cli.output import err
 from chronex.clock import wall_ms
 from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
@@ -22,8 +25,10 @@ _MOST_BYTES = 1 << 20
 
 
 def load_job_file(path: Path) -> JobFile:
-    """The job file, every schedule and directory absolute; UsageError when it cannot be read."""
+    """The job file, every schedule and directory absolute; UsageError when it cannot be read, or is not safe."""
     try:
+        if (problem := unsafe_because(path)) is not None:
+            raise UsageError(f"{terminal_safe(str(path))} {problem.message}; {problem.advice}")
         data = read_file(path, _MOST_BYTES + 1)
     except OSError as error:
         hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
@@ -38,6 +43,31 @@ def load_job_file(path: Path) -> JobFile:
     jobs = tuple(_with_absolute_directories(_with_absolute_schedule(job, now), path.parent) for job in found.jobs)
     source = str(path.resolve())  # the same wherever it is applied from
     return dataclasses.replace(found, jobs=tuple(replace(job, source=source) for job in jobs))
+
+
+class UnsafeFile(NamedTuple):
+    message: str
+    advice: str
+
+
+def unsafe_because(path: Path) -> UnsafeFile | None:
+    """Why this job file is not read: whoever can write it runs commands in the name of who applies it.
+
+    A file of root is as safe as the machine. Members of its group are the owner's choice, as a umask of 002 makes it.
+    """
+    if is_open_already(path):
+        return None
+    found, name = path.stat(), shlex.quote(str(path))
+    if found.st_uid not in (os.geteuid(), 0):
+        return UnsafeFile(
+            f"belongs to user {found.st_uid}, who could run commands as you ({os.geteuid()})",
+            f"make it yours with: chown {os.geteuid()} {name}, or run Chronex as that user",
+        )
+    if found.st_mode & stat.S_IWOTH and stat.S_ISREG(found.st_mode):
+        return UnsafeFile(
+            "can be written by every user of this machine, who could run commands as you", f"run: chmod o-w {name}"
+        )
+    return None
 
 
 def _with_absolute_schedule(job: Job, now_ms: int) -> Job:

@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from chronex.cli.job_file import unsafe_because
+from chronex.cli.options import job_file_path
 from chronex.cli.service_units import service_state
 from chronex.daemon.wakeups import is_synchronized
 from chronex.errors import UnknownZoneError
@@ -136,7 +138,20 @@ def _paths(shell: str, theirs: str, source: str) -> Iterator[Check]:
 
 
 def checks_of(store: Path, is_readable: bool) -> list[Check]:
-    return examine(_found(store) if is_readable else StoreFacts((), None), os.environ, service_state().text)
+    found = _found(store) if is_readable else StoreFacts((), None)
+    return [*examine(found, os.environ, service_state().text), *job_file_checks(job_file_path(None))]
+
+
+def job_file_checks(path: Path) -> Iterator[Check]:
+    """Whether others could change the job file that commands would read."""
+    try:
+        problem = unsafe_because(path)
+    except OSError:
+        return  # there is none, and none is needed
+    if problem is None:
+        yield Check("job file", CheckVerdict.FINE, f"only you and root can change {path}")
+    else:
+        yield Check("job file", CheckVerdict.WRONG, f"{path} {problem.message}", problem.advice)
 
 
 def _found(store: Path) -> StoreFacts:

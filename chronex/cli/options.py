@@ -183,10 +183,14 @@ def store_path(option: str | None, environ: Mapping[str, str] = os.environ) -> P
     return user_state_path("chronex", appauthor=False) / "store"
 
 
+def is_open_already(path: Path) -> bool:
+    return str(path).startswith(_OPEN_ALREADY)
+
+
 def read_file(path: Path, most: int) -> bytes:
     """At most so many bytes of it; OSError for a file that could block for ever, as a named pipe could."""
     mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode) and not str(path).startswith(_OPEN_ALREADY):
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode) and not is_open_already(path):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     with path.open("rb") as file:
         return file.read(most)

@@ -117,7 +117,7 @@ class EmbeddedEngine:
         """Make these jobs exactly those of this program; the jobs of files and other programs are left alone.
 
         JobSourceError where one of them has a job of the same name. `basis` is the number of the journal's last event
-        when you read the jobs; StaleUpdateError when jobs changed since. `policy` says when an edited schedule counts.
+        when you read the jobs; StaleUpdateError when jobs changed since. `policy` says when edits count.
         """
         owner = JobSource(self.source, is_gone_file)
         now_ms = self._clock.wall_ms()

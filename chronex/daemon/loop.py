@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from chronex.clock import Clock, wall_ms
+from chronex.daemon.age_clock import AgeClock
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.wakeups import (
@@ -25,7 +26,7 @@ from chronex.daemon.wakeups import (
     WakeupDetector,
     wake_on_clock_set,
 )
-from chronex.engine.clock_steps import newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
@@ -68,6 +69,7 @@ class Daemon:
         engine.has_function = self.calls.has
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls)
         self.has_failed = False
+        self._ages = AgeClock(self.clock)
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
@@ -150,6 +152,7 @@ class Daemon:
     def _begin(self) -> None:
         """Record this node, then take up what dead nodes left."""
         self._check_clock_set_back()
+        self._ages = AgeClock(self.clock, self.store.view(lambda tx: Reading(tx).nodes()))
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
@@ -178,14 +181,15 @@ class Daemon:
         """Nothing is claimed, and the store is asked again soon. What runs goes on, and retention frees space."""
         if self._full_since_ms is None:
             self._full_since_ms = self.clock.monotonic_ms()
-            self.journal("StoreRoomLow", {"so": "nothing is claimed until there is room", "reason": str(error)})
+            fields = {"so": "nothing is claimed until there is room", "reason": str(error)}
+            self.journal("StoreRoomLow", fields, use_reserve=True)  # `status` tells it from the journal
 
     def _note_free_space(self) -> None:
         if self._full_since_ms is not None:
             full_ms, self._full_since_ms = self._full_ms(), None
             self.journal("StoreRoomBack", {"full_ms": full_ms})
 
-    def journal(self, name: str, data: dict[str, Any]) -> None:
+    def journal(self, name: str, data: dict[str, Any], *, use_reserve: bool = False) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""
         event = Event(name=name, at_ms=self.clock.wall_ms(), data=data)
 
@@ -193,7 +197,7 @@ class Daemon:
             journal.append(tx, event)
 
         try:
-            self.store.update(write)
+            self.store.update(write, use_reserve=use_reserve)
         except StoreError as error:
             data = {**data, "not_in_journal": str(error)}
         log_event(log, name, data)
@@ -235,13 +239,14 @@ class Daemon:
         fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.stalled_ms:
             fields["stalled_ms"] = jump.stalled_ms
-        if jump.by_ms < 0:
-            fields["jobs"] = rewind(self.store, jump.at_ms)
+        if abs(jump.set_ms) > TOLERANCE_MS:
+            fields["jobs"] = follow_clock(self.store, jump.set_ms, jump.at_ms)
         self.journal(jump.name, fields)
 
     def _check_clock_set_back(self) -> None:
         """The clock may have been put right while no scheduler was there to see it."""
         now_ms = self.clock.wall_ms()
+        begin_where_never_set(self.store, now_ms)
         ahead_ms = self.store.view(newest_sign) - now_ms
         if ahead_ms > TOLERANCE_MS:
             fields = {
@@ -290,11 +295,24 @@ class Daemon:
     # -- periodic tasks ------------------------------------------------------------------------------------------
 
     async def _heartbeat(self) -> None:
-        await self.store.update_async(self._writing(replace(self.node, seen_ms=self.clock.wall_ms())))
+        self.age_ms()
+        doubt_ms = self._ages.doubt_ms
+        aged_ms = self._ages.trusted_ms if doubt_ms else 0
+        seen = replace(self.node, seen_ms=self.clock.wall_ms(), aged_ms=aged_ms, doubt_ms=doubt_ms)
+        await self.store.update_async(self._writing(seen))
+
+    def age_ms(self) -> int:
+        """The time by which things are too old to be kept."""
+        was_in_doubt, now_ms = bool(self._ages.doubt_ms), self._ages.now_ms()
+        if self._ages.doubt_ms and not was_in_doubt:
+            told = "the clock has jumped ahead: nothing is removed for its age until it has held for a day"
+            self.journal("RetentionHeld", {"told": told, "age_ms": now_ms})
+        return now_ms
 
     async def _bound_dead_letters(self) -> None:
         """What is over their count or age is dropped, a few in each transaction."""
-        while await self.store.update_async(lambda tx: bound_dead_letters(Records(tx, self.clock.wall_ms()))):
+        now_ms, age_ms = self.clock.wall_ms(), self.age_ms()
+        while await self.store.update_async(lambda tx: bound_dead_letters(Records(tx, now_ms), age_ms=age_ms)):
             await asyncio.sleep(0)
 
     async def _reap(self) -> None:

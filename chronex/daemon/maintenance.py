@@ -18,7 +18,7 @@ _SILENT_MS = round(3 * HEARTBEAT_S * 1000)
 
 def add_maintenance(daemon: Daemon, logs: LogDirectory, settings: SchedulerSettings) -> None:
     """Give the daemon its periodic tasks of maintenance, and let changed settings reach them."""
-    retention = Retention(daemon.store, logs, settings, daemon.clock)
+    retention = Retention(daemon.store, logs, settings, daemon.clock, daemon.age_ms)
     tasks = [Notifier(daemon.store, daemon.executor.run_context).periodic_task(), retention.periodic_task()]
     if isinstance(daemon.store, MeasuredStore):
         tasks.append(free_space_task(daemon.store, daemon.journal))

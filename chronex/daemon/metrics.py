@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
+import socket
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -323,10 +325,12 @@ class MetricsServer:
         self._writers: dict[str, PageWriter] = {}  # by content type
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="chronex-metrics")
         self._connections: set[asyncio.Task[None]] = set()
+        self._is_local = True
         self._server: asyncio.Server | None = None
 
     async def open(self, host: str, port: int) -> int:
         """Listen, and return the port, which the system chooses for 0. OSError when the address is not free."""
+        self._is_local = _is_loopback(host)
         self._server = await asyncio.start_server(self._accept, host, port, limit=MOST_REQUEST_BYTES, backlog=32)
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -371,6 +375,10 @@ class MetricsServer:
             return HttpAnswer("400 Bad Request", b"this is not HTTP\n")
         if request.method != "GET":
             return HttpAnswer("405 Method Not Allowed", b"only GET is served here\n")
+        if self._is_local and not _is_this_machine(request.host):
+            return HttpAnswer(
+                "403 Forbidden", b"use the address of this machine, such as 127.0.0.1, not another name\n"
+            )
         if request.path == "/healthz":
             return HttpAnswer("200 OK", b"ok\n")
         if request.path != "/metrics":
@@ -403,11 +411,33 @@ class MetricsServer:
         return self._writers[content_type]
 
 
+def _is_this_machine(host: str) -> bool:
+    """Whether the Host of a request is an address, localhost, or this machine's name.
+
+    A web page can have its own name resolve to 127.0.0.1, and would then read the answer: its name is in the Host.
+    """
+    name = (host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]).lower().rstrip(".")
+    return not name or _is_address(name) or name in ("localhost", socket.gethostname().lower())
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 class HttpRequest(NamedTuple):
     method: str
     path: str
     accept: str
     accept_encoding: str
+    host: str = ""
 
 
 def _request(head: bytes) -> HttpRequest | None:
@@ -418,7 +448,8 @@ def _request(head: bytes) -> HttpRequest | None:
         return None
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     path = parts[1].partition("?")[0]
-    return HttpRequest(parts[0], path, headers.get("accept", ""), headers.get("accept-encoding", ""))
+    accept, encoding = headers.get("accept", ""), headers.get("accept-encoding", "")
+    return HttpRequest(parts[0], path, accept, encoding, headers.get("host", ""))
 
 
 async def _send(writer: asyncio.StreamWriter, answer: HttpAnswer) -> None:

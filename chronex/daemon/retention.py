@@ -60,7 +60,16 @@ _DAY_MS = 86_400_000
 class Retention:
     """One pass after the other: history, logs, versions, nodes, journal, keys, dead letters, stray log files."""
 
-    def __init__(self, store: Store, logs: LogDirectory, settings: SchedulerSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        logs: LogDirectory,
+        settings: SchedulerSettings,
+        clock: Clock,
+        age_now: Callable[[], int] | None = None,
+    ) -> None:
+        """`age_now` is the time by which things are too old; the wall clock where it is not given."""
+        self._age_now = age_now or clock.wall_ms
         self._store = store
         self._logs = logs
         self._clock = clock
@@ -81,7 +90,7 @@ class Retention:
         if self._pass is None:
             if now_ms < self._next_pass_ms:
                 return
-            self._pass, self._next_pass_ms = self._steps(), now_ms + PASS_EVERY_MS
+            self._pass, self._next_pass_ms = self._steps(self._age_now()), now_ms + PASS_EVERY_MS
         for _ in range(STEPS_AT_ONCE):
             if not await asyncio.to_thread(self._step):
                 return
@@ -89,7 +98,7 @@ class Retention:
 
     async def whole_pass(self) -> None:
         """Everything that is to go by now."""
-        self._pass = self._steps()
+        self._pass = self._steps(self._age_now())
         while await asyncio.to_thread(self._step):
             pass
 
@@ -107,8 +116,7 @@ class Retention:
             self._logs.remove(name)
         return True
 
-    def _steps(self) -> Iterator[RetentionReport]:
-        now_ms = self._clock.wall_ms()
+    def _steps(self, now_ms: int) -> Iterator[RetentionReport]:
         yield from steps(self._store, self.policy, now_ms)
         while self._store.update(lambda tx: bound_dead_letters(Records(tx, now_ms)), use_reserve=True):
             yield RetentionReport()

@@ -92,6 +92,11 @@ class ClockJump(NamedTuple):
     stalled_ms: int = 0
 
     @property
+    def set_ms(self) -> int:
+        """By how much the clock itself was set: asleep or not, time since boot tells how much has really passed."""
+        return self.by_ms - self.slept_ms
+
+    @property
     def name(self) -> str:
         if self.slept_ms > TOLERANCE_MS:
             return "MachineSlept"

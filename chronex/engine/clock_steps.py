@@ -1,46 +1,164 @@
-"""The clock was set back: jobs are planned from the new time on."""
+"""The clock was set: what jobs make of it, so that nothing runs twice, too early in a job's life, or never again.
+
+Set back, jobs are planned from the new time on, and what they had decided is kept as spans and a watermark, which
+outlive the records of history. Set forwards, a job that began by the wrong clock begins as much later.
+"""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.plan import next_plan_ms
-from chronex.model.job import Job
+from chronex.model.event import Event
+from chronex.model.job import Job, JobProgress
 from chronex.model.records import Node
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Reading, Records
-from chronex.timing.job_schedule import is_known, schedule_of
+from chronex.timing.job_schedule import is_interval, is_known, schedule_of
 
 _MOST_JOBS = 1_000_000
 _MOST_EVENTS = 1_000
+# Processes that share a machine read the time a moment apart.
+_TOLERANCE_MS = 2_000
+# The clock of a machine without a battery begins long before this; nothing real has happened on it yet.
+NEVER_SET_BEFORE_MS = 1_577_836_800_000  # 2020-01-01T00:00:00Z
+
+
+def follow_clock(store: Store, by_ms: int, now_ms: int) -> int:
+    """The clock was set to `now_ms`, by `by_ms`; how many jobs had to follow."""
+    return rewind(store, now_ms) if by_ms < 0 else begin_later(store, by_ms, now_ms)
 
 
 def rewind(store: Store, now_ms: int) -> int:
     """Set cursors that lie ahead of now back to now. How many jobs that was.
 
     A clock that was a year ahead and is set right must not silence every job for a year. Nothing runs twice: an
-    instant that has its record is never decided again.
+    instant that has its record, or lies in a span that was decided, is never decided again.
     """
 
     def write(tx: Transaction) -> int:
         records = Records(tx, now_ms)
-        ahead = [job for job in records.jobs(limit=_MOST_JOBS) if _is_ahead(job, now_ms)]
-        for job in ahead:
-            if is_known(job.dialect, job.schedule):
-                anchor = None if job.progress.anchor_ms is None else min(job.progress.anchor_ms, now_ms)
-                back = job.progressed(cursor_ms=now_ms, anchor_ms=anchor)
-                records.put(replace(back.progress, next_ms=next_plan_ms(back, schedule_of(back), now_ms)))
+        ahead = 0
+        for job in records.jobs(limit=_MOST_JOBS):
+            if not is_known(job.dialect, job.schedule):
+                continue
+            if _is_ahead(job, now_ms):
+                ahead += 1
+                _put(records, job, _rewound(job, now_ms))
+            elif job.progress.begun_ms is not None and job.progress.begun_ms > now_ms:
+                records.put(replace(job.progress, begun_ms=None, watermark_ms=_later(job, job.progress.begun_ms)))
         for node in records.nodes():
             records.put(_not_later(node, now_ms))
-        return len(ahead)
+        return ahead
 
     return store.update(write)
+
+
+def _rewound(job: Job, now_ms: int) -> JobProgress:
+    old = job.progress
+    anchor = None if old.anchor_ms is None else min(old.anchor_ms, now_ms)
+    cursor = old.cursor_ms if old.cursor_ms is not None else now_ms
+    keeps_grid = anchor == old.anchor_ms or not is_interval(job)  # one that counts from now on has other instants
+    back = job.progressed(
+        cursor_ms=now_ms,
+        anchor_ms=anchor,
+        begun_ms=None,
+        watermark_ms=_later(job, cursor),
+        decided_from_ms=now_ms,
+        decided=spans_with_latest(job) if keeps_grid else old.decided,
+    )
+    return replace(back.progress, next_ms=next_plan_ms(back, schedule_of(back), now_ms))
+
+
+def _put(records: Records, job: Job, progress: JobProgress) -> None:
+    """An interval that counts from another time has other instants: the journal says so, for those who read it."""
+    records.put(progress)
+    if progress.anchor_ms != job.progress.anchor_ms and is_interval(job):
+        from_ms = max(progress.cursor_ms or 0, progress.watermark_ms or 0)
+        begun = {"anchor_ms": progress.anchor_ms, "cursor_ms": min(from_ms, records.now_ms)}
+        journal.append(records.tx, Event(name="JobAnchored", at_ms=records.now_ms, job=job.id, data=begun))
+
+
+def _later(job: Job, cursor_ms: int) -> int:
+    return max(cursor_ms, job.progress.watermark_ms or cursor_ms, job.progress.begun_ms or cursor_ms)
 
 
 def _is_ahead(job: Job, now_ms: int) -> bool:
     """Is its cursor or its anchor in the future?"""
     return max(job.progress.cursor_ms or 0, job.progress.anchor_ms or 0) > now_ms
+
+
+def begin_later(store: Store, by_ms: int, now_ms: int) -> int:
+    """The clock was set forwards: a job that began less than `by_ms` ago by the old clock begins as much later.
+
+    Instants in between passed on no clock that the job has seen, so they are not made up for. A job that is older
+    keeps them: the clock may have been slow, and what it had not reached yet is still to be done.
+    """
+
+    def write(tx: Transaction) -> int:
+        records = Records(tx, now_ms)
+        moved = [job for job in records.jobs(limit=_MOST_JOBS) if _began_by_the_old_clock(job, by_ms)]
+        for job in moved:
+            _put(records, job, _begun_later(job, by_ms, now_ms))
+        return len(moved)
+
+    return store.update(write)
+
+
+def begin_where_never_set(store: Store, now_ms: int) -> int:
+    """Jobs that were made before their machine had been given the time begin now; how many that was."""
+    if now_ms < NEVER_SET_BEFORE_MS:
+        return 0
+
+    def write(tx: Transaction) -> int:
+        records = Records(tx, now_ms)
+        begun = [
+            job
+            for job in records.jobs(limit=_MOST_JOBS)
+            if job.progress.begun_ms is not None and job.progress.begun_ms < NEVER_SET_BEFORE_MS
+        ]
+        for job in begun:
+            _put(records, job, _begun_later(job, now_ms - (job.progress.begun_ms or 0), now_ms))
+        return len(begun)
+
+    return store.update(write)
+
+
+def _began_by_the_old_clock(job: Job, by_ms: int) -> bool:
+    begun, cursor = job.progress.begun_ms, job.progress.cursor_ms
+    return begun is not None and cursor is not None and begun + by_ms > cursor
+
+
+def _begun_later(job: Job, by_ms: int, now_ms: int) -> JobProgress:
+    old, begun = job.progress, job.progress.begun_ms
+    assert begun is not None, "it has a beginning"
+    later = min(begun + by_ms, now_ms)
+    anchor = old.anchor_ms
+    if anchor is not None and anchor >= begun:
+        anchor = min(anchor + by_ms, now_ms)
+    moved = job.progressed(begun_ms=later, watermark_ms=max(later, old.watermark_ms or later), anchor_ms=anchor)
+    if not is_known(job.dialect, job.schedule):
+        return moved.progress
+    next_ms = next_plan_ms(moved, schedule_of(moved), old.cursor_ms if old.cursor_ms is not None else now_ms)
+    return replace(moved.progress, next_ms=next_ms)
+
+
+def latest_sign(tx: ReadTransaction) -> int:
+    """The latest time that the store knows of, also from before the clock was set back."""
+    latest = newest_sign(tx)
+    for _, event in journal.backward(tx, None, _MOST_EVENTS):
+        set_back_ms = -min(event.data.get("by_ms", 0), 0) if event.name == "ClockStepped" else 0
+        latest = max(latest, event.at_ms + set_back_ms)
+    return latest
+
+
+def begun_at(tx: ReadTransaction, now_ms: int) -> dict[str, int | None]:
+    """The fields of a progress whose instants count from now: by a clock that is behind the store's own time, those
+    up to that time are not made up for when the clock is put right."""
+    latest = latest_sign(tx)
+    return {"begun_ms": now_ms, "watermark_ms": latest if latest > now_ms + _TOLERANCE_MS else None}
 
 
 def newest_sign(tx: ReadTransaction) -> int:

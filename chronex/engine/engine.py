@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, is_held
+from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
@@ -257,12 +258,15 @@ class _Decisions:
             self.records.put(replace(job.progress, next_ms=self.records.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
             self._emit("ScheduleFailed", job.id, None, free_text(str(error)))
             return
-        self.records.put(replace(job.progress, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
-        if plan.older is not None:
-            self._emit("OccurrencesMissed", job.id, None, plan.older.reason, span_data(plan.older))
+        moved = {"cursor_ms": plan.cursor_ms, "next_ms": plan.next_ms, "decided_from_ms": plan.decided_from_ms}
+        decided = spans_with_latest(job) if plan.is_passed else job.progress.decided
+        self.records.put(replace(job.progress, **moved, decided=decided))
+        for span in (plan.passed_over, plan.older):
+            if span is not None:
+                self._emit("OccurrencesMissed", job.id, None, span.reason, span_data(span))
         self.planned += len(plan.planned)
         for occurrence, outcome in plan.planned:
-            if not self.records.create(occurrence):
+            if job.progress.was_decided(occurrence.nominal_ms) or not self.records.create(occurrence):
                 self._emit("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
             elif not outcome.runs:
                 is_skipped = outcome.reason.code is ReasonCode.UNSCHEDULABLE

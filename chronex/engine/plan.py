@@ -82,6 +82,10 @@ class Plan(NamedTuple):
     older: MissedSpan | None
     cursor_ms: int
     next_ms: int | None
+    decided_from_ms: int | None = None
+    # The backlog began at the watermark; those of `passed_over` lie before it and have no outcome yet.
+    is_passed: bool = False
+    passed_over: MissedSpan | None = None
 
 
 class _Outcomes(NamedTuple):
@@ -101,14 +105,50 @@ def plan_job(
     many of them may run or be listed."""
     cursor = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
     if not _may_fire(job):
-        return Plan((), None, cursor, None)
+        return Plan((), None, cursor, None, job.progress.decided_from_ms)
     horizon = now_ms + lead_ms(job)
+    begin = _backlog_begin(job, cursor, awake_since_ms)
+    is_passed, passed_over = begin > cursor, _passed_over(job, schedule, cursor, begin)
+    decided_from = job.progress.decided_from_ms if job.progress.decided_from_ms is not None else cursor
+    if is_passed:
+        cursor = decided_from = begin
     outcomes = _outcomes(job, schedule, cursor, horizon, awake_since_ms, now_ms, limits)
     planned = [_planned(job, outcome, now_ms, awake_since_ms, chance) for outcome in outcomes.listed]
     if planned and outcomes.older is not None:
         planned[0] = planned[0]._replace(occurrence=replace(planned[0].occurrence, older=outcomes.older))
     next_ms = _plan_ms_before(job, outcomes.upcoming_ms) if _has_instants(job) else None
-    return Plan(tuple(planned), outcomes.older, outcomes.cursor_ms, now_ms if outcomes.has_more else next_ms)
+    if outcomes.older is not None:
+        decided_from = outcomes.older.to_ms  # what has no record of its own may run if the clock is set back to it
+    plan_ms = now_ms if outcomes.has_more else next_ms
+    return Plan(tuple(planned), outcomes.older, outcomes.cursor_ms, plan_ms, decided_from, is_passed, passed_over)
+
+
+def _backlog_begin(job: Job, cursor: int, awake_since_ms: int) -> int:
+    """Where a backlog begins: not before the watermark, once the clock has passed that.
+
+    A clock that is set back and put right again lets the same hours pass twice. They were decided the first time, or
+    lie before the job was made. While the clock has not passed the watermark, instants come one by one, and run.
+    """
+    watermark = job.progress.watermark_ms
+    if watermark is None or cursor >= watermark:
+        return cursor
+    if job.cadence is Cadence.FIXED_DELAY and is_interval(job):
+        return cursor  # there is one instant, counted from the anchor: to pass it over would end the job
+    if watermark <= awake_since_ms:
+        return watermark
+    return max(cursor, awake_since_ms) if job.progress.was_decided(awake_since_ms) else cursor
+
+
+def _passed_over(job: Job, schedule: Schedule, cursor: int, begin: int) -> MissedSpan | None:
+    """Those before a backlog, where they have no outcome yet: of a job that the clock was not set back for."""
+    if begin <= cursor or job.progress.begun_ms is None:
+        return None
+    counted = list(islice(schedule.between(cursor, begin), MOST_COUNTED + 1))
+    if not counted:
+        return None
+    is_more = len(counted) > MOST_COUNTED
+    last = (schedule.previous(begin + 1) if is_more else None) or counted[-1]
+    return replace(_span(counted[:MOST_COUNTED], last, is_more=is_more), reason=Reason(ReasonCode.NOT_BEGUN))
 
 
 def is_behind(job: Job, awake_since_ms: int) -> bool:

@@ -222,6 +222,9 @@ def check_name(entry: Entry, value: str, what: str, *, at_key: bool = False) -> 
         better = re.sub(r"[^a-zA-Z0-9_-]+", "-", value).strip("-")
         hint = f"use letters, digits, _ and - only, such as {better or 'nightly-backup'}"
         entry.refuse(f"{quoted(value)} is not a name", hint, "J017", span)
+    if value.startswith("-"):
+        hint = f"a command line would take it for an option; write {value.strip('-') or 'nightly-backup'}"
+        entry.refuse(f"{quoted(value)} is not a name", hint, "J017", span)
 
 
 def zone(entry: Entry) -> str:

@@ -216,8 +216,19 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     paused_by: str = ""
     # When the last pause began; what was due since then and before its end is skipped.
     paused_from_ms: int | None = None
+    # Earlier pauses as spans of their own, the oldest first; what was due in one of them is skipped too.
+    pauses: tuple[tuple[int, int], ...] = ()
     # The last nominal instant that was decided.
     cursor_ms: int | None = None
+    # Since when its instants count: when it was made, moved, enabled or resumed; None once the clock was set back.
+    begun_ms: int | None = None
+    # How far the job, or the store, had come when the clock was set back. No instant up to here that passes in a
+    # downtime or in a step of the clock is made up for; retention never removes this.
+    watermark_ms: int | None = None
+    # Every instant after this one and up to the cursor has had a record of its own.
+    decided_from_ms: int | None = None
+    # Spans, after the first and up to the last instant, that were decided before the clock was set back.
+    decided: tuple[tuple[int, int], ...] = ()
     # What intervals count from.
     anchor_ms: int | None = None
     # When the engine must plan the job again (None: never). The due index holds it.
@@ -237,10 +248,16 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
         return self.paused and (self.paused_until_ms is None or now_ms < self.paused_until_ms)
 
     def was_paused_at(self, ms: int) -> bool:
-        """Does `ms` lie in the last pause, over or not? What was due then is skipped, whenever it is planned."""
+        """Does `ms` lie in a pause, over or not? What was due then is skipped, whenever it is planned."""
+        if any(begin <= ms < end for begin, end in self.pauses):
+            return True
         if self.paused_from_ms is None or ms < self.paused_from_ms:
             return False
         return self.paused_until_ms is None or ms < self.paused_until_ms
+
+    def was_decided(self, nominal_ms: int) -> bool:
+        """Was this instant decided before the clock was set back? Its record may have gone with old history."""
+        return any(begin < nominal_ms <= end for begin, end in self.decided)
 
 
 NO_PROGRESS = JobProgress()
@@ -284,6 +301,13 @@ def unknown_key_fields(template: str) -> list[str]:
 def is_name(text: str) -> bool:
     """Could this name a job or a task?"""
     return _NAME.fullmatch(text) is not None
+
+
+def check_new_name(name: str, what: str = "job") -> str:
+    """The same for one that is to be made. Older stores may have names that a command line takes for an option."""
+    if name.startswith("-"):
+        raise ChronexError(f"{name[:40]!r} cannot name a {what}: a command line would take it for an option")
+    return check_name(name, what)
 
 
 def check_name(name: str, what: str = "job") -> str:

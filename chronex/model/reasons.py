@@ -33,6 +33,7 @@ class ReasonCode(StrEnum):
     TOO_OLD = "too_old"
     TOO_MANY = "too_many"
     SUPERSEDED = "superseded"
+    NOT_BEGUN = "not_begun"
 
     # It was ended from outside.
     PREEMPTED = "preempted"
@@ -125,6 +126,7 @@ _WORDS = {
     ReasonCode.TOO_OLD: "beyond the bounds of the recovery strategy",
     ReasonCode.TOO_MANY: "only the newest {detail} missed occurrences of a job are made up for",
     ReasonCode.SUPERSEDED: "a later missed occurrence runs instead",
+    ReasonCode.NOT_BEGUN: "the clock was set past it, and in truth the job began later",
     ReasonCode.PREEMPTED: "a new occurrence pre-empted the pending retry",
     ReasonCode.EXECUTION_TIMEOUT: "the execution timeout passed",
     ReasonCode.CANCELED_FOR_NEXT: "canceled to make room for the next occurrence",

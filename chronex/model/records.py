@@ -31,6 +31,9 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     seen_ms: int = 0
     # When it left in good order; None while it works, and for one that died.
     stopped_ms: int | None = None
+    # While it doubts its clock, which has jumped ahead: the time of ages, and how much longer the clock must hold.
+    aged_ms: int = 0
+    doubt_ms: int = 0
 
     def can_call(self, target: str) -> bool:
         """True also where it is not known: such a node may have it."""

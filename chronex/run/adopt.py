@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 from chronex.errors import LogDirectoryError
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.attempt_log import BoundedLog, reopen_pipe
-from chronex.run.environment import child_environment
+from chronex.run.environment import secrets_of_process
 from chronex.run.process import OnExit, is_alive, signal_group, signal_group_of, watcher_of
-from chronex.run.request import AttemptRequest, AttemptResult, NotStarted
+from chronex.run.request import AttemptRequest, AttemptResult
 from chronex.run.spawn import RunContext
 from chronex.run.supervise import Hooks, Supervision, unknown_exit
 
@@ -36,13 +37,14 @@ async def adopt_attempt(
     """
     orphan = Orphan(identity)
     pipe = reopen_pipe(identity.pid)
+    environ = _environ_of(identity.pid)
     # Checked last: what was opened by number above is then known to be that process's.
     if not orphan.is_alive():
         orphan.close()
         if pipe is not None:
             os.close(pipe)
         return _ended_unseen(identity, started_ms, run_context)
-    log, secrets = _log_and_secrets(request, log_name, run_context)
+    log, secrets = _log_and_secrets(request, log_name, environ, run_context)
     supervision = Supervision(request, run_context.clock, orphan, log, -1 if pipe is None else pipe, secrets)
     supervision.before_ms = max(0, supervision.started_ms - started_ms)
     supervision.started_ms = started_ms
@@ -63,18 +65,26 @@ def _ended_unseen(identity: ProcessIdentity, started_ms: int, run_context: RunCo
 
 
 def _log_and_secrets(
-    request: AttemptRequest, log_name: str, run_context: RunContext
+    request: AttemptRequest, log_name: str, environ: bytes | None, run_context: RunContext
 ) -> tuple[BoundedLog, tuple[bytes, ...]]:
     try:
         log = BoundedLog.resume(run_context.logs, log_name, request.log_limit)
     except LogDirectoryError:  # it had written nothing yet, or its log is gone
         log = BoundedLog(run_context.logs, request.attempt_id, request.log_limit)
-    environment = child_environment(request, run_context.inheritance)
-    if isinstance(environment, NotStarted):
+    secrets = secrets_of_process(request, environ)
+    if isinstance(secrets, str):
         # Without the values they cannot be taken out, so the pipe is emptied and nothing is kept.
-        log.error = f"output could not be kept: {environment.error}"
+        log.error = f"output could not be kept: {secrets}"
         return log, ()
-    return log, environment.secrets
+    return log, secrets
+
+
+def _environ_of(pid: int) -> bytes | None:
+    """The environment that the process began with; None where the system does not show it."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
 
 
 class Orphan:

@@ -46,7 +46,7 @@ class Inheritance:
     def _inherited(self, frozen: bool) -> Iterator[tuple[str, str]]:
         yield "PATH", _FALLBACK_PATH
         for name, value in self._environ.items():
-            if name in _INHERITED or name.startswith(_INHERITED_PREFIXES):
+            if name != _LIBRARY_PATH and _is_inherited(name):
                 yield name, value
         own = _LIBRARY_PATH_OF_USER if frozen or _LIBRARY_PATH_OF_USER in self._environ else _LIBRARY_PATH
         if self._environ.get(own):
@@ -55,6 +55,34 @@ class Inheritance:
     def secret(self, name: str) -> str | None:
         """The value of a declared secret; None where the daemon was started without it."""
         return self._environ.get(name)
+
+
+# What a shell adds when a command of it takes its place.
+_OF_SHELLS = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
+
+
+def secrets_of_process(request: AttemptRequest, environ: bytes | None) -> tuple[bytes, ...] | str:
+    """The secrets that a process was started with, by its own environment; or why they cannot be known.
+
+    The daemon that takes it over may have other values by now, and the job may be gone or have other secrets. So each
+    secret must be there, and each variable must be one that the job or Chronex gave it.
+    """
+    if environ is None:
+        return "its environment cannot be read, so its secrets are not known"
+    pairs = (pair.partition(b"=") for pair in environ.split(b"\0") if pair)
+    found = {os.fsdecode(name): value for name, _, value in pairs}
+    given = {*request.env, *request.secrets, *request.extra_environment, *_OF_SHELLS}
+    for name in found:
+        if name not in given and not _is_inherited(name) and not name.startswith("CHRONEX_"):
+            return f"its job has changed since, so it is not known whether {_shown(name)} is a secret"
+    for name in request.secrets:
+        if name not in found:
+            return f"the value that its secret {_shown(name)} had is not known any more"
+    return tuple(found[name] for name in request.secrets if found[name])
+
+
+def _is_inherited(name: str) -> bool:
+    return name in _INHERITED or name.startswith(_INHERITED_PREFIXES) or name == _LIBRARY_PATH
 
 
 def child_environment(request: AttemptRequest, inheritance: Inheritance) -> ChildEnvironment | NotStarted:

@@ -9,8 +9,8 @@ from enum import StrEnum
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from chronex.daemon.wakeups import WakeupDetector
-from chronex.engine.clock_steps import rewind
+from chronex.daemon.wakeups import TOLERANCE_MS, WakeupDetector
+from chronex.engine.clock_steps import follow_clock
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
 from chronex.engine.update import apply_jobs
@@ -305,8 +305,8 @@ class SimulatedMachine:
 
     def _notice_clock(self) -> None:
         if jump := self.detector.check():
-            if jump.by_ms < 0:
-                self._or_die(lambda: rewind(self.store, jump.at_ms))
+            if abs(jump.set_ms) > TOLERANCE_MS:
+                self._or_die(lambda: follow_clock(self.store, jump.set_ms, jump.at_ms))
             self._or_die(lambda: self.journal(jump.name, by_ms=jump.by_ms, slept_ms=jump.slept_ms))
 
     def _wait(self, ms: int) -> None:

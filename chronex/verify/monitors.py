@@ -50,6 +50,7 @@ class ModelMonitor:
             "JobNew": occurrences.job_changed,
             "JobOverridden": occurrences.job_changed,
             "JobOrphaned": occurrences.job_removed,
+            "JobAnchored": occurrences.job_anchored,
             "JobPaused": occurrences.job_interrupted,
             "JobResumed": occurrences.job_interrupted,
             "OccurrenceStarted": occurrences.occurrence_started,

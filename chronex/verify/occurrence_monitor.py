@@ -26,6 +26,8 @@ class OccurrenceMonitor:
         job.is_known = True
         job.removed = None
         job.last_start = None
+        if event.name == "JobNew":
+            job.paused = None
         job.forget_unstarted()
         self._define(event.job, job, event.data, event.data.get("cursor_ms"), event.at_ms)
 
@@ -50,11 +52,20 @@ class OccurrenceMonitor:
         job.due = None
         job.queued.clear()
 
+    def job_anchored(self, line: JournalLine) -> None:
+        """The clock was set, and the interval counts from another time."""
+        event = line[1]
+        job = self.state.job(event.job)
+        job.last_start = None
+        job.definition = {**job.definition, "anchor_ms": event.data.get("anchor_ms")}
+        job.due = due_instants(event.job, job.definition, event.data.get("cursor_ms"), event.at_ms)
+
     def job_interrupted(self, line: JournalLine) -> None:
         """Paused or resumed: which instants are answered meanwhile depends on the policy."""
         _, event = line
         job = self.state.job(event.job)
         job.last_start = None
+        job.paused = line if event.name == "JobPaused" else None
         job.due = due_instants(event.job, job.definition, None, event.at_ms)
 
     # -- occurrences -------------------------------------------------------------------------------------
@@ -85,6 +96,8 @@ class OccurrenceMonitor:
             return
         if event.at_ms < event.data.get("due_ms", event.at_ms) and not _was_due_when_queued(job, event):
             s3.violate("started before it was due", line)
+        if job.paused is not None and _is_paused(job.paused[1], event.at_ms):
+            s3.violate("started although its job was paused", job.paused, line)
         self._answer_due(job, line)
 
     def _answer_due(self, job: JobTrace, line: JournalLine) -> None:
@@ -183,6 +196,12 @@ class OccurrenceMonitor:
         job = self.state.job(event.job)
         if job.due is not None:
             job.due.answer_span(event.data.get("from_ms", 0), event.data.get("to_ms", 0), line)
+
+
+def _is_paused(pause: Event, at_ms: int) -> bool:
+    """A pause with an end is over by itself; its JobResumed comes with the next instant that is planned."""
+    until_ms = pause.data.get("until_ms")
+    return until_ms is None or at_ms < int(until_ms)
 
 
 def _was_due_before(event: Event, earlier: Event) -> bool:

@@ -54,6 +54,7 @@ class JobTrace:
         "is_known",
         "last_start",
         "open",
+        "paused",
         "queued",
         "removed",
         "retry_ms",
@@ -62,6 +63,7 @@ class JobTrace:
     def __init__(self) -> None:
         self.is_known = False  # the trace has the event that registered it
         self.removed: JournalLine | None = None
+        self.paused: JournalLine | None = None
         self.definition: dict[str, Any] = {}  # the data of the event that registered or changed it
         self.forbids_bursts = False
         self.retry_ms: int | None = None

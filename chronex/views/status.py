@@ -41,6 +41,7 @@ class StoreStatus(NamedTuple):
     card: OutageCard | None
     # Jobs whose functions no living scheduler has, with those functions; empty where no scheduler lives.
     unserved: tuple[tuple[Job, tuple[str, ...]], ...] = ()
+    is_full: bool = False  # a scheduler found no room and has claimed nothing since
 
     def attention(self) -> list[str]:
         """One sentence for each problem that needs a person; empty when there is none."""
@@ -73,6 +74,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         notices=len(reading.tx.scan(keys.NOTICE)),
         card=last_outage_card(reading, [row.job.id for row in rows]),
         unserved=_unserved(rows, summary),
+        is_full=_is_full(reading),
     )
 
 
@@ -82,6 +84,16 @@ def _unserved(rows: list[Row], summary: Summary) -> tuple[tuple[Job, tuple[str, 
         return ()
     found = ((row.job, lacking_functions(row.job, living)) for row in rows if row.job.enabled)
     return tuple((job, lacking) for job, lacking in found if lacking)
+
+
+def _is_full(reading: Reading) -> bool:
+    """A decision that needs more room than is left fails again and again, also where the store is not quite full."""
+    for _, event in journal.backward(reading.tx, None, _MOST_EVENTS):
+        if event.name == "StoreRoomLow" and "so" in event.data:
+            return True
+        if event.name in ("StoreRoomBack", "SchedulerStarted"):
+            return False
+    return False
 
 
 def last_outage_card(reading: Reading, jobs: list[str]) -> OutageCard | None:

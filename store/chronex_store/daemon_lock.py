@@ -23,6 +23,10 @@ from chronex_store.directory_checks import DAEMON_LOCK_FILE, ENGINES_LOCK_FILE, 
 _TRIES = 500
 _PAUSE_S = 0.01
 
+# A look at whether a daemon runs holds the lock shared for microseconds; a start waits two seconds for looks at most.
+_LOOK_TRIES = 200
+_LOOK_PAUSE_S = 0.01
+
 
 class LockHolder(msgspec.Struct, frozen=True):
     """The process that holds the lock. Boot and namespace tell containers apart; the lock file has it as JSON."""
@@ -67,7 +71,7 @@ def acquire_daemon_lock(directory: Path) -> DaemonLock:
     check_file(path)
     descriptor = open_private(path, os.O_RDWR)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock_exclusive(descriptor)
         was_abandoned = os.fstat(descriptor).st_size > 0
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, msgspec.json.encode(this_process()), 0)
@@ -82,6 +86,18 @@ def acquire_daemon_lock(directory: Path) -> DaemonLock:
         os.close(descriptor)
         raise
     return DaemonLock(descriptor, was_abandoned)
+
+
+def _lock_exclusive(descriptor: int) -> None:
+    """BlockingIOError beside a daemon; those who only look whether there is one are waited for."""
+    for _ in range(_LOOK_TRIES):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # refused while a daemon holds the lock
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        time.sleep(_LOOK_PAUSE_S)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class EngineLock:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from chronex.errors import ForeignStoreError, StoreError, StoreNetworkError, StorePermissionError, StoreRefusedError
+from chronex.text.files import make_private_directories
 
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
@@ -59,8 +60,7 @@ def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) 
     try:
         real = Path(os.path.realpath(path, strict=not create))
         if create and not real.exists():
-            real.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)  # another process may make it now
-            real.chmod(DIRECTORY_MODE)
+            make_private_directories(real)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         if create:

@@ -61,6 +61,11 @@ MAGIC = 0xBEEFC0DE
 # Page header of 16 bytes; magic, version, address, map size; two trees of 48 bytes; last page, transaction.
 # The first tree's first field holds the page size.
 _META = Struct("=16xII8xQI44x48xQQ")
+# A page's header has its flags and the end of its list of entries, which has two bytes for each.
+_PAGE_HEADER = Struct("=10xHHH")
+_LEAF = 0x02
+# The first commit of a store is its meta record, on the page after the two meta pages.
+_FIRST_COMMIT_PAGES = 3
 # How often the pages are read again when a commit changed the file meanwhile.
 _MAX_READS = 3
 
@@ -82,16 +87,19 @@ class DataFileBusyError(Exception):
 def data_file_state(data: Path) -> DataFileState:
     try:
         with data.open("rb") as file:
-            first = file.read(2 * PAGE)
+            first = file.read(_FIRST_COMMIT_PAGES * PAGE)
             size = os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         return DataFileState.MISSING
-    pages = first[:PAGE], first[PAGE:]
+    pages, rest = (first[:PAGE], first[PAGE : 2 * PAGE]), first[2 * PAGE :]
     metas = [_parse(page) for page in pages]
     if all(meta is None and any(page) for meta, page in zip(metas, pages, strict=True)):
         return DataFileState.FOREIGN
     if all(not any(page) or (meta and meta[2] == 0) for meta, page in zip(metas, pages, strict=True)):
-        return DataFileState.UNCOMMITTED
+        # Such a file is emptied and made again, so it must be certain that it never held anything: a store whose
+        # first pages were lost has the rest of its pages.
+        is_first = size <= _FIRST_COMMIT_PAGES * PAGE and _holds_at_most_the_first_record(rest)
+        return DataFileState.UNCOMMITTED if is_first else DataFileState.FOREIGN
     newest = max((meta for meta in metas if meta), key=lambda meta: meta[2], default=None)
     if newest is None or any(meta is None for meta in metas):
         return DataFileState.FOREIGN
@@ -107,6 +115,16 @@ def _parse(page: bytes) -> tuple[int, int, int] | None:
     if magic != MAGIC or version & 0xFFFF != 1 or not page_size:
         return None
     return page_size, last_page, transaction
+
+
+def _holds_at_most_the_first_record(page: bytes) -> bool:
+    """Whether the page has nothing on it, or what the first commit of a store writes: a leaf with one entry."""
+    if not any(page):
+        return True
+    if len(page) < _PAGE_HEADER.size:
+        return False
+    flags, lower, _ = _PAGE_HEADER.unpack_from(page)
+    return bool(flags & _LEAF) and lower <= _PAGE_HEADER.size + 2
 
 
 def damaged_pages(data: Path) -> list[str]:
@@ -376,10 +394,16 @@ class Space:
     used_bytes: int
     file_bytes: int
     disk_bytes: int
+    reserve_bytes: int = 0
 
     @property
     def ratio(self) -> float:
         return self.used_bytes / self.map_bytes
+
+    @property
+    def is_map_low(self) -> bool:
+        """Whether only the ends of running work are taken: nothing is claimed until there is room."""
+        return self.used_bytes > self.map_bytes - self.reserve_bytes
 
 
 def measure_space(env: LmdbEnvironment) -> Space:
@@ -391,6 +415,7 @@ def measure_space(env: LmdbEnvironment) -> Space:
         used_bytes=_used_pages(stat) * page_bytes,
         file_bytes=(info["last_pgno"] + 1) * page_bytes,
         disk_bytes=free_disk_bytes(env.path),
+        reserve_bytes=_reserve_pages(env.meta.map_size // page_bytes) * page_bytes,
     )
 
 
@@ -398,7 +423,11 @@ def is_map_low(env: LmdbEnvironment, txn: Any) -> bool:
     """Whether the map is filled up to the part that only updates with `use_reserve` may use."""
     stat: dict[str, int] = txn.stat()
     total = env.meta.map_size // stat["psize"]
-    return _used_pages(stat) > total - max(total // RESERVE_SHARE, RESERVE_MIN_PAGES)
+    return _used_pages(stat) > total - _reserve_pages(total)
+
+
+def _reserve_pages(total: int) -> int:
+    return max(total // RESERVE_SHARE, RESERVE_MIN_PAGES)
 
 
 def is_disk_full(error: lmdb.Error, path: Path) -> bool:

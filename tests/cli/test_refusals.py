@@ -19,6 +19,7 @@ from chronex.cli import main
 from chronex.cli.commands.status import run_status
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
+from chronex.errors import StoreFullError
 from chronex.model.job import Job, Task
 from chronex.model.records import StoreMeta
 from chronex.storage import keys
@@ -210,3 +211,14 @@ def test_status_says_that_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("chronex_store.lmdb_store.os.statvfs", lambda _: full)
     assert run_status(str(tmp_path / "store"), "text", watch=False, check=True) == 1
     assert "needs attention: the disk of the store is full" in capsys.readouterr().out
+
+
+def test_status_says_that_the_map_is_full(tmp_path: Path, capsys: Capture) -> None:
+    def fill(store: LmdbStore) -> None:
+        for number in range(10_000):
+            store.update(lambda tx, n=number: tx.put(b"Qfill%06d" % n, b"x" * 3000))  # type: ignore[misc]
+
+    with LmdbStore.open(tmp_path / "store", map_size=1 << 20) as store, pytest.raises(StoreFullError):
+        fill(store)
+    assert run_status(str(tmp_path / "store"), "text", watch=False, check=True) == 1
+    assert "needs attention: the store is full" in capsys.readouterr().out

@@ -268,7 +268,11 @@ async def exchange(port: int, request: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
-        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"200"),
+        (b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9464\r\n\r\n", b"200"),
+        (b"GET /metrics HTTP/1.1\r\nHost: [::1]:9464\r\n\r\n", b"200"),
+        (b"GET /metrics HTTP/1.1\r\nHost: LocalHost.\r\n\r\n", b"200"),
+        (b"GET /metrics HTTP/1.1\r\nHost: page.example:9464\r\n\r\n", b"403"),
+        (b"GET /healthz HTTP/1.1\r\nhost: localhost.page.example\r\n\r\n", b"403"),
         (b"GET /metrics?x=1 HTTP/1.0\r\n\r\n", b"200"),
         (b"GET /healthz HTTP/1.1\r\n\r\n", b"200"),
         (b"GET / HTTP/1.1\r\n\r\n", b"404"),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from chronex.engine.clock_steps import newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, newest_sign, rewind
+from chronex.engine.commands import pause, resume
+from chronex.engine.decided_spans import MOST_SPANS
 from chronex.model.event import Event
-from chronex.model.job import JobProgress
+from chronex.model.job import Job, JobProgress, Task
 from chronex.model.occurrence import ProcessIdentity
+from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.records import Node
 from chronex.storage.journal import append
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
-from chronex.testing import MemoryStore
-from tests.kit.machine import START, SteppedEngine
+from chronex.testing import DAY, HOUR, MINUTE, MemoryStore, SimulatedMachine
+from chronex_store.history_retention import RetentionPolicy, trim
+from tests.kit.machine import ANN, START, SteppedEngine
+from tests.verify.assertion import assert_verified
 
-HOUR, DAY = 3_600_000, 86_400_000
 NOW = START + DAY
 
 
@@ -100,3 +106,169 @@ OLD, LATER = Event(name="JobNew", at_ms=70), Event(name="JobNew", at_ms=40)
 )
 def test_the_newest_sign_of_life(nodes: list[Node], events: list[Event], newest: int) -> None:
     assert store_with(nodes, events).view(newest_sign) == newest
+
+
+# -- set and put right again ---------------------------------------------------------------------------------------
+
+YEAR = 365 * DAY
+
+
+def machine_of(*jobs: Job) -> SimulatedMachine:
+    return SimulatedMachine(jobs, start=START + 10 * HOUR)
+
+
+def hourly(name: str = "job", schedule: str = "0 * * * *", **more: object) -> Job:
+    recovery = RecoveryPolicy(strategy=RecoveryStrategy.EXECUTE_ALL)
+    policy = {"recovery": recovery, "overlap": OverlapPolicy.ALLOW, **more}
+    return Job(id=name, schedule=schedule, tasks=(Task(name="main", run=("true",)),), **policy)  # type: ignore[arg-type]
+
+
+def started(machine: SimulatedMachine, job: str = "job") -> list[int]:
+    return [process.nominal_ms for process in machine.processes if process.job == job]
+
+
+def made(machine: SimulatedMachine) -> None:
+    machine.apply([hourly("old"), hourly()])
+
+
+def edited(machine: SimulatedMachine) -> None:
+    machine.apply([hourly("old"), hourly(schedule="30 * * * *")])
+
+
+def enabled(machine: SimulatedMachine) -> None:
+    machine.apply([hourly("old"), hourly(enabled=True)])
+
+
+def resumed(machine: SimulatedMachine) -> None:
+    machine.store.update(lambda tx: resume(Records(tx, machine.now), "job", ANN))
+
+
+def paused(machine: SimulatedMachine) -> None:
+    machine.store.update(lambda tx: pause(Records(tx, machine.now), "job", ANN))
+
+
+MEANWHILE = {
+    "made": ([hourly("old")], None, made),
+    "edited": ([hourly("old"), hourly()], None, edited),
+    "enabled": ([hourly("old"), hourly(enabled=False)], None, enabled),
+    "resumed": ([hourly("old"), hourly()], paused, resumed),
+}
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["seen", "while nobody runs"])
+@pytest.mark.parametrize("what", MEANWHILE)
+def test_a_job_that_began_while_the_clock_was_a_day_behind_runs_nothing_from_before(what: str, is_down: bool) -> None:
+    jobs, first, begin = MEANWHILE[what]
+    machine = machine_of(*jobs)
+    if first is not None:
+        first(machine)
+    machine.run_for(90 * MINUTE)
+    before = started(machine)
+    machine.set_clock(-DAY)
+    machine.run_for(MINUTE)
+    begin(machine)
+    if is_down:
+        machine.crash()
+        machine.set_clock(DAY)
+        machine.boot()
+    else:
+        machine.run_for(MINUTE)
+        machine.set_clock(DAY)
+    machine.run_for(10 * MINUTE)
+    assert started(machine) == before
+    machine.run_for(2 * HOUR)
+    assert len(started(machine)) == len(before) + 2, "and then it goes on"
+    assert_verified(machine.store)
+
+
+def test_a_job_that_is_old_makes_up_for_what_a_slow_clock_had_not_reached() -> None:
+    machine = machine_of(hourly())
+    machine.run_for(5 * HOUR)
+    machine.set_clock(3 * HOUR)
+    machine.run_for(MINUTE)
+    assert len(started(machine)) == 8
+    assert_verified(machine.store)
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["seen", "while nobody runs"])
+@pytest.mark.parametrize("schedule", ["0 * * * *", "@every 1h", "@every 50m-70m"])
+@pytest.mark.parametrize("cadence", list(Cadence))
+def test_a_machine_that_boots_in_1970_has_no_storm_when_it_learns_the_time(
+    schedule: str, cadence: Cadence, is_down: bool
+) -> None:
+    machine = SimulatedMachine(start=40_000)
+    machine.apply([hourly(schedule=schedule, cadence=cadence)])
+    if is_down:
+        machine.crash()
+    else:
+        machine.run_for(MINUTE)
+    machine.set_clock(START)
+    if is_down:
+        begin_where_never_set(machine.store, machine.now)  # as a daemon does when it starts
+        machine.boot()
+    machine.run_for(10 * MINUTE)
+    assert started(machine) == []
+    machine.run_for(5 * HOUR)
+    assert 4 <= len(started(machine)) <= 6
+    assert_verified(machine.store)
+
+
+def test_a_boot_in_1970_is_no_reason_to_run_what_was_before_a_job() -> None:
+    """It was down for two hours, and rewound by the wrong clock: the two hours are made up for, and nothing else."""
+    machine = machine_of(hourly())
+    machine.run_for(90 * MINUTE)
+    machine.crash()
+    machine.pass_time(2 * HOUR)
+    true_ms = machine.now
+    machine.set_clock(40_000 - true_ms)
+    rewind(machine.store, machine.now)
+    machine.boot()
+    machine.run_for(MINUTE)
+    machine.set_clock(true_ms - 40_000)
+    machine.run_for(MINUTE)
+    assert started(machine) == [START + hour * HOUR for hour in (11, 12, 13)]
+
+
+@pytest.mark.parametrize("back", [70_000, 40_000, 3 * MINUTE, DAY])
+def test_what_ran_does_not_run_again_when_its_history_is_gone(back: int) -> None:
+    machine = machine_of(hourly(schedule="* * * * * *"))
+    machine.run_for(80_000)
+    trim(machine.store, RetentionPolicy(max_count=5), machine.now)
+    machine.set_clock(-back)
+    machine.run_for(90_000 + min(back, 4 * MINUTE))
+    repeated = [nominal for nominal, count in Counter(started(machine)).items() if count > 1]
+    assert repeated == []
+    assert len(started(machine)) > 80, "it goes on"
+
+
+def test_two_steps_back_remember_both_spans() -> None:
+    machine = machine_of(hourly(schedule="* * * * * *"))
+    machine.run_for(2 * MINUTE)
+    for step in (-DAY, DAY - MINUTE, -DAY, DAY, -2 * MINUTE, 5 * MINUTE):
+        machine.run_for(30_000)
+        trim(machine.store, RetentionPolicy(max_count=1), machine.now)
+        machine.set_clock(step)
+    machine.run_for(5 * MINUTE)
+    assert [nominal for nominal, count in Counter(started(machine)).items() if count > 1] == []
+
+
+def test_what_stood_in_the_future_can_run_when_its_time_comes() -> None:
+    """A year ahead and put right: the spans hold only what had a record, so a day is like any other."""
+    machine = machine_of(hourly(recovery=RecoveryPolicy(strategy=RecoveryStrategy.EXECUTE_LAST)))
+    machine.run_for(HOUR)
+    machine.set_clock(YEAR)
+    machine.run_for(MINUTE)
+    machine.set_clock(-YEAR)
+    before = len(started(machine))
+    machine.run_for(DAY)
+    assert len(started(machine)) - before == 24
+
+
+def test_the_spans_are_bounded() -> None:
+    machine = machine_of(hourly(schedule="* * * * *"))
+    for _ in range(3 * MOST_SPANS):
+        machine.run_for(3 * MINUTE)
+        machine.set_clock(-DAY)
+    job = machine.read(lambda reading: reading.job("job"))
+    assert job is not None
+    assert len(job.progress.decided) <= MOST_SPANS

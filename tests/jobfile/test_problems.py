@@ -128,6 +128,8 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "a bad name does not hide the rest": ('[jobs.«"a\\u001b"»]\n«cron» = "@daily"\nschedule = "@daily"\n', [("J012", "job 'a\\u001b' has no tasks", "write run"), ("J017", "'a\\u001b' is not a name", "use letters"), ("J010", "unknown key 'cron'", "did you mean schedule?")]),
     "an empty job name": ('[jobs.«""»]\nschedule = "@daily"\nrun = "x"\n', [("J017", "'' is not a name", "use letters, digits, _ and - only, such as nightly-backup")]),
     "a long job name": ("[jobs.«" + "a" * 129 + '»]\nschedule = "@daily"\nrun = "x"\n', [("J017", "job 'aaa", "at most 128 fit")]),
+    "a job name that is an option": ('[jobs.«"-rf"»]\nschedule = "@daily"\nrun = "x"\n', [("J017", "'-rf' is not a name", "a command line would take it for an option; write rf")]),
+    "a task name that is an option": ('[jobs.a]\nschedule = "@daily"\ntasks = [{ name = «"--store"», run = "x" }]\n', [("J017", "'--store' is not a name", "a command line would take it for an option; write store")]),
     "a bad task name": ('[jobs.a]\nschedule = "@daily"\ntasks = [{ name = «"a b"», run = "x" }]\n', [("J017", "'a b' is not a name", "use letters, digits, _ and - only, such as a-b")]),
     "digits of another script": ('[jobs.a]\nschedule = "@daily"\ntasks = [{ name = «"a٣"», run = "x" }]\n', [("J017", "'a٣' is not a name", "use letters")]),
     # -- twice

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chronex.errors import StoreDamagedError
+from chronex.errors import ForeignStoreError, StoreDamagedError
 from chronex_store import LmdbStore
-from chronex_store.lmdb_environment import PAGE, DataFileState, data_file_state
+from chronex_store.lmdb_environment import PAGE, DataFileState, data_file_state, write_snapshot
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_short_file_with_every_page_in_use_is_opened(data: Path) -> None:
         assert store.view(lambda tx: tx.get(b"Qs")) == b"3"
 
 
-@pytest.mark.parametrize("raw", [b"", b"\0" * 100, b"\0" * PAGE, b"\0" * 5 * PAGE])
+@pytest.mark.parametrize("raw", [b"", b"\0" * 100, b"\0" * PAGE, b"\0" * 3 * PAGE])
 def test_nothing_but_zeros_was_never_committed_to(data: Path, raw: bytes) -> None:
     data.write_bytes(raw)
     assert data_file_state(data) is DataFileState.UNCOMMITTED
@@ -62,3 +62,40 @@ def test_one_lost_meta_page_is_not_guessed_at(data: Path) -> None:
     raw = data.read_bytes()
     data.write_bytes(raw[:PAGE] + b"\0" * PAGE + raw[2 * PAGE :])
     assert data_file_state(data) is DataFileState.FOREIGN
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3], ids=lambda count: f"{count} pages")
+def test_a_store_whose_first_pages_are_zeros_is_refused_and_left_as_it_is(data: Path, lost: int) -> None:
+    raw = b"\0" * lost * PAGE + data.read_bytes()[lost * PAGE :]
+    data.write_bytes(raw)
+    with pytest.raises(ForeignStoreError, match="restore a backup"):
+        LmdbStore.open(data.parent)
+    assert data.read_bytes() == raw
+
+
+def test_a_file_of_zeros_that_is_longer_than_a_first_commit_was_a_store(data: Path) -> None:
+    data.write_bytes(b"\0" * 5 * PAGE)
+    with pytest.raises(ForeignStoreError):
+        LmdbStore.open(data.parent)
+
+
+@pytest.mark.parametrize("records", [1, 50])
+def test_a_restored_store_without_its_newer_meta_page_is_refused(tmp_path: Path, records: int) -> None:
+    """A compact copy has its one commit on the second page, and the first one says that there is none."""
+    with LmdbStore.open(tmp_path / "store") as store:
+        for number in range(records):
+            store.update(lambda tx, n=number: tx.put(b"Q%d" % n, b"x" * 100))  # type: ignore[misc]
+        write_snapshot(store.environment(), tmp_path / "copy")
+    data = tmp_path / "store" / "data.mdb"
+    raw = bytearray((tmp_path / "copy").read_bytes())
+    raw[PAGE : 2 * PAGE] = bytes(PAGE)
+    data.write_bytes(raw)
+    assert data_file_state(data) is DataFileState.FOREIGN
+
+
+def test_a_first_commit_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
+    LmdbStore.open(tmp_path / "store").close()
+    data = tmp_path / "store" / "data.mdb"
+    raw = data.read_bytes()
+    data.write_bytes(bytes(2 * PAGE) + raw[2 * PAGE :])
+    assert data_file_state(data) is DataFileState.UNCOMMITTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -66,7 +67,8 @@ class TestFiles:
                 modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in store.path.iterdir()}
         finally:
             os.umask(before)
-        assert stat.S_IMODE((tmp_path / "deep" / "store").stat().st_mode) == 0o700
+        for made in (tmp_path / "deep", tmp_path / "deep" / "store"):
+            assert stat.S_IMODE(made.stat().st_mode) == 0o700
         assert set(modes) == {"data.mdb", "lock.mdb", "daemon.lock", "reserve"}
         assert all(mode & 0o177 == 0 for mode in modes.values()), modes
 
@@ -306,6 +308,25 @@ class TestDaemonLock:
             assert lock.was_abandoned
         with acquire_daemon_lock(made) as lock:
             assert not lock.was_abandoned
+
+    def test_a_look_at_the_wrong_moment_is_waited_for(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        acquire_daemon_lock(made).release()
+        look = os.open(made / "daemon.lock", os.O_RDONLY)
+        fcntl.flock(look, fcntl.LOCK_SH)
+        monkeypatch.setattr("chronex_store.daemon_lock.time.sleep", lambda _: fcntl.flock(look, fcntl.LOCK_UN))
+        acquire_daemon_lock(made).release()
+        os.close(look)
+
+    def test_a_look_without_an_end_is_not_waited_for_for_ever(
+        self, made: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        acquire_daemon_lock(made).release()
+        look = os.open(made / "daemon.lock", os.O_RDONLY)
+        fcntl.flock(look, fcntl.LOCK_SH)
+        monkeypatch.setattr("chronex_store.daemon_lock.time.sleep", lambda _: None)
+        with pytest.raises(StoreInUseError):
+            acquire_daemon_lock(made)
+        os.close(look)
 
     def test_it_does_not_hinder_reading_and_writing(self, made: Path) -> None:
         with acquire_daemon_lock(made), LmdbStore.open(made) as store:

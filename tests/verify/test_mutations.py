@@ -43,6 +43,8 @@ MUTATIONS = [
     ("normal", "after 7: 10:15:00 SchedulerStopRequested node=n1", "S3", 10),
     ("reinitialized", "after 2: 10:00:35 TaskRunStarted a@10:00/main#1 node=n1", "S3", 3),
     ("overridden", "change 8: 10:40:00 OccurrenceStarted a@10:40 due_ms=10:40:00", "S3", 8),
+    ("commanded", "change 9: 10:10:00 OccurrenceStarted a@10:10 due_ms=10:10:00", "S3", 9),
+    ("commanded", "drop 10", "S3", 10),
     # S4: quiet after a stop
     ("stop and restart", "after 8: 10:10:03 TaskRunStarted a@10:10/main#2 node=n1", "S4a", 9),
     ("stop and restart", "change 11: 10:20:00 TaskRunStarted a@10:20/main#1 node=n1", "S4a", 11),

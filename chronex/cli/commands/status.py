@@ -105,10 +105,13 @@ def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, 
 
 
 def _attention(found: StoreStatus, store: LmdbStore) -> list[str]:
-    """What needs attention; the store itself cannot record that its disk is full, so that is added here."""
+    """What needs attention; a full disk or map keeps the store from recording it, so that is added here."""
     space = store.space()
     if space.disk_bytes < _LEAST_DISK_BYTES:
         return ["the disk of the store is full: nothing is claimed until there is room", *found.attention()]
+    if space.is_map_low or found.is_full:
+        full = f"the store is full ({space.ratio:.0%} of its room is used)"
+        return [f"{full}: nothing is claimed until there is room; keep less history", *found.attention()]
     return found.attention()
 
 

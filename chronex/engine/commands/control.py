@@ -5,17 +5,21 @@ from __future__ import annotations
 from random import Random
 from typing import NamedTuple
 
+from chronex.engine.clock_steps import begun_at
 from chronex.engine.commands.actor import Actor, record_command
 from chronex.engine.commands.names import job_named, occurrence_named
 from chronex.engine.lifecycle import Lifecycle
 from chronex.errors import NotPossibleError
 from chronex.model.event import Event
-from chronex.model.job import Job
+from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import is_final
 from chronex.storage.journal import append
 from chronex.storage.records import Records
+
+# While a scheduler runs, one is enough: what is due in a pause is skipped at once.
+MOST_PAUSES = 64
 
 
 def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None = None) -> Job:
@@ -26,16 +30,29 @@ def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None =
     job = job_named(records, job_id)
     if until_ms is not None and until_ms <= records.now_ms:
         raise NotPossibleError("a pause must end in the future")
+    progress = job.progress
     goes_on = job.progress.is_paused_at(records.now_ms) and job.progress.paused_from_ms is not None
     paused = job.progressed(
         paused=True,
         paused_until_ms=until_ms,
         paused_by=str(actor),
-        paused_from_ms=job.progress.paused_from_ms if goes_on else records.now_ms,
+        paused_from_ms=progress.paused_from_ms if goes_on else records.now_ms,
+        pauses=progress.pauses if goes_on else _with_last_pause(progress),
     )
     records.put(paused)
     record_command(records, "JobPaused", actor, job.id, data={} if until_ms is None else {"until_ms": until_ms})
     return paused
+
+
+def _with_last_pause(progress: JobProgress) -> tuple[tuple[int, int], ...]:
+    """Its pauses before the one that begins now. Those before the cursor were skipped and are forgotten first."""
+    begin, end = progress.paused_from_ms, progress.paused_until_ms
+    if begin is None or end is None or end <= begin:
+        return progress.pauses
+    pauses = (*progress.pauses, (begin, end))
+    if len(pauses) > MOST_PAUSES:
+        pauses = tuple(pause for pause in pauses if pause[1] > (progress.cursor_ms or 0))
+    return pauses[-MOST_PAUSES:]
 
 
 def resume(records: Records, job_id: str, actor: Actor) -> Job:
@@ -43,7 +60,10 @@ def resume(records: Records, job_id: str, actor: Actor) -> Job:
     job = job_named(records, job_id)
     if not job.progress.is_paused_at(records.now_ms):
         return job
-    resumed = job.progressed(paused=False, paused_until_ms=records.now_ms)
+    begun = begun_at(records.tx, records.now_ms)
+    watermarks = (job.progress.watermark_ms, begun["watermark_ms"])
+    begun["watermark_ms"] = max((one for one in watermarks if one is not None), default=None)
+    resumed = job.progressed(paused=False, paused_until_ms=records.now_ms, **begun)
     records.put(resumed)
     record_command(records, "JobResumed", actor, job.id)
     return resumed

@@ -83,11 +83,13 @@ def drop_dead_letter(records: Records, run_id: str | Run, actor: Actor, reason: 
     return _take_off_list(records, run, Reason(ReasonCode.DROPPED, reason, str(actor)))
 
 
-def bound_dead_letters(records: Records, most: int = MOST_KEPT, oldest_ms: int = OLDEST_KEPT_MS) -> int:
-    """Drop what is over the count or the age, a few at a time; how many were dropped."""
+def bound_dead_letters(
+    records: Records, most: int = MOST_KEPT, oldest_ms: int = OLDEST_KEPT_MS, *, age_ms: int | None = None
+) -> int:
+    """Drop what is over the count or the age, a few at a time; how many were dropped. Ages count up to `age_ms`."""
     rows = records.tx.scan(keys.DEAD_LETTER, None, most + _MOST_DROPPED)
     over = max(len(rows) - most, 0)
-    limit = records.now_ms - oldest_ms
+    limit = (records.now_ms if age_ms is None else age_ms) - oldest_ms
     doomed = [key for n, (key, _) in enumerate(rows) if n < over or keys.instant_of(key) < limit][:_MOST_DROPPED]
     for key in doomed:
         run = records.get(keys.record_of(key), Run)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from chronex.engine.clock_steps import begun_at
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
 from chronex.engine.update.sources import JobSource, check_source, is_owned
 from chronex.errors import CustomScheduleError, DamagedRecordError
-from chronex.model.job import Counters, Job, JobVersion
+from chronex.model.job import Counters, Job, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
@@ -177,11 +178,16 @@ def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: U
 
 def _new(reading: Reading, new: Job, now_ms: int) -> Job:
     """Its first version; one that was here before goes on counting, because old occurrences name their version."""
-    version = last_version(reading, new.id, 0) + 1
-    begun = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms}
+    version = last_version(reading, check_new_name(new.id), 0) + 1
+    begun = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms, **_begun_at(reading, now_ms)}
     progress = replace(new.progress, job=new.id, counters=Counters(), **begun)
     blank = replace(new, version=version, updated_ms=now_ms, progress=progress)
     return blank.progressed(next_ms=_next_plan_ms(blank, now_ms))
+
+
+def _begun_at(reading: Reading, now_ms: int) -> dict[str, Any]:
+    """Its instants count from now, and none of them was decided before."""
+    return {**begun_at(reading.tx, now_ms), "decided_from_ms": None, "decided": ()}
 
 
 def _immediate(
@@ -192,7 +198,8 @@ def _immediate(
         # The new schedule starts from now: an edit never fires instants of the past.
         skipped_span = _skipped_span(old, now_ms)
         is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
-        job = job.progressed(cursor_ms=now_ms, anchor_ms=now_ms if is_new_text else job.progress.anchor_ms)
+        anchor_ms = now_ms if is_new_text else job.progress.anchor_ms
+        job = job.progressed(cursor_ms=now_ms, anchor_ms=anchor_ms, **_begun_at(reading, now_ms))
     newest = reading.occurrences(job.id, limit=_MOST_WAITING)
     last_ms = now_ms + options.window_ms if options.policy is Policy.WINDOWED else None
     rewritten: list[Occurrence] = []
@@ -255,7 +262,8 @@ def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> JobChange:
             cursor = first if second is None else second - 1
             added = (_last_of(old, first, now_ms),)
     is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
-    job = job.progressed(cursor_ms=cursor, anchor_ms=cursor if is_new_text else job.progress.anchor_ms)
+    anchor_ms = cursor if is_new_text else job.progress.anchor_ms
+    job = job.progressed(cursor_ms=cursor, anchor_ms=anchor_ms, **_begun_at(reading, now_ms))
     restored = _restored(reading, job, now_ms, first)
     return _with_next_plan(
         JobChange(Change.CHANGED, old, job, added=added, restored=restored, skipped_span=skipped_span), now_ms

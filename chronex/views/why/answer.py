@@ -69,6 +69,7 @@ _CAUSES = {
     ReasonCode.TOO_OLD: Cause.TOO_OLD,
     ReasonCode.TOO_MANY: Cause.TOO_MANY,
     ReasonCode.SUPERSEDED: Cause.SUPERSEDED,
+    ReasonCode.NOT_BEGUN: Cause.NOT_YET_APPLIED,
     ReasonCode.PREEMPTED: Cause.PREEMPTED,
     ReasonCode.EXECUTION_TIMEOUT: Cause.TIMEOUT,
     ReasonCode.CANCELED_FOR_NEXT: Cause.MADE_ROOM,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chronex.engine.commands import cancel, pause, resume, trigger
+from chronex.engine.commands.control import MOST_PAUSES
 from chronex.errors import AmbiguousIdError, NotPossibleError, UnknownIdError
 from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy, TaskMode
@@ -46,6 +47,26 @@ def test_what_was_due_in_a_pause_stays_skipped_when_no_daemon_was_there_to_skip_
     assert states(world) == ["running", "skipped", "skipped", "queued"]
     # The first and the last are caught up with, one after the other; the pause skipped those between them.
     assert world.occurrence(FIRST + 3 * MINUTE).reason.code is not ReasonCode.PAUSED
+
+
+def test_what_was_due_in_an_earlier_pause_stays_skipped_too() -> None:
+    """Paused and resumed twice while no daemon ran."""
+    world = SteppedEngine(recovery=ALL, overlap=OverlapPolicy.ALLOW)
+    for begin in (1, 5):
+        world.ask(pause, "job", at=FIRST + begin * MINUTE + 1)
+        world.ask(resume, "job", at=FIRST + (begin + 2) * MINUTE + 1)
+    now = FIRST + 9 * MINUTE
+    launched = world.tick(now, awake_since=now)
+    minutes = [(launch.occurrence.nominal_ms - FIRST) // MINUTE for launch in launched]
+    assert minutes == [0, 1, 4, 5, 8, 9]
+
+
+def test_the_pauses_that_are_kept_are_bounded() -> None:
+    world = SteppedEngine()
+    for number in range(3 * MOST_PAUSES):
+        world.ask(pause, "job", at=FIRST + 2 * number * MINUTE)
+        world.ask(resume, "job", at=FIRST + (2 * number + 1) * MINUTE)
+    assert len(world.stored().progress.pauses) == MOST_PAUSES
 
 
 def test_what_was_planned_before_a_pause_and_is_due_in_it_is_skipped_and_runs_when_resumed_in_time() -> None:
