@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, is_held
-from chronex.engine.lifecycle import Lifecycle
+from chronex.engine.lifecycle import Lifecycle, waiting_first
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -265,11 +265,10 @@ class _Decisions:
             paused = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
             self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
             return
-        running = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
-        running = [other for other in running if not self.lifecycle.preempt_retry(other, occurrence)]
+        running, retry_ms = self._in_the_way(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + 1)
         now, window = self.records.now_ms, options_of(job).window
-        answer = admit(job, occurrence, running, waiting, self.free_slots, now, window)
+        answer = admit(job, occurrence, running, waiting, self.free_slots, now, window, retry_ms)
         match answer.verdict:
             case Verdict.START:
                 self._start(job, occurrence)
@@ -281,6 +280,12 @@ class _Decisions:
                 self._queue(occurrence, answer.reason)
                 for other in running:
                     self._cancel(other)
+
+    def _in_the_way(self, job: Job, occurrence: Occurrence) -> tuple[list[Occurrence], int | None]:
+        """The other occurrences that run, and when the first of them is tried again where it only waits for that."""
+        others = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
+        running = [other for other in others if not self.lifecycle.preempt_retry(other, occurrence)]
+        return waiting_first(self.records, running)
 
     def _start(self, job: Job, occurrence: Occurrence) -> None:
         self.lifecycle.start(job, occurrence)

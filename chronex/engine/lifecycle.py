@@ -25,7 +25,7 @@ from chronex.model.policies import (
 )
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, of_task
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
-from chronex.storage.records import Records
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import is_interval, options_of, schedule_of
 
 # A task that takes the scheduler down with it is not tried for ever.
@@ -229,13 +229,18 @@ class Lifecycle:
             self.continue_or_finish(version, occurrence)
 
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
-        """An occurrence that only waits for a retry gives way to the next one; True when it did."""
+        """With `newest_wins`, one that only waits for a retry gives way to the next of the schedule; True if it did.
+
+        A run that a person asked for takes nothing from another one.
+        """
+        version = None if newcomer.manual else self.version_of(waiting)
+        if version is None:
+            return False
         runs = self.records.runs(waiting.job, waiting.nominal_ms)
-        if not any(run.state is RunState.RETRY for run in runs):
+        if retry_of(runs) is None or any(self._died_with_scheduler(run) for run in runs):
             return False
-        if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
-            return False
-        if any(self._died_with_scheduler(run) for run in runs):
+        retries = [version.task(run.task) for run in runs if run.state is RunState.RETRY]
+        if not all(task is None or version.retry_for(task).newest_wins for task in retries):
             return False
         reason = Reason(ReasonCode.PREEMPTED, newcomer.id)
         for run in runs:
@@ -466,6 +471,21 @@ def outcome_of(runs: Iterable[Run]) -> tuple[OccurrenceState, Reason]:
 def is_done_already(run: Run) -> bool:
     """It was left out because its key has been executed; its peers go on as if it had succeeded."""
     return run.state is RunState.CANCELED and run.reason.code is ReasonCode.IDEMPOTENT
+
+
+def retry_of(runs: Iterable[Run]) -> int | None:
+    """When the next of these runs is tried again, where they only wait for that; None where one of them runs."""
+    runs = list(runs)
+    if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
+        return None
+    return min((run.next_attempt_ms or 0 for run in runs if run.state is RunState.RETRY), default=None)
+
+
+def waiting_first(reading: Reading, running: Iterable[Occurrence]) -> tuple[list[Occurrence], int | None]:
+    """Those that only wait for a retry come first, and when the first of all is tried again."""
+    known = [(retry_of(reading.runs(one.job, one.nominal_ms)), one) for one in running]
+    known.sort(key=lambda pair: pair[0] is None)
+    return [one for _, one in known], known[0][0] if known else None
 
 
 _JITTER_STEPS = 1_000_000

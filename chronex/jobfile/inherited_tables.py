@@ -164,6 +164,7 @@ RETRY: dict[str, Reader] = {
     "backoff": number(1, MAX_BACKOFF),
     "max_interval": positive_duration,
     "jitter": number(0, 1),
+    "newest_wins": yes_or_no,
 }
 RECOVERY: dict[str, Reader] = {
     "strategy": choice_of(RecoveryStrategy),

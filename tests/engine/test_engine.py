@@ -128,16 +128,6 @@ def test_an_exit_code_that_is_not_to_be_retried_goes_to_the_dead_letters_at_once
     assert world.run(FIRST).state is RunState.DLQ
 
 
-def test_a_new_occurrence_pre_empts_a_pending_retry() -> None:
-    world = SteppedEngine(retry=RetryPolicy(max=None, interval_ms=3_600_000))
-    (launch,) = world.tick(FIRST)
-    world.end(launch, AttemptState.FAILED, FIRST + 1)
-    (following,) = world.tick(FIRST + MINUTE)
-    assert following.occurrence.nominal_ms == FIRST + MINUTE
-    assert "TaskRetryPreempted" in world.event_names()
-    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
-
-
 @pytest.mark.parametrize(
     ("policy", "state"),
     [(OverlapPolicy.SKIP, OccurrenceState.SKIPPED), (OverlapPolicy.QUEUE, OccurrenceState.QUEUED)],

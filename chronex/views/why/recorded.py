@@ -33,7 +33,7 @@ _BY_STATE = {
 }
 _OTHERWISE = {_S.FAILED: Cause.FAILED, _S.CANCELED: Cause.CANCELED}
 _RUNS_INSTEAD = {Cause.SUPERSEDED, Cause.FOLDED}
-_IN_THE_WAY = {Cause.OVERLAP, Cause.EARLIER_WAITS, Cause.PREEMPTED, Cause.QUEUE_FULL}
+_IN_THE_WAY = {Cause.OVERLAP, Cause.EARLIER_WAITS, Cause.RETRY_WAITS, Cause.PREEMPTED, Cause.QUEUE_FULL}
 _OUTAGE_WORDS = {
     "asleep": "the machine slept",
     "clock": "the clock was set forward",
