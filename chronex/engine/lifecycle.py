@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
-from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, put_notice
+from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, put_notice
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, report_of
 from chronex.engine.plan import Chance, next_plan_ms
 from chronex.model.event import Event
@@ -118,26 +119,28 @@ class Lifecycle:
         attempts = self.records.attempts(occurrence.job, occurrence.nominal_ms)
         return [attempt for attempt in attempts if attempt.state is AttemptState.RUNNING]
 
-    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
+    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason, errors: int = 0) -> None:
         now = self.records.now_ms
-        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now)
+        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now, errors=errors)
         good = state is OccurrenceState.COMPLETED
         job = self.records.job(occurrence.job)
         if job is not None:
             self._note_failures(job, ended)
             self._note_on_time(job, ended)
         counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
-        self._count(occurrence.job, **{counted: 1})
-        self.emit(f"Occurrence{_event_word(state)}", ended, reason)
+        self._count(occurrence.job, **{counted: 1}, completed_with_errors=1 if errors else 0)
+        self.emit(f"Occurrence{_event_word(state)}", ended, reason, data={"errors": errors} if errors else None)
         version = self.version_of(ended)
         if version is not None:
             self._call_hook(version, ended, "on_complete")
         self._wake_fixed_delay(occurrence.job)
 
     def _note_failures(self, job: Job, ended: Occurrence) -> None:
-        """The notices of a job that fails again and again, and of its recovery; `ended` is not counted yet."""
+        """The notices of failures in a row, of the recovery from them, and of errors; `ended` is not counted yet."""
         if job.notify is None:
             return
+        if ended.errors and job.notify.on_errors:
+            put_notice(self.records, job, WITH_ERRORS, ended.nominal_ms, ended.reason, 0)
         failures, limit = job.progress.counters.failures_in_a_row, job.notify.after_failures
         if ended.state in _FAILED and failures + 1 == limit:
             put_notice(self.records, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
@@ -339,13 +342,13 @@ class Lifecycle:
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
-        for task in waiting if stopper is None else ():
+        for task in waiting:  # where a task has failed, only those that are set to `continue` wait still
             if not self.may_start:
                 self._leave_to_successor(runs[task.name])
                 return
             if self._start_run(job, occurrence, task):
                 return
-        self._finish(occurrence, *outcome_of(self._runs_by_task(job, occurrence).values()))
+        self._finish(occurrence, *outcome_of(job, self._runs_by_task(job, occurrence).values()))
 
     def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
         """By name where the version says which there are; by a scan where that version is lost."""
@@ -359,17 +362,22 @@ class Lifecycle:
         self.records.put(replace(run, next_attempt_ms=self.records.now_ms))
 
     def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
-        """Fail fast: peers are canceled, except running ones whose own strategy is `continue`."""
+        """Fail fast: peers are canceled, except those that are set to `continue`, by themselves or by their job.
+
+        Where a run was canceled, by a person, a timeout or a stop, what has not begun does not begin.
+        """
         is_canceled = failed.state is RunState.CANCELED
         reason = failed.reason if is_canceled else Reason(ReasonCode.PEER_FAILED, failed.task)
         for run in runs.values():
-            task = job.task(run.task)
-            continues = task is not None and task.on_failure is FailureStrategy.CONTINUE
+            continues = goes_on(job, run)
             if run.state is RunState.RUNNING and not continues:
                 attempt = self.records.attempt(run.job, run.nominal_ms, run.task, run.attempts)
                 if attempt is not None:
                     self.orders.append(Cancel(attempt, reason))
-            elif (run.state is RunState.RETRY and not continues) or run.state is RunState.SCHEDULED:
+            elif run.state is RunState.RETRY:
+                if not continues:
+                    self._cancel_run(run, reason)
+            elif run.state is RunState.SCHEDULED and (is_canceled or not continues):
                 self._cancel_run(run, reason)
 
     def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
@@ -445,27 +453,35 @@ def _event_word(state: OccurrenceState) -> str:
 _ENDED_BADLY = (RunState.FAILED, RunState.DLQ)
 
 
+def goes_on(job: Job, run: Run) -> bool:
+    """Its task is set to `continue`, by itself or by its job: it stops no other one, and no other one stops it."""
+    task = job.task(run.task)
+    return task is not None and job.failure_for(task) is FailureStrategy.CONTINUE
+
+
 def stopping_run(job: Job, runs: Mapping[str, Run]) -> Run | None:
-    """A run that failed for good, or was canceled, under a strategy that does not go on."""
-    for task in job.tasks:
-        run = runs.get(task.name)
-        if run is None or run.state not in (*_ENDED_BADLY, RunState.CANCELED) or is_done_already(run):
-            continue
-        if run.state is RunState.CANCELED or job.failure_for(task) is not FailureStrategy.CONTINUE:
-            return run
-    return None
+    """A run that was canceled, or failed for good under a strategy that does not go on."""
+    found = [runs[task.name] for task in job.tasks if task.name in runs]
+    canceled = [run for run in found if run.state is RunState.CANCELED and not is_done_already(run)]
+    failed = (run for run in found if run.state in _ENDED_BADLY and not goes_on(job, run))
+    # What a failed peer has canceled says nothing of its own.
+    stopped = (run for run in canceled if run.reason.code is not ReasonCode.PEER_FAILED)
+    return next(chain(stopped, failed, canceled), None)
 
 
-def outcome_of(runs: Iterable[Run]) -> tuple[OccurrenceState, Reason]:
-    """How an occurrence ends whose runs are all over, and why."""
+def outcome_of(job: Job, runs: Iterable[Run]) -> tuple[OccurrenceState, Reason, int]:
+    """How an occurrence ends whose runs are all over, why, and how many of its tasks failed though it completed."""
     over = [run for run in runs if not is_done_already(run)]
-    failed = next((run for run in over if run.state in _ENDED_BADLY), None)
-    if failed is not None:
-        return OccurrenceState.FAILED, of_task(failed.task, failed.reason)
+    failed = [run for run in over if run.state in _ENDED_BADLY]
+    stopper = next((run for run in failed if not goes_on(job, run)), None)
+    if stopper is not None:
+        return OccurrenceState.FAILED, of_task(stopper.task, stopper.reason), 0
     canceled = next((run for run in over if run.state is RunState.CANCELED), None)
     if canceled is not None:
-        return OccurrenceState.CANCELED, canceled.reason
-    return OccurrenceState.COMPLETED, NO_REASON
+        return OccurrenceState.CANCELED, canceled.reason, 0
+    if failed:
+        return OccurrenceState.COMPLETED, of_task(failed[0].task, failed[0].reason), len(failed)
+    return OccurrenceState.COMPLETED, NO_REASON, 0
 
 
 def is_done_already(run: Run) -> bool:

@@ -80,6 +80,7 @@ class Report(Struct, frozen=True, kw_only=True):
     parameters: dict[str, str]
     metadata: dict[str, str]
     tasks: tuple[dict[str, Any], ...]
+    errors: int = 0
 
 
 def report_of(reading: Reading, hook: str, job: Job, occurrence: Occurrence) -> Report:
@@ -100,6 +101,7 @@ def report_of(reading: Reading, hook: str, job: Job, occurrence: Occurrence) -> 
         parameters=occurrence.parameters,
         metadata=job.metadata,
         tasks=tuple(_task(run) for run in runs if run is not None),
+        errors=occurrence.errors,
     )
 
 

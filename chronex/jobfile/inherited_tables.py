@@ -240,6 +240,7 @@ NOTIFY: dict[str, Reader] = {
     "run": command,
     "after_failures": whole_number(1, 1_000),
     "on_recovery": yes_or_no,
+    "on_errors": yes_or_no,
 }
 
 

@@ -116,6 +116,8 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None
+    # How many tasks failed of one that completed all the same, because each of them is set to `continue`.
+    errors: int = 0
     # When its execution timeout passes.
     deadline_ms: int | None = None
 

@@ -120,6 +120,8 @@ class NotifyPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     run: tuple[str, ...] | str
     after_failures: int = 1
     on_recovery: bool = True
+    # One completed with errors.
+    on_errors: bool = False
 
 
 class DstSetting(Struct, frozen=True, gc=False, omit_defaults=True):

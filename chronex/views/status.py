@@ -34,6 +34,7 @@ class StoreStatus(NamedTuple):
     running: tuple[Row, ...]
     upcoming: tuple[Row, ...]
     failing: tuple[Row, ...]
+    with_errors: tuple[Row, ...]
     retrying: tuple[Row, ...]
     late: tuple[Job, ...]
     notices: int
@@ -62,6 +63,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         running=tuple(row for row in rows if row.is_running),
         upcoming=tuple(coming[:MOST_LISTED]),
         failing=tuple(row for row in rows if row.job.progress.counters.failures_in_a_row and row.job.enabled),
+        with_errors=tuple(row for row in rows if row.last is not None and row.last.errors and row.job.enabled),
         retrying=tuple(row for row in rows if row.situation is Situation.RETRYING),
         late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
         notices=len(reading.tx.scan(keys.NOTICE)),

@@ -86,15 +86,6 @@ def test_fail_fast_cancels_the_tasks_behind() -> None:
     assert str(world.occurrence(FIRST).reason) == "one: exit 3"
 
 
-def test_continue_goes_on_and_the_occurrence_has_failed_all_the_same() -> None:
-    world = SteppedEngine(tasks=(replace(ONE, on_failure=FailureStrategy.CONTINUE), TWO))
-    (first,) = world.tick(FIRST)
-    (second,) = world.end(first, AttemptState.FAILED, FIRST + 1)
-    assert isinstance(second, Launch)
-    world.end(second, AttemptState.SUCCESS, FIRST + 2)
-    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
-
-
 def test_parallel_tasks_start_together_and_fail_fast_stops_the_others_but_not_one_that_continues() -> None:
     steady = replace(THREE, on_failure=FailureStrategy.CONTINUE)
     world = SteppedEngine(tasks=(ONE, TWO, steady), mode=TaskMode.PARALLEL)

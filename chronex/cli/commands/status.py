@@ -91,6 +91,8 @@ def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, 
         "next": [_brief(row) | timed("due", row.next.due_ms if row.next else None) for row in found.upcoming],
         "failing": [_brief(row) | {"failures": row.job.progress.counters.failures_in_a_row, "reason": _reason(row)}
                     for row in found.failing],
+        "with_errors": [_brief(row) | {"errors": row.last.errors, "reason": _reason(row)}
+                        for row in found.with_errors if row.last],
         "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, **timed("at", retry.at_ms),
                                     "reason": text_of(retry.reason)}
                      for row in found.retrying if (retry := row.retry)],
@@ -181,6 +183,8 @@ def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Ite
         often = row.job.progress.counters.failures_in_a_row
         times = f"{often} times in a row, " if often > 1 else ""
         yield f"  failing  {row.job.id}: {times}{_reason(row)}"
+    for row in found.with_errors[:MOST_LISTED]:
+        yield f"  errors   {row.job.id}: completed with errors, {_reason(row)}"
     for job in found.late[:MOST_LISTED]:
         since = moment(job.progress.late_ms or 0, now_ms, zone)
         yield f"  late     {job.id}: nothing completed since {since} was due"
