@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -63,6 +64,7 @@ class Daemon:
         self.node = node
         self.clock = run_context.clock
         self.executor = Executor(store, engine, run_context, settings, self.fail, calls)
+        self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
@@ -178,6 +180,12 @@ class Daemon:
         fail_point("taken over")
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
+
+    def _take_over_again(self) -> None:
+        """A process that a hanging node had left is gone: its end is recorded now rather than at the next pass."""
+        if not self._stopping.is_set():
+            with contextlib.suppress(StoreError):  # the next pass does it
+                self._take_over()
 
     def _check_clock(self, detector: WakeupDetector) -> None:
         jump = detector.check()

@@ -42,6 +42,8 @@ BATCH = 500
 FIRST_BATCH = 100
 # A job with missed instants brings up to a thousand records; after so many the other jobs wait for the next tick.
 MOST_PLANNED = 2_500
+# A claim is followed by its start within milliseconds, unless the disk is full or an `on_start` hook takes its time.
+SLOW_START_MS = 1_000
 
 
 class Tick(NamedTuple):
@@ -121,6 +123,8 @@ class Engine:
                 found = records.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
                 if found is not None and found.epoch == claimed.epoch:
                     kept = {"log_path": start.log_path, "log_limit": start.log_limit}
+                    if start.at_ms - found.created_ms > SLOW_START_MS:
+                        _count_from_start(records, found, start.at_ms)
                     records.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
 
         return record
@@ -155,6 +159,15 @@ class Engine:
             return tuple(decisions.orders), adopted
 
         return self.store.update(record, use_reserve=True)
+
+
+def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
+    """The first start of an occurrence came long after its claim, so its execution timeout counts from here."""
+    occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
+    if occurrence is None or occurrence.deadline_ms is None or occurrence.started_ms is None:
+        return
+    if all(one.started_ms is None for one in records.attempts(attempt.job, attempt.nominal_ms)):
+        records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
 
 
 class _Decisions:

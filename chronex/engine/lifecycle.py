@@ -169,16 +169,36 @@ class Lifecycle:
     def reap(self, occurrence: Occurrence) -> None:
         """Give up on an occurrence that outlived its deadline and its grace: its owner hangs or is out of reach."""
         reason, now = Reason(ReasonCode.EXECUTION_TIMEOUT), self.records.now_ms
+        version = self.version_of(occurrence)
         for attempt in self.records.attempts(occurrence.job, occurrence.nominal_ms):
             if attempt.state is AttemptState.RUNNING:
                 given_up = self.records.advance(attempt, AttemptState.CRASHED, reason=reason, finished_ms=now)
                 task_state.drop(self.records, given_up)
         for run in self.records.runs(occurrence.job, occurrence.nominal_ms):
-            if run.state is RunState.RUNNING:
-                self.records.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
+            if run.state in (RunState.RUNNING, RunState.RETRY):
+                self._bury(version, occurrence, run, reason)
             else:
                 self._cancel_run(run, reason)
         self._finish(occurrence, OccurrenceState.FAILED_STALE, reason)
+
+    def end_overdue_waits(self, occurrence: Occurrence) -> None:
+        """Its execution timeout has passed and nothing of it runs: no retry is awaited any more."""
+        version = self.version_of(occurrence)
+        runs = self.records.runs(occurrence.job, occurrence.nominal_ms)
+        if version is None or retry_of(runs) is None:
+            return
+        for run in runs:
+            if run.state is RunState.RETRY:
+                self._bury(version, occurrence, run, Reason(ReasonCode.EXECUTION_TIMEOUT))
+        self.continue_or_finish(version, occurrence)
+
+    def _bury(self, job: Job | None, occurrence: Occurrence, run: Run, reason: Reason, **changes: Any) -> None:
+        """It has failed for good, and becomes a dead letter."""
+        task = None if job is None else job.task(run.task)
+        ended: dict[str, Any] = {"reason": reason, "next_attempt_ms": None, "finished_ms": self.records.now_ms}
+        failed = self.records.advance(run, RunState.FAILED, **ended, **changes)
+        self.records.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
+        self.emit("TaskDeadLettered", occurrence, reason, task=run.task, attempt=run.attempts)
 
     # -- runs --------------------------------------------------------------------------------------------
 
@@ -217,6 +237,9 @@ class Lifecycle:
         if occurrence is None or version is None or occurrence.state is not OccurrenceState.RUNNING:
             self.records.put(replace(run, next_attempt_ms=None))
             return
+        if occurrence.deadline_ms is not None and occurrence.deadline_ms <= self.records.now_ms:
+            self._end_late_run(version, occurrence, run)
+            return
         task = version.task(run.task)
         if run.state is RunState.RETRY:
             run = self.records.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
@@ -230,6 +253,15 @@ class Lifecycle:
             self.records.put(occurrence)
         if not self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted"):
             self.continue_or_finish(version, occurrence)
+
+    def _end_late_run(self, job: Job, occurrence: Occurrence, run: Run) -> None:
+        """It was to be tried again, or to start, when the execution timeout had passed."""
+        reason = Reason(ReasonCode.EXECUTION_TIMEOUT)
+        if run.state is RunState.RETRY:
+            self._bury(job, occurrence, run, reason)
+        else:
+            self._cancel_run(run, reason)
+        self.continue_or_finish(job, occurrence)
 
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
         """With `newest_wins`, one that only waits for a retry gives way to the next of the schedule; True if it did.
@@ -312,14 +344,14 @@ class Lifecycle:
             return
         can_retry = end.retryable and may_repeat(job, attempt)
         again = self._next_attempt(job, task, run, attempt) if can_retry and task is not None else None
-        changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error, "reason": reason}
+        changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error}
+        if again is not None and occurrence.deadline_ms is not None and again >= occurrence.deadline_ms:
+            again, reason = None, Reason(ReasonCode.EXECUTION_TIMEOUT, "the next attempt would come after it")
         if again is not None:
-            self.records.advance(run, RunState.RETRY, next_attempt_ms=again, **changes)
+            self.records.advance(run, RunState.RETRY, next_attempt_ms=again, reason=reason, **changes)
             self.emit("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
             return
-        failed = self.records.advance(run, RunState.FAILED, finished_ms=now, **changes)
-        self.records.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
-        self.emit("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
+        self._bury(job, occurrence, run, reason, **changes)
 
     def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
         """An attempt that died with its scheduler is repeated at once; one that never began does not count."""

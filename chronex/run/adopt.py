@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 
 from chronex.errors import LogDirectoryError
 from chronex.model import AttemptState, ProcessIdentity
@@ -18,6 +19,7 @@ from chronex.run.spawn import RunContext
 from chronex.run.supervise import Hooks, Supervision, unknown_exit
 
 _POLL_AGAIN_S = 0.2
+_KILLED_WITHIN_S = 10.0
 _ORPHANED = "its daemon had died"
 
 
@@ -75,6 +77,23 @@ def _log_and_secrets(
         log.error = f"output could not be kept: {environment.error}"
         return log, ()
     return log, environment.secrets
+
+
+async def stop_process(identity: ProcessIdentity, grace_ms: int) -> bool:
+    """Stop a process that is another node's to stop: TERM to its group, KILL after the grace; True when it is gone.
+
+    Each signal compares boot, pid and start time anew, so that no other process is ever signalled.
+    """
+    loop = asyncio.get_running_loop()
+    for number, seconds in ((signal.SIGTERM, grace_ms / 1000), (signal.SIGKILL, _KILLED_WITHIN_S)):
+        signal_group(identity, number)
+        signal_group(identity, signal.SIGCONT)
+        end = loop.time() + seconds
+        while is_alive(identity) and loop.time() < end:
+            await asyncio.sleep(_POLL_AGAIN_S)
+        if not is_alive(identity):
+            return True
+    return False
 
 
 class Orphan:

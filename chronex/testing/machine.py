@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from chronex.daemon.wakeups import WakeupDetector
 from chronex.engine.clock_steps import rewind
 from chronex.engine.engine import Engine
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.model.event import Event
@@ -338,7 +338,11 @@ class SimulatedMachine:
                 self.launch(order)
             elif isinstance(order, RunHook):
                 self.hooks.append(order)
-            elif (process := self.live.get(order.attempt.id)) and process.canceled_by is None:
+            elif (process := self.live.get(order.attempt.id)) is None:
+                continue
+            elif isinstance(order, StopProcess):
+                process.stops_at = min(process.stops_at, self.clock.monotonic)
+            elif process.canceled_by is None:
                 self._cancel(process, order)
 
     def _cancel(self, process: SimulatedProcess, order: Cancel) -> None:

@@ -32,6 +32,7 @@ class OutageCard(NamedTuple):
 class StoreStatus(NamedTuple):
     summary: Summary
     running: tuple[Row, ...]
+    running_removed: tuple[Occurrence, ...]  # of jobs that are gone; what runs keeps its slot and its timeouts
     upcoming: tuple[Row, ...]
     failing: tuple[Row, ...]
     with_errors: tuple[Row, ...]
@@ -61,6 +62,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
     return StoreStatus(
         summary=summary_of(reading, rows, is_alive),
         running=tuple(row for row in rows if row.is_running),
+        running_removed=tuple(one for one in reading.active() if reading.job(one.job) is None),
         upcoming=tuple(coming[:MOST_LISTED]),
         failing=tuple(row for row in rows if row.job.progress.counters.failures_in_a_row and row.job.enabled),
         with_errors=tuple(row for row in rows if row.last is not None and row.last.errors and row.job.enabled),
