@@ -24,7 +24,7 @@ from chronex.daemon.wakeups import (
     WakeupDetector,
     wake_on_clock_set,
 )
-from chronex.engine.clock_steps import newest_sign, rewind
+from chronex.engine.clock_steps import move_waits, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
@@ -195,6 +195,8 @@ class Daemon:
         fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.stalled_ms:
             fields["stalled_ms"] = jump.stalled_ms
+        if jump.set_by_ms:
+            fields["retries"] = move_waits(self.store, jump.set_by_ms, jump.at_ms, self.node.id)
         if jump.by_ms < 0:
             fields["jobs"] = rewind(self.store, jump.at_ms)
         self.journal(jump.name, fields)

@@ -92,6 +92,12 @@ class ClockJump(NamedTuple):
     stalled_ms: int = 0
 
     @property
+    def set_by_ms(self) -> int:
+        """By how much the clock was set; 0 where the machine only slept."""
+        step = self.by_ms - self.slept_ms
+        return step if abs(step) > TOLERANCE_MS else 0
+
+    @property
     def name(self) -> str:
         if self.slept_ms > TOLERANCE_MS:
             return "MachineSlept"

@@ -213,7 +213,9 @@ class Lifecycle:
             self.emit("TaskRunSkipped", occurrence, reason, task=task.name)
             return False
         number, now = run.attempts + 1, self.records.now_ms
-        claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
+        claimed = advance(
+            run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None, pause_ms=None
+        )
         running = advance(claimed, RunState.RUNNING, attempts=number, started_ms=run.started_ms or now)
         self.records.put(running)
         attempt = Attempt(
@@ -348,7 +350,9 @@ class Lifecycle:
         if again is not None and occurrence.deadline_ms is not None and again >= occurrence.deadline_ms:
             again, reason = None, Reason(ReasonCode.EXECUTION_TIMEOUT, "the next attempt would come after it")
         if again is not None:
-            self.records.advance(run, RunState.RETRY, next_attempt_ms=again, reason=reason, **changes)
+            self.records.advance(
+                run, RunState.RETRY, next_attempt_ms=again, pause_ms=again - now, reason=reason, **changes
+            )
             self.emit("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
             return
         self._bury(job, occurrence, run, reason, **changes)

@@ -148,6 +148,8 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     attempts: int = 0
     # When a scheduled or retried run may be claimed.
     next_attempt_ms: int | None = None
+    # How long the pause before its next attempt was to be; None where it waits for none.
+    pause_ms: int | None = None
     # The key that it holds over all its attempts; empty where its task has none.
     idempotency_key: str = ""
     # How its last attempt ended.
