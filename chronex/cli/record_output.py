@@ -21,7 +21,7 @@ from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Situation
-from chronex.views.wording import full, upcoming
+from chronex.views.wording import full, state_words, upcoming
 
 SITUATION_COLOURS = {
     Situation.RUNNING: ("cyan",),
@@ -97,6 +97,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "duration_ms": outcome.duration_ms,
         "recovery": outcome.recovery,
         "manual": outcome.manual,
+        "errors": outcome.errors,
     }
 
 
@@ -197,19 +198,24 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
     last = detail.outcomes[0]
     took = "" if last.duration_ms is None else f" after {brief_duration(last.duration_ms)}"
     why = f": {terminal_safe(text_of(last.reason))}" if last.reason else ""
-    yield f"last       {full(last.nominal_ms, zone)} {last.state.value}{took}{why}"
+    yield f"last       {full(last.nominal_ms, zone)} {state_words(last.state.value, last.errors)}{took}{why}"
     symbol = 0 if wants_unicode() else 1
-    drawn = (paint(_MARKS[o.state][symbol], _MARKS[o.state][2]) for o in reversed(detail.outcomes))
+    drawn = (paint(_MARKS[o.state][symbol], _colour(o)) for o in reversed(detail.outcomes))
     counters = detail.job.progress.counters
     yield f"last {len(detail.outcomes):2}    {''.join(drawn)}"
     totals = {
-        "completed": counters.completed,
+        "completed": counters.completed - counters.completed_with_errors,
+        "completed with errors": counters.completed_with_errors,
         "failed": counters.failed,
         "skipped": counters.skipped,
         "missed": counters.missed,
         "canceled": counters.canceled,
     }
     yield f"in all     {', '.join(f'{count} {what}' for what, count in totals.items() if count)}"
+
+
+def _colour(outcome: Outcome) -> str:
+    return "yellow" if outcome.errors else _MARKS[outcome.state][2]
 
 
 def _task(job: Job, task: Task) -> Iterator[str]:

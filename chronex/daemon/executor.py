@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
-from chronex.engine.engine import AttemptStart, Engine
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
+from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.task_state import task_state
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
@@ -37,6 +37,7 @@ from chronex.run import (
     adopt_attempt,
     run_attempt,
     run_callable,
+    stop_process,
 )
 from chronex.run.attempt_log import DEFAULT_LIMIT
 from chronex.run.hooks import run_hook
@@ -147,6 +148,8 @@ class Executor:
         self.clock = run_context.clock
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
+        self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
+        self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
         self.prestart = Prestart(run_context, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, StopRequest] = {}
@@ -162,6 +165,8 @@ class Executor:
                 self._spawn(self._attempt(order, request, self.prestart.take(request)))
             elif isinstance(order, RunHook):
                 self._begin_hook(order)
+            elif isinstance(order, StopProcess):
+                self._begin_stop(order)
             elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
                 self._cancellations[order.attempt.id].stop(order.reason)
 
@@ -190,6 +195,21 @@ class Executor:
         task.add_done_callback(self._work.discard)
         return task
 
+    def _begin_stop(self, order: StopProcess) -> None:
+        if order.attempt.id not in self._stopped_here:  # the next pass of the reaper orders it again
+            self._stopped_here.add(order.attempt.id)
+            task = self._spawn(self._stop_process(order))
+            task.add_done_callback(lambda _done: self._stopped_here.discard(order.attempt.id))
+
+    async def _stop_process(self, order: StopProcess) -> None:
+        fields = {**log_fields(order.attempt), "pid": order.process.pid, "node": order.attempt.owner}
+        log_event(log, "stopping the process of a node that hangs", fields, logging.WARNING)
+        grace_ms = self.settings.grace_ms if order.grace_ms is None else order.grace_ms
+        if await stop_process(order.process, grace_ms):
+            self.on_process_stopped()
+        else:
+            log_event(log, "the process could not be stopped", fields, logging.ERROR)
+
     def _begin_hook(self, order: RunHook) -> None:
         task = self._spawn(self._hook(order))
         if order.report.hook == "on_start":  # the tasks of its occurrence wait for it
@@ -215,8 +235,7 @@ class Executor:
 
     async def _attempt(self, launch: Launch, request: AttemptRequest, held: Supervision | None) -> None:
         attempt = launch.attempt
-        hooks = self._hooks(attempt, request.log_limit)
-        self._set_deadline(launch.occurrence.deadline_ms, attempt)
+        hooks = self._hooks(attempt, request.log_limit, launch.occurrence.deadline_ms)
         if launch.occurrence.id in self._starting:
             await asyncio.wait([self._starting[launch.occurrence.id]])
         work = launch.task.run
@@ -261,7 +280,10 @@ class Executor:
 
     def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
         """What a dead daemon had started, as far as the records still say."""
-        job, occurrence = reading.job(attempt.job), reading.occurrence(attempt.job, attempt.nominal_ms)
+        occurrence = reading.occurrence(attempt.job, attempt.nominal_ms)
+        job = reading.job(attempt.job)
+        if occurrence is not None and (job is None or job.version != occurrence.version):
+            job = reading.job_version(attempt.job, occurrence.version) or job
         task = job.task(attempt.task) if job is not None else None
         if job is not None and occurrence is not None and task is not None:
             request = self._request(job, task, occurrence, attempt)
@@ -287,12 +309,24 @@ class Executor:
             end = asyncio.get_running_loop().call_later(left_s, cancellation.stop, reason)
             self._deadlines[attempt.id] = end
 
-    def _hooks(self, attempt: Attempt, limit: int) -> Hooks:
+    def _deadline_now(self, attempt: Attempt, deadline_ms: int | None) -> int | None:
+        """The start may have moved the deadline, where it came long after its claim."""
+        if deadline_ms is None or self.clock.wall_ms() - attempt.created_ms <= SLOW_START_MS:
+            return deadline_ms
+        found = self.store.view(lambda tx: Reading(tx).occurrence(attempt.job, attempt.nominal_ms))
+        return deadline_ms if found is None else found.deadline_ms
+
+    def _hooks(self, attempt: Attempt, limit: int, deadline_ms: int | None = None) -> Hooks:
+        """`deadline_ms` holds from the start of the process on: on a full disk that waits for its record."""
+
         async def record(started: Started) -> None:
             start = AttemptStart(attempt, started.process, started.log_name, started.started_ms, limit)
             # A function too: it may take this process down with it at once, and a record without a start says for
             # certain that nothing ran.
-            await retry_when_full(lambda: self._starts.record(start), lambda: self._stopping)
+            await retry_when_full(
+                lambda: self._starts.record(start._replace(at_ms=self.clock.wall_ms())), lambda: self._stopping
+            )
+            self._set_deadline(self._deadline_now(attempt, deadline_ms), attempt)
             # Logged once it is on record: from here on a successor would find the process.
             log_event(log, "attempt started", log_fields(attempt))
 

@@ -26,8 +26,10 @@ from chronex.engine.update.diff import of_no_trigger_file
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
-from chronex.model.states import AttemptState
+from chronex.model.reasons import text_of
+from chronex.model.states import AttemptState, OccurrenceState
 from chronex.run import LogDirectory, RunContext
+from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE
@@ -91,8 +93,9 @@ def run_headless(
         if foreground is not None:
             return run_with_foreground(daemon, settings, file, lambda engine: foreground(store, engine))
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
+        has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))
     _detach_broken_stderr()
-    return 1 if daemon.has_failed or (once and ends.any_failed) else 0
+    return 1 if daemon.has_failed or has_bad_end else 0
 
 
 def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSettings) -> Daemon:
@@ -107,17 +110,22 @@ def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSetting
 
 
 class _Ends:
-    """How the last attempt of each run has ended."""
+    """Which occurrences had an attempt that ended, and how they stand at the end of `run --once`."""
 
     def __init__(self) -> None:
-        self._states: dict[tuple[str, int, str], AttemptState] = {}
+        self._noted: dict[tuple[str, int], None] = {}
 
-    def note(self, attempt: Attempt, state: AttemptState) -> None:
-        self._states[attempt.job, attempt.nominal_ms, attempt.task] = state
+    def note(self, attempt: Attempt, _state: AttemptState) -> None:
+        self._noted[attempt.job, attempt.nominal_ms] = None
 
-    @property
-    def any_failed(self) -> bool:
-        return any(state is not AttemptState.SUCCESS for state in self._states.values())
+    def any_failed(self, reading: Reading) -> bool:
+        """Has one not completed? One that completed with errors has, and the log says so."""
+        found = [reading.occurrence(job, nominal_ms) for job, nominal_ms in self._noted]
+        for one in found:
+            if one is not None and one.errors:
+                fields = {"job": one.job, "occurrence": one.id, "errors": one.errors, "reason": text_of(one.reason)}
+                log_event(log, "completed with errors", fields, logging.WARNING)
+        return any(one is None or one.state is not OccurrenceState.COMPLETED for one in found)
 
 
 # One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.

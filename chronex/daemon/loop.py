@@ -26,7 +26,7 @@ from chronex.daemon.wakeups import (
     WakeupDetector,
     wake_on_clock_set,
 )
-from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, follow_clock, move_waits, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
@@ -68,6 +68,7 @@ class Daemon:
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls)
+        self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False
         self._ages = AgeClock(self.clock)
         self._full_since_ms: int | None = None  # by the monotonic clock
@@ -231,6 +232,12 @@ class Daemon:
         if self.store.view(ended):
             self.store.update(mark, use_reserve=True)
 
+    def _take_over_again(self) -> None:
+        """A process that a hanging node had left is gone: its end is recorded now rather than at the next pass."""
+        if not self._stopping.is_set():
+            with contextlib.suppress(StoreError):  # the next pass does it
+                self._take_over()
+
     def _check_clock(self, detector: WakeupDetector) -> None:
         jump = detector.check()
         if jump is None:
@@ -239,8 +246,9 @@ class Daemon:
         fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.stalled_ms:
             fields["stalled_ms"] = jump.stalled_ms
-        if abs(jump.set_ms) > TOLERANCE_MS:
-            fields["jobs"] = follow_clock(self.store, jump.set_ms, jump.at_ms)
+        if jump.set_by_ms:
+            fields["retries"] = move_waits(self.store, jump.set_by_ms, jump.at_ms, self.node.id)
+            fields["jobs"] = follow_clock(self.store, jump.set_by_ms, jump.at_ms)
         self.journal(jump.name, fields)
 
     def _check_clock_set_back(self) -> None:

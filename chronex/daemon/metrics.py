@@ -124,7 +124,8 @@ class MetricsTally:
     def _take(self, reading: Reading, event: Event) -> None:
         if event.name in _OCCURRENCE_STATUS:
             label = self._job(event.job)
-            self.counters["scheduler_job_occurrences_total"][label, _OCCURRENCE_STATUS[event.name]] += 1
+            status = "completed_with_errors" if event.data.get("errors") else _OCCURRENCE_STATUS[event.name]
+            self.counters["scheduler_job_occurrences_total"][label, status] += 1
             found = self._occurrence(reading, event)
             self._observe_duration("scheduler_job_execution_duration_seconds", (label,), found)
         elif event.name in ("TaskRunCompleted", "TaskRunFailed"):

@@ -92,9 +92,12 @@ class ClockJump(NamedTuple):
     stalled_ms: int = 0
 
     @property
-    def set_ms(self) -> int:
-        """By how much the clock itself was set: asleep or not, time since boot tells how much has really passed."""
-        return self.by_ms - self.slept_ms
+    def set_by_ms(self) -> int:
+        """By how much the clock was set, asleep or not: time since boot tells how much has really passed; 0 where the
+        machine only slept.
+        """
+        step = self.by_ms - self.slept_ms
+        return step if abs(step) > TOLERANCE_MS else 0
 
     @property
     def name(self) -> str:

@@ -89,7 +89,7 @@ def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int, s
         tasks=(Task(name=TASK, run=Call(name)),),
         overlap=OverlapPolicy.SKIP,
         recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST),
-        retry=RetryPolicy(max=None, interval_ms=definition.delay_ms),
+        retry=RetryPolicy(max=None, interval_ms=definition.delay_ms, newest_wins=True),
         metadata={
             "name": definition.name,
             "retryDelayMs": str(definition.delay_ms),
@@ -184,7 +184,8 @@ def _schedule(
 
 def _preserve(records: Records, old: PersistedTask, scheduler: str, zone: str) -> TaskResolution:
     """The task goes on where it was; only its scheduler and the host's zone may be different."""
-    job = replace(old.job, timezone=zone, metadata={**old.job.metadata, "scheduler": scheduler})
+    retry = replace(old.job.retry, newest_wins=True)  # an older version stored tasks without it
+    job = replace(old.job, timezone=zone, retry=retry, metadata={**old.job.metadata, "scheduler": scheduler})
     if job.timezone != old.job.timezone:
         job = _with_next_instant(job, records.now_ms)
         changed = Event(

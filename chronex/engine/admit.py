@@ -11,6 +11,7 @@ from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.text.instants import rfc3339
 
 # A job that takes longer than its interval would otherwise queue without end.
 MOST_QUEUED = 100
@@ -41,32 +42,40 @@ def is_held(job: Job, occurrence: Occurrence, now_ms: int) -> bool:
 
 def admit(
     job: Job, occurrence: Occurrence, running: Sequence[Occurrence], waiting: int, free_slots: int, now_ms: int,
-    window_ms: int | None,
+    window_ms: int | None, retry_ms: int | None = None,
 ) -> Admission:  # fmt: skip
     """`running` are the job's other occurrences that run; `waiting` counts its queued ones that come before.
+
+    `retry_ms` is when the first of `running` is tried again, where it only waits for that: it counts as running.
 
     A recovery strategy that runs several missed instants runs each of them, one after the other. Otherwise five hours
     of an hourly `execute_all` would be one run and four that were skipped because of it.
     """
     if window_ms is not None and now_ms > occurrence.nominal_ms + window_ms and not occurrence.manual:
         return Admission(Verdict.SKIP, Reason(ReasonCode.WINDOW_EXCEEDED))
-    blocker = _blocker(job.overlap, running, waiting)
+    blocker = _blocker(job.overlap, running, waiting, retry_ms)
     is_catch_up = occurrence.recovery and job.recovery.strategy in CATCHING_UP
     if is_catch_up and (blocker is not None or free_slots <= 0):
         return Admission(Verdict.QUEUE, blocker or Reason(ReasonCode.POOL_FULL))
     if blocker is not None:
         # A replay was requested to be done, so it waits for its turn instead of being skipped.
         policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in _DROPPING else job.overlap
+        if policy is OverlapPolicy.CANCEL_RUNNING and occurrence.manual and retry_ms is not None:
+            policy = OverlapPolicy.QUEUE  # who asks for a run does not ask to give up the retry of another one
         return _overlapping(policy, blocker, is_running=bool(running), waiting=waiting)
     if free_slots <= 0:
         return _queue(Reason(ReasonCode.POOL_FULL), waiting)
     return START
 
 
-def _blocker(policy: OverlapPolicy, running: Sequence[Occurrence], waiting: int) -> Reason | None:
+def _blocker(
+    policy: OverlapPolicy, running: Sequence[Occurrence], waiting: int, retry_ms: int | None
+) -> Reason | None:
     """The earlier occurrence of the job that this one must not overlap; None where nothing is in its way."""
     if policy is OverlapPolicy.ALLOW:
         return None
+    if running and retry_ms is not None:
+        return Reason(ReasonCode.RETRY_WAITS, f"{running[0].id} until {rfc3339(retry_ms)}")
     if running:
         return Reason(ReasonCode.OVERLAP, running[0].id)
     return Reason(ReasonCode.EARLIER_WAITS) if waiting else None

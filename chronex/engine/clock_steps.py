@@ -1,7 +1,8 @@
-"""The clock was set: what jobs make of it, so that nothing runs twice, too early in a job's life, or never again.
+"""The clock was set: jobs and waits follow, so that nothing runs twice, before its job began, or never again.
 
 Set back, jobs are planned from the new time on, and what they had decided is kept as spans and a watermark, which
-outlive the records of history. Set forwards, a job that began by the wrong clock begins as much later.
+outlive the records of history. Set forwards, a job that began by the wrong clock begins as much later. Retries and
+execution timeouts last as long as they were to.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.plan import next_plan_ms
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress
+from chronex.model.occurrence import Run
 from chronex.model.records import Node
+from chronex.model.states import RunState
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Reading, Records
@@ -20,6 +23,8 @@ from chronex.timing.job_schedule import is_interval, is_known, schedule_of
 
 _MOST_JOBS = 1_000_000
 _MOST_EVENTS = 1_000
+_MOST_RUNS = 1_000_000
+_END_OF_TIME = 1 << 62
 # Processes that share a machine read the time a moment apart.
 _TOLERANCE_MS = 2_000
 # The clock of a machine without a battery begins long before this; nothing real has happened on it yet.
@@ -35,7 +40,8 @@ def rewind(store: Store, now_ms: int) -> int:
     """Set cursors that lie ahead of now back to now. How many jobs that was.
 
     A clock that was a year ahead and is set right must not silence every job for a year. Nothing runs twice: an
-    instant that has its record, or lies in a span that was decided, is never decided again.
+    instant that has its record, or lies in a span that was decided, is never decided again. A retry that would wait
+    longer than its pause is due earlier.
     """
 
     def write(tx: Transaction) -> int:
@@ -51,6 +57,8 @@ def rewind(store: Store, now_ms: int) -> int:
                 records.put(replace(job.progress, begun_ms=None, watermark_ms=_later(job, job.progress.begun_ms)))
         for node in records.nodes():
             records.put(_not_later(node, now_ms))
+        for run in _retries(records):
+            _move(records, run, run.next_attempt_ms or now_ms)
         return ahead
 
     return store.update(write)
@@ -83,6 +91,42 @@ def _put(records: Records, job: Job, progress: JobProgress) -> None:
 
 def _later(job: Job, cursor_ms: int) -> int:
     return max(cursor_ms, job.progress.watermark_ms or cursor_ms, job.progress.begun_ms or cursor_ms)
+
+
+def move_waits(store: Store, by_ms: int, now_ms: int, node: str) -> int:
+    """The clock was set by `by_ms`: the retries and execution timeouts of this node, and of those that have left, are
+    moved with it. How many retries that was. What belongs to another node that lives, that node moves.
+    """
+
+    def write(tx: Transaction) -> int:
+        records = Records(tx, now_ms)
+        living = {one.id for one in records.nodes() if one.stopped_ms is None} - {node}
+        for occurrence in records.active(limit=_MOST_RUNS):
+            if occurrence.deadline_ms is not None and occurrence.owner not in living:
+                records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + by_ms))
+        moved = [run for run in _retries(records) if run.owner not in living]
+        for run in moved:
+            _move(records, run, (run.next_attempt_ms or now_ms) + by_ms)
+        return len(moved)
+
+    return store.update(write)
+
+
+def _retries(records: Records) -> list[Run]:
+    found = records.due(_END_OF_TIME, _MOST_RUNS)
+    return [run for run in found if isinstance(run, Run) and run.state is RunState.RETRY]
+
+
+def _move(records: Records, run: Run, at_ms: int) -> None:
+    """No retry waits longer than its pause, whatever the clock was."""
+    if run.pause_ms is not None:
+        at_ms = min(at_ms, records.now_ms + run.pause_ms)
+    if at_ms == run.next_attempt_ms:
+        return
+    records.put(replace(run, next_attempt_ms=at_ms))
+    event = Event(name="TaskRetryMoved", at_ms=records.now_ms, job=run.job, nominal_ms=run.nominal_ms, task=run.task,
+                  attempt=run.attempts, data={"at_ms": at_ms})  # fmt: skip
+    journal.append(records.tx, event)
 
 
 def _is_ahead(job: Job, now_ms: int) -> bool:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.decided_spans import spans_with_latest
-from chronex.engine.lifecycle import Lifecycle
+from chronex.engine.lifecycle import Lifecycle, waiting_first
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -43,6 +43,8 @@ BATCH = 500
 FIRST_BATCH = 100
 # A job with missed instants brings up to a thousand records; after so many the other jobs wait for the next tick.
 MOST_PLANNED = 2_500
+# A claim is followed by its start within milliseconds, unless the disk is full or an `on_start` hook takes its time.
+SLOW_START_MS = 1_000
 
 
 class Tick(NamedTuple):
@@ -128,6 +130,8 @@ class Engine:
                 found = records.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
                 if found is not None and found.epoch == claimed.epoch:
                     kept = {"log_path": start.log_path, "log_limit": start.log_limit}
+                    if start.at_ms - found.created_ms > SLOW_START_MS:
+                        _count_from_start(records, found, start.at_ms)
                     records.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
 
         return record
@@ -162,6 +166,15 @@ class Engine:
             return tuple(decisions.orders), adopted
 
         return self.store.update(record, use_reserve=True)
+
+
+def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
+    """The first start of an occurrence came long after its claim, so its execution timeout counts from here."""
+    occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
+    if occurrence is None or occurrence.deadline_ms is None or occurrence.started_ms is None:
+        return
+    if all(one.started_ms is None for one in records.attempts(attempt.job, attempt.nominal_ms)):
+        records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
 
 
 class _Decisions:
@@ -293,11 +306,10 @@ class _Decisions:
         if not self.engine.can_run(self.lifecycle.version_of(occurrence) or job):
             self.unchanged += 1
             return
-        running = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
-        running = [other for other in running if not self.lifecycle.preempt_retry(other, occurrence)]
+        running, retry_ms = self._in_the_way(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + 1)
         now, window = self.records.now_ms, options_of(job).window
-        answer = admit(job, occurrence, running, waiting, self.free_slots, now, window)
+        answer = admit(job, occurrence, running, waiting, self.free_slots, now, window, retry_ms)
         match answer.verdict:
             case Verdict.START:
                 self._start(job, occurrence)
@@ -309,6 +321,12 @@ class _Decisions:
                 self._queue(occurrence, answer.reason)
                 for other in running:
                     self._cancel(other)
+
+    def _in_the_way(self, job: Job, occurrence: Occurrence) -> tuple[list[Occurrence], int | None]:
+        """The other occurrences that run, and when the first of them is tried again where it only waits for that."""
+        others = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
+        running = [other for other in others if not self.lifecycle.preempt_retry(other, occurrence)]
+        return waiting_first(self.records, running)
 
     def _start(self, job: Job, occurrence: Occurrence) -> None:
         self.lifecycle.start(job, occurrence)

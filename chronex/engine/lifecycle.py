@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
-from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, put_notice
+from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, put_notice
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, report_of
 from chronex.engine.plan import Chance, next_plan_ms
 from chronex.model.event import Event
@@ -25,7 +26,7 @@ from chronex.model.policies import (
 )
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, of_task
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
-from chronex.storage.records import Records
+from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import is_interval, options_of, schedule_of
 
 # A task that takes the scheduler down with it is not tried for ever.
@@ -120,26 +121,28 @@ class Lifecycle:
         attempts = self.records.attempts(occurrence.job, occurrence.nominal_ms)
         return [attempt for attempt in attempts if attempt.state is AttemptState.RUNNING]
 
-    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
+    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason, errors: int = 0) -> None:
         now = self.records.now_ms
-        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now)
+        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now, errors=errors)
         good = state is OccurrenceState.COMPLETED
         job = self.records.job(occurrence.job)
         if job is not None:
             self._note_failures(job, ended)
             self._note_on_time(job, ended)
         counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
-        self._count(occurrence.job, **{counted: 1})
-        self.emit(f"Occurrence{_event_word(state)}", ended, reason)
+        self._count(occurrence.job, **{counted: 1}, completed_with_errors=1 if errors else 0)
+        self.emit(f"Occurrence{_event_word(state)}", ended, reason, data={"errors": errors} if errors else None)
         version = self.version_of(ended)
         if version is not None:
             self._call_hook(version, ended, "on_complete")
         self._wake_fixed_delay(occurrence.job)
 
     def _note_failures(self, job: Job, ended: Occurrence) -> None:
-        """The notices of a job that fails again and again, and of its recovery; `ended` is not counted yet."""
+        """The notices of failures in a row, of the recovery from them, and of errors; `ended` is not counted yet."""
         if job.notify is None:
             return
+        if ended.errors and job.notify.on_errors:
+            put_notice(self.records, job, WITH_ERRORS, ended.nominal_ms, ended.reason, 0)
         failures, limit = job.progress.counters.failures_in_a_row, job.notify.after_failures
         if ended.state in _FAILED and failures + 1 == limit:
             put_notice(self.records, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
@@ -168,16 +171,36 @@ class Lifecycle:
     def reap(self, occurrence: Occurrence) -> None:
         """Give up on an occurrence that outlived its deadline and its grace: its owner hangs or is out of reach."""
         reason, now = Reason(ReasonCode.EXECUTION_TIMEOUT), self.records.now_ms
+        version = self.version_of(occurrence)
         for attempt in self.records.attempts(occurrence.job, occurrence.nominal_ms):
             if attempt.state is AttemptState.RUNNING:
                 given_up = self.records.advance(attempt, AttemptState.CRASHED, reason=reason, finished_ms=now)
                 task_state.drop(self.records, given_up)
         for run in self.records.runs(occurrence.job, occurrence.nominal_ms):
-            if run.state is RunState.RUNNING:
-                self.records.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
+            if run.state in (RunState.RUNNING, RunState.RETRY):
+                self._bury(version, occurrence, run, reason)
             else:
                 self._cancel_run(run, reason)
         self._finish(occurrence, OccurrenceState.FAILED_STALE, reason)
+
+    def end_overdue_waits(self, occurrence: Occurrence) -> None:
+        """Its execution timeout has passed and nothing of it runs: no retry is awaited any more."""
+        version = self.version_of(occurrence)
+        runs = self.records.runs(occurrence.job, occurrence.nominal_ms)
+        if version is None or retry_of(runs) is None:
+            return
+        for run in runs:
+            if run.state is RunState.RETRY:
+                self._bury(version, occurrence, run, Reason(ReasonCode.EXECUTION_TIMEOUT))
+        self.continue_or_finish(version, occurrence)
+
+    def _bury(self, job: Job | None, occurrence: Occurrence, run: Run, reason: Reason, **changes: Any) -> None:
+        """It has failed for good, and becomes a dead letter."""
+        task = None if job is None else job.task(run.task)
+        ended: dict[str, Any] = {"reason": reason, "next_attempt_ms": None, "finished_ms": self.records.now_ms}
+        failed = self.records.advance(run, RunState.FAILED, **ended, **changes)
+        self.records.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
+        self.emit("TaskDeadLettered", occurrence, reason, task=run.task, attempt=run.attempts)
 
     # -- runs --------------------------------------------------------------------------------------------
 
@@ -192,7 +215,9 @@ class Lifecycle:
             self.emit("TaskRunSkipped", occurrence, reason, task=task.name)
             return False
         number, now = run.attempts + 1, self.records.now_ms
-        claimed = advance(run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None)
+        claimed = advance(
+            run, RunState.CLAIMED, owner=self.node, epoch=occurrence.epoch, next_attempt_ms=None, pause_ms=None
+        )
         running = advance(claimed, RunState.RUNNING, attempts=number, started_ms=run.started_ms or now)
         self.records.put(running)
         attempt = Attempt(
@@ -216,6 +241,9 @@ class Lifecycle:
         if occurrence is None or version is None or occurrence.state is not OccurrenceState.RUNNING:
             self.records.put(replace(run, next_attempt_ms=None))
             return
+        if occurrence.deadline_ms is not None and occurrence.deadline_ms <= self.records.now_ms:
+            self._end_late_run(version, occurrence, run)
+            return
         task = version.task(run.task)
         if run.state is RunState.RETRY:
             run = self.records.advance(run, RunState.SCHEDULED, next_attempt_ms=None)
@@ -230,14 +258,28 @@ class Lifecycle:
         if not self._start_run(version, occurrence, task, "TaskRetryStarted" if run.attempts else "TaskRunStarted"):
             self.continue_or_finish(version, occurrence)
 
+    def _end_late_run(self, job: Job, occurrence: Occurrence, run: Run) -> None:
+        """It was to be tried again, or to start, when the execution timeout had passed."""
+        reason = Reason(ReasonCode.EXECUTION_TIMEOUT)
+        if run.state is RunState.RETRY:
+            self._bury(job, occurrence, run, reason)
+        else:
+            self._cancel_run(run, reason)
+        self.continue_or_finish(job, occurrence)
+
     def preempt_retry(self, waiting: Occurrence, newcomer: Occurrence) -> bool:
-        """An occurrence that only waits for a retry gives way to the next one; True when it did."""
+        """With `newest_wins`, one that only waits for a retry gives way to the next of the schedule; True if it did.
+
+        A run that a person asked for takes nothing from another one.
+        """
+        version = None if newcomer.manual else self.version_of(waiting)
+        if version is None:
+            return False
         runs = self.records.runs(waiting.job, waiting.nominal_ms)
-        if not any(run.state is RunState.RETRY for run in runs):
+        if retry_of(runs) is None or any(self._died_with_scheduler(run) for run in runs):
             return False
-        if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
-            return False
-        if any(self._died_with_scheduler(run) for run in runs):
+        retries = [version.task(run.task) for run in runs if run.state is RunState.RETRY]
+        if not all(task is None or version.retry_for(task).newest_wins for task in retries):
             return False
         reason = Reason(ReasonCode.PREEMPTED, newcomer.id)
         for run in runs:
@@ -306,14 +348,16 @@ class Lifecycle:
             return
         can_retry = end.retryable and may_repeat(job, attempt)
         again = self._next_attempt(job, task, run, attempt) if can_retry and task is not None else None
-        changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error, "reason": reason}
+        changes: dict[str, Any] = {"exit_code": end.exit_code, "error": end.error}
+        if again is not None and occurrence.deadline_ms is not None and again >= occurrence.deadline_ms:
+            again, reason = None, Reason(ReasonCode.EXECUTION_TIMEOUT, "the next attempt would come after it")
         if again is not None:
-            self.records.advance(run, RunState.RETRY, next_attempt_ms=again, **changes)
+            self.records.advance(
+                run, RunState.RETRY, next_attempt_ms=again, pause_ms=again - now, reason=reason, **changes
+            )
             self.emit("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
             return
-        failed = self.records.advance(run, RunState.FAILED, finished_ms=now, **changes)
-        self.records.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
-        self.emit("TaskDeadLettered", occurrence, reason, task=run.task, attempt=attempt.number)
+        self._bury(job, occurrence, run, reason, **changes)
 
     def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
         """An attempt that died with its scheduler is repeated at once; one that never began does not count."""
@@ -336,13 +380,13 @@ class Lifecycle:
         if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
-        for task in waiting if stopper is None else ():
+        for task in waiting:  # where a task has failed, only those that are set to `continue` wait still
             if not self.may_start or not self.can_run(job):
                 self._leave_to_successor(runs[task.name])
                 return
             if self._start_run(job, occurrence, task):
                 return
-        self._finish(occurrence, *outcome_of(self._runs_by_task(job, occurrence).values()))
+        self._finish(occurrence, *outcome_of(job, self._runs_by_task(job, occurrence).values()))
 
     def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
         """By name where the version says which there are; by a scan where that version is lost."""
@@ -356,17 +400,22 @@ class Lifecycle:
         self.records.put(replace(run, next_attempt_ms=self.records.now_ms))
 
     def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
-        """Fail fast: peers are canceled, except running ones whose own strategy is `continue`."""
+        """Fail fast: peers are canceled, except those that are set to `continue`, by themselves or by their job.
+
+        Where a run was canceled, by a person, a timeout or a stop, what has not begun does not begin.
+        """
         is_canceled = failed.state is RunState.CANCELED
         reason = failed.reason if is_canceled else Reason(ReasonCode.PEER_FAILED, failed.task)
         for run in runs.values():
-            task = job.task(run.task)
-            continues = task is not None and task.on_failure is FailureStrategy.CONTINUE
+            continues = goes_on(job, run)
             if run.state is RunState.RUNNING and not continues:
                 attempt = self.records.attempt(run.job, run.nominal_ms, run.task, run.attempts)
                 if attempt is not None:
                     self.orders.append(Cancel(attempt, reason))
-            elif (run.state is RunState.RETRY and not continues) or run.state is RunState.SCHEDULED:
+            elif run.state is RunState.RETRY:
+                if not continues:
+                    self._cancel_run(run, reason)
+            elif run.state is RunState.SCHEDULED and (is_canceled or not continues):
                 self._cancel_run(run, reason)
 
     def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
@@ -445,32 +494,55 @@ def _event_word(state: OccurrenceState) -> str:
 _ENDED_BADLY = (RunState.FAILED, RunState.DLQ)
 
 
+def goes_on(job: Job, run: Run) -> bool:
+    """Its task is set to `continue`, by itself or by its job: it stops no other one, and no other one stops it."""
+    task = job.task(run.task)
+    return task is not None and job.failure_for(task) is FailureStrategy.CONTINUE
+
+
 def stopping_run(job: Job, runs: Mapping[str, Run]) -> Run | None:
-    """A run that failed for good, or was canceled, under a strategy that does not go on."""
-    for task in job.tasks:
-        run = runs.get(task.name)
-        if run is None or run.state not in (*_ENDED_BADLY, RunState.CANCELED) or is_done_already(run):
-            continue
-        if run.state is RunState.CANCELED or job.failure_for(task) is not FailureStrategy.CONTINUE:
-            return run
-    return None
+    """A run that was canceled, or failed for good under a strategy that does not go on."""
+    found = [runs[task.name] for task in job.tasks if task.name in runs]
+    canceled = [run for run in found if run.state is RunState.CANCELED and not is_done_already(run)]
+    failed = (run for run in found if run.state in _ENDED_BADLY and not goes_on(job, run))
+    # What a failed peer has canceled says nothing of its own.
+    stopped = (run for run in canceled if run.reason.code is not ReasonCode.PEER_FAILED)
+    return next(chain(stopped, failed, canceled), None)
 
 
-def outcome_of(runs: Iterable[Run]) -> tuple[OccurrenceState, Reason]:
-    """How an occurrence ends whose runs are all over, and why."""
+def outcome_of(job: Job, runs: Iterable[Run]) -> tuple[OccurrenceState, Reason, int]:
+    """How an occurrence ends whose runs are all over, why, and how many of its tasks failed though it completed."""
     over = [run for run in runs if not is_done_already(run)]
-    failed = next((run for run in over if run.state in _ENDED_BADLY), None)
-    if failed is not None:
-        return OccurrenceState.FAILED, of_task(failed.task, failed.reason)
+    failed = [run for run in over if run.state in _ENDED_BADLY]
+    stopper = next((run for run in failed if not goes_on(job, run)), None)
+    if stopper is not None:
+        return OccurrenceState.FAILED, of_task(stopper.task, stopper.reason), 0
     canceled = next((run for run in over if run.state is RunState.CANCELED), None)
     if canceled is not None:
-        return OccurrenceState.CANCELED, canceled.reason
-    return OccurrenceState.COMPLETED, NO_REASON
+        return OccurrenceState.CANCELED, canceled.reason, 0
+    if failed:
+        return OccurrenceState.COMPLETED, of_task(failed[0].task, failed[0].reason), len(failed)
+    return OccurrenceState.COMPLETED, NO_REASON, 0
 
 
 def is_done_already(run: Run) -> bool:
     """It was left out because its key has been executed; its peers go on as if it had succeeded."""
     return run.state is RunState.CANCELED and run.reason.code is ReasonCode.IDEMPOTENT
+
+
+def retry_of(runs: Iterable[Run]) -> int | None:
+    """When the next of these runs is tried again, where they only wait for that; None where one of them runs."""
+    runs = list(runs)
+    if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
+        return None
+    return min((run.next_attempt_ms or 0 for run in runs if run.state is RunState.RETRY), default=None)
+
+
+def waiting_first(reading: Reading, running: Iterable[Occurrence]) -> tuple[list[Occurrence], int | None]:
+    """Those that only wait for a retry come first, and when the first of all is tried again."""
+    known = [(retry_of(reading.runs(one.job, one.nominal_ms)), one) for one in running]
+    known.sort(key=lambda pair: pair[0] is None)
+    return [one for _, one in known], known[0][0] if known else None
 
 
 _JITTER_STEPS = 1_000_000

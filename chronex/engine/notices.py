@@ -1,4 +1,5 @@
-"""Notices for the job's `notify` command: the job fails again and again, has recovered, is late, or is on time again.
+"""Notices for the job's `notify` command: the job fails again and again, has recovered, is late, is on time again, or
+completed with errors.
 
 A notice is written in the transaction that finds it out, so it survives any crash; the daemon hands it to the
 command and only then removes it. The counters and `late_ms` of the job say which notices were written already. The
@@ -21,6 +22,7 @@ from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import schedule_of
 
 FAILING, RECOVERED, LATE, ON_TIME = "failing", "recovered", "late", "on_time"
+WITH_ERRORS = "completed_with_errors"
 # A command that is broken for ever takes no notice; so many of them wait at most, so that they do not fill the store.
 MOST_WAITING = 1_000
 _FURTHEST_BACK = 1_000

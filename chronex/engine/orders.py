@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from chronex.model.job import Job, Task, Work
-from chronex.model.occurrence import Attempt, Occurrence, Run
+from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import NO_REASON, Reason, text_of
 from chronex.storage.records import Reading
 from chronex.text.instants import rfc3339_to_milliseconds
@@ -30,6 +30,17 @@ class Cancel(NamedTuple):
     reason: Reason
 
 
+class StopProcess(NamedTuple):
+    """Stop this process, which the node that started it does not: TERM to its group, KILL after the grace.
+
+    Only while it is this very process; `grace_ms` is None where the scheduler's own grace holds.
+    """
+
+    attempt: Attempt
+    process: ProcessIdentity
+    grace_ms: int | None
+
+
 class RunHook(NamedTuple):
     """Do the job's `on_start` before the tasks of this occurrence, or its `on_complete` after them."""
 
@@ -39,7 +50,7 @@ class RunHook(NamedTuple):
     report: Report
 
 
-Order = Launch | Cancel | RunHook
+Order = Launch | Cancel | StopProcess | RunHook
 
 
 class AttemptEnd(NamedTuple):
@@ -80,6 +91,7 @@ class Report(Struct, frozen=True, kw_only=True):
     parameters: dict[str, str]
     metadata: dict[str, str]
     tasks: tuple[dict[str, Any], ...]
+    errors: int = 0
 
 
 def report_of(reading: Reading, hook: str, job: Job, occurrence: Occurrence) -> Report:
@@ -100,6 +112,7 @@ def report_of(reading: Reading, hook: str, job: Job, occurrence: Occurrence) -> 
         parameters=occurrence.parameters,
         metadata=job.metadata,
         tasks=tuple(_task(run) for run in runs if run is not None),
+        errors=occurrence.errors,
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from msgspec.structs import replace
 
 from chronex.engine.lifecycle import Lifecycle
-from chronex.engine.orders import AttemptEnd, Cancel
+from chronex.engine.orders import AttemptEnd, Cancel, StopProcess
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
@@ -16,6 +16,8 @@ from chronex.storage.records import Records
 
 # Past its deadline an occurrence has this long to be ended by its owner before it is given up.
 STALE_AFTER_MS = 60_000
+# A scan without an end: what one pass leaves out, no other would find while the first ones run.
+_EVERYTHING = 1_000_000_000
 IsAlive = Callable[[ProcessIdentity], bool]
 
 
@@ -28,11 +30,11 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
     """
     dead = _dead_nodes(records, lifecycle, node, is_alive)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
-    for occurrence in records.active():
-        if _is_stale(records, occurrence, is_alive):
-            lifecycle.reap(occurrence)
+    for occurrence in records.active(limit=_EVERYTHING):
+        if occurrence.deadline_ms is not None and occurrence.deadline_ms <= records.now_ms:
+            _end_overdue(records, lifecycle, occurrence, {*dead, node}, is_alive)
     adopted: list[Attempt] = []
-    for attempt in records.active_attempts():
+    for attempt in records.active_attempts(limit=_EVERYTHING):
         if attempt.owner == node:
             _cancel_overdue(records, lifecycle, attempt)
         elif attempt.owner in dead:
@@ -46,12 +48,27 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
     return adopted
 
 
-def _is_stale(records: Records, occurrence: Occurrence, is_alive: IsAlive) -> bool:
-    """Past its deadline and its grace, and nothing of it lives: what lives is canceled, and ends before the next."""
-    if occurrence.deadline_ms is None or records.now_ms <= occurrence.deadline_ms + STALE_AFTER_MS:
-        return False
-    running = (a for a in records.attempts(occurrence.job, occurrence.nominal_ms) if a.state is AttemptState.RUNNING)
-    return not any(attempt.process is not None and is_alive(attempt.process) for attempt in running)
+def _end_overdue(
+    records: Records, lifecycle: Lifecycle, occurrence: Occurrence, ours: Set[str], is_alive: IsAlive
+) -> None:
+    """Past its deadline: a retry is not awaited. Past its grace too: it is given up where nothing of it lives.
+
+    What lives on is canceled below where it is this node's or a dead one's, `ours`. Where its node lives and has not
+    stopped it in all that time, that node hangs: the process is stopped from here, and the next pass finds it gone.
+    """
+    attempts = records.attempts(occurrence.job, occurrence.nominal_ms)
+    running = [attempt for attempt in attempts if attempt.state is AttemptState.RUNNING]
+    if not running:
+        lifecycle.end_overdue_waits(occurrence)
+        return
+    version = lifecycle.version_of(occurrence)
+    grace_ms = None if version is None else version.grace_ms
+    if records.now_ms <= (occurrence.deadline_ms or 0) + STALE_AFTER_MS + (grace_ms or 0):
+        return
+    living = [(one, one.process) for one in running if one.process is not None and is_alive(one.process)]
+    if not living:
+        lifecycle.reap(occurrence)
+    lifecycle.orders += [StopProcess(one, process, grace_ms) for one, process in living if one.owner not in ours]
 
 
 def _dead_nodes(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive) -> set[str]:

@@ -164,6 +164,7 @@ RETRY: dict[str, Reader] = {
     "backoff": number(1, MAX_BACKOFF),
     "max_interval": positive_duration,
     "jitter": number(0, 1),
+    "newest_wins": yes_or_no,
 }
 RECOVERY: dict[str, Reader] = {
     "strategy": choice_of(RecoveryStrategy),
@@ -239,6 +240,7 @@ NOTIFY: dict[str, Reader] = {
     "run": command,
     "after_failures": whole_number(1, 1_000),
     "on_recovery": yes_or_no,
+    "on_errors": yes_or_no,
 }
 
 

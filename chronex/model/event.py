@@ -80,6 +80,7 @@ EVENTS: dict[str, str] = {
     "TaskRunSkipped": "another run has done it under the same idempotency key",
     "TaskRunAdopted": "a child that outlived its scheduler has a new one",
     "TaskRetryScheduled": "a run will be tried again",
+    "TaskRetryMoved": "the clock was set, and the time of a retry with it",
     "TaskRetryPreempted": "a new occurrence came before the retry",
     "TaskDeadLettered": "a run failed for good",
     "TaskDropped": "a dead letter was dropped",

@@ -201,6 +201,8 @@ class Counters(Struct, frozen=True, gc=False, omit_defaults=True):
     canceled: int = 0
     # Failures since the last occurrence that completed.
     failures_in_a_row: int = 0
+    # Those of `completed` with a task that failed and is set to `continue`.
+    completed_with_errors: int = 0
 
 
 class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

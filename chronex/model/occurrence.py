@@ -123,6 +123,8 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None
+    # How many tasks failed of one that completed all the same, because each of them is set to `continue`.
+    errors: int = 0
     # When its execution timeout passes.
     deadline_ms: int | None = None
 
@@ -153,6 +155,8 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     attempts: int = 0
     # When a scheduled or retried run may be claimed.
     next_attempt_ms: int | None = None
+    # How long the pause before its next attempt was to be; None where it waits for none.
+    pause_ms: int | None = None
     # The key that it holds over all its attempts; empty where its task has none.
     idempotency_key: str = ""
     # How its last attempt ended.

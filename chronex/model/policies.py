@@ -65,13 +65,17 @@ class Cadence(StrEnum):
 
 
 class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
-    """`max` retries after the first attempt (None: no end), each pause `backoff` times the one before."""
+    """`max` retries after the first attempt (None: no end), each pause `backoff` times the one before.
+
+    With `newest_wins` an occurrence that only waits for a retry gives way to the next one of the schedule.
+    """
 
     max: int | None = 0
     interval_ms: int = 30_000
     backoff: float = 1.0
     max_interval_ms: int | None = None
     jitter: float = 0.0
+    newest_wins: bool = False
 
 
 # Ten years: no pause is longer, however often the backoff multiplied it.
@@ -116,6 +120,8 @@ class NotifyPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     run: tuple[str, ...] | str
     after_failures: int = 1
     on_recovery: bool = True
+    # One completed with errors.
+    on_errors: bool = False
 
 
 class DstSetting(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -22,6 +22,7 @@ class ReasonCode(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     OVERLAP = "overlap"
     EARLIER_WAITS = "earlier_waits"
+    RETRY_WAITS = "retry_waits"  # the detail is "ID until INSTANT"
     QUEUE_FULL = "queue_full"
     POOL_FULL = "pool_full"
     IDEMPOTENT = "idempotent"
@@ -117,6 +118,7 @@ _WORDS = {
     ReasonCode.UNSCHEDULABLE: "no start inside its spread window satisfies the constraints",
     ReasonCode.OVERLAP: "an earlier occurrence still runs",
     ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
+    ReasonCode.RETRY_WAITS: "an earlier occurrence waits for its retry",
     ReasonCode.QUEUE_FULL: "the queue of the job is full",
     ReasonCode.POOL_FULL: "waits for a free place in the pool",
     ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",

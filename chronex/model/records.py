@@ -57,7 +57,7 @@ class Idempotency(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
 class Notice(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """A message about a job, kept until the job's `notify` command has taken it.
 
-    `kind` is failing, recovered, late or on_time; `at_ms` is when it came to be so.
+    `kind` is failing, recovered, late, on_time or completed_with_errors; `at_ms` is when it came to be so.
     """
 
     job: str

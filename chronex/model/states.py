@@ -80,7 +80,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     _to("claim", _R.CLAIMED, _R.SCHEDULED),
     _to("start", _R.RUNNING, _R.CLAIMED),
     _to("succeed", _R.SUCCESS, _R.RUNNING),
-    _to("fail", _R.FAILED, _R.RUNNING),
+    _to("fail", _R.FAILED, _R.RUNNING, _R.RETRY),
     _to("retry", _R.RETRY, _R.RUNNING, _R.FAILED),
     _to("schedule", _R.SCHEDULED, _R.RETRY, _R.FAILED, _R.DLQ),
     _to("bury", _R.DLQ, _R.FAILED),

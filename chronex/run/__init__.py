@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronex.model import LeftoverPolicy
-from chronex.run.adopt import adopt_attempt
+from chronex.run.adopt import adopt_attempt, stop_process
 from chronex.run.attempt_log import BoundedLog, LogDirectory, LogSummary
 from chronex.run.callables import Calls, TaskContext, run_callable
 from chronex.run.process import boot_id, identity_of, is_alive, signal_group
@@ -32,4 +32,5 @@ __all__ = [
     "run_attempt",
     "run_callable",
     "signal_group",
+    "stop_process",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 from chronex.errors import LogDirectoryError
@@ -19,6 +20,7 @@ from chronex.run.spawn import RunContext
 from chronex.run.supervise import Hooks, Supervision, unknown_exit
 
 _POLL_AGAIN_S = 0.2
+_KILLED_WITHIN_S = 10.0
 _ORPHANED = "its daemon had died"
 
 
@@ -85,6 +87,23 @@ def _environ_of(pid: int) -> bytes | None:
         return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return None
+
+
+async def stop_process(identity: ProcessIdentity, grace_ms: int) -> bool:
+    """Stop a process that is another node's to stop: TERM to its group, KILL after the grace; True when it is gone.
+
+    Each signal compares boot, pid and start time anew, so that no other process is ever signalled.
+    """
+    loop = asyncio.get_running_loop()
+    for number, seconds in ((signal.SIGTERM, grace_ms / 1000), (signal.SIGKILL, _KILLED_WITHIN_S)):
+        signal_group(identity, number)
+        signal_group(identity, signal.SIGCONT)
+        end = loop.time() + seconds
+        while is_alive(identity) and loop.time() < end:
+            await asyncio.sleep(_POLL_AGAIN_S)
+        if not is_alive(identity):
+            return True
+    return False
 
 
 class Orphan:

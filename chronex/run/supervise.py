@@ -291,6 +291,7 @@ class Supervision:
             if self.barrier is not None:
                 self.barrier.open()
                 fail_point("barrier opened")
+            self._begin_timeout()
             return await self.finish()
         except BaseException:
             self.process.signal_group(signal.SIGKILL)
@@ -317,12 +318,17 @@ class Supervision:
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()
         self.process.watch(self._on_exit)
-        timeout = self.request.timeout_ms
-        if timeout is not None:
-            left = max(0, timeout - self.before_ms)
-            self.timer = self.loop.call_later(left / 1000, self.stopper.stop, timed_out(timeout))
         self.on_cancel = lambda: self.stopper.stop(canceled(hooks.cancellation.reason))
         hooks.cancellation.listen(self.on_cancel)
+
+    def _begin_timeout(self) -> None:
+        """From when the barrier is open: on a full disk a start waits for its record, and that is not its time."""
+        timeout = self.request.timeout_ms
+        if self.barrier is not None:
+            self.began = self.clock.monotonic_ms()
+        if timeout is not None and not self.exited.done():
+            left = max(0, timeout - self.before_ms)
+            self.timer = self.loop.call_later(left / 1000, self.stopper.stop, timed_out(timeout))
 
     def _on_exit(self, status: int | None) -> None:
         self._no_more_stops()

@@ -9,10 +9,10 @@ from enum import StrEnum
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from chronex.daemon.wakeups import TOLERANCE_MS, WakeupDetector
-from chronex.engine.clock_steps import follow_clock
+from chronex.daemon.wakeups import WakeupDetector
+from chronex.engine.clock_steps import follow_clock, move_waits
 from chronex.engine.engine import Engine
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.model.event import Event
@@ -305,8 +305,9 @@ class SimulatedMachine:
 
     def _notice_clock(self) -> None:
         if jump := self.detector.check():
-            if abs(jump.set_ms) > TOLERANCE_MS:
-                self._or_die(lambda: follow_clock(self.store, jump.set_ms, jump.at_ms))
+            if jump.set_by_ms:
+                self._or_die(lambda: move_waits(self.store, jump.set_by_ms, jump.at_ms, self.engine.node))
+                self._or_die(lambda: follow_clock(self.store, jump.set_by_ms, jump.at_ms))
             self._or_die(lambda: self.journal(jump.name, by_ms=jump.by_ms, slept_ms=jump.slept_ms))
 
     def _wait(self, ms: int) -> None:
@@ -338,7 +339,11 @@ class SimulatedMachine:
                 self.launch(order)
             elif isinstance(order, RunHook):
                 self.hooks.append(order)
-            elif (process := self.live.get(order.attempt.id)) and process.canceled_by is None:
+            elif (process := self.live.get(order.attempt.id)) is None:
+                continue
+            elif isinstance(order, StopProcess):
+                process.stops_at = min(process.stops_at, self.clock.monotonic)
+            elif process.canceled_by is None:
                 self._cancel(process, order)
 
     def _cancel(self, process: SimulatedProcess, order: Cancel) -> None:

@@ -69,6 +69,7 @@ class ModelMonitor:
             "TaskRunFailed": runs.run_ended,
             "TaskRunAdopted": runs.run_adopted,
             "TaskRetryScheduled": runs.retry_scheduled,
+            "TaskRetryMoved": runs.retry_moved,
             "TaskRetryPreempted": runs.retry_preempted,
             "TaskDeadLettered": runs.run_given_up,
             "TaskRunSkipped": runs.run_given_up,

@@ -356,6 +356,12 @@ class RunMonitor:
         if event.data.get("at_ms", event.at_ms) < run.end[1].at_ms + delay:
             self.state.checks["S3"].violate("its retry was set earlier than its retry delay", run.end, line)
 
+    def retry_moved(self, line: JournalLine) -> None:
+        """The clock was set: the pause is as long as it was, and ends at another time."""
+        run = self.state.run(line)
+        if run is not None:
+            run.retry = line
+
     def retry_preempted(self, line: JournalLine) -> None:
         run = self.state.run(line)
         if run is not None:

@@ -87,6 +87,7 @@ class Outcome(NamedTuple):
     finished_ms: int | None
     recovery: bool
     manual: bool
+    errors: int = 0
 
     @property
     def duration_ms(self) -> int | None:
@@ -347,6 +348,7 @@ def outcome_of(occurrence: Occurrence) -> Outcome:
         finished_ms=occurrence.finished_ms,
         recovery=occurrence.recovery,
         manual=occurrence.manual,
+        errors=occurrence.errors,
     )
 
 

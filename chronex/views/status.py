@@ -33,8 +33,10 @@ class OutageCard(NamedTuple):
 class StoreStatus(NamedTuple):
     summary: Summary
     running: tuple[Row, ...]
+    running_removed: tuple[Occurrence, ...]  # of jobs that are gone; what runs keeps its slot and its timeouts
     upcoming: tuple[Row, ...]
     failing: tuple[Row, ...]
+    with_errors: tuple[Row, ...]
     retrying: tuple[Row, ...]
     late: tuple[Job, ...]
     notices: int
@@ -67,8 +69,10 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
     return StoreStatus(
         summary=summary,
         running=tuple(row for row in rows if row.is_running),
+        running_removed=tuple(one for one in reading.active() if reading.job(one.job) is None),
         upcoming=tuple(coming[:MOST_LISTED]),
         failing=tuple(row for row in rows if row.job.progress.counters.failures_in_a_row and row.job.enabled),
+        with_errors=tuple(row for row in rows if row.last is not None and row.last.errors and row.job.enabled),
         retrying=tuple(row for row in rows if row.situation is Situation.RETRYING),
         late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
         notices=len(reading.tx.scan(keys.NOTICE)),

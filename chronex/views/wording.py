@@ -48,6 +48,15 @@ def full(ms: int, zone: Zone) -> str:
     return f"{SHORT_WEEKDAYS[_wall(ms, zone).weekday()]} {column(ms, zone)}"
 
 
+# What `history --state` and programs call it; the state itself is `completed`.
+WITH_ERRORS = "completed_with_errors"
+
+
+def state_words(state: str, errors: int) -> str:
+    """The state of an occurrence for people: `completed with errors` where some of its tasks failed."""
+    return WITH_ERRORS.replace("_", " ") if errors else state
+
+
 def how_many(span: MissedSpan) -> str:
     """`720 occurrences`, `more than 10000 occurrences`; `all` where they were not counted."""
     if not span.count:

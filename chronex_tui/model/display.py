@@ -11,6 +11,7 @@ from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS, local_datetime
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone, load_zone, utc_zone
 from chronex.views.jobs import GLYPHS, Situation
+from chronex.views.wording import WITH_ERRORS
 
 _S, _O = Situation, OccurrenceState
 
@@ -130,6 +131,7 @@ STYLES: dict[str, str] = {
     "done": "dim",
     "ok": "ok",
     "completed": "ok",
+    WITH_ERRORS: "retry",
     "success": "ok",
     "waiting": "dim",
 }
@@ -139,6 +141,7 @@ _SIGN_OF: dict[str, Situation] = {
     _O.QUEUED: _S.QUEUED,
     _O.RUNNING: _S.RUNNING,
     _O.COMPLETED: _S.OK,
+    WITH_ERRORS: _S.OK,
     _O.FAILED: _S.FAILED,
     _O.FAILED_STALE: _S.FAILED,
     _O.CANCELED: _S.DONE,
@@ -155,6 +158,7 @@ _SIGN_OF: dict[str, Situation] = {
 }
 WORDS: dict[str, str] = {
     _O.COMPLETED: "ok",
+    WITH_ERRORS: "errors",
     _O.FAILED_STALE: "stale",
     RunState.SUCCESS: "ok",
     RunState.RETRY: "retrying",

@@ -12,6 +12,7 @@ from chronex.text.terminal import cell_safe
 from chronex.timing.clock_changes import note_of
 from chronex.timing.job_schedule import timing_of
 from chronex.views.jobs import Outcome, Row, Situation
+from chronex.views.wording import WITH_ERRORS
 from chronex_tui.model.display import STYLES, DisplaySettings, job_zone, stamp, word
 from chronex_tui.model.layout import Column, ColumnTable, Line
 
@@ -160,6 +161,8 @@ def last_words(last: Outcome | None, display: DisplaySettings, job: Job) -> Line
     style = STYLES[last.state]
     at = last.finished_ms or last.nominal_ms
     when = stamp(at // MINUTE_MS * MINUTE_MS, display.now_ms, display.zone_of(job))
+    if last.errors:
+        return (("with errors", STYLES[WITH_ERRORS]), (f" {when}", ""))
     if last.is_good:
         return (("ok", style), (f" {when} ", ""), (_took(last), "dim"))
     if last.state in ("failed", "failed_stale"):

@@ -13,6 +13,7 @@ from chronex.text.durations import countdown, elapsed, rounded_duration
 from chronex.text.instants import rfc3339
 from chronex.text.terminal import cell_safe
 from chronex.timing.zones import Zone
+from chronex.views.wording import WITH_ERRORS, state_words
 from chronex_tui.model.display import (
     STYLES,
     DisplaySettings,
@@ -37,6 +38,8 @@ COLUMNS = (
 
 
 def state_of(item: RunItem) -> str:
+    if item.errors:
+        return WITH_ERRORS  # it has dead letters too, and did not give up because of them
     return "dlq" if item.is_dead else item.state
 
 
@@ -118,9 +121,10 @@ def firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, cel
 def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, cells: int) -> Iterator[Line]:
     occurrence = firing.occurrence
     zone = display.zone_of(job) if job is not None else display.board_zone
-    style = STYLES[occurrence.state]
+    state = WITH_ERRORS if occurrence.errors else occurrence.state
+    style = STYLES[state]
     yield (
-        (f"{sign(occurrence.state, display.glyphs)} {word(occurrence.state)}", style),
+        (f"{sign(state, display.glyphs)} {word(state_words(occurrence.state, occurrence.errors))}", style),
         (f"  {occurrence.job}", "bold"),
     )
     for piece in wrap(cell_safe(text_of(occurrence.reason)), max(cells - 2, 10)) if occurrence.reason else ():

@@ -40,6 +40,7 @@ class RunItem(NamedTuple):
     recovery: bool
     manual: bool
     is_dead: bool = False
+    errors: int = 0
 
     @property
     def at_ms(self) -> int:
@@ -206,6 +207,7 @@ def item_of(occurrence: Occurrence, state: str = "") -> RunItem:
         finished_ms=occurrence.finished_ms,
         recovery=occurrence.recovery,
         manual=occurrence.manual,
+        errors=occurrence.errors,
     )
 
 

@@ -61,7 +61,7 @@ JOBS = [
     Job(
         id="flaky",
         schedule="* * * * *",
-        tasks=(Task(name="only", run="exit 3", retry=RetryPolicy(max=2, interval_ms=3_600_000)),),
+        tasks=(Task(name="only", run="exit 3", retry=RetryPolicy(max=2, interval_ms=3_600_000, newest_wins=True)),),
         timezone="Europe/Berlin",
     ),
     Job(id="yearly", schedule="0 3 1 1 * {jitter:5m}", description=f"New Year {HOSTILE}", tasks=(Task(name="a", run=("true",)),)),

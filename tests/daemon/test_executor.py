@@ -158,3 +158,20 @@ def test_an_end_is_made_from_the_result(changes: dict[str, str | None]) -> None:
     end = end_of(result, NO_REASON)
     assert (end.state, end.retryable, end.exit_code, end.signal) == (AttemptState.FAILED, True, None, 9)
     assert end.task_state == (changes or None)
+
+
+def test_an_orphan_keeps_its_timeout_when_its_job_is_removed(machine: Machine) -> None:
+    machine.write(f'[scheduler]\ngrace_period = "500ms"\n[jobs.one]\n{ONCE}task_timeout = "4s"\nrun = "sleep 300"')
+    first = machine.start()
+    first.until_logged("attempt started")
+    first.kill()
+    first.ended()
+    machine.write("[scheduler]\n")
+    assert machine.chronex("apply").returncode == 0
+    assert "one for" in machine.chronex("status").stdout, "what runs is listed, though its job is gone"
+    second = machine.start()
+    second.until_logged("attempt adopted")
+    second.until_logged("attempt ended")
+    assert second.stopped() == 0
+    found, (attempt,) = recorded(machine, "one")
+    assert (found.state, attempt.state) == ("failed", "timeout")

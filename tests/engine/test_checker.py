@@ -19,7 +19,7 @@ from chronex.engine.plan import Plan
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
-from chronex.model.reasons import NO_REASON, Reason
+from chronex.model.reasons import NO_REASON
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Records
 from chronex.testing import DAY, MINUTE
@@ -104,8 +104,8 @@ def lose_the_reason(patch: pytest.MonkeyPatch) -> None:
 def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
     finish = Lifecycle._finish
 
-    def restart(self: Lifecycle, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
-        finish(self, occurrence, state, reason)
+    def restart(self: Lifecycle, occurrence: Occurrence, *outcome: Any) -> None:
+        finish(self, occurrence, *outcome)
         earlier = self.records.occurrence(occurrence.job, occurrence.nominal_ms - 7 * MINUTE)
         if earlier is not None:
             self.records.put(replace(earlier, state=OccurrenceState.RUNNING))

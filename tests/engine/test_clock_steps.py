@@ -6,20 +6,21 @@ from collections import Counter
 
 import pytest
 
-from chronex.engine.clock_steps import begin_where_never_set, newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, move_waits, newest_sign, rewind
 from chronex.engine.commands import pause, resume
 from chronex.engine.decided_spans import MOST_SPANS
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress, Task
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.records import Node
+from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
-from chronex.testing import DAY, HOUR, MINUTE, MemoryStore, SimulatedMachine
+from chronex.testing import DAY, HOUR, MINUTE, MemoryStore, ProcessOutcome, SimulatedMachine
 from chronex_store.history_retention import RetentionPolicy, trim
-from tests.kit.machine import ANN, START, SteppedEngine
+from tests.kit.machine import ANN, FIRST, START, SteppedEngine
 from tests.verify.assertion import assert_verified
 
 NOW = START + DAY
@@ -58,6 +59,46 @@ def test_a_job_that_is_not_ahead_stays_as_it_is(cursor: int | None, anchor: int 
     count, progress = progress_after(cursor, anchor)
     assert count == 0
     assert (progress.cursor_ms, progress.anchor_ms, progress.next_ms) == (cursor, anchor, START + 400 * DAY)
+
+
+HOURLY = RetryPolicy(max=3, interval_ms=5 * MINUTE)
+
+
+@pytest.mark.parametrize("by_ms", [HOUR, -HOUR, 20 * DAY], ids=["forward", "back", "far"])
+@pytest.mark.parametrize("timeout_ms", [None, 30 * MINUTE])
+def test_a_clock_that_is_set_moves_no_retry_and_no_execution_timeout(by_ms: int, timeout_ms: int | None) -> None:
+    """Whatever the wall says, the second attempt comes five minutes after the first has failed."""
+    tasks = (Task(name="main", run=("false",)),)
+    job = Job(id="job", schedule="0 10 * * *", tasks=tasks, retry=HOURLY, execution_timeout_ms=timeout_ms)
+    machine = SimulatedMachine([job], outcome=lambda launch: ProcessOutcome(1_000, int(launch.attempt.number == 1)))
+    machine.run_for(10 * HOUR + 2 * MINUTE)
+    machine.set_clock(by_ms)
+    machine.run_for(10 * MINUTE)
+    first, second = machine.processes[:2]
+    assert first.ended_ms is not None
+    assert second.attempt_id != first.attempt_id
+    assert second.nominal_ms == first.nominal_ms
+    assert second.started_ms - first.ended_ms == 5 * MINUTE
+    (occurrence,) = [one for one in machine.occurrences("job") if one.nominal_ms == first.nominal_ms]
+    assert occurrence.state is OccurrenceState.COMPLETED
+
+
+def test_after_a_restart_on_a_clock_that_was_set_back_a_retry_waits_for_its_pause_at_most() -> None:
+    world = SteppedEngine(retry=HOURLY)
+    (launch,) = world.tick(FIRST)
+    world.end(launch, "failed", FIRST + 1)
+    rewind(world.store, FIRST - HOUR)
+    assert world.run(FIRST).next_attempt_ms == FIRST - HOUR + 5 * MINUTE
+    assert world.event_names()[-1] == "TaskRetryMoved"
+
+
+def test_what_belongs_to_another_living_node_that_node_moves() -> None:
+    world = SteppedEngine(retry=HOURLY)
+    (launch,) = world.tick(FIRST)
+    world.end(launch, "failed", FIRST + 1)
+    assert move_waits(world.store, HOUR, FIRST + HOUR + 2, "node-2") == 0
+    assert move_waits(world.store, HOUR, FIRST + HOUR + 2, "node-1") == 1
+    assert world.run(FIRST).next_attempt_ms == FIRST + HOUR + 1 + 5 * MINUTE
 
 
 def node(started_ms: int, seen_ms: int = 0, stopped_ms: int | None = None) -> Node:

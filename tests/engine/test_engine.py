@@ -86,15 +86,6 @@ def test_fail_fast_cancels_the_tasks_behind() -> None:
     assert str(world.occurrence(FIRST).reason) == "one: exit 3"
 
 
-def test_continue_goes_on_and_the_occurrence_has_failed_all_the_same() -> None:
-    world = SteppedEngine(tasks=(replace(ONE, on_failure=FailureStrategy.CONTINUE), TWO))
-    (first,) = world.tick(FIRST)
-    (second,) = world.end(first, AttemptState.FAILED, FIRST + 1)
-    assert isinstance(second, Launch)
-    world.end(second, AttemptState.SUCCESS, FIRST + 2)
-    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
-
-
 def test_parallel_tasks_start_together_and_fail_fast_stops_the_others_but_not_one_that_continues() -> None:
     steady = replace(THREE, on_failure=FailureStrategy.CONTINUE)
     world = SteppedEngine(tasks=(ONE, TWO, steady), mode=TaskMode.PARALLEL)
@@ -126,16 +117,6 @@ def test_an_exit_code_that_is_not_to_be_retried_goes_to_the_dead_letters_at_once
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 1, retryable=False)
     assert world.run(FIRST).state is RunState.DLQ
-
-
-def test_a_new_occurrence_pre_empts_a_pending_retry() -> None:
-    world = SteppedEngine(retry=RetryPolicy(max=None, interval_ms=3_600_000))
-    (launch,) = world.tick(FIRST)
-    world.end(launch, AttemptState.FAILED, FIRST + 1)
-    (following,) = world.tick(FIRST + MINUTE)
-    assert following.occurrence.nominal_ms == FIRST + MINUTE
-    assert "TaskRetryPreempted" in world.event_names()
-    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ TABLE = {
         "scheduled": "claimed canceled",
         "claimed": "running canceled",
         "running": "success failed retry canceled",
-        "retry": "scheduled",
+        "retry": "scheduled failed",
         "failed": "dlq retry scheduled",
         "dlq": "scheduled",
     },

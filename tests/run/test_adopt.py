@@ -16,7 +16,16 @@ import pytest
 from msgspec.structs import replace as changed
 
 from chronex.model import AttemptState, ProcessIdentity
-from chronex.run import AttemptRequest, Cancellation, EndReason, Hooks, RunContext, adopt_attempt, is_alive
+from chronex.run import (
+    AttemptRequest,
+    Cancellation,
+    EndReason,
+    Hooks,
+    RunContext,
+    adopt_attempt,
+    is_alive,
+    stop_process,
+)
 from chronex.run.environment import Inheritance
 from tests.kit.waits import until_async
 from tests.run.requests import request, waiting
@@ -177,3 +186,20 @@ async def test_a_stranger_is_neither_adopted_nor_touched(run_context: RunContext
     assert stranger.poll() is None
     stranger.kill()
     stranger.wait()
+
+
+@pytest.mark.parametrize(
+    "command", ["sleep 300", "trap '' TERM; while :; do sleep 1; done"], ids=["heeds", "ignores"]
+)
+async def test_the_process_of_a_node_that_hangs_is_stopped(tmp_path: Path, command: str) -> None:
+    identity, _, _ = orphaned(request(command), tmp_path)
+    assert is_alive(identity)
+    assert await stop_process(identity, 300)
+    assert not is_alive(identity)
+
+
+async def test_a_process_that_is_another_one_is_not_stopped(tmp_path: Path) -> None:
+    identity, _, _ = orphaned(request("sleep 300"), tmp_path)
+    assert await stop_process(changed(identity, start_time=identity.start_time + 1), 300), "that one is gone"
+    assert is_alive(identity)
+    assert await stop_process(identity, 300)

@@ -100,7 +100,17 @@ def test_the_program_shows_what_the_old_one_showed(
         monkeypatch.setattr(sys, "argv", ["chronex", *one["argv"], "--store", str(old_store)])
         with contextlib.suppress(SystemExit):
             main()
-        assert json.loads(capsys.readouterr().out) == put_right(one), one["argv"]
+        wanted = put_right(one)
+        assert without_additions(json.loads(capsys.readouterr().out), wanted) == wanted, one["argv"]
+
+
+def without_additions(shown: Any, wanted: Any) -> Any:
+    """What is shown, without the keys that came after the old program."""
+    if isinstance(shown, dict) and isinstance(wanted, dict):
+        return {key: without_additions(value, wanted[key]) for key, value in shown.items() if key in wanted}
+    if isinstance(shown, list) and isinstance(wanted, list) and len(shown) == len(wanted):
+        return [without_additions(*pair) for pair in zip(shown, wanted, strict=True)]
+    return shown
 
 
 def put_right(one: dict[str, Any]) -> Any:

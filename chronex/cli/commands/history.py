@@ -72,11 +72,17 @@ class HistoryQuery(NamedTuple):
 
     job: str | None
     most: int
-    states: frozenset[OccurrenceState]
+    states: frozenset[str]
     since_ms: int | None
 
     def matches(self, occurrence: Occurrence) -> bool:
-        return not self.states or occurrence.state in self.states
+        from chronex.views.wording import WITH_ERRORS
+
+        return (
+            not self.states
+            or occurrence.state in self.states
+            or (occurrence.errors > 0 and WITH_ERRORS in self.states)
+        )
 
 
 def run_history(query: HistoryQuery, store: str | None, form: str) -> int:
@@ -92,17 +98,18 @@ def run_history(query: HistoryQuery, store: str | None, form: str) -> int:
     return 0
 
 
-def _states(texts: list[str]) -> frozenset[OccurrenceState]:
+def _states(texts: list[str]) -> frozenset[str]:
     from chronex.model.states import OccurrenceState
     from chronex.text.suggestions import nearest
+    from chronex.views.wording import WITH_ERRORS
 
-    known = [state.value for state in OccurrenceState]
+    known = [*(state.value for state in OccurrenceState), WITH_ERRORS]
     for text in texts:
         if text not in known:
             meant = nearest(text, known)
             hint = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
             raise UsageError(f"--state: no state {text!r}; {hint}")
-    return frozenset(OccurrenceState(text) for text in texts)
+    return frozenset(texts)
 
 
 def _found(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
@@ -181,17 +188,18 @@ def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
             took = brief_duration(occurrence.finished_ms - occurrence.started_ms)
         name = padded(occurrence.job, name_width)
         front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name}"
-        lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence))
+        colour = "yellow" if occurrence.errors else _COLOURS.get(occurrence.state)
+        lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence), colour)
         if (older := occurrence.older) is not None:
             front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}"
             reason = f"{how_many(older)} until {column(older.to_ms, zone)}: {text_of(older.reason)}"
-            lines += _row(front, OccurrenceState.MISSED, " " * 7, reason)
+            lines += _row(front, OccurrenceState.MISSED, " " * 7, reason, None)
     return lines
 
 
-def _row(front: str, state: OccurrenceState, took: str, reason: str) -> list[str]:
+def _row(front: str, state: OccurrenceState, took: str, reason: str, colour: str | None) -> list[str]:
     """One line; on a terminal too narrow for the reason, the reason has a line of its own."""
-    word = paint(f"{state.value:12}", *filter(None, [_COLOURS.get(state)]))
+    word = paint(f"{state.value:12}", *filter(None, [colour]))
     head = f"{front} {word} {took}"
     # Output in a pipe is searched rather than read, so nothing is cut there.
     if not sys.stdout.isatty():
@@ -204,8 +212,11 @@ def _row(front: str, state: OccurrenceState, took: str, reason: str) -> list[str
 
 def _reason(occurrence: Occurrence) -> str:
     from chronex.model.reasons import text_of
+    from chronex.views.wording import state_words
 
     words = [text_of(occurrence.reason)] if occurrence.reason else []
+    if occurrence.errors:
+        words.insert(0, f"{state_words(occurrence.state, occurrence.errors)} ({occurrence.errors}):")
     if occurrence.recovery and occurrence.started_ms is not None:
         words.append("(caught up)")
     if occurrence.manual:
@@ -245,6 +256,7 @@ def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         **timed("scheduled", occurrence.scheduled_ms),
         "only": list(occurrence.only),
         "overrides": overrides_json(occurrence),
+        "errors": occurrence.errors,
         "version": occurrence.version,
         "older": None if occurrence.older is None else _span_json(occurrence.older),
         "attempts": [attempt_json(attempt) for attempt in sorted(attempts, key=lambda a: a.created_ms)],

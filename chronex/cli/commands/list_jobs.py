@@ -115,11 +115,12 @@ def next_text(row: Row, now_ms: int, zone: Zone) -> str:
 def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:
     from chronex.model.states import OccurrenceState
     from chronex.text.durations import brief_duration
-    from chronex.views.wording import moment
+    from chronex.views.wording import moment, state_words
 
     if last is None:
         return "never ran"
     word = "ok" if last.state is OccurrenceState.COMPLETED else last.state.value.replace("failed_stale", "stale")
+    word = state_words(word, last.errors)
     took = f" {brief_duration(last.duration_ms)}" if last.duration_ms is not None else ""
     return f"{word} {moment(last.finished_ms or last.nominal_ms, now_ms, zone)}{took}"
 
@@ -150,4 +151,5 @@ def row_json(row: Row) -> dict[str, Any]:
         "missed": counters.missed,
         "canceled": counters.canceled,
         "failures_in_a_row": counters.failures_in_a_row,
+        "completed_with_errors": counters.completed_with_errors,
     }

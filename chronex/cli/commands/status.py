@@ -86,11 +86,16 @@ def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, 
         },
         "jobs": found.summary.jobs,
         "counts": {situation.value: count for situation, count in found.summary.counts.items()},
-        "running": [_brief(row) | timed("since", row.running_since_ms) for row in found.running],
+        "running": [
+            *(_brief(row) | timed("since", row.running_since_ms) for row in found.running),
+            *({"job": one.job, **timed("since", one.started_ms)} for one in found.running_removed),
+        ],
         "queued": found.summary.queued,
         "next": [_brief(row) | timed("due", row.next.due_ms if row.next else None) for row in found.upcoming],
         "failing": [_brief(row) | {"failures": row.job.progress.counters.failures_in_a_row, "reason": _reason(row)}
                     for row in found.failing],
+        "with_errors": [_brief(row) | {"errors": row.last.errors, "reason": _reason(row)}
+                        for row in found.with_errors if row.last],
         "retrying": [_brief(row) | {"task": retry.task, "attempt": retry.attempt, **timed("at", retry.at_ms),
                                     "reason": text_of(retry.reason)}
                      for row in found.retrying if (retry := row.retry)],
@@ -177,6 +182,9 @@ def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Ite
             "" if row.running_since_ms is None else f" for {brief_duration(max(0, now_ms - row.running_since_ms))}"
         )
         yield f"  running  {row.job.id}{since}"
+    for one in found.running_removed[:MOST_LISTED]:
+        since = brief_duration(max(0, now_ms - (one.started_ms or now_ms)))
+        yield f"  running  {one.job} for {since}, whose job is removed"
     for row in found.retrying[:MOST_LISTED]:
         if (retry := row.retry) is not None:
             when = upcoming(retry.at_ms, now_ms, zone)
@@ -185,6 +193,8 @@ def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Ite
         often = row.job.progress.counters.failures_in_a_row
         times = f"{often} times in a row, " if often > 1 else ""
         yield f"  failing  {row.job.id}: {times}{_reason(row)}"
+    for row in found.with_errors[:MOST_LISTED]:
+        yield f"  errors   {row.job.id}: completed with errors, {_reason(row)}"
     for job in found.late[:MOST_LISTED]:
         since = moment(job.progress.late_ms or 0, now_ms, zone)
         yield f"  late     {job.id}: nothing completed since {since} was due"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit
 from chronex.engine.commands.actor import Actor, record_command
 from chronex.engine.commands.names import job_named, occurrence_named
-from chronex.engine.lifecycle import Lifecycle
+from chronex.engine.lifecycle import Lifecycle, waiting_first
 from chronex.errors import CustomScheduleError, NotPossibleError
 from chronex.model.event import Event
 from chronex.model.job import Job
@@ -246,22 +246,21 @@ def _never_ran(records: Records, held: Idempotency) -> bool:
 def _enter(records: Records, job: Job, wanted: Occurrence, refusal: Reason = NO_REASON) -> Triggered:
     """Write the occurrence, and apply the overlap policy at once where the store alone decides it.
 
-    The daemon decides whether the pool has a free slot, and whether a pending retry gives way.
+    The daemon decides whether the pool has a free slot, and stops what gives way.
     """
     records.create(wanted)
     events: list[Event] = []
     lifecycle = Lifecycle(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
-    running = records.active(job.id)
+    running, retry_ms = waiting_first(records, records.active(job.id))
     waiting = records.queued_before(wanted, MOST_QUEUED + 1)
-    answer, reason = admit(job, wanted, running, waiting, 1, records.now_ms, None)
+    answer, reason = admit(job, wanted, running, waiting, 1, records.now_ms, None, retry_ms)
     if refusal:
         answer, reason = Verdict.SKIP, refusal
-    only_retries = bool(running) and not records.active_attempts(job.id, limit=1)
     result = Triggered(wanted, TriggerAnswer.PENDING)
-    if answer is Verdict.SKIP and (refusal or not only_retries):
+    if answer is Verdict.SKIP:
         lifecycle.end_unstarted(wanted, OccurrenceState.SKIPPED, reason)
         result = Triggered(wanted, TriggerAnswer.SKIPPED, reason)
-    elif answer is Verdict.QUEUE and not only_retries:
+    elif answer is Verdict.QUEUE:
         moved = records.advance(wanted, OccurrenceState.QUEUED, reason=reason)
         lifecycle.emit("OccurrenceQueued", moved, reason)
         result = Triggered(wanted, TriggerAnswer.QUEUED, reason)

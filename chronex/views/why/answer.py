@@ -30,6 +30,7 @@ class Cause(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     OVERLAP = "overlap"
     EARLIER_WAITS = "earlier_waits"
+    RETRY_WAITS = "retry_waits"
     QUEUE_FULL = "queue_full"
     POOL_FULL = "pool_full"
     DOWN = "down"
@@ -62,6 +63,7 @@ _CAUSES = {
     ReasonCode.UNSCHEDULABLE: Cause.UNSCHEDULABLE,
     ReasonCode.OVERLAP: Cause.OVERLAP,
     ReasonCode.EARLIER_WAITS: Cause.EARLIER_WAITS,
+    ReasonCode.RETRY_WAITS: Cause.RETRY_WAITS,
     ReasonCode.QUEUE_FULL: Cause.QUEUE_FULL,
     ReasonCode.POOL_FULL: Cause.POOL_FULL,
     ReasonCode.DOWN: Cause.DOWN,

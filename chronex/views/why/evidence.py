@@ -156,7 +156,7 @@ def by_id(reading: Reading, occurrence: Occurrence, wanted: str) -> Occurrence |
 
 def blocker_link(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[str, Any]) -> Link | None:
     """Which occurrence was in the way, and from when to when it ran."""
-    wanted = occurrence.reason.detail
+    wanted = occurrence.reason.detail.partition(" ")[0]
     if not wanted:
         return None
     names["other"] = wanted

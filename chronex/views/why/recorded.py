@@ -23,6 +23,7 @@ from chronex.views.why.evidence import (
     run_links,
 )
 from chronex.views.why.schedule_versions import VersionHistory, clock_note, last_event, zone_of
+from chronex.views.wording import state_words
 
 _S = OccurrenceState
 _BY_STATE = {
@@ -34,7 +35,7 @@ _BY_STATE = {
 }
 _OTHERWISE = {_S.FAILED: Cause.FAILED, _S.CANCELED: Cause.CANCELED}
 _RUNS_INSTEAD = {Cause.SUPERSEDED, Cause.FOLDED}
-_IN_THE_WAY = {Cause.OVERLAP, Cause.EARLIER_WAITS, Cause.PREEMPTED, Cause.QUEUE_FULL}
+_IN_THE_WAY = {Cause.OVERLAP, Cause.EARLIER_WAITS, Cause.RETRY_WAITS, Cause.PREEMPTED, Cause.QUEUE_FULL}
 _OUTAGE_WORDS = {
     "asleep": "the machine slept",
     "clock": "the clock was set forward",
@@ -166,13 +167,16 @@ def pause_links(reading: Reading, job: str, before_ms: int, names: dict[str, Any
 def _outcome_link(occurrence: Occurrence, zone: Zone, now_ms: int) -> Link:
     reason = f": {text_of(occurrence.reason)}" if occurrence.reason else ""
     if occurrence.finished_ms is not None:
-        return Link(f"{occurrence.state.value.replace('_', ' ')}{reason}", occurrence.finished_ms, Source.RECORD)
+        words = state_words(occurrence.state.value, occurrence.errors).replace("_", " ")
+        return Link(f"{words}{reason}", occurrence.finished_ms, Source.RECORD)
     return Link(f"it is {occurrence.state.value} now{reason}", now_ms, Source.RECORD)
 
 
 def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> str:
     reason = text_of(occurrence.reason) or "no reason is on record"
     match occurrence.state:
+        case _S.COMPLETED if occurrence.errors:
+            return f"it ran and completed with errors: {reason}; {_times(occurrence, zone)}"
         case _S.COMPLETED:
             return f"it ran and completed: {_times(occurrence, zone)}"
         case _S.FAILED | _S.FAILED_STALE:

@@ -65,14 +65,32 @@ def test_overlap_is_answered_at_once_where_the_store_knows(policy: OverlapPolicy
     assert asked.occurrence.state.value == answer.value
 
 
-def test_a_pending_retry_in_the_way_is_left_to_the_daemon_which_preempts_it() -> None:
-    world = SteppedEngine(retry=RetryPolicy(max=3, interval_ms=MINUTE * 10))
+@pytest.mark.parametrize("newest_wins", [False, True])
+@pytest.mark.parametrize(
+    ("policy", "answer"),
+    [
+        (OverlapPolicy.SKIP, TriggerAnswer.SKIPPED),
+        (OverlapPolicy.QUEUE, TriggerAnswer.QUEUED),
+        (OverlapPolicy.QUEUE_ONE, TriggerAnswer.QUEUED),
+        (OverlapPolicy.ALLOW, TriggerAnswer.PENDING),
+        (OverlapPolicy.CANCEL_RUNNING, TriggerAnswer.QUEUED),
+    ],
+)
+def test_a_trigger_never_discards_the_retry_of_another_one(
+    policy: OverlapPolicy, answer: TriggerAnswer, newest_wins: bool
+) -> None:
+    retry = RetryPolicy(max=3, interval_ms=MINUTE // 2, newest_wins=newest_wins)
+    world = SteppedEngine(overlap=policy, retry=retry)
     (first,) = world.tick(FIRST)
     world.end(first, "failed", FIRST + 5)
-    assert world.ask(trigger, "job", at=FIRST + 10).answer is TriggerAnswer.PENDING
-    (launch,) = world.tick(FIRST + 11)
-    assert launch.occurrence.manual
-    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
+    asked = world.ask(trigger, "job", at=FIRST + 10)
+    assert asked.answer is answer
+    if answer is not TriggerAnswer.PENDING:
+        assert asked.reason.code is ReasonCode.RETRY_WAITS
+    assert len(world.tick(FIRST + 11)) == (policy is OverlapPolicy.ALLOW)
+    assert world.occurrence(FIRST).state is OccurrenceState.RUNNING
+    (again,) = world.tick(FIRST + 5 + MINUTE // 2)
+    assert (again.occurrence.nominal_ms, again.attempt.number) == (FIRST, 2)
 
 
 def test_a_trigger_runs_while_the_job_is_paused() -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from chronex.engine.plan import lead_ms
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence, Run
-from chronex.model.policies import OverlapPolicy, RecoveryStrategy, TaskMode
+from chronex.model.policies import FailureStrategy, OverlapPolicy, RecoveryStrategy, TaskMode
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
 from chronex.storage.records import Reading
@@ -250,14 +250,17 @@ def _ended(process: SimulatedProcess, machine: FaultyMachine) -> int:
 
 
 def _completion(history: History, job: Job, expected: Expected) -> Iterator[str]:
-    """A completed occurrence has a success of every task; one that never started has no process."""
+    """A completed occurrence has a success of every task but its errors, which are of tasks that `continue`; one that
+    never started has no process. A success whose end no scheduler saw may be an error too."""
     seen: dict[int, set[str]] = defaultdict(set)
     for process in history.processes[job.id]:
         seen[process.nominal_ms].add(process.task if process.state == "success" else "")
     for occurrence in history.occurrences[job.id]:
         ran = seen.get(occurrence.nominal_ms, set())
-        if occurrence.state is OccurrenceState.COMPLETED and not {task.name for task in job.tasks} <= ran:
-            yield f"{occurrence.nominal_ms} is completed, and only {sorted(ran)} were"
+        without = [task for task in job.tasks if task.name not in ran]
+        is_complete = all(job.failure_for(task) is FailureStrategy.CONTINUE for task in without)
+        if occurrence.state is OccurrenceState.COMPLETED and not (is_complete and len(without) <= occurrence.errors):
+            yield f"{occurrence.nominal_ms} is completed with {occurrence.errors} errors, and only {sorted(ran)} were"
         if occurrence.started_ms is None and ran:
             yield f"{occurrence.nominal_ms} never started, and a process of it ran"
 

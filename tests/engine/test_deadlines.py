@@ -1,0 +1,119 @@
+"""The execution timeout holds while a retry is awaited, while the owner hangs, and counts from the first start."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from chronex.engine.engine import Engine
+from chronex.engine.orders import Launch, Order, StopProcess
+from chronex.engine.takeover import STALE_AFTER_MS
+from chronex.model.occurrence import ProcessIdentity
+from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.reasons import ReasonCode
+from chronex.model.records import Node
+from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex.storage.records import Reading, Records
+from chronex.testing import MINUTE
+from tests.kit.machine import FIRST, SteppedEngine
+
+TIMEOUT = 4_000
+CHILD = ProcessIdentity(7, "boot", 5)
+
+
+@pytest.mark.parametrize(
+    ("pause_ms", "state", "attempts"),
+    [
+        (600_000, OccurrenceState.FAILED, 1),
+        (TIMEOUT - 1, OccurrenceState.FAILED, 1),  # at the deadline to the millisecond
+        (TIMEOUT - 2, OccurrenceState.RUNNING, 1),
+    ],
+)
+def test_a_retry_that_would_come_after_the_deadline_is_not_awaited(
+    pause_ms: int, state: OccurrenceState, attempts: int
+) -> None:
+    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=RetryPolicy(max=3, interval_ms=pause_ms))
+    (launch,) = world.tick(FIRST)
+    world.end(launch, AttemptState.FAILED, FIRST + 1, exit_code=1)
+    occurrence, run = world.occurrence(FIRST), world.run(FIRST)
+    assert (occurrence.state, run.attempts) == (state, attempts)
+    if state is OccurrenceState.FAILED:
+        assert (run.state, run.reason.code, run.exit_code) == (RunState.DLQ, ReasonCode.EXECUTION_TIMEOUT, 1)
+        assert occurrence.reason.code is ReasonCode.EXECUTION_TIMEOUT
+        assert "TaskDeadLettered" in world.event_names()
+
+
+def waiting_past_its_deadline() -> SteppedEngine:
+    """A run that waits for a retry after its deadline, as an older version or a set clock may leave it."""
+    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=RetryPolicy(max=3, interval_ms=1_000))
+    (launch,) = world.tick(FIRST)
+    world.end(launch, AttemptState.FAILED, FIRST + 1, exit_code=1)
+    return world
+
+
+def test_a_retry_that_comes_due_after_the_deadline_ends_its_run() -> None:
+    world = waiting_past_its_deadline()
+    assert world.tick(FIRST + TIMEOUT) == []
+    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
+    assert (world.run(FIRST).state, world.run(FIRST).next_attempt_ms) == (RunState.DLQ, None)
+
+
+def test_the_reaper_ends_a_wait_at_the_deadline_without_a_grace() -> None:
+    world = waiting_past_its_deadline()
+    world.engine.take_over(lambda process: True, FIRST + TIMEOUT)
+    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
+    assert world.run(FIRST).state is RunState.DLQ
+
+
+def hanging_owner() -> tuple[SteppedEngine, Engine, Launch]:
+    """Node 1 owns a living command and does nothing any more; node 2 reaps."""
+    world = SteppedEngine(execution_timeout_ms=TIMEOUT)
+    (launch,) = world.tick(FIRST)
+    world.store.update(world.engine.started(launch.attempt, CHILD, "", FIRST))
+    other = Node(id="node-2", process=ProcessIdentity(2, "boot", 1))
+    world.store.update(lambda tx: Records(tx, FIRST).put(other))
+    return world, Engine(world.store, "node-2", 10, Random(1)), launch
+
+
+def test_the_process_of_a_hanging_node_is_stopped_and_then_its_run_is_stale_and_a_dead_letter() -> None:
+    world, other, launch = hanging_owner()
+    late = FIRST + TIMEOUT + STALE_AFTER_MS + 1
+    orders, adopted = other.take_over(lambda process: True, late)
+    (stop,) = orders
+    assert isinstance(stop, StopProcess)
+    assert (stop.process, stop.attempt.id, adopted) == (CHILD, launch.attempt.id, [])
+    assert world.occurrence(FIRST).state is OccurrenceState.RUNNING
+    other.take_over(lambda process: process != CHILD, late + 1_000)
+    assert world.occurrence(FIRST).state is OccurrenceState.FAILED_STALE
+    assert (world.run(FIRST).state, world.run(FIRST).reason.code) == (RunState.DLQ, ReasonCode.EXECUTION_TIMEOUT)
+    assert world.end(launch, AttemptState.SUCCESS, late + 2_000) == (), "the owner wakes up, and comes too late"
+    assert world.occurrence(FIRST).state is OccurrenceState.FAILED_STALE
+
+
+def test_a_living_owner_has_its_time_to_stop_what_is_overdue() -> None:
+    _, other, _ = hanging_owner()
+    no_orders: tuple[Order, ...] = ()
+    assert other.take_over(lambda process: True, FIRST + TIMEOUT + STALE_AFTER_MS) == (no_orders, [])
+
+
+@pytest.mark.parametrize(("after_ms", "moved_ms"), [(1_000, 0), (30_000, 30_000)])
+def test_the_deadline_counts_from_a_start_that_came_long_after_its_claim(after_ms: int, moved_ms: int) -> None:
+    """The disk was full between the claim and the start."""
+    world = SteppedEngine(execution_timeout_ms=TIMEOUT)
+    (launch,) = world.tick(FIRST)
+    world.store.update(world.engine.started(launch.attempt, CHILD, "", FIRST + after_ms))
+    assert world.occurrence(FIRST).deadline_ms == FIRST + TIMEOUT + moved_ms
+
+
+def test_takeover_looks_at_every_attempt() -> None:
+    many = 1_100
+    world = SteppedEngine("* * * * *", many, overlap=OverlapPolicy.ALLOW)
+    for minute in range(many):
+        (launch,) = world.tick(FIRST + minute * MINUTE)
+        world.store.update(world.engine.started(launch.attempt, CHILD, "", FIRST))
+    _, adopted = Engine(world.store, "node-2", many, Random(1)).take_over(
+        lambda process: process == CHILD, FIRST + many * MINUTE
+    )
+    assert len(adopted) == many
+    assert {attempt.owner for attempt in world.store.view(lambda tx: Reading(tx).active_attempts())} == {"node-2"}
