@@ -100,7 +100,17 @@ def test_the_program_shows_what_the_old_one_showed(
         monkeypatch.setattr(sys, "argv", ["chronex", *one["argv"], "--store", str(old_store)])
         with contextlib.suppress(SystemExit):
             main()
-        assert json.loads(capsys.readouterr().out) == put_right(one), one["argv"]
+        wanted = put_right(one)
+        assert with_keys_of(wanted, json.loads(capsys.readouterr().out)) == wanted, one["argv"]
+
+
+def with_keys_of(wanted: Any, found: Any) -> Any:
+    """`found` without the keys that came later: a shape may grow."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return {key: with_keys_of(wanted[key], found[key]) for key in found if key in wanted}
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        return [with_keys_of(*pair) for pair in zip(wanted, found, strict=True)]
+    return found
 
 
 def put_right(one: dict[str, Any]) -> Any:
