@@ -68,8 +68,11 @@ def window_of(mode: str, nominal: int, duration: int) -> tuple[int, int]:
 
 
 def longest_lead(mode: str, duration: int) -> int:
-    """How far before the nominal time the window may start, in microseconds: whole seconds, rounding included."""
-    return -(-_HALVES_BEFORE[mode] * duration // (2 * MICROSECONDS)) * MICROSECONDS
+    """How far before the nominal time the window may start, at most, in microseconds.
+
+    The second for rounding stays although `after` no longer needs it: stored plan times were made with it.
+    """
+    return (_HALVES_BEFORE[mode] * duration + 1) // 2 + MICROSECONDS - 1
 
 
 # -- the spread -----------------------------------------------------------------------------------------------

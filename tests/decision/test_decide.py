@@ -137,7 +137,7 @@ def test_a_fraction_of_the_nominal_time_stays_in_the_window_and_in_the_start(
     assert decision.window_ms == (nominal_ms - lead, nominal_ms - lead + seconds * 1000)
     assert decision.chosen_ms is not None
     assert (decision.chosen_ms - nominal_ms) % 1000 == 0
-    assert spread.lead_ms == lead
+    assert spread.lead_ms >= lead
     if seconds == 0:
         assert decision.chosen_ms == nominal_ms
     if mode == "after":

@@ -72,6 +72,8 @@ def run_versions(name: str, store: str | None, form: str) -> int:
         out(terminal_safe(f"version {row['version']}  {time_text(job.updated_ms, zone_of(job))}{by}"))
         for change in row["changes"]:
             out(terminal_safe(f"  {change['field']:20} {_short(change['from'])} -> {_short(change['to'])}"))
+        for task in row["retired_tasks"]:
+            out(terminal_safe(f"  {'task retired':20} {task}: no run from this version on has it"))
     out(terminal_safe(f"back to an earlier one: chronex apply --rollback {name} VERSION"))
     return 0
 
@@ -96,6 +98,9 @@ def _version_json(job: Job, before: Job | None) -> dict[str, Any]:
         "schedule": job.schedule,
         "source": job.source or None,
         "changes": [] if before is None else changes_between(before, job),
+        "retired_tasks": []
+        if before is None
+        else [task.name for task in before.tasks if job.task(task.name) is None],
     }
 
 

@@ -68,3 +68,16 @@ def test_show_versions_says_what_each_changed_and_by_whom(tmp_path: Path, capsys
     for unknown in ("ghost", "no name at all\x1b"):
         with pytest.raises(UnknownJobError):
             run_versions(unknown, store, "text")
+
+
+def test_a_task_that_is_gone_is_told_as_retired(tmp_path: Path, capsys: Capture) -> None:
+    place = Directory(tmp_path)
+    store = str(place.path / "store")
+    two = '[jobs.a]\nschedule = "0 3 * * *"\ntasks = [{ name = "dump", run = "x" }, { name = "report", run = "y" }]\n'
+    run_apply(place.options(two))
+    run_apply(place.options(two.replace(', { name = "report", run = "y" }', "")))
+    capsys.readouterr()
+    assert run_versions("a", store, "json") == 0
+    assert [row["retired_tasks"] for row in said(capsys)] == [["report"], []]
+    assert run_versions("a", store, "text") == 0
+    assert "task retired         report: no run from this version on has it" in capsys.readouterr().out
