@@ -153,8 +153,9 @@ def begin_later(store: Store, by_ms: int, now_ms: int) -> int:
 
 def begin_where_never_set(store: Store, now_ms: int) -> int:
     """Jobs that were made before their machine had been given the time begin now; how many that was."""
-    if now_ms < NEVER_SET_BEFORE_MS:
-        return 0
+    first_ms = store.view(lambda tx: Reading(tx).next_due_ms())
+    if now_ms < NEVER_SET_BEFORE_MS or first_ms is None or first_ms >= NEVER_SET_BEFORE_MS:
+        return 0  # nothing has been due since then, so there is nothing that would be made up for
 
     def write(tx: Transaction) -> int:
         records = Records(tx, now_ms)
