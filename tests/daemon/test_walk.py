@@ -26,6 +26,7 @@ from tests.kit.waits import DEADLINE_S
 # Files that are entered on the way and are no step of it.
 BESIDE = {
     "clock.py": "the clock is read, and slept on",
+    "daemon/embedded.py": "the task of the program that awaits the daemon",
     "daemon/log_handlers.py": "the log lines",
     "daemon/wakeups.py": "whether the machine slept is asked before each tick",
     "failpoints.py": "a test hook, which does nothing unless the environment arms it",
