@@ -1,4 +1,4 @@
-"""What the engine really does is never refused: four thousand short random histories, and many more in torture."""
+"""What the engine really does is never refused: three thousand short random histories, and many more in torture."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.verify.traces import complaints
 PER_BATCH = 500
 
 
-@pytest.mark.parametrize("batch", range(8))
-def test_four_thousand_random_histories_are_never_refused(batch: int) -> None:
+@pytest.mark.parametrize("batch", range(6))
+def test_random_histories_are_never_refused(batch: int) -> None:
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
         assert_verified(random_history(seed).store)
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("batch", range(8, 400))
+@pytest.mark.parametrize("batch", range(6, 400))
 def test_many_more_random_histories_are_never_refused(batch: int) -> None:
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
         assert_verified(random_history(seed).store)

@@ -303,7 +303,9 @@ class Hourly:
         return list(range(first, until + 1, HOUR))
 
 
-def a_month(seed: int, slots: int = 50, orphans: bool = False) -> tuple[RecordedMonth, dict[str, Hourly]]:
+def a_month(
+    seed: int, slots: int = 50, orphans: bool = False, weeks: int = 4
+) -> tuple[RecordedMonth, dict[str, Hourly]]:
     """Every overlap and recovery policy, jitter, stagger, window, max; crashes, a sleep, pauses, an edit."""
     random = Random(seed)
     families: dict[str, Hourly] = {}
@@ -332,7 +334,7 @@ def a_month(seed: int, slots: int = 50, orphans: bool = False) -> tuple[Recorded
     families["edited"] = Hourly(11)
     jobs.append(Job(id="edited", schedule="11 * * * *", tasks=(Task(name="task-0", run=("true",)),)))
     machine = RecordedMonth(seed, jobs, slots, orphans)
-    for week in range(4):
+    for week in range(weeks):
         at = START + week * 7 * DAY
         machine.outage(at + random.randrange(DAY), random.choice([MINUTE, 3 * HOUR, 12 * HOUR]))
         machine.suspend(at + 2 * DAY + random.randrange(DAY), random.choice([5 * MINUTE, 8 * HOUR]))
@@ -342,5 +344,5 @@ def a_month(seed: int, slots: int = 50, orphans: bool = False) -> tuple[Recorded
             machine.pause(random.choice(pausable), begin, length)
         if week == 1:
             machine.edit(at + 5 * DAY + 12 * HOUR, replace(jobs[-1], schedule="41 * * * *"))
-    machine.run_until(START + MONTH)
+    machine.run_until(START + MONTH - (4 - weeks) * 7 * DAY)
     return machine, families

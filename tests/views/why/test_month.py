@@ -27,8 +27,8 @@ def answers(machine: RecordedMonth, job: str, instants: list[int]) -> dict[int, 
     return machine.store.view(ask)
 
 
-def check_month(seed: int, slots: int = 50, orphans: bool = False) -> Counter[Cause]:
-    machine, families = a_month(seed, slots, orphans)
+def check_month(seed: int, slots: int = 50, orphans: bool = False, weeks: int = 4) -> Counter[Cause]:
+    machine, families = a_month(seed, slots, orphans, weeks)
     seen: Counter[Cause] = Counter()
     for job in machine.jobs:
         if job.id == "edited":
@@ -83,8 +83,8 @@ def check_edited(machine: RecordedMonth) -> None:
         assert {answer.names["version"] for answer in found.values()} - {2} == {version} - {2}
 
 
-def test_every_instant_of_a_month_is_explained_as_the_machine_knows_it() -> None:
-    seen = check_month(0)
+def test_every_instant_of_three_weeks_is_explained_as_the_machine_knows_it() -> None:
+    seen = check_month(0, weeks=3)
     assert len(seen) >= 14, seen
 
 
