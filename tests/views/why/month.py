@@ -139,6 +139,8 @@ class RecordedMonth(SimulatedMachine):
         if self._is_caught_up(job, instant):
             return Cause.QUEUED
         waiting = self._waiting(job, instant, at, due, known)
+        if job.overlap is OverlapPolicy.SKIP and self._retry_waits(job.id, instant, at, due):
+            return Cause.RETRY_WAITS
         if job.overlap is OverlapPolicy.SKIP and self._busy(job.id, instant, at, due):
             return Cause.OVERLAP
         if job.overlap is OverlapPolicy.SKIP and waiting:
@@ -202,6 +204,38 @@ class RecordedMonth(SimulatedMachine):
                 return True
         return False
 
+    def _retry_waits(self, job: str, instant: int, at: int, due: dict[int, int]) -> bool:
+        """Another occurrence was between two attempts at the tick.
+
+        Where its retry came in that same tick, the one of the two that was due first was decided first.
+        """
+        started, living = self.ticks[at]
+        for process in self._of_job(job):
+            attempts = self._processes(job, process.nominal_ms)
+            if process.nominal_ms == instant or process is attempts[0] or process.started_ms < at:
+                continue
+            if any(one.attempt_id in living for one in attempts):
+                continue
+            if process.started_ms > at:
+                earlier = attempts[attempts.index(process) - 1]
+                if self._end_of(earlier) <= at and not self._killed(earlier):
+                    return True
+            elif self._order[process.attempt_id] >= started and self._retry_due(process) > due.get(instant, instant):
+                return True
+        return False
+
+    def _retry_due(self, process: SimulatedProcess) -> int:
+        """When the retry that this process is was to begin; 0 for one that is no retry."""
+        return max(
+            (
+                event.data["at_ms"]
+                for event in self.events("TaskRetryScheduled")
+                if (event.job, event.nominal_ms, event.task) == (process.job, process.nominal_ms, process.task)
+                and event.at_ms <= process.started_ms
+            ),
+            default=0,
+        )
+
     def running_at(self, answer: WhyAnswer) -> set[int]:
         """The occurrences of the job that had a process at the end of the one in question."""
         occurrence = self.store.view(lambda tx: Reading(tx).occurrence(answer.job, answer.instant_ms))
@@ -235,10 +269,11 @@ class RecordedMonth(SimulatedMachine):
         tries = sum(1 for p in mine if p.task == last.task and not self._killed(p))
         crashed = sum(1 for p in mine if p.task == last.task and self._killed(p))
         if (died and crashed <= 3) or (not died and tries <= (job.retry.max or 0)):
-            # Another attempt was due and never came: a new occurrence took its turn, unless the month ended first.
-            # One that a crash had interrupted gives way only where the policy says so.
-            given_way = Cause.MADE_ROOM if died else Cause.PREEMPTED
-            return given_way if self._newcomer(instant, instants, due, self._end_of(last)) else Cause.RUNNING
+            # Another attempt was due and never came: it would have come after the execution timeout, or a new
+            # occurrence took its turn where the policy says so, unless the month ended first.
+            if job.execution_timeout_ms is not None and not died:
+                return Cause.FAILED
+            return Cause.MADE_ROOM if self._newcomer(instant, instants, due, self._end_of(last)) else Cause.RUNNING
         return Cause.FAILED
 
     def _newcomer(self, instant: int, instants: list[int], due: dict[int, int], after: int) -> bool:
