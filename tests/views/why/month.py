@@ -260,14 +260,15 @@ class RecordedMonth(SimulatedMachine):
             return Cause.RUNNING
         if last.state == "canceled":
             return Cause.MADE_ROOM
-        died = any(
-            self._end_of(last) == begin and last.state != "canceled" for begin, _ in self.crashes
-        ) and self._killed(last)
+        died = self._ended_unseen(last) or (
+            any(self._end_of(last) == begin and last.state != "canceled" for begin, _ in self.crashes)
+            and self._killed(last)
+        )
         if last.state == "success" and not died:
             is_last_task = last.task == job.tasks[-1].name
             return Cause.COMPLETED if is_last_task else Cause.RUNNING
-        tries = sum(1 for p in mine if p.task == last.task and not self._killed(p))
-        crashed = sum(1 for p in mine if p.task == last.task and self._killed(p))
+        tries = len([p for p in mine if p.task == last.task and not (self._killed(p) or self._ended_unseen(p))])
+        crashed = sum(1 for p in mine if p.task == last.task and (self._killed(p) or self._ended_unseen(p)))
         if (died and crashed <= 3) or (not died and tries <= (job.retry.max or 0)):
             # Another attempt was due and never came: it would have come after the execution timeout, or a new
             # occurrence took its turn where the policy says so, unless the month ended first.
@@ -282,6 +283,12 @@ class RecordedMonth(SimulatedMachine):
     def _killed(self, process: SimulatedProcess) -> bool:
         return not self.orphans_survive and any(
             self._end_of(process) == at and process.started_ms <= at for at, _ in self.crashes
+        )
+
+    def _ended_unseen(self, process: SimulatedProcess) -> bool:
+        """It outlived its scheduler and ended before the next one came: how it ended is not known."""
+        return self.orphans_survive and any(
+            process.started_ms <= crash and crash <= self._end_of(process) < boot for crash, boot in self.crashes
         )
 
     def _was_reaped(self, job: Job, mine: list[SimulatedProcess]) -> bool:
