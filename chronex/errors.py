@@ -38,7 +38,7 @@
         │   ├── StoreForkedError           opened before a fork, used after it
         │   └── StoreNamespaceError        a scheduler lives in another boot or process namespace
         ├── StoreInUseError            another daemon holds the store
-        ├── StoreFullError             no room on the disk or in the map; nothing was written
+        ├── StoreFullError             no free space on the disk or in the map; nothing was written
         ├── StoreOutcomeUnknownError   a commit failed half way: re-read before trying again
         ├── StoreDamagedError          the file itself is damaged
         ├── StoreReplacedError         the file was replaced under us, by a restore

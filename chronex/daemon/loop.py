@@ -182,7 +182,7 @@ class Daemon:
         """Nothing is claimed, and the store is asked again soon. What runs goes on, and retention frees space."""
         if self._full_since_ms is None:
             self._full_since_ms = self.clock.monotonic_ms()
-            fields = {"so": "nothing is claimed until there is room", "reason": str(error)}
+            fields = {"so": "nothing is claimed until there is free space", "reason": str(error)}
             self.journal("StoreRoomLow", fields, use_reserve=True)  # `status` tells it from the journal
 
     def _note_free_space(self) -> None:

@@ -48,7 +48,7 @@ EVENTS: dict[str, str] = {
     "SchedulerStalled": "the scheduler was stopped or starved for a while",
     "RetentionHeld": "the clock has jumped ahead, and nothing is removed for its age",
     "StoreRoomLow": "the store is nearly full",
-    "StoreRoomBack": "the store has room again",
+    "StoreRoomBack": "the store has free space again",
     "HookFailed": "a hook of a job failed",
     "ChoreFailed": "a chore of the daemon failed and will be tried again",
     "ScheduleFailed": "a schedule of a program's own could not answer",

@@ -43,7 +43,7 @@ class StoreStatus(NamedTuple):
     card: OutageCard | None
     # Jobs whose functions no living scheduler has, with those functions; empty where no scheduler lives.
     unserved: tuple[tuple[Job, tuple[str, ...]], ...] = ()
-    is_full: bool = False  # a scheduler found no room and has claimed nothing since
+    is_full: bool = False  # a scheduler found no free space and has claimed nothing since
 
     def attention(self) -> list[str]:
         """One sentence for each problem that needs a person; empty when there is none."""

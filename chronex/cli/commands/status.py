@@ -25,7 +25,7 @@ _OUTAGE_WORDS = {
     "asleep": "asleep",
     "clock": "clock set forward",
     "stalled": "stopped or starved",
-    "full": "no room in the store",
+    "full": "no free space in the store",
     "down": "not running",
 }
 
@@ -113,10 +113,10 @@ def _attention(found: StoreStatus, store: LmdbStore) -> list[str]:
     """What needs attention; a full disk or map keeps the store from recording it, so that is added here."""
     space = store.space()
     if space.disk_bytes < _LEAST_DISK_BYTES:
-        return ["the disk of the store is full: nothing is claimed until there is room", *found.attention()]
+        return ["the disk of the store is full: nothing is claimed until there is free space", *found.attention()]
     if space.is_map_low or found.is_full:
-        full = f"the store is full ({space.ratio:.0%} of its room is used)"
-        return [f"{full}: nothing is claimed until there is room; keep less history", *found.attention()]
+        full = f"the store is full ({space.ratio:.0%} of its space is used)"
+        return [f"{full}: nothing is claimed until there is free space; keep less history", *found.attention()]
     return found.attention()
 
 
@@ -205,7 +205,7 @@ def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Ite
         yield f"outage     {_outage_text(found.card, now_ms, zone)}"
     space = store.space()
     yield f"times      in {zone.name}"
-    yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its room"
+    yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its space"
 
 
 def _dead_letters_text(count: int) -> str:

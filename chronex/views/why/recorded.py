@@ -40,7 +40,7 @@ _OUTAGE_WORDS = {
     "asleep": "the machine slept",
     "clock": "the clock was set forward",
     "stalled": "the scheduler was stopped or starved",
-    "full": "the store had no room",
+    "full": "the store had no free space",
     "down": "no scheduler ran",
 }
 

@@ -303,7 +303,7 @@ def _risks(reading: Reading, job: Job) -> list[str]:
     }.get(job.overlap)
     if overlap:
         risks.append(overlap)
-    risks.append("all places of the pool are taken: then it waits for one")
+    risks.append("all slots of the pool are taken: then it waits for one")
     if (window := options_of(job).window) is not None:
         risks.append(f"it cannot start within {format_duration(window)} (window): then it is skipped")
     if job.spread is not None or options_of(job).jitter:
