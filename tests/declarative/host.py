@@ -41,9 +41,12 @@ class LoopStore(MemoryStore):
         return result
 
     def wake(self) -> None:
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+        """Retention writes from a thread of its own: from there the loop is asked to wake its waiters."""
+        for waiter in tuple(self._waiting):
+            if _is_on_loop_of(waiter):
+                _finish(waiter)
+            else:
+                waiter.get_loop().call_soon_threadsafe(_finish, waiter)
 
     async def wait_async(self, since: int, timeout: float) -> int:
         if self.wait(-1, 0) == since:
@@ -58,6 +61,18 @@ class LoopStore(MemoryStore):
     @property
     def is_idle(self) -> bool:
         return all(not waiter.done() for waiter in self._waiting)
+
+
+def _is_on_loop_of(waiter: asyncio.Future[None]) -> bool:
+    try:
+        return asyncio.get_running_loop() is waiter.get_loop()
+    except RuntimeError:
+        return False
+
+
+def _finish(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class SimulatedHost:
