@@ -120,7 +120,7 @@ _WORDS = {
     ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
     ReasonCode.RETRY_WAITS: "an earlier occurrence waits for its retry",
     ReasonCode.QUEUE_FULL: "the queue of the job is full",
-    ReasonCode.POOL_FULL: "waits for a free slot of the pool",
+    ReasonCode.POOL_FULL: "waits for a free place in the pool",
     ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",
     ReasonCode.MAX_REACHED: "the limit of executions is reached",
     ReasonCode.DOWN: "the scheduler was not running",
