@@ -13,7 +13,7 @@ from pathlib import Path
 from chronex.errors import LogDirectoryError
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.attempt_log import BoundedLog, reopen_pipe
-from chronex.run.environment import secrets_of_process
+from chronex.run.environment import rules_of, secrets_of_process
 from chronex.run.process import OnExit, is_alive, signal_group, signal_group_of, watcher_of
 from chronex.run.request import AttemptRequest, AttemptResult
 from chronex.run.spawn import RunContext
@@ -47,7 +47,9 @@ async def adopt_attempt(
             os.close(pipe)
         return _ended_unseen(identity, started_ms, run_context)
     log, secrets = _log_and_secrets(request, log_name, environ, run_context)
-    supervision = Supervision(request, run_context.clock, orphan, log, -1 if pipe is None else pipe, secrets)
+    supervision = Supervision(
+        rules_of(request), run_context.clock, orphan, log, -1 if pipe is None else pipe, secrets
+    )
     supervision.before_ms = max(0, supervision.started_ms - started_ms)
     supervision.started_ms = started_ms
     return await supervision.supervise(hooks, report=False)
@@ -110,6 +112,7 @@ class Orphan:
     """A process that is not our child. Its pidfd is opened before its identity is read."""
 
     unknown_because = _ORPHANED
+    usage = None  # the system tells it to its parent alone
 
     def __init__(self, identity: ProcessIdentity) -> None:
         self.identity = identity

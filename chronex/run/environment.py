@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from chronex.run.process import Marks
-from chronex.run.request import AttemptRequest, NotStarted
+from chronex.run.request import AttemptRequest, CommandRules, NotStarted
 from chronex.text.instants import utc_datetime
 
 _INHERITED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"})
@@ -143,6 +143,20 @@ def marks_of(request: AttemptRequest) -> Marks:
     """
     marks = {ATTEMPT_VARIABLE: request.attempt_id, **request.extra_environment}
     return frozenset(f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in marks.items())
+
+
+def rules_of(request: AttemptRequest) -> CommandRules:
+    """What counts of the request once its command runs."""
+    return CommandRules(
+        attempt_id=request.attempt_id,
+        timeout_ms=request.timeout_ms,
+        grace_ms=request.grace_ms,
+        success_codes=request.success_codes,
+        retry_codes=request.retry_codes,
+        leftovers=request.leftovers,
+        log_limit=request.log_limit,
+        marks=marks_of(request),
+    )
 
 
 @lru_cache(maxsize=256)

@@ -11,13 +11,16 @@ import asyncio
 import contextlib
 import errno
 import os
+import resource
 import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
@@ -318,11 +321,28 @@ _SLOWEST_POLL_S = 0.1
 OnExit = Callable[[int | None], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the main process, and the children it waited for, took: processor time, memory at its peak, disk blocks."""
+
+    cpu_ms: int = 0
+    peak_kib: int = 0
+    blocks_read: int = 0
+    blocks_written: int = 0
+
+
+def usage_from(used: resource.struct_rusage) -> Usage:
+    """As wait4 gives it: seconds, and KiB (bytes on macOS) for memory."""
+    peak = used.ru_maxrss // 1024 if sys.platform == "darwin" else used.ru_maxrss
+    return Usage(round((used.ru_utime + used.ru_stime) * 1000), peak, used.ru_inblock, used.ru_oublock)
+
+
 class SupervisedProcess(Protocol):
     """The main process of an attempt: a child of ours, or one that a dead daemon left."""
 
     identity: ProcessIdentity
     unknown_because: str
+    usage: Usage | None
 
     def watch(self, on_exit: OnExit) -> None: ...
 
@@ -341,7 +361,7 @@ class SupervisedProcess(Protocol):
 class Child:
     """Knows when the process ends by its pidfd; where there is none, it polls."""
 
-    __slots__ = ("_loop", "_on_exit", "_pidfd", "_reaped", "_watcher", "identity", "pid")
+    __slots__ = ("_loop", "_on_exit", "_pidfd", "_reaped", "_watcher", "identity", "pid", "usage")
 
     unknown_because = "another part of this program took it"
 
@@ -350,6 +370,7 @@ class Child:
         self._watcher = watcher_of(loop)
         self.identity = identity
         self.pid = pid = identity.pid
+        self.usage: Usage | None = None
         self._reaped = False
         self._on_exit: OnExit | None = None
         try:
@@ -383,11 +404,12 @@ class Child:
     def _reap(self) -> bool:
         status: int | None
         try:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            pid, status, used = os.wait4(self.pid, os.WNOHANG)
         except ChildProcessError:
-            pid, status = self.pid, None
+            pid, status, used = self.pid, None, None
         if not pid:
             return False
+        self.usage = None if used is None else usage_from(used)
         self._reaped = True
         if self._pidfd >= 0:
             self._watcher.remove(self._pidfd)

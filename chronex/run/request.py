@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.model.job import Command
 from chronex.model.policies import LeftoverPolicy
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogSummary
+from chronex.run.process import Usage
 
 DEFAULT_GRACE_MS = 30_000
 
@@ -26,6 +29,7 @@ class EndReason(StrEnum):
     CANCELED = "canceled"
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
+    NEVER_STARTED = "never_started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +69,29 @@ class AttemptRequest:
     extra_environment: Mapping[str, str] = field(default_factory=dict)
 
 
+class CommandRules(Struct, frozen=True, kw_only=True):
+    """How a command that runs is watched, stopped and judged: what of a request still counts once it has begun.
+
+    `marks` are in the environment of each of its processes, and of no other process of this machine.
+    """
+
+    attempt_id: str
+    timeout_ms: int | None = None
+    grace_ms: int = DEFAULT_GRACE_MS
+    success_codes: tuple[int, ...] = (0,)
+    retry_codes: tuple[int, ...] | None = None
+    leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
+    log_limit: int = DEFAULT_LIMIT
+    marks: frozenset[bytes] = frozenset()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptResult:
     """How an attempt ended. `retryable` says whether trying again may help; the retry policy decides.
 
     `leftovers` are processes of the attempt that outlived its main process; `leftovers_killed` of them are gone.
-    `state_changes` (callables only) belong into the transaction that records the success.
+    `state_changes` (callables only) belong into the transaction that records the success. `stop_code` is the code of
+    why it was canceled. `usage` is None where the system did not tell: for callables, and for what was adopted.
     """
 
     state: AttemptState
@@ -88,6 +109,8 @@ class AttemptResult:
     leftovers: tuple[ProcessIdentity, ...] = ()
     leftovers_killed: int = 0
     state_changes: Mapping[str, str | None] = field(default_factory=dict)
+    stop_code: str = ""
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

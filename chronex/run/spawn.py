@@ -29,7 +29,7 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model.job import Command
 from chronex.run.attempt_log import LogDirectory
 from chronex.run.environment import Inheritance, Variables
-from chronex.run.request import NotStarted
+from chronex.run.request import CommandRules, NotStarted
 
 _DEFAULT_SHELL = "/bin/sh"
 _EVERY_SIGNAL = tuple(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
@@ -218,6 +218,19 @@ class Invocation:
     argv: tuple[bytes, ...]
     directory: bytes = b""
     script: bytes = b""  # where it is a text for /bin/sh
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCommand:
+    """All that is needed to start a command and to watch it: plain values, which another process can be sent.
+
+    `secrets` are the values that must not appear in the log.
+    """
+
+    rules: CommandRules
+    invocation: Invocation
+    variables: Variables
+    secrets: tuple[bytes, ...] = ()
 
 
 class Refusal(NamedTuple):

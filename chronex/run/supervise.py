@@ -15,11 +15,12 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.attempt_log import BoundedLog, Capture, LogSummary, open_pipe
-from chronex.run.environment import Variables, child_environment, marks_of
+from chronex.run.environment import Variables, child_environment, rules_of
 from chronex.run.process import Child, SupervisedProcess, find_leftovers, identity_of_child, kill_leftovers
 from chronex.run.request import (
     AttemptRequest,
     AttemptResult,
+    CommandRules,
     EndReason,
     ExitVerdict,
     NotStarted,
@@ -28,6 +29,7 @@ from chronex.run.spawn import (
     BARRIER_SHUT,
     BarrierProgram,
     Invocation,
+    PreparedCommand,
     RunContext,
     StartBarrier,
     prepare,
@@ -150,22 +152,34 @@ def never_started(verdict: ExitVerdict, clock: Clock, errno: int | None = None) 
     )
 
 
-def start_held(request: AttemptRequest, run_context: RunContext) -> Supervision | NotStarted:
-    """Start what will become the command, and hold it at its start barrier."""
+def prepare_command(request: AttemptRequest, run_context: RunContext) -> PreparedCommand | NotStarted:
+    """The request as the system takes it; what is missing is named before anything starts."""
     environment = child_environment(request, run_context.inheritance)
     if isinstance(environment, NotStarted):
         return environment
     invocation = prepare(request.command, request.directory, environment.variables)
     if isinstance(invocation, NotStarted):
         return invocation
+    return PreparedCommand(rules_of(request), invocation, environment.variables, environment.secrets)
+
+
+def start_held(request: AttemptRequest, run_context: RunContext) -> Supervision | NotStarted:
+    """Start what will become the command, and hold it at its start barrier."""
+    command = prepare_command(request, run_context)
+    return command if isinstance(command, NotStarted) else start_prepared(command, run_context)
+
+
+def start_prepared(command: PreparedCommand, run_context: RunContext) -> Supervision | NotStarted:
+    """The same for a command that is prepared already."""
     fail_point("before spawn")
-    started = _start(invocation, environment.variables, run_context.barrier_program)
+    started = _start(command.invocation, command.variables, run_context.barrier_program)
     if isinstance(started, NotStarted):
         return started
-    log = BoundedLog(run_context.logs, request.attempt_id, request.log_limit)
+    rules = command.rules
+    log = BoundedLog(run_context.logs, rules.attempt_id, rules.log_limit)
     child = Child(asyncio.get_running_loop(), started.identity)
-    supervision = Supervision(request, run_context.clock, child, log, started.output, environment.secrets)
-    supervision.invocation, supervision.barrier = invocation, started.barrier
+    supervision = Supervision(rules, run_context.clock, child, log, started.output, command.secrets)
+    supervision.invocation, supervision.barrier = command.invocation, started.barrier
     return supervision
 
 
@@ -254,7 +268,7 @@ class Supervision:
 
     def __init__(
         self,
-        request: AttemptRequest,
+        rules: CommandRules,
         clock: Clock,
         process: SupervisedProcess,
         log: BoundedLog,
@@ -262,7 +276,7 @@ class Supervision:
         secrets: tuple[bytes, ...],
     ) -> None:
         self.loop = asyncio.get_running_loop()
-        self.request = request
+        self.rules = rules
         self.clock = clock
         self.process = process
         self.started_ms = clock.wall_ms()
@@ -270,7 +284,7 @@ class Supervision:
         self.before_ms = 0  # how long it had run already when it was adopted
         self.log = log
         self.capture = Capture(self.loop, pipe, log, secrets)
-        self.stopper = Stopper(self.loop, process, request.grace_ms)
+        self.stopper = Stopper(self.loop, process, rules.grace_ms)
         self.exited: asyncio.Future[int | None] = self.loop.create_future()
         self.timer: asyncio.TimerHandle | None = None
         self.on_cancel = lambda: None
@@ -284,7 +298,7 @@ class Supervision:
         try:
             self.watch(hooks)
             if report:
-                started = Started(self.process.identity, self.started_ms, f"{self.request.attempt_id}.log")
+                started = Started(self.process.identity, self.started_ms, f"{self.rules.attempt_id}.log")
                 fail_point("identified")
                 await hooks.started(started)
                 fail_point("start recorded")
@@ -323,7 +337,7 @@ class Supervision:
 
     def _begin_timeout(self) -> None:
         """From when the barrier is open: on a full disk a start waits for its record, and that is not its time."""
-        timeout = self.request.timeout_ms
+        timeout = self.rules.timeout_ms
         if self.barrier is not None:
             self.began = self.clock.monotonic_ms()
         if timeout is not None and not self.exited.done():
@@ -353,7 +367,7 @@ class Supervision:
         self.capture.finish()
         if status == _BARRIER_SHUT_STATUS and (refused := self._refused_after_barrier()) is not None:
             return refused
-        verdict = judge(self.request, status, stop, self.process.unknown_because)
+        verdict = judge(self.rules, status, stop, self.process.unknown_because)
         return AttemptResult(
             state=verdict.state,
             reason=verdict.reason,
@@ -368,6 +382,7 @@ class Supervision:
             log=await finish_log(self.log),
             leftovers=leftovers,
             leftovers_killed=killed,
+            usage=self.process.usage,
         )
 
     def _refused_after_barrier(self) -> AttemptResult | None:
@@ -380,7 +395,7 @@ class Supervision:
         """Processes that live on, and how many of them were killed; after a stop they get the rest of the grace."""
         if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
-        marks = marks_of(self.request)
+        marks = self.rules.marks
         find = partial(find_leftovers, self.process.identity, marks)
         found = await self.loop.run_in_executor(None, find)
         pause = _POLL_AGAIN_S
@@ -388,7 +403,7 @@ class Supervision:
             await asyncio.sleep(min(pause, left))
             pause = min(pause * 2, _SLOWEST_POLL_S)
             found = await self.loop.run_in_executor(None, find)
-        if not found or not (must_die or self.request.leftovers is LeftoverPolicy.KILL):
+        if not found or not (must_die or self.rules.leftovers is LeftoverPolicy.KILL):
             return found, 0
         kill = partial(kill_leftovers, found, self.process.identity, marks)
         return await self.loop.run_in_executor(None, kill)
@@ -411,9 +426,7 @@ async def finish_log(log: BoundedLog) -> LogSummary:
     return summary
 
 
-def judge(
-    request: AttemptRequest, status: int | None, stop: ExitVerdict | None = None, unknown: str = ""
-) -> ExitVerdict:
+def judge(rules: CommandRules, status: int | None, stop: ExitVerdict | None = None, unknown: str = "") -> ExitVerdict:
     """`status` as waitpid gives it; None where it is not known, and `unknown` why.
 
     `stop` is why Chronex ended the process, where it did.
@@ -424,11 +437,11 @@ def judge(
     exit_code, number = (code, None) if code >= 0 else (None, -code)
     if stop is not None:
         return stop._replace(exit_code=exit_code, signal=number)
-    if exit_code is not None and exit_code in request.success_codes:
+    if exit_code is not None and exit_code in rules.success_codes:
         return ExitVerdict(AttemptState.SUCCESS, EndReason.EXITED, False, "", exit_code)
     # A shell reports a signal as 128 plus its number; the rule for retries reads both the same way.
     shell_code = exit_code if exit_code is not None else 128 + (number or 0)
-    retryable = request.retry_codes is None or shell_code in request.retry_codes
+    retryable = rules.retry_codes is None or shell_code in rules.retry_codes
     if number is not None:
         return ExitVerdict(
             AttemptState.FAILED, EndReason.SIGNAL, retryable, f"ended by {_name(number)}", None, number
