@@ -14,7 +14,7 @@ from chronex.errors import LogDirectoryError
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.attempt_log import BoundedLog, reopen_pipe
 from chronex.run.environment import rules_of, secrets_of_process
-from chronex.run.process import OnExit, is_alive, signal_group, signal_group_of, watcher_of
+from chronex.run.process import OnExit, Usage, is_alive, signal_group, signal_group_of, watcher_of
 from chronex.run.request import AttemptRequest, AttemptResult
 from chronex.run.spawn import RunContext
 from chronex.run.supervise import Hooks, Supervision, unknown_exit
@@ -112,7 +112,7 @@ class Orphan:
     """A process that is not our child. Its pidfd is opened before its identity is read."""
 
     unknown_because = _ORPHANED
-    usage = None  # the system tells it to its parent alone
+    usage: Usage | None = None  # the system tells it to its parent alone
 
     def __init__(self, identity: ProcessIdentity) -> None:
         self.identity = identity

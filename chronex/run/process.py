@@ -323,7 +323,7 @@ OnExit = Callable[[int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the main process, and the children it waited for, took: processor time, memory at its peak, disk blocks."""
+    """What the main process, and the children it waited for, took: processor time, peak memory, disk blocks."""
 
     cpu_ms: int = 0
     peak_kib: int = 0
