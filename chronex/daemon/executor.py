@@ -34,15 +34,13 @@ from chronex.run import (
     Hooks,
     RunContext,
     Started,
-    adopt_attempt,
-    run_attempt,
     run_callable,
     stop_process,
 )
 from chronex.run.attempt_log import DEFAULT_LIMIT
+from chronex.run.command_runner import CommandRunner, HeldCommand, OwnChildren
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
-from chronex.run.supervise import Supervision
 from chronex.storage.journal import append
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
@@ -122,6 +120,7 @@ class StopRequest(Cancellation):
         """The first reason stays."""
         if not self.requested:
             self.stop_reason = reason
+            self.code = reason.code.value
             self.request(text_of(reason))
 
 
@@ -139,7 +138,9 @@ class Executor:
         settings: SchedulerSettings,
         on_unrecorded: Callable[[], None],
         calls: Calls | None = None,
+        runner: CommandRunner | None = None,
     ) -> None:
+        self.runner = runner or OwnChildren(run_context)
         self.calls = calls or Calls()
         self.store = store
         self.engine = engine
@@ -151,7 +152,7 @@ class Executor:
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
-        self.prestart = Prestart(run_context, partial(next_tick_guess, engine), self._request_of)
+        self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
@@ -233,7 +234,7 @@ class Executor:
         with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
             await self.store.update_async(lambda tx: append(tx, event))
 
-    async def _attempt(self, launch: Launch, request: AttemptRequest, held: Supervision | None) -> None:
+    async def _attempt(self, launch: Launch, request: AttemptRequest, held: HeldCommand | None) -> None:
         attempt = launch.attempt
         hooks = self._hooks(attempt, request.log_limit, launch.occurrence.deadline_ms)
         if launch.occurrence.id in self._starting:
@@ -244,7 +245,7 @@ class Executor:
                 state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
                 result = await run_callable(request, self.calls.find(work.target), hooks, self.run_context, state)
             else:
-                result = await run_attempt(request, hooks, self.run_context, held)
+                result = await self.runner.run(request, hooks, held)
         except StoreError as error:
             self._log_unrecorded("the start could not be recorded", attempt, error)
             return
@@ -275,7 +276,7 @@ class Executor:
         log_event(log, "attempt adopted", log_fields(attempt))
         fail_point("adopted")
         started = attempt.started_ms or attempt.created_ms
-        result = await adopt_attempt(request, attempt.process, started, attempt.log_path, hooks, self.run_context)
+        result = await self.runner.adopt(request, attempt.process, started, attempt.log_path, hooks)
         await self._ended(attempt, result)
 
     def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
@@ -300,14 +301,19 @@ class Executor:
             extra_environment=self.run_context.environment,
         )
 
-    def _set_deadline(self, deadline_ms: int | None, attempt: Attempt) -> None:
-        """Stop the attempt at the execution timeout of its occurrence. The reaper ends those that outlive it."""
+    def _set_deadline(self, deadline_ms: int | None, attempt: Attempt) -> int | None:
+        """Stop the attempt at the execution timeout of its occurrence, and say how long that is from now.
+
+        The reaper ends those that outlive it.
+        """
+        if deadline_ms is None:
+            return None
         cancellation = self._cancellations[attempt.id]
-        if deadline_ms is not None:
-            left_s = max(0, deadline_ms - self.clock.wall_ms()) / 1000
-            reason = Reason(ReasonCode.EXECUTION_TIMEOUT)
-            end = asyncio.get_running_loop().call_later(left_s, cancellation.stop, reason)
-            self._deadlines[attempt.id] = end
+        left_ms = max(0, deadline_ms - self.clock.wall_ms())
+        reason = Reason(ReasonCode.EXECUTION_TIMEOUT)
+        end = asyncio.get_running_loop().call_later(left_ms / 1000, cancellation.stop, reason)
+        self._deadlines[attempt.id] = end
+        return left_ms
 
     def _deadline_now(self, attempt: Attempt, deadline_ms: int | None) -> int | None:
         """The start may have moved the deadline, where it came long after its claim."""
@@ -319,16 +325,17 @@ class Executor:
     def _hooks(self, attempt: Attempt, limit: int, deadline_ms: int | None = None) -> Hooks:
         """`deadline_ms` holds from the start of the process on: on a full disk that waits for its record."""
 
-        async def record(started: Started) -> None:
+        async def record(started: Started) -> int | None:
             start = AttemptStart(attempt, started.process, started.log_name, started.started_ms, limit)
             # A function too: it may take this process down with it at once, and a record without a start says for
             # certain that nothing ran.
             await retry_when_full(
                 lambda: self._starts.record(start._replace(at_ms=self.clock.wall_ms())), lambda: self._stopping
             )
-            self._set_deadline(self._deadline_now(attempt, deadline_ms), attempt)
+            left_ms = self._set_deadline(self._deadline_now(attempt, deadline_ms), attempt)
             # Logged once it is on record: from here on a successor would find the process.
             log_event(log, "attempt started", log_fields(attempt))
+            return left_ms
 
         cancellation = self._cancellations[attempt.id] = StopRequest()
         if self._stopping:
@@ -339,7 +346,7 @@ class Executor:
         cancellation = self._cancellations.pop(attempt.id)
         if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
             deadline.cancel()
-        end = end_of(result, cancellation.stop_reason)
+        end = end_of(result, cancellation.stop_reason or _stopped_before(result))
         reason = "" if end.reason.code is ReasonCode.NONE else text_of(end.reason)
         fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": reason}
         log_event(log, "attempt ended", fields)
@@ -353,6 +360,7 @@ class Executor:
             self._log_unrecorded("the end could not be recorded", attempt, error)
             return
         fail_point("end recorded")
+        self.runner.recorded(attempt.id)
         self.carry_out(orders)
 
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
@@ -413,6 +421,11 @@ def request_from_records(
         log_limit=job.log_limit or log_limit,
         extra_environment=extra_environment or {},
     )
+
+
+def _stopped_before(result: AttemptResult) -> Reason:
+    """Why an earlier scheduler, or the keeper itself, had stopped it."""
+    return Reason(ReasonCode(result.stop_code)) if result.stop_code else NO_REASON
 
 
 def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:

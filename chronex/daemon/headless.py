@@ -24,6 +24,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
 from chronex.engine.update.diff import of_no_trigger_file
 from chronex.jobfile import SchedulerSettings
+from chronex.keeper.keepers import Keepers
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
 from chronex.model.reasons import text_of
@@ -104,7 +105,8 @@ def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSetting
     logs = LogDirectory(store_path / "logs")
     run_context = RunContext.of_this_process(logs, environment={"CHRONEX_STORE": str(store_path.resolve())})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
-    daemon = Daemon(store, engine, run_context, node, settings)
+    keepers = Keepers(store_path.resolve(), logs.path.resolve(), node.id)
+    daemon = Daemon(store, engine, run_context, node, settings, keepers=keepers)
     add_maintenance(daemon, logs, settings)
     return daemon
 

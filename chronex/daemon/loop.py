@@ -32,6 +32,8 @@ from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
+from chronex.keeper.keepers import Keepers
+from chronex.keeper.kept_commands import KeptCommands
 from chronex.model.event import Event
 from chronex.model.records import Node
 from chronex.run import Calls, RunContext, identity_of, is_alive
@@ -60,14 +62,17 @@ class Daemon:
         settings: SchedulerSettings,
         periodic: Iterable[PeriodicTask] = (),
         calls: Calls | None = None,
+        keepers: Keepers | None = None,
     ) -> None:
+        self.keepers = keepers
         self.store = store
         self.engine = engine
         self.node = node
         self.clock = run_context.clock
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
-        self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls)
+        runner = None if keepers is None else KeptCommands(keepers, run_context)
+        self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
         self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False
         self._ages = AgeClock(self.clock)
@@ -84,6 +89,7 @@ class Daemon:
         ] = []  # called when the job file has changed the settings
         self._loop: asyncio.AbstractEventLoop | None = None  # while `run` is under way
         self._stopping = asyncio.Event()
+        self._must_take_over = False
         self._woken = asyncio.Event()  # something other than the store ends the sleep
 
     def stop(self) -> None:
@@ -128,11 +134,15 @@ class Daemon:
     async def _run(self, *, once: bool) -> None:
         detector = WakeupDetector(self.clock)
         most = FIRST_BATCH
-        self._begin()
+        await self._begin()
         with wake_on_clock_set(self._woken.set):
             while not self._stopping.is_set():
                 self._woken.clear()
                 self._check_clock(detector)
+                if self._must_take_over:
+                    self._must_take_over = False
+                    with contextlib.suppress(StoreError):  # the reaper's next pass does it
+                        await self._take_over()
                 seen = self.store.wait(-1, 0)
                 tick_ms = self.clock.wall_ms()
                 tick = await self._tick(detector, most)
@@ -150,14 +160,16 @@ class Daemon:
                 await self._sleep(tick.next_ms, seen)
         await self._finish()
 
-    def _begin(self) -> None:
+    async def _begin(self) -> None:
         """Record this node, then take up what dead nodes left."""
+        if self.keepers is not None:
+            self.keepers.begin()
         self._check_clock_set_back()
         self._ages = AgeClock(self.clock, self.store.view(lambda tx: Reading(tx).nodes()))
         self._put_node(self.node)
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
-        self._take_over()
+        await self._take_over()
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
@@ -203,12 +215,24 @@ class Daemon:
             data = {**data, "not_in_journal": str(error)}
         log_event(log, name, data)
 
-    def _take_over(self) -> None:
+    async def _take_over(self) -> None:
         self._note_ended_here()
-        orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())
+        keepers = self.keepers
+        if keepers is None:
+            orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())
+        else:
+            living = {node.id for node in self.store.view(lambda tx: Reading(tx).nodes()) if self._lives(node)}
+            await keepers.look(lambda node: node not in living)
+            orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms(), keepers.keeps)
         fail_point("taken over")
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
+        if keepers is not None and keepers.has_any_of_others:
+            running = self.store.view(lambda tx: {one.id for one in Reading(tx).active_attempts(limit=1_000_000_000)})
+            keepers.tidy(running.__contains__)
+
+    def _lives(self, node: Node) -> bool:
+        return node.id == self.node.id or (node.stopped_ms is None and is_alive(node.process))
 
     def _note_ended_here(self) -> None:
         """A daemon of this process whose event loop is gone is dead, though the process lives."""
@@ -235,8 +259,8 @@ class Daemon:
     def _take_over_again(self) -> None:
         """A process that a hanging node had left is gone: its end is recorded now rather than at the next pass."""
         if not self._stopping.is_set():
-            with contextlib.suppress(StoreError):  # the next pass does it
-                self._take_over()
+            self._woken.set()
+            self._must_take_over = True
 
     def _check_clock(self, detector: WakeupDetector) -> None:
         jump = detector.check()
@@ -286,6 +310,8 @@ class Daemon:
         self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.executor.finish()
         await self.executor.prestart.wait_reaped()
+        if self.keepers is not None:
+            await self.keepers.close()
         fail_point("node leaving")
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
@@ -326,7 +352,7 @@ class Daemon:
     async def _reap(self) -> None:
         """A library engine on the same store may have died; what outlived its deadline is ended."""
         if not self._stopping.is_set():
-            self._take_over()
+            await self._take_over()
 
 
 # The daemons of this process by the id of their node. One that nobody holds any more does not work either.

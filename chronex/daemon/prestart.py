@@ -25,8 +25,9 @@ from chronex.model.job import Call, Job, JobProgress
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import OverlapPolicy, TaskMode
 from chronex.model.states import OccurrenceState
-from chronex.run import AttemptRequest, RunContext
-from chronex.run.supervise import Supervision, start_held
+from chronex.run import AttemptRequest
+from chronex.run.command_runner import CommandRunner, HeldCommand
+from chronex.run.request import NotStarted
 from chronex.storage.records import Reading
 from chronex.timing.job_schedule import is_known, schedule_of
 
@@ -98,7 +99,7 @@ _DESCRIPTORS_EACH, _DESCRIPTORS_OF_OURS = 3, 128
 
 class _HeldChild(NamedTuple):
     request: AttemptRequest
-    child: Supervision
+    child: HeldCommand
     at_ms: int
 
 
@@ -108,13 +109,15 @@ Guess = Callable[[int, int], list[Launch]]
 class Prestart:
     """`guess` returns the launches of an instant, `request_of` what each would run."""
 
-    def __init__(self, run_context: RunContext, guess: Guess, request_of: Callable[[Launch], AttemptRequest]) -> None:
-        self.run_context = run_context
-        self.clock = run_context.clock
+    def __init__(
+        self, runner: CommandRunner, clock: Clock, guess: Guess, request_of: Callable[[Launch], AttemptRequest]
+    ) -> None:
+        self.runner = runner
+        self.clock = clock
         self._guess = guess
         self._request_of = request_of
         self.held: dict[str, _HeldChild] = {}
-        self._discarded: list[Supervision] = []
+        self._discarded: list[HeldCommand] = []
         self._at_ms: int | None = None
         self._work: asyncio.Task[None] | None = None
 
@@ -129,7 +132,7 @@ class Prestart:
         ):  # else the instant comes before a child could be held
             self._work = asyncio.get_running_loop().create_task(self._prestart_all(at_ms))
 
-    def take(self, request: AttemptRequest) -> Supervision | None:
+    def take(self, request: AttemptRequest) -> HeldCommand | None:
         """The child that is held for this attempt, if it would run exactly this request and is alive."""
         held = self.held.pop(request.attempt_id, None)
         if held is None:
@@ -139,14 +142,14 @@ class Prestart:
         self._discard_child(held.child)
         return None
 
-    def _discard_child(self, child: Supervision) -> None:
+    def _discard_child(self, child: HeldCommand) -> None:
         child.discard()
         self._discarded.append(child)
 
     async def wait_reaped(self) -> None:
         """Wait until discarded children are reaped: in a program that embeds the engine nothing else reaps them."""
         for _ in range(_REAP_TRIES):
-            if all(one.process.is_reaped for one in self._discarded):
+            if all(one.is_gone for one in self._discarded):
                 return
             await asyncio.sleep(0.005)
 
@@ -155,7 +158,7 @@ class Prestart:
         gone = [name for name, one in self.held.items() if until_ms is None or one.at_ms <= until_ms]
         for name in gone:
             self._discard_child(self.held.pop(name).child)
-        self._discarded = [child for child in self._discarded if not child.process.is_reaped]
+        self._discarded = [child for child in self._discarded if not child.is_gone]
         if until_ms is None:
             self._forget_work()
 
@@ -184,8 +187,8 @@ class Prestart:
         """Where the child cannot be started now, the tick starts it and reports why it cannot."""
         request = self._request_of(launch)
         if request.attempt_id not in self.held:
-            child = start_held(request, self.run_context)
-            if isinstance(child, Supervision):
+            child = self.runner.hold(request)
+            if not isinstance(child, NotStarted):
                 self.held[request.attempt_id] = _HeldChild(request, child, at_ms)
 
 

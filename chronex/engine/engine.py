@@ -24,7 +24,7 @@ from chronex.engine.plan import (
     plan_job,
     span_data,
 )
-from chronex.engine.takeover import IsAlive, take_over
+from chronex.engine.takeover import IsAlive, IsKept, take_over
 from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress
@@ -154,13 +154,18 @@ class Engine:
 
         return record
 
-    def take_over(self, is_alive: IsAlive, now_ms: int) -> tuple[tuple[Order, ...], list[Attempt]]:
-        """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans."""
+    def take_over(
+        self, is_alive: IsAlive, now_ms: int, is_kept: IsKept = lambda _attempt: False
+    ) -> tuple[tuple[Order, ...], list[Attempt]]:
+        """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans.
+
+        `is_kept` says whether a keeper has the attempt of this id, or knows how it ended.
+        """
 
         def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
             records = Records.cached(tx, now_ms)
             decisions = _Decisions(records, self, now_ms)
-            adopted = take_over(records, decisions.lifecycle, self.node, is_alive)
+            adopted = take_over(records, decisions.lifecycle, self.node, is_alive, is_kept)
             decisions.start_queued()
             decisions.write()
             return tuple(decisions.orders), adopted

@@ -363,9 +363,9 @@ class Lifecycle:
         """An attempt that died with its scheduler is repeated at once; one that never began does not count."""
         earlier = self.records.attempts(run.job, run.nominal_ms, run.task)
         crashed = [one for one in earlier if one.state is AttemptState.CRASHED]
-        crashes = sum(1 for one in crashed if one.started_ms is not None)
+        crashes = sum(1 for one in crashed if has_begun(one))
         unstarted = len(crashed) - crashes
-        if attempt.state is AttemptState.CRASHED and (attempt.started_ms is None or crashes <= _MOST_CRASHES):
+        if attempt.state is AttemptState.CRASHED and (not has_begun(attempt) or crashes <= _MOST_CRASHES):
             return self.records.now_ms
         counted = run.attempts - unstarted - min(crashes, _MOST_CRASHES)
         return retry_at(job.retry_for(task), counted, self.records.now_ms, self.chance)
@@ -560,7 +560,12 @@ def retry_at(policy: RetryPolicy, attempts: int, now_ms: int, chance: Chance) ->
     return now_ms + pause
 
 
+def has_begun(attempt: Attempt) -> bool:
+    """Its command may have run: its start is on record, and no keeper says that its barrier stayed shut."""
+    return attempt.started_ms is not None and attempt.reason.code is not ReasonCode.NEVER_STARTED
+
+
 def may_repeat(job: Job, attempt: Attempt) -> bool:
     """`on_crash = "fail"` wants no second try of what may have done its work; what never began has not."""
-    is_unknown = attempt.state is AttemptState.CRASHED and attempt.started_ms is not None
+    is_unknown = attempt.state is AttemptState.CRASHED and has_begun(attempt)
     return not is_unknown or job.on_crash is CrashPolicy.RETRY

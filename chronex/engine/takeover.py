@@ -19,14 +19,15 @@ STALE_AFTER_MS = 60_000
 # A scan without an end: what one pass leaves out, no other would find while the first ones run.
 _EVERYTHING = 1_000_000_000
 IsAlive = Callable[[ProcessIdentity], bool]
+IsKept = Callable[[str], bool]
 
 
-def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive) -> list[Attempt]:
+def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive, is_kept: IsKept) -> list[Attempt]:
     """End or adopt every running attempt whose node is dead; cancel those past their occurrence's deadline.
 
     A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
-    the caller to watch. One that is gone has crashed. One without a recorded start never ran: nothing starts
-    before its start is on record.
+    the caller to watch; so is one whose end a keeper knows. One that is gone has crashed. One without a recorded
+    start never ran: nothing starts before its start is on record.
     """
     dead = _dead_nodes(records, lifecycle, node, is_alive)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
@@ -38,7 +39,7 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
         if attempt.owner == node:
             _cancel_overdue(records, lifecycle, attempt)
         elif attempt.owner in dead:
-            if attempt.process is not None and is_alive(attempt.process):
+            if attempt.process is not None and (is_kept(attempt.id) or is_alive(attempt.process)):
                 adopted.append(_adopt(records, lifecycle, attempt, node))
                 _cancel_overdue(records, lifecycle, adopted[-1])
             else:

@@ -50,11 +50,12 @@ Listener = Callable[[], None]
 class Cancellation:
     """The request that an attempt should end. Made on the event loop; seen from every thread."""
 
-    __slots__ = ("_listeners", "_waiters", "reason", "requested")
+    __slots__ = ("_listeners", "_waiters", "code", "reason", "requested")
 
     def __init__(self) -> None:
         self.requested = False
         self.reason = ""
+        self.code = ""  # the reason for programs
         self._listeners: list[Listener] = []
         self._waiters: list[threading.Event] = []  # one for each thread that waits; commands have none
 
@@ -100,8 +101,8 @@ class Started:
     log_name: str
 
 
-async def _nothing(_started: Started) -> None:
-    return
+async def _nothing(_started: Started) -> int | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,11 @@ class Hooks:
     """How the engine takes part in an attempt.
 
     `started` is awaited while the process waits at its start barrier, so the command begins only when this has
-    returned; when it raises, the process is killed, and the exception is passed on.
+    returned; when it raises, the process is killed, and the exception is passed on. It returns how many milliseconds
+    the occurrence has left until its deadline, where it has one.
     """
 
-    started: Callable[[Started], Awaitable[None]] = _nothing
+    started: Callable[[Started], Awaitable[int | None]] = _nothing
     cancellation: Cancellation = field(default_factory=Cancellation)
 
 
@@ -319,6 +321,11 @@ class Supervision:
     def is_held(self) -> bool:
         """It still waits at its start barrier; it may have been killed there."""
         return self.barrier is not None and not self.process.has_ended()
+
+    @property
+    def is_gone(self) -> bool:
+        """It has ended, and was waited for."""
+        return self.process.is_reaped
 
     def discard(self) -> None:
         """It is not needed: the barrier is closed for good, and the child exits without having run anything."""

@@ -1,0 +1,327 @@
+"""The keeper itself: one process beside a scheduler, which starts its commands, watches them and keeps their ends.
+
+It knows no store, no job and no schedule. It ends by itself once no scheduler is connected and no command runs; ends
+that nobody has recorded stay in its file. Signals that stop a service do not stop it: it ends with its commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from chronex.keeper.ends_file import ENDS_NAME, EndsFile
+from chronex.keeper.messages import (
+    PROTOCOL,
+    Discard,
+    Ended,
+    FrameTooLongError,
+    Held,
+    Message,
+    Open,
+    Opened,
+    Recorded,
+    Start,
+    Stop,
+    Welcome,
+    frame,
+    take_frames,
+)
+from chronex.model import AttemptState
+from chronex.run.attempt_log import LogDirectory
+from chronex.run.environment import Inheritance
+from chronex.run.process import identity_of
+from chronex.run.request import AttemptResult, EndReason, NotStarted
+from chronex.run.spawn import PreparedCommand, RunContext, seal_descriptors
+from chronex.run.supervise import Cancellation, Hooks, Started, not_started, start_prepared
+from chronex.version import __version__
+
+SOCKET_NAME, LOCK_NAME, ERRORS_NAME = "socket", "lock", "errors"
+READY = b"ready\n"
+EXECUTION_TIMEOUT = "execution_timeout"
+# A keeper whose scheduler died before it connected has nothing to keep.
+_FIRST_CONNECTION_S = 30.0
+_AGAIN_S = 1.0  # how often it tries to write what a full disk did not take
+
+
+class _NotOpenedError(Exception):
+    """The scheduler is gone, or does not need the command: its barrier stays shut."""
+
+
+class KeptCommand:
+    """One command between its start and its end."""
+
+    def __init__(self, command: PreparedCommand, client: Client) -> None:
+        self.rules = command.rules
+        self.client: Client | None = client  # who may open its barrier
+        self.barrier: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.cancellation = Cancellation()
+        self.keeps_end = True
+        self.deadline: asyncio.TimerHandle | None = None
+
+    def open(self, deadline_in_ms: int | None) -> None:
+        if self.barrier.done():
+            return
+        self.barrier.set_result(None)
+        if deadline_in_ms is not None:
+            seconds = max(0, deadline_in_ms) / 1000
+            loop = asyncio.get_running_loop()
+            self.deadline = loop.call_later(seconds, self.stop, EXECUTION_TIMEOUT, "out of time")
+
+    def discard(self, *, keeps_end: bool) -> None:
+        if not self.barrier.done():
+            self.keeps_end = keeps_end
+            self.barrier.set_exception(_NotOpenedError())
+            self.barrier.exception()  # its process may not be there yet, and then nobody waits for it
+
+    def stop(self, code: str, words: str) -> None:
+        """The first reason stays."""
+        if not self.cancellation.requested:
+            self.cancellation.code = code
+            self.cancellation.request(words)
+
+    def over(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+        if not self.barrier.done():
+            self.barrier.cancel()
+
+
+class Client(asyncio.Protocol):
+    """One scheduler that is connected."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._keeper.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        try:
+            messages, used = take_frames(bytes(self._received))
+        except FrameTooLongError:
+            self.close()
+            return
+        del self._received[:used]
+        for message in messages:
+            self._keeper.told(self, message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._keeper.left(self)
+
+    def send(self, message: Message) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame(message))
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+class Keeper:
+    """Everything that is kept, and everybody who is connected."""
+
+    def __init__(self, run_context: RunContext, ends: EndsFile) -> None:
+        self._run_context = run_context
+        self._ends = ends
+        self._clients: set[Client] = set()
+        self._commands: dict[str, KeptCommand] = {}
+        self._work: set[asyncio.Task[None]] = set()
+        self.over = asyncio.Event()
+
+    # -- schedulers ----------------------------------------------------------------------------------------------
+
+    def joined(self, client: Client) -> None:
+        process = identity_of(os.getpid())
+        assert process is not None, "this process exists"
+        running = tuple(self._commands)
+        client.send(Welcome(PROTOCOL, __version__, process, len(self._clients), running))
+        for ended in self._ends.ends.values():
+            client.send(ended)
+        self._clients.add(client)
+
+    def left(self, client: Client) -> None:
+        """What it had not opened must never run: nobody knows whether its start is on record."""
+        self._clients.discard(client)
+        for kept in self._commands.values():
+            if kept.client is client:
+                kept.discard(keeps_end=True)
+        self.end_if_idle()
+
+    def told(self, client: Client, message: Message) -> None:
+        if isinstance(message, Start):
+            self._begin(message.command, client)
+        elif isinstance(message, Recorded):
+            self._ends.recorded(message.attempt_id)
+        elif isinstance(message, Open | Discard | Stop):
+            kept = self._commands.get(message.attempt_id)
+            if kept is None:
+                return
+            if isinstance(message, Open):
+                kept.open(message.deadline_in_ms)
+            elif isinstance(message, Discard):
+                kept.discard(keeps_end=message.keeps_end)
+            else:
+                kept.stop(message.code, message.words)
+
+    def _tell(self, message: Message) -> None:
+        for client in self._clients:
+            client.send(message)
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def _begin(self, command: PreparedCommand, client: Client) -> None:
+        kept = self._commands[command.rules.attempt_id] = KeptCommand(command, client)
+        task = asyncio.get_running_loop().create_task(self._keep(command, kept))
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def _keep(self, command: PreparedCommand, kept: KeptCommand) -> None:
+        try:
+            result = await self._run(command, kept)
+        except _NotOpenedError:
+            result = _never_opened(self._run_context)
+        finally:
+            kept.over()
+            del self._commands[kept.rules.attempt_id]
+        ended = Ended(kept.rules.attempt_id, result)
+        if kept.keeps_end:
+            self._ends.ended(ended)
+        self._tell(ended)
+        if self._ends.is_behind:
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._write_rest)
+        self.end_if_idle()
+
+    async def _run(self, command: PreparedCommand, kept: KeptCommand) -> AttemptResult:
+        await self._run_context.pace.enter()
+        if kept.barrier.done() and kept.barrier.exception() is not None:
+            raise _NotOpenedError
+        started = start_prepared(command, self._run_context)
+        if isinstance(started, NotStarted):
+            return _sendable(not_started(started, self._run_context.clock), kept)
+
+        async def hold(held: Started) -> None:
+            assert held.process is not None, "a command has a process"
+            if kept.client is not None:
+                kept.client.send(Held(kept.rules.attempt_id, held.process))
+            await kept.barrier
+            kept.client = None
+            self._ends.opened(Opened(kept.rules.attempt_id, held.process))
+
+        return _sendable(await started.supervise(Hooks(hold, kept.cancellation), report=True), kept)
+
+    # -- its own end ---------------------------------------------------------------------------------------------
+
+    def end_if_idle(self) -> None:
+        if not self._clients and not self._commands and not self._ends.is_behind:
+            self.over.set()
+
+    def _write_rest(self) -> None:
+        self._ends.write_rest()
+        if self._ends.is_behind:
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._write_rest)
+        else:
+            self.end_if_idle()
+
+    @property
+    def has_unrecorded_ends(self) -> bool:
+        return bool(self._ends.ends)
+
+
+def _never_opened(run_context: RunContext) -> AttemptResult:
+    return AttemptResult(
+        state=AttemptState.CRASHED,
+        reason=EndReason.NEVER_STARTED,
+        retryable=True,
+        error="its scheduler died before the command could begin",
+        finished_ms=run_context.clock.wall_ms(),
+    )
+
+
+def _sendable(result: AttemptResult, kept: KeptCommand) -> AttemptResult:
+    """Paths in its words may hold bytes that are no text."""
+    told = result.error.encode("utf-8", "backslashreplace").decode()
+    return replace(result, error=told, stop_code=kept.cancellation.code)
+
+
+# -- the process -------------------------------------------------------------------------------------------------
+
+
+async def keep(directory: Path, logs: Path, on_ready: Callable[[], None]) -> None:
+    """Serve until nothing is left to keep; then remove what nobody needs any more."""
+    held = os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    lock = os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=held)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    run_context = RunContext(LogDirectory(logs), Inheritance({}))
+    keeper = Keeper(run_context, EndsFile(held))
+    loop = asyncio.get_running_loop()
+    server = await loop.create_unix_server(lambda: Client(keeper), sock=listening_socket(held, directory))
+    loop.call_later(_FIRST_CONNECTION_S, keeper.end_if_idle)
+    on_ready()
+    await keeper.over.wait()
+    server.close()
+    _remove(held, directory, keeps_ends=keeper.has_unrecorded_ends)
+
+
+def _remove(held: int, directory: Path, *, keeps_ends: bool) -> None:
+    """Everything, or all but the ends that no scheduler has recorded yet."""
+    for name in (SOCKET_NAME,) if keeps_ends else (SOCKET_NAME, ENDS_NAME, LOCK_NAME):
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=held)
+    with contextlib.suppress(OSError):
+        if not os.stat(ERRORS_NAME, dir_fd=held).st_size:
+            os.unlink(ERRORS_NAME, dir_fd=held)
+    with contextlib.suppress(OSError):  # something is left in it
+        os.rmdir(directory)
+
+
+def listening_socket(held: int, directory: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(socket_path(held, directory))
+    return listener
+
+
+def socket_path(held: int, directory: Path) -> str:
+    """In the keeper's directory, which is private. The path of a socket may have about 100 bytes, and a store may
+    lie deeper than that: so it goes through a descriptor of the directory where the system knows such paths."""
+    if os.path.isdir("/proc/self/fd"):
+        return f"/proc/self/fd/{held}/{SOCKET_NAME}"
+    return str(directory / SOCKET_NAME)
+
+
+def main(directory: str, logs: str) -> None:
+    """Standard output is the pipe of whoever started it: one line says that it is ready, or why it is not."""
+    if os.fork():
+        os._exit(0)  # its parent is then the init process, and waits for nothing
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text("chronex-keeper", encoding="ascii")
+
+    def ready() -> None:
+        with contextlib.suppress(OSError):
+            os.write(1, READY)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+
+    seal_descriptors()
+    try:
+        asyncio.run(keep(Path(directory), Path(logs), ready))
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            os.write(1, f"{problem.strerror or problem}\n".encode())
+        sys.exit(1)

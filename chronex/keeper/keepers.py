@@ -1,0 +1,220 @@
+"""The keepers of a store, seen from a scheduler: its own, which it starts, and those that dead schedulers left.
+
+Each keeper has a directory below the store, with its lock, held while it lives, its socket, and its file of ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chronex.keeper.ends_file import read_ends
+from chronex.keeper.keeper import ERRORS_NAME, LOCK_NAME, READY
+from chronex.keeper.link import ANSWER_WITHIN_S, KeeperLink, KeeperLostError, connect
+from chronex.keeper.messages import Ended, Recorded
+
+log = logging.getLogger(__name__)
+
+DIRECTORY = "keepers"
+# asyncio works without it, and it is a third of the keeper's start and memory.
+_BOOTSTRAP = (
+    "import sys; sys.modules['ssl'] = None; sys.path[:0] = sys.argv[3:]; "
+    "from chronex.keeper.keeper import main; main(sys.argv[1], sys.argv[2])"
+)
+_READY_WITHIN_S = 20.0
+
+
+class KeeperNotStartedError(Exception):
+    """Why there is no keeper; commands then run as children of the scheduler, and end with it."""
+
+
+@dataclass(slots=True)
+class DeadKeeper:
+    """A directory whose keeper is gone: ends that were written and not recorded."""
+
+    directory: Path
+    ends: dict[str, Ended] = field(default_factory=dict)
+
+
+class Keepers:
+    """`name` is that of this scheduler's node: its keeper's directory is called after it."""
+
+    def __init__(self, store: Path, logs: Path, name: str) -> None:
+        self._parent = store / DIRECTORY
+        self._logs = logs
+        self._name = name
+        self._number = 0
+        self._own: KeeperLink | None = None
+        self._own_directory: Path | None = None
+        self._starting: asyncio.Task[KeeperLink] | None = None
+        self._others: dict[Path, KeeperLink] = {}
+        self._dead: dict[Path, DeadKeeper] = {}
+        self._stuck: dict[Path, frozenset[str]] = {}
+
+    # -- its own -------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Start the keeper in the background, so that it is there when the first command is due."""
+        if self._starting is None and (self._own is None or self._own.is_lost):
+            self._starting = asyncio.get_running_loop().create_task(self._start())
+            self._starting.add_done_callback(self._started)
+
+    def _started(self, task: asyncio.Task[KeeperLink]) -> None:
+        self._starting = None
+        if not task.cancelled() and task.exception() is None:
+            self._own = task.result()
+
+    async def own(self) -> KeeperLink:
+        """The keeper for new commands; a new one where the last was killed."""
+        if self._own is not None and not self._own.is_lost:
+            return self._own
+        self.begin()
+        assert self._starting is not None
+        return await asyncio.shield(self._starting)
+
+    @property
+    def ready(self) -> KeeperLink | None:
+        """The same where it is there now."""
+        return None if self._own is None or self._own.is_lost else self._own
+
+    async def _start(self) -> KeeperLink:
+        self._number += 1
+        directory = self._parent / f"{self._name}.{self._number}"
+        try:
+            directory.mkdir(mode=0o700, parents=True)
+            self._parent.chmod(0o700)
+            await asyncio.get_running_loop().run_in_executor(None, start_keeper, directory, self._logs)
+            link = await connect(directory)
+        except (OSError, TimeoutError, KeeperLostError) as problem:
+            raise KeeperNotStartedError(str(problem)) from problem
+        self._own_directory = directory
+        return link
+
+    # -- those of others -----------------------------------------------------------------------------------------
+
+    async def look(self, is_ours: Callable[[str], bool]) -> None:
+        """Find what schedulers left that are gone. `is_ours` says whether the node of this name is one of them."""
+        try:
+            found = [self._parent / name for name in os.listdir(self._parent)]
+        except OSError:
+            return
+        for directory in found:
+            node = directory.name.rpartition(".")[0]
+            is_own_lost = node == self._name and directory != self._own_directory
+            if directory in self._others or directory in self._dead or not (is_own_lost or is_ours(node)):
+                continue
+            await self._look_at(directory)
+
+    async def _look_at(self, directory: Path) -> None:
+        self._stuck.pop(directory, None)
+        try:
+            link = await connect(directory)
+        except (OSError, TimeoutError, KeeperLostError):
+            words = read_ends(directory)
+            if is_alive(directory):  # it is stopped, or about to begin: its commands are its own
+                self._stuck[directory] = frozenset(words)
+            else:
+                ends = {name: word for name, word in words.items() if isinstance(word, Ended)}
+                self._dead[directory] = DeadKeeper(directory, ends)
+            return
+        self._others[directory] = link
+
+    @property
+    def has_any_of_others(self) -> bool:
+        return bool(self._others or self._dead)
+
+    def keeps(self, attempt_id: str) -> bool:
+        """Somebody but our own keeper has it, or knows its end."""
+        return (
+            any(link.keeps(attempt_id) for link in self._others.values())
+            or any(attempt_id in dead.ends for dead in self._dead.values())
+            or any(attempt_id in names for names in self._stuck.values())
+        )
+
+    def link_of(self, attempt_id: str) -> KeeperLink | None:
+        """The living keeper that has it."""
+        return next((link for link in self._others.values() if link.keeps(attempt_id)), None)
+
+    def end_from_file(self, attempt_id: str) -> Ended | None:
+        """How it ended, by the file of a keeper that is gone."""
+        return next((dead.ends[attempt_id] for dead in self._dead.values() if attempt_id in dead.ends), None)
+
+    def recorded(self, attempt_id: str) -> None:
+        """Its end is on record: it need not be kept anywhere."""
+        for link in (self._own, *self._others.values()):
+            if link is not None and link.keeps(attempt_id):
+                link.forget(attempt_id)
+                link.send(Recorded(attempt_id))
+        for dead in self._dead.values():
+            dead.ends.pop(attempt_id, None)
+
+    def tidy(self, is_needed: Callable[[str], bool]) -> None:
+        """Let go of ends that nobody waits for, of keepers without any, and of the directories of dead ones."""
+        for directory, link in list(self._others.items()):
+            for attempt_id in link.ids:
+                if not is_needed(attempt_id):
+                    link.forget(attempt_id)
+                    link.send(Recorded(attempt_id))
+            if link.is_lost or not link.ids:
+                link.close()
+                del self._others[directory]
+        for directory, dead in list(self._dead.items()):
+            if not any(map(is_needed, dead.ends)):
+                shutil.rmtree(directory, ignore_errors=True)
+                del self._dead[directory]
+
+    async def close(self) -> None:
+        """Let go; what runs goes on, and the keepers stay as long as something does."""
+        if self._starting is not None:  # one that nobody connects to would wait for a while
+            await asyncio.wait([self._starting])
+        for link in (self._own, *self._others.values()):
+            if link is not None:
+                link.close()
+
+
+def start_keeper(directory: Path, logs: Path) -> None:
+    """Returns when the keeper listens; OSError says why it does not. Takes some 50 ms: not for the event loop."""
+    with open(directory / ERRORS_NAME, "ab") as errors:
+        process = subprocess.Popen(  # noqa: S603
+            keeper_command(directory, logs),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+    assert process.stdout is not None
+    with process.stdout as told:
+        said = told.readline()
+    process.wait(ANSWER_WITHIN_S)  # the keeper itself is its child by now
+    if said != READY:
+        raise OSError(said.decode("utf-8", "replace").strip() or "it ended without a word")
+
+
+def keeper_command(directory: Path, logs: Path) -> list[str]:
+    if getattr(sys, "frozen", False):
+        return [sys.executable, "keeper", str(directory), str(logs)]
+    places = [os.path.abspath(place) for place in sys.path]
+    return [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, str(directory), str(logs), *places]
+
+
+def is_alive(directory: Path) -> bool:
+    """A keeper holds its lock as long as it lives."""
+    try:
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

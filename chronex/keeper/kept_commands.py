@@ -1,0 +1,164 @@
+"""Runs commands through keepers, so that they outlive the scheduler; as children of its own where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from chronex.keeper.keepers import KeeperNotStartedError, Keepers
+from chronex.keeper.link import KeeperLink, KeeperLostError
+from chronex.keeper.messages import Discard, Ended, Open, Start, Stop
+from chronex.model import AttemptState, ProcessIdentity
+from chronex.run.command_runner import HeldCommand, OwnChildren
+from chronex.run.request import AttemptRequest, AttemptResult, EndReason, NotStarted
+from chronex.run.spawn import RunContext
+from chronex.run.supervise import (
+    Hooks,
+    Started,
+    canceled,
+    never_started,
+    not_started,
+    prepare_command,
+)
+
+log = logging.getLogger(__name__)
+
+
+class _HeldByKeeper:
+    """A command that our keeper was asked to hold."""
+
+    def __init__(self, attempt_id: str, link: KeeperLink) -> None:
+        self.attempt_id = attempt_id
+        self.link = link
+        self._discarded = False
+
+    @property
+    def is_held(self) -> bool:
+        ended = self.link.keeps(self.attempt_id) and self.link.ended(self.attempt_id).done()
+        return not self._discarded and not self.link.is_lost and not ended
+
+    @property
+    def is_gone(self) -> bool:
+        return self.link.is_lost or self.link.ended(self.attempt_id).done()
+
+    def discard(self) -> None:
+        self._discarded = True
+        self.link.send(Discard(self.attempt_id))
+
+
+class KeptCommands:
+    """Commands that our keeper starts; what other keepers have is seen through to its end there."""
+
+    def __init__(self, keepers: Keepers, run_context: RunContext) -> None:
+        self._keepers = keepers
+        self._run_context = run_context
+        self._children = OwnChildren(run_context)
+        self._told_why_not = False
+
+    def hold(self, request: AttemptRequest) -> HeldCommand | NotStarted:
+        link = self._keepers.ready
+        if link is None:
+            return NotStarted("the keeper is not there yet")
+        command = prepare_command(request, self._run_context)
+        if isinstance(command, NotStarted):
+            return command
+        link.send(Start(command))
+        link.held(request.attempt_id)
+        return _HeldByKeeper(request.attempt_id, link)
+
+    async def run(self, request: AttemptRequest, hooks: Hooks, held: HeldCommand | None) -> AttemptResult:
+        if hooks.cancellation.requested:
+            if held is not None:
+                held.discard()
+            return never_started(canceled(hooks.cancellation.reason), self._run_context.clock)
+        if held is None:
+            command = prepare_command(request, self._run_context)
+            if isinstance(command, NotStarted):
+                return not_started(command, self._run_context.clock)
+            try:
+                link = await self._keepers.own()
+            except KeeperNotStartedError as problem:
+                self._tell_why_not(problem)
+                return await self._children.run(request, hooks, None)
+            link.send(Start(command))
+        else:
+            assert isinstance(held, _HeldByKeeper)
+            link = held.link
+        return await self._see_through(request, hooks, link)
+
+    def _tell_why_not(self, problem: KeeperNotStartedError) -> None:
+        if not self._told_why_not:
+            self._told_why_not = True
+            log.warning("no keeper could be started, so commands end with this scheduler: %s", problem)
+
+    async def _see_through(self, request: AttemptRequest, hooks: Hooks, link: KeeperLink) -> AttemptResult:
+        """From the barrier to the end. Where our own task is cancelled, what has begun is left to the keeper."""
+        attempt_id = request.attempt_id
+        try:
+            held = await link.held(attempt_id)
+        except KeeperLostError:
+            return self._never_began()
+        except asyncio.CancelledError:
+            link.send(Discard(attempt_id))
+            raise
+        if isinstance(held, Ended):
+            return held.result
+        started_ms = self._run_context.clock.wall_ms()
+        try:
+            deadline_in_ms = await hooks.started(Started(held.process, started_ms, f"{attempt_id}.log"))
+        except BaseException:
+            link.send(Discard(attempt_id, keeps_end=True))
+            raise
+        link.send(Open(attempt_id, deadline_in_ms))
+        return await self._until_end(request, held.process, started_ms, f"{attempt_id}.log", hooks, link)
+
+    async def _until_end(
+        self,
+        request: AttemptRequest,
+        identity: ProcessIdentity,
+        started_ms: int,
+        log_name: str,
+        hooks: Hooks,
+        link: KeeperLink,
+    ) -> AttemptResult:
+        def stop() -> None:
+            link.send(Stop(request.attempt_id, hooks.cancellation.code, hooks.cancellation.reason))
+
+        hooks.cancellation.listen(stop)
+        try:
+            return (await link.ended(request.attempt_id)).result
+        except KeeperLostError:
+            pass
+        finally:
+            hooks.cancellation.forget(stop)
+        return await self._after_keeper(request, identity, started_ms, log_name, hooks)
+
+    async def _after_keeper(
+        self, request: AttemptRequest, identity: ProcessIdentity, started_ms: int, log_name: str, hooks: Hooks
+    ) -> AttemptResult:
+        """The keeper is gone. It may have written the end down; else the process is watched by its identity."""
+        await self._keepers.look(lambda _node: False)
+        ended = self._keepers.end_from_file(request.attempt_id)
+        if ended is not None:
+            return ended.result
+        return await self._children.adopt(request, identity, started_ms, log_name, hooks)
+
+    async def adopt(
+        self, request: AttemptRequest, identity: ProcessIdentity, started_ms: int, log_name: str, hooks: Hooks
+    ) -> AttemptResult:
+        link = self._keepers.link_of(request.attempt_id)
+        if link is not None:
+            return await self._until_end(request, identity, started_ms, log_name, hooks, link)
+        return await self._after_keeper(request, identity, started_ms, log_name, hooks)
+
+    def recorded(self, attempt_id: str) -> None:
+        self._keepers.recorded(attempt_id)
+
+    def _never_began(self) -> AttemptResult:
+        return AttemptResult(
+            state=AttemptState.CRASHED,
+            reason=EndReason.NEVER_STARTED,
+            retryable=True,
+            error="its keeper died before the command could begin",
+            finished_ms=self._run_context.clock.wall_ms(),
+        )

@@ -1,0 +1,140 @@
+"""A scheduler's connection to one keeper."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from typing import Any, TypeVar
+
+from chronex.keeper.keeper import socket_path
+from chronex.keeper.messages import (
+    Ended,
+    FrameTooLongError,
+    Held,
+    Message,
+    Welcome,
+    frame,
+    take_frames,
+)
+
+T = TypeVar("T")
+# A keeper answers at once; one that does not is stopped, or no keeper.
+ANSWER_WITHIN_S = 5.0
+
+
+class KeeperLostError(Exception):
+    """The connection to the keeper broke: it was killed."""
+
+
+class KeeperLink(asyncio.Protocol):
+    """What the keeper says is put into futures; both are made by whoever asks first, the keeper or the scheduler."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._loop = asyncio.get_running_loop()
+        self.welcome: asyncio.Future[Welcome] = self._loop.create_future()
+        self._held: dict[str, asyncio.Future[Held | Ended]] = {}
+        self._ended: dict[str, asyncio.Future[Ended]] = {}
+        self.is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        try:
+            messages, used = take_frames(bytes(self._received))
+        except FrameTooLongError:
+            self.close()
+            return
+        del self._received[:used]
+        for message in messages:
+            self._told(message)
+
+    def _told(self, message: Message) -> None:
+        if isinstance(message, Held):
+            _settle(self.held(message.attempt_id), message)
+        elif isinstance(message, Ended):
+            if message.attempt_id in self._held:  # it could not be started, and was never held
+                _settle(self._held[message.attempt_id], message)
+            _settle(self.ended(message.attempt_id), message)
+        elif isinstance(message, Welcome):
+            for attempt_id in message.running:
+                self.ended(attempt_id)
+            _settle(self.welcome, message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        futures: list[asyncio.Future[Any]] = [self.welcome, *self._held.values(), *self._ended.values()]
+        for future in futures:
+            if not future.done():
+                future.set_exception(KeeperLostError())
+                future.exception()  # mostly nobody waits for it
+
+    def send(self, message: Message) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame(message))
+
+    def held(self, attempt_id: str) -> asyncio.Future[Held | Ended]:
+        """Done once its process waits at the barrier, or could not be started."""
+        return self._future(self._held, attempt_id)
+
+    def ended(self, attempt_id: str) -> asyncio.Future[Ended]:
+        """Done once it has ended."""
+        return self._future(self._ended, attempt_id)
+
+    def _future(self, known: dict[str, asyncio.Future[T]], attempt_id: str) -> asyncio.Future[T]:
+        future = known.get(attempt_id)
+        if future is None:
+            future = known[attempt_id] = self._loop.create_future()
+            if self.is_lost:
+                future.set_exception(KeeperLostError())
+                future.exception()
+        return future
+
+    def keeps(self, attempt_id: str) -> bool:
+        """It runs there, or its end is known there and not on record."""
+        return attempt_id in self._ended
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self._ended)
+
+    def forget(self, attempt_id: str) -> None:
+        self._held.pop(attempt_id, None)
+        self._ended.pop(attempt_id, None)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+def _settle(future: asyncio.Future[T], value: T) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+async def connect(directory: Path) -> KeeperLink:
+    """OSError where nobody listens there; KeeperLostError or TimeoutError where it does not answer."""
+    descriptor = os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.setblocking(False)  # one that is stopped may have a full queue of those who want to connect
+        try:
+            connection.connect(socket_path(descriptor, directory))
+        except OSError:
+            connection.close()
+            raise
+    finally:
+        os.close(descriptor)
+    _, link = await asyncio.get_running_loop().create_unix_connection(KeeperLink, sock=connection)
+    try:
+        await asyncio.wait_for(asyncio.shield(link.welcome), ANSWER_WITHIN_S)
+    except BaseException:
+        link.close()
+        raise
+    return link
