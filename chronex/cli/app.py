@@ -112,6 +112,24 @@ def _trigger() -> Declaration:
     return trigger
 
 
+def _stop() -> Declaration:
+    from chronex.cli.commands.stop import stop
+
+    return stop
+
+
+def _restart() -> Declaration:
+    from chronex.cli.commands.stop import restart
+
+    return restart
+
+
+def _keeper() -> Declaration:
+    from chronex.cli.commands.keeper import keeper
+
+    return keeper
+
+
 def _pause() -> Declaration:
     from chronex.cli.commands.pause import pause
 
@@ -225,6 +243,8 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "init": (_init, "Write a commented starter chronex.toml."),
     "apply": (_apply, "Bring the jobs of the store to what the job file says."),
     "run": (_run, "Apply the job file and run its jobs until stopped, with the dashboard."),
+    "stop": (_stop, "Stop the daemon; commands go on unless told otherwise."),
+    "restart": (_restart, "Replace the daemon by a new one; commands go on, and no instant is lost."),
     "tui": (_tui, "Look at a store live: what runs, what failed and why, what comes next."),
     "list": (_list, "List the jobs: how each one is, when it runs next, and how its last run ended."),
     "show": (_show, "Show one job in full: its next runs, its tasks, the policies that hold, and how it has been."),
@@ -300,6 +320,9 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     name = next((word for word in arguments if not word.startswith("-")), "")
     if name in COMMANDS:
         _add(app, name)
+        return app
+    if name == "keeper":  # started by a daemon, and in no list
+        app.command(name, hidden=True)(_keeper())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

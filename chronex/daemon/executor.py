@@ -24,6 +24,7 @@ from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
+from chronex.model.policies import StopMode
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
 from chronex.model.states import AttemptState
 from chronex.run import (
@@ -156,6 +157,7 @@ class Executor:
         self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
+        self._commands: dict[str, asyncio.Task[None]] = {}  # those of `_work` that wait for a command
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
 
@@ -163,7 +165,7 @@ class Executor:
         for order in orders:
             if isinstance(order, Launch):
                 request = self._request_of(order)
-                self._spawn(self._attempt(order, request, self.prestart.take(request)))
+                self._begin(order, request)
             elif isinstance(order, RunHook):
                 self._begin_hook(order)
             elif isinstance(order, StopProcess):
@@ -175,15 +177,32 @@ class Executor:
         """Watch what a dead node left running."""
         for attempt in orphans:
             # Ready to be canceled before its task has had a turn: the next tick may order that at once.
-            self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
+            task = self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
+            self._note_command(attempt.id, task)
 
-    def stop(self) -> None:
-        """Ask all running attempts to end. One that was claimed before and is ordered only now is canceled before it
-        begins: if it were dropped, it would stay claimed by a node that has stopped in good order."""
+    def stop(self, mode: StopMode) -> None:
+        """Nothing begins any more. What runs is asked to end, waited for, or left, as `mode` says.
+
+        One that was claimed before and is ordered only now does not begin: its successor takes it up.
+        """
         self._stopping = True
         self.prestart.discard()
-        for cancellation in list(self._cancellations.values()):
-            cancellation.stop(Reason(ReasonCode.STOPPING))
+        if mode is StopMode.CANCEL or (mode is StopMode.LEAVE and not self.runner.outlives):
+            self._stop_all(self._cancellations, ReasonCode.STOPPING)
+        elif mode is StopMode.LEAVE:
+            self.leave()
+
+    def leave(self) -> None:
+        """Commands go on without us, and are taken up by our successor; functions have the grace period."""
+        for task in list(self._commands.values()):
+            task.cancel()
+        functions = {name: one for name, one in self._cancellations.items() if name not in self._commands}
+        interrupt = partial(self._stop_all, functions, ReasonCode.INTERRUPTED)
+        asyncio.get_running_loop().call_later(self.settings.grace_ms / 1000, interrupt)
+
+    def _stop_all(self, attempts: Mapping[str, StopRequest], code: ReasonCode) -> None:
+        for cancellation in list(attempts.values()):
+            cancellation.stop(Reason(code))
 
     async def finish(self) -> None:
         """Wait until every attempt and hook has ended."""
@@ -195,6 +214,18 @@ class Executor:
         self._work.add(task)
         task.add_done_callback(self._work.discard)
         return task
+
+    def _begin(self, order: Launch, request: AttemptRequest) -> None:
+        is_command = not isinstance(order.task.run, Call)
+        if self._stopping and self.runner.outlives:  # our successor finds it claimed, and begun by nobody
+            return
+        task = self._spawn(self._attempt(order, request, self.prestart.take(request)))
+        if is_command:
+            self._note_command(order.attempt.id, task)
+
+    def _note_command(self, attempt_id: str, task: asyncio.Task[None]) -> None:
+        self._commands[attempt_id] = task
+        task.add_done_callback(lambda _done: self._commands.pop(attempt_id, None))
 
     def _begin_stop(self, order: StopProcess) -> None:
         if order.attempt.id not in self._stopped_here:  # the next pass of the reaper orders it again
@@ -445,6 +476,8 @@ def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
     if result.state is not AttemptState.CANCELED:
         own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON
         return end._replace(reason=own)
+    if cancel_reason.code is ReasonCode.INTERRUPTED:  # its outcome is not known, and on_crash says what follows
+        return end._replace(state=AttemptState.CRASHED, reason=cancel_reason, retryable=True)
     if cancel_reason.code is ReasonCode.EXECUTION_TIMEOUT:
         return end._replace(state=AttemptState.TIMEOUT, reason=cancel_reason, retryable=False)
     return end._replace(reason=cancel_reason or free_text(result.error))

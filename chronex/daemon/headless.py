@@ -96,7 +96,14 @@ def run_headless(
         asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
         has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))
     _detach_broken_stderr()
+    if daemon.must_restart:
+        os.execv(sys.executable, _same_command())  # noqa: S606  # what is installed by now takes this process over
     return 1 if daemon.has_failed or has_bad_end else 0
+
+
+def _same_command() -> list[str]:
+    """As this process was started; a frozen program is its own interpreter."""
+    return [sys.executable, *sys.argv[1:]] if getattr(sys, "frozen", False) else list(sys.orig_argv)
 
 
 def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSettings) -> Daemon:
@@ -155,7 +162,7 @@ async def _run(
         now = daemon.clock.monotonic_ms()
         if asked_ms is None:
             asked_ms = now
-            daemon.stop()
+            daemon.stop_as_asked()
         elif now - asked_ms > _SAME_KEYPRESS_MS:
             # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
             os._exit(1)

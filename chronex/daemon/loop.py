@@ -28,6 +28,7 @@ from chronex.daemon.wakeups import (
 )
 from chronex.engine.clock_steps import begin_where_never_set, follow_clock, move_waits, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
+from chronex.engine.commands.stop import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
@@ -35,6 +36,7 @@ from chronex.jobfile import SchedulerSettings
 from chronex.keeper.keepers import Keepers
 from chronex.keeper.kept_commands import KeptCommands
 from chronex.model.event import Event
+from chronex.model.policies import StopMode
 from chronex.model.records import Node
 from chronex.run import Calls, RunContext, identity_of, is_alive
 from chronex.storage import journal
@@ -75,6 +77,7 @@ class Daemon:
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
         self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False
+        self.must_restart = False  # whoever runs it is to run a new one in its place
         self._ages = AgeClock(self.clock)
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
@@ -92,24 +95,40 @@ class Daemon:
         self._must_take_over = False
         self._woken = asyncio.Event()  # something other than the store ends the sleep
 
-    def stop(self) -> None:
-        """No new claim from now on; running work is asked to end."""
+    def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
+        """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.
+
+        What drains longer than `within_ms` is left.
+        """
         self._stopping.set()
         self._woken.set()
         self.engine.stopping = True
-        self.executor.stop()
+        mode = mode or StopMode(self.executor.settings.on_stop)
+        if mode is StopMode.DRAIN and within_ms is not None:
+            asyncio.get_running_loop().call_later(within_ms / 1000, self.executor.stop, StopMode.LEAVE)
+        if mode is not StopMode.DRAIN:
+            self.executor.stop(mode)
         fail_point("stop asked")
+
+    def stop_as_asked(self) -> None:
+        """A signal came: stop as `chronex stop` has asked for it, else as the settings say."""
+        with contextlib.suppress(StoreError):
+            found = self.store.view(lambda tx: Reading(tx).node(self.node.id))
+            if found is not None and found.stop_mode:
+                self.must_restart = found.stop_mode == RESTART
+                mode = StopMode.LEAVE if self.must_restart else StopMode(found.stop_mode)
+                self.stop(mode, found.stop_within_ms)
+                return
+        self.stop()
 
     def fail(self) -> None:
         """A start or an end could not be recorded: stop, so that the next daemon goes by what the store says."""
         self.has_failed = True
-        self.stop()
+        self.stop(StopMode.LEAVE)
 
     def drain(self) -> None:
         """No new claim from now on; running work may take its time."""
-        self._stopping.set()
-        self._woken.set()
-        self.engine.stopping = True
+        self.stop(StopMode.DRAIN)
 
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""
@@ -324,7 +343,21 @@ class Daemon:
     def _writing(self, node: Node) -> UpdateFn[None]:
         told = self.node = replace(node, functions=self.calls.names, imports=self.calls.can_import)
         now_ms = self.clock.wall_ms()
-        return lambda tx: Records(tx, now_ms).put(told)
+
+        def write(tx: Transaction) -> None:
+            records = Records(tx, now_ms)
+            found = records.node(told.id)
+            if found is None:
+                records.put(told)
+            else:  # how it is asked to stop is written by whoever asks
+                asked = {
+                    "stop_mode": found.stop_mode,
+                    "stop_within_ms": found.stop_within_ms,
+                    "stop_by": found.stop_by,
+                }
+                records.put(replace(told, **asked))
+
+        return write
 
     # -- periodic tasks ------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.values import duration, one_of, positive_duration, size, text, whole_number, yes_or_no, zone
+from chronex.model.policies import StopMode
 from chronex.text.durations import UNITS
 from chronex.text.terminal import quoted
 
@@ -49,6 +50,7 @@ class SchedulerSettings(Struct, frozen=True):
     timezone: str = "UTC"
     max_concurrent_jobs: int = 50
     grace_ms: int = 30_000
+    on_stop: str = StopMode.LEAVE.value
     reaper_interval_ms: int = 60_000
     metrics: Address | None = None
     metrics_public: bool = False
@@ -114,6 +116,7 @@ SCHEDULER: dict[str, Reader] = {
     "history": _history,
     "logs": _logs,
     "update_policy": one_of(*UPDATE_POLICIES),
+    "on_stop": one_of(*StopMode),
 }
 _FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
 

@@ -49,6 +49,8 @@ class _HeldByKeeper:
 class KeptCommands:
     """Commands that our keeper starts; what other keepers have is seen through to its end there."""
 
+    outlives = True
+
     def __init__(self, keepers: Keepers, run_context: RunContext) -> None:
         self._keepers = keepers
         self._run_context = run_context

@@ -42,6 +42,18 @@ class CrashPolicy(StrEnum):
     FAIL = "fail"
 
 
+class StopMode(StrEnum):
+    """The scheduler is asked to stop while something runs.
+
+    Commands are left running, waited for, or stopped. Functions run in the scheduler itself: left ones have the grace
+    period, and are then interrupted.
+    """
+
+    LEAVE = "leave"
+    DRAIN = "drain"
+    CANCEL = "cancel"
+
+
 class LeftoverPolicy(StrEnum):
     """A command has ended by itself and others of its group or session live on.
 

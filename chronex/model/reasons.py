@@ -44,6 +44,7 @@ class ReasonCode(StrEnum):
     OWNER_DIED = "owner_died"
     NEVER_STARTED = "never_started"
     STOPPING = "stopping"
+    INTERRUPTED = "interrupted"
     CANCELED = "canceled"
     REPLACED = "replaced"
     JOB_REMOVED = "job_removed"
@@ -136,6 +137,7 @@ _WORDS = {
     ReasonCode.OWNER_DIED: "the scheduler died while it ran",
     ReasonCode.NEVER_STARTED: "the scheduler died before it started",
     ReasonCode.STOPPING: "the scheduler was stopped",
+    ReasonCode.INTERRUPTED: "the scheduler was stopped while it ran",
     ReasonCode.CANCELED: "canceled",
     ReasonCode.REPLACED: "replaced by a new version",
     ReasonCode.JOB_REMOVED: "the job was removed",
@@ -168,6 +170,7 @@ ENDS_OF_TASKS = frozenset(
         ReasonCode.EXECUTION_TIMEOUT,
         ReasonCode.OWNER_DIED,
         ReasonCode.NEVER_STARTED,
+        ReasonCode.INTERRUPTED,
         ReasonCode.FREE_TEXT,
     }
 )

@@ -31,6 +31,10 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     seen_ms: int = 0
     # When it left in good order; None while it works, and for one that died.
     stopped_ms: int | None = None
+    # How it was asked to stop: leave, drain or cancel, or restart; how long it may drain; and by whom.
+    stop_mode: str = ""
+    stop_within_ms: int | None = None
+    stop_by: str = ""
     # While it doubts its clock, which has jumped ahead: the time of ages, and how much longer the clock must hold.
     aged_ms: int = 0
     doubt_ms: int = 0

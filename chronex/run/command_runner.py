@@ -26,7 +26,9 @@ class HeldCommand(Protocol):
 
 
 class CommandRunner(Protocol):
-    """How commands are run."""
+    """How commands are run. With `outlives` they go on when this process ends, and their exit codes are kept."""
+
+    outlives: bool
 
     def hold(self, request: AttemptRequest) -> HeldCommand | NotStarted:
         """Start it, and hold it at its start barrier."""
@@ -47,6 +49,8 @@ class CommandRunner(Protocol):
 
 class OwnChildren:
     """Commands as children of this process. Where it dies they go on, and their exit codes are lost."""
+
+    outlives = False
 
     def __init__(self, run_context: RunContext) -> None:
         self._run_context = run_context

@@ -1,0 +1,154 @@
+"""`chronex stop` and `chronex restart`: end the daemon of a store, or replace it; commands go on unless told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chronex.cli.options import Form, StorePath, UsageError, check_format, read_duration
+from chronex.cli.output import err, print_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chronex.cli.store_session import StoreSession
+    from chronex.model.records import Node
+
+_ANSWERS_WITHIN_MS = 60_000
+_TOLD_EVERY_MS = 10_000
+_POLL_S = 0.2
+
+
+def stop(
+    leave: Annotated[bool, typer.Option("--leave", help="Commands go on; the next daemon takes them up.")] = False,
+    drain: Annotated[bool, typer.Option("--drain", help="Begin nothing, and wait for what runs.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Stop what runs: TERM, then KILL.")] = False,
+    duration: Annotated[
+        str | None, typer.Option("--for", help="Drain for so long; what still runs then goes on.", metavar="DURATION")
+    ] = None,
+    store: StorePath = None,
+    form: Form = "text",
+) -> int:
+    """Stop the daemon. Without an option, as `[scheduler] on_stop` says: by default commands go on.
+
+    Example: chronex stop --drain --for 10m
+    """
+    check_format(form)
+    given = [name for name, is_given in (("leave", leave), ("drain", drain), ("cancel", cancel)) if is_given]
+    if len(given) > 1:
+        raise UsageError(f"--{given[0]} and --{given[1]} exclude each other; choose one")
+    within_ms = read_duration("--for", duration)
+    if within_ms is not None and given != ["drain"]:
+        raise UsageError("--for is for --drain: chronex stop --drain --for 10m")
+    return run_stop(given[0] if given else "", within_ms, store, form)
+
+
+def restart(store: StorePath = None, form: Form = "text") -> int:
+    """Replace the daemon by a new one, of the version that is installed now; commands go on, no instant is lost.
+
+    Example: chronex restart
+    """
+    check_format(form)
+    return run_restart(store, form)
+
+
+def run_stop(mode: str, within_ms: int | None, store: str | None, form: str) -> int:
+    """0 when no daemon runs any more; 1 when it has not answered."""
+    from chronex.cli.store_session import open_session
+
+    with open_session(store) as session:
+        node = _ask(session, mode, within_ms)
+        if node is None:
+            print_result(form, lambda: {"stopped": False, "running": 0}, lambda: ["no daemon runs on this store"])
+            return 0
+        # A drain may take as long as what it waits for; everything else is over soon.
+        limit_ms = None if mode == "drain" and within_ms is None else _ANSWERS_WITHIN_MS + (within_ms or 0)
+        if not _until(session, lambda: not session.has_daemon, limit_ms):
+            err(f"process {node.process.pid} has been asked to stop and has not ended; look at its log")
+            return 1
+        running = _running(session)
+        print_result(form, lambda: {"stopped": True, "running": len(running)}, lambda: _told(running))
+        return 0
+
+
+def run_restart(store: str | None, form: str) -> int:
+    """0 when the new daemon works; 1 when there is none."""
+    from chronex.cli.store_session import open_session
+    from chronex.engine.commands.stop import RESTART
+
+    with open_session(store) as session:
+        asked_ms = session.store.now()
+        before = _ask(session, RESTART, None)
+        if before is None:
+            err("no daemon runs on this store; start one with: chronex run")
+            return 1
+        found: list[Node] = []
+
+        def is_back() -> bool:
+            found[:] = [one for one in session.read(lambda reading: reading.nodes()) if _follows(one, before)]
+            return bool(found)
+
+        if not _until(session, is_back, _ANSWERS_WITHIN_MS):
+            err("no new daemon has begun; look at the log of the old one, and run: chronex status")
+            return 1
+        took_ms = max(0, found[0].started_ms - asked_ms)
+        running = _running(session)
+        print_result(form, lambda: _json(took_ms, running), lambda: [_back(took_ms, running)])
+        return 0
+
+
+def _ask(session: StoreSession, mode: str, within_ms: int | None) -> Node | None:
+    """Write the request down, then send the signal; None where no daemon runs."""
+    import signal
+
+    from chronex.engine import commands
+    from chronex.run.process import signal_process
+    from chronex_store.daemon_lock import lock_holder
+
+    holder = lock_holder(session.path)
+    if holder is None or not session.has_daemon:
+        return None
+    pid = holder.pid
+    node = session.change(lambda records: commands.ask_to_stop(records, pid, mode, within_ms, session.actor))
+    signal_process(node.process, signal.SIGTERM)
+    return node
+
+
+def _until(session: StoreSession, is_over: Callable[[], bool], limit_ms: int | None) -> bool:
+    """Wait, and say from time to time what for."""
+    import time
+
+    began = told = session.store.now()
+    while not is_over():
+        now = session.store.now()
+        if limit_ms is not None and now - began > limit_ms:
+            return False
+        if now - told >= _TOLD_EVERY_MS:
+            told = now
+            err(f"waiting for {', '.join(_running(session)) or 'the daemon'}")
+        time.sleep(_POLL_S)
+    return True
+
+
+def _follows(node: Node, before: Node) -> bool:
+    return node.id != before.id and node.started_ms >= before.started_ms and node.stopped_ms is None
+
+
+def _running(session: StoreSession) -> list[str]:
+    return sorted({one.job for one in session.read(lambda reading: reading.active_attempts())})
+
+
+def _told(running: list[str]) -> list[str]:
+    if not running:
+        return ["stopped"]
+    return [f"stopped; {', '.join(running)}: still running, and taken up by the next daemon"]
+
+
+def _back(took_ms: int, running: list[str]) -> str:
+    kept = f"; {', '.join(running)}: ran on meanwhile" if running else ""
+    return f"restarted in {took_ms / 1000:.2f} s{kept}"
+
+
+def _json(took_ms: int, running: list[str]) -> dict[str, Any]:
+    return {"restarted": True, "took_ms": took_ms, "running": len(running)}
