@@ -36,6 +36,7 @@ from chronex.jobfile import SchedulerSettings
 from chronex.keeper.keepers import Keepers
 from chronex.keeper.kept_commands import KeptCommands
 from chronex.model.event import Event
+from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
 from chronex.run import Calls, RunContext, identity_of, is_alive
@@ -247,7 +248,7 @@ class Daemon:
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
         if keepers is not None and keepers.has_any_of_others:
-            running = self.store.view(lambda tx: {one.id for one in Reading(tx).active_attempts(limit=1_000_000_000)})
+            running = self.store.view(lambda tx: {one.id for one in _running(Reading(tx))})
             keepers.tidy(running.__contains__)
 
     def _lives(self, node: Node) -> bool:
@@ -335,7 +336,8 @@ class Daemon:
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
         self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
-        self.journal("SchedulerStopped", {"node": self.node.id})
+        left = self.store.view(lambda tx: sum(one.owner == self.node.id for one in _running(Reading(tx))))
+        self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
 
     def _put_node(self, node: Node, *, use_reserve: bool = False) -> None:
         self.store.update(self._writing(node), use_reserve=use_reserve)
@@ -386,6 +388,10 @@ class Daemon:
         """A library engine on the same store may have died; what outlived its deadline is ended."""
         if not self._stopping.is_set():
             await self._take_over()
+
+
+def _running(reading: Reading) -> list[Attempt]:
+    return reading.active_attempts(limit=1_000_000_000)
 
 
 # The daemons of this process by the id of their node. One that nobody holds any more does not work either.

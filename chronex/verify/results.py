@@ -31,7 +31,7 @@ TITLES: dict[str, str] = {
     "S2": "every end has its start",
     "S3": "nothing starts unless the scheduler is active and it is registered, due and past its retry delay",
     "S4a": "no start after a stop has ended",
-    "S4b": "no end after a stop has ended, and nothing in flight when it ends",
+    "S4b": "no end after a stop has ended, and nothing in flight when it ends but what it left running",
     "S5a": "no start by a scheduler that crashed",
     "S5b": "no completion is made up for a run that a crash interrupted",
     "S6": "one start for each due instant, and no burst to make up for missed ones",
