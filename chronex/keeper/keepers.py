@@ -108,9 +108,14 @@ class Keepers:
             return
         for directory in found:
             node = directory.name.rpartition(".")[0]
-            is_own_lost = node == self._name and directory != self._own_directory
+            is_own_lost = node == self._name and (directory != self._own_directory or self.ready is None)
             if directory in self._others or directory in self._dead or not (is_own_lost or is_ours(node)):
                 continue
+            await self._look_at(directory)
+
+    async def look_at_stuck(self) -> None:
+        """Ask again those that did not answer."""
+        for directory in list(self._stuck):
             await self._look_at(directory)
 
     async def _look_at(self, directory: Path) -> None:
@@ -136,8 +141,12 @@ class Keepers:
         return (
             any(link.keeps(attempt_id) for link in self._others.values())
             or any(attempt_id in dead.ends for dead in self._dead.values())
-            or any(attempt_id in names for names in self._stuck.values())
+            or self.is_stuck(attempt_id)
         )
+
+    def is_stuck(self, attempt_id: str) -> bool:
+        """Its keeper lives and does not answer: it is stopped, or it is just about to end."""
+        return any(attempt_id in names for names in self._stuck.values())
 
     def link_of(self, attempt_id: str) -> KeeperLink | None:
         """The living keeper that has it."""

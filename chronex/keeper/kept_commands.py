@@ -22,6 +22,7 @@ from chronex.run.supervise import (
 )
 
 log = logging.getLogger(__name__)
+_ASK_AGAIN_S = 0.2
 
 
 class _HeldByKeeper:
@@ -138,8 +139,17 @@ class KeptCommands:
     async def _after_keeper(
         self, request: AttemptRequest, identity: ProcessIdentity, started_ms: int, log_name: str, hooks: Hooks
     ) -> AttemptResult:
-        """The keeper is gone. It may have written the end down; else the process is watched by its identity."""
+        """The keeper is gone. It may have written the end down; else the process is watched by its identity.
+
+        One that lives and does not answer is waited for: what it holds is its own, and only it knows the end.
+        """
         await self._keepers.look(lambda _node: False)
+        while self._keepers.is_stuck(request.attempt_id):
+            await asyncio.sleep(_ASK_AGAIN_S)
+            await self._keepers.look_at_stuck()
+        link = self._keepers.link_of(request.attempt_id)
+        if link is not None:
+            return await self._until_end(request, identity, started_ms, log_name, hooks, link)
         ended = self._keepers.end_from_file(request.attempt_id)
         if ended is not None:
             return ended.result
@@ -148,9 +158,6 @@ class KeptCommands:
     async def adopt(
         self, request: AttemptRequest, identity: ProcessIdentity, started_ms: int, log_name: str, hooks: Hooks
     ) -> AttemptResult:
-        link = self._keepers.link_of(request.attempt_id)
-        if link is not None:
-            return await self._until_end(request, identity, started_ms, log_name, hooks, link)
         return await self._after_keeper(request, identity, started_ms, log_name, hooks)
 
     def recorded(self, attempt_id: str) -> None:

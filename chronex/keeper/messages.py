@@ -122,7 +122,7 @@ def take_frames(data: bytes | bytearray | memoryview) -> Taken:
         end = position + _LENGTH.size + length
         if end > len(view):
             break
-        with contextlib.suppress(msgspec.ValidationError):
+        with contextlib.suppress(msgspec.DecodeError):
             found.append(_DECODER.decode(view[position + _LENGTH.size : end]))
         position = end
     return Taken(found, position)

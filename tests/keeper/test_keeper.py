@@ -1,0 +1,326 @@
+"""A real keeper and its commands, with schedulers that come, go and die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from chronex.keeper.ends_file import read_ends
+from chronex.keeper.keepers import Keepers
+from chronex.keeper.kept_commands import KeptCommands
+from chronex.keeper.link import KeeperLink, connect
+from chronex.keeper.messages import Ended, Held, Open, Opened, Start
+from chronex.model import AttemptState, ProcessIdentity
+from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, LogDirectory, RunContext, Started
+from chronex.run.request import EndReason, NotStarted
+from chronex.run.supervise import prepare_command
+from tests.kit.waits import is_gone, until_async
+from tests.run.requests import request
+
+
+class Schedulers:
+    """Schedulers on one store, each with a keeper of its own."""
+
+    def __init__(self, place: Path, logs: LogDirectory) -> None:
+        self.place = place
+        self.run_context = RunContext.of_this_process(
+            logs, environ={"PATH": os.environ["PATH"], "TOKEN": "s3cret-value"}
+        )
+        self._living: list[Keepers] = []
+
+    def begin(self, name: str) -> Keepers:
+        made = Keepers(self.place / "store", self.run_context.logs.path, name)
+        self._living.append(made)
+        return made
+
+    def commands(self, keepers: Keepers) -> KeptCommands:
+        return KeptCommands(keepers, self.run_context)
+
+    async def end(self) -> None:
+        for keepers in self._living:
+            await keepers.close()
+
+    def directories(self) -> list[Path]:
+        return sorted((self.place / "store" / "keepers").glob("*"))
+
+
+@pytest.fixture
+async def schedulers(tmp_path: Path) -> AsyncIterator[Schedulers]:
+    (tmp_path / "store").mkdir()
+    logs = LogDirectory(tmp_path / "logs")
+    made = Schedulers(tmp_path, logs)
+    yield made
+    await made.end()
+    sweeper = Keepers(tmp_path / "store", logs.path, "sweeper")
+
+    async def is_swept() -> bool:
+        """What nobody waits for is let go of by whoever looks next."""
+        await sweeper.look(lambda node: True)
+        sweeper.tidy(lambda _attempt: False)
+        return not made.directories()
+
+    await until_async(is_swept, lambda: f"no keeper, but there is {made.directories()}")
+    logs.close()
+
+
+def die(link: KeeperLink) -> None:
+    """As the death of its process: the connection is gone at once."""
+    assert link._transport is not None
+    link._transport.abort()
+
+
+async def held(schedulers: Schedulers, link: KeeperLink, asked: AttemptRequest) -> ProcessIdentity:
+    command = prepare_command(asked, schedulers.run_context)
+    assert not isinstance(command, NotStarted), command
+    link.send(Start(command))
+    answer = await link.held(asked.attempt_id)
+    assert isinstance(answer, Held), answer
+    return answer.process
+
+
+async def left_running(schedulers: Schedulers, name: str, asked: AttemptRequest) -> ProcessIdentity:
+    """A scheduler that starts the command and dies."""
+    link = await schedulers.begin(name).own()
+    process = await held(schedulers, link, asked)
+    link.send(Open(asked.attempt_id))
+    await until_async(lambda: _is_opened(schedulers, asked), "the barrier to be open")
+    die(link)
+    return process
+
+
+def _is_opened(schedulers: Schedulers, asked: AttemptRequest) -> bool:
+    return any(asked.attempt_id in read_ends(place) for place in schedulers.directories())
+
+
+async def adopted(
+    schedulers: Schedulers, name: str, asked: AttemptRequest, process: ProcessIdentity
+) -> AttemptResult:
+    """The next scheduler sees it through to its end, and records that."""
+    keepers = schedulers.begin(name)
+    await keepers.look(lambda node: True)
+    commands = schedulers.commands(keepers)
+    log_name = f"{asked.attempt_id}.log"
+    result = await commands.adopt(asked, process, schedulers.run_context.clock.wall_ms(), log_name, Hooks())
+    commands.recorded(asked.attempt_id)
+    keepers.tidy(lambda _attempt: False)
+    return result
+
+
+async def test_a_command_runs_and_its_end_is_told(schedulers: Schedulers) -> None:
+    seen: list[Started] = []
+
+    async def note(started: Started) -> int | None:
+        seen.append(started)
+        return None
+
+    commands = schedulers.commands(schedulers.begin("one"))
+    result = await commands.run(request("echo said; exit 3"), Hooks(started=note), None)
+    assert (result.state, result.reason, result.exit_code) == (AttemptState.FAILED, EndReason.EXIT_CODE, 3)
+    assert result.log.size == 5
+    assert result.process is not None
+    assert [started.process for started in seen] == [result.process]
+    assert result.usage is not None
+    assert result.usage.peak_kib > 0
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        pytest.param(
+            ("no-such-program",), "no-such-program: no such program in PATH (ENOENT)", id="found out before"
+        ),
+        pytest.param(("./no-program",), "not a program", id="refused by the system"),
+    ],
+)
+async def test_what_cannot_be_started_says_why(schedulers: Schedulers, command: tuple[str, ...], error: str) -> None:
+    (schedulers.place / "no-program").write_bytes(b"\x7fELF of another world")
+    (schedulers.place / "no-program").chmod(0o700)
+    commands = schedulers.commands(schedulers.begin("one"))
+    result = await commands.run(request(command, directory=str(schedulers.place)), Hooks(), None)
+    assert (result.state, result.reason) == (AttemptState.FAILED, EndReason.NOT_STARTED)
+    assert error in result.error
+
+
+async def test_a_scheduler_that_dies_leaves_the_command_its_output_and_its_exit_code(schedulers: Schedulers) -> None:
+    gate = schedulers.place / "gate"
+    asked = request(f"echo before; while [ ! -e {gate} ]; do sleep 0.01; done; echo after; exit 7")
+    process = await left_running(schedulers, "one", asked)
+    gate.touch()
+    result = await adopted(schedulers, "two", asked, process)
+    assert (result.state, result.exit_code) == (AttemptState.FAILED, 7)
+    log = schedulers.run_context.logs.path / result.log.name
+    assert log.read_bytes() == b"before\nafter\n"
+
+
+async def test_an_end_without_any_scheduler_waits_in_the_file(schedulers: Schedulers) -> None:
+    asked = request("exit 9")
+    process = await left_running(schedulers, "one", asked)
+    (place,) = schedulers.directories()
+    await until_async(lambda: not (place / "socket").exists(), "the keeper to end, with nothing left to keep")
+    assert isinstance(read_ends(place)[asked.attempt_id], Ended)
+    result = await adopted(schedulers, "two", asked, process)
+    assert (result.state, result.exit_code) == (AttemptState.FAILED, 9)
+
+
+async def test_secrets_are_redacted_while_no_scheduler_lives(schedulers: Schedulers) -> None:
+    gate = schedulers.place / "gate"
+    asked = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; echo $TOKEN", secrets=("TOKEN",))
+    process = await left_running(schedulers, "one", asked)
+    gate.touch()
+    result = await adopted(schedulers, "two", asked, process)
+    assert (schedulers.run_context.logs.path / result.log.name).read_bytes() == b"[redacted]\n"
+
+
+async def test_what_was_not_opened_never_runs_when_its_scheduler_dies(schedulers: Schedulers) -> None:
+    """Its start may be on record: so its end says for certain that nothing ran."""
+    witness = schedulers.place / "witness"
+    asked = request(("touch", str(witness)))
+    link = await schedulers.begin("one").own()
+    process = await held(schedulers, link, asked)
+    die(link)
+    await until_async(lambda: is_gone(process.pid), "the held process to end")
+    result = await adopted(schedulers, "two", asked, process)
+    assert (result.state, result.reason) == (AttemptState.CRASHED, EndReason.NEVER_STARTED)
+    assert not witness.exists()
+
+
+async def test_what_a_scheduler_discards_leaves_nothing(schedulers: Schedulers) -> None:
+    keepers = schedulers.begin("one")
+    link = await keepers.own()
+    commands = schedulers.commands(keepers)
+    asked = request(("touch", str(schedulers.place / "witness")))
+    kept = commands.hold(asked)
+    assert not isinstance(kept, NotStarted), kept
+    answer = await link.held(asked.attempt_id)
+    assert isinstance(answer, Held)
+    kept.discard()
+    await until_async(lambda: kept.is_gone, "it to be gone")
+    assert is_gone(answer.process.pid)
+    assert not (schedulers.place / "witness").exists()
+    assert not read_ends(schedulers.directories()[0])
+
+
+async def test_timeout_and_deadline_hold_while_no_scheduler_lives(schedulers: Schedulers) -> None:
+    by_timeout = request(("sleep", "600"), timeout_ms=50)
+    by_deadline = request(("sleep", "600"))
+    link = await schedulers.begin("one").own()
+    processes = [await held(schedulers, link, asked) for asked in (by_timeout, by_deadline)]
+    link.send(Open(by_timeout.attempt_id))
+    link.send(Open(by_deadline.attempt_id, deadline_in_ms=50))
+    await until_async(lambda: _is_opened(schedulers, by_deadline), "both to run")
+    die(link)
+    first = await adopted(schedulers, "two", by_timeout, processes[0])
+    assert (first.state, first.reason) == (AttemptState.TIMEOUT, EndReason.TIMEOUT)
+
+
+async def test_the_deadline_of_an_occurrence_is_told_by_its_code(schedulers: Schedulers) -> None:
+    asked = request(("sleep", "600"))
+    link = await schedulers.begin("one").own()
+    process = await held(schedulers, link, asked)
+    link.send(Open(asked.attempt_id, deadline_in_ms=20))
+    await until_async(lambda: _is_opened(schedulers, asked), "it to run")
+    die(link)
+    result = await adopted(schedulers, "two", asked, process)
+    assert (result.state, result.stop_code) == (AttemptState.CANCELED, "execution_timeout")
+
+
+async def test_a_cancellation_reaches_a_command_of_another_scheduler(schedulers: Schedulers) -> None:
+    asked = request(("sleep", "600"))
+    process = await left_running(schedulers, "one", asked)
+    keepers = schedulers.begin("two")
+    await keepers.look(lambda node: True)
+    cancellation = Cancellation()
+    cancellation.code = "canceled"
+    cancellation.request("enough")
+    commands = schedulers.commands(keepers)
+    result = await commands.adopt(asked, process, 0, "", Hooks(cancellation=cancellation))
+    assert (result.state, result.error, result.stop_code) == (AttemptState.CANCELED, "enough", "canceled")
+    commands.recorded(asked.attempt_id)
+    keepers.tidy(lambda _attempt: False)
+
+
+async def test_a_keeper_that_is_killed_ends_no_command_and_its_end_is_unknown(schedulers: Schedulers) -> None:
+    gate, witness = schedulers.place / "gate", schedulers.place / "witness"
+    asked = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; echo x >> {witness}")
+    keepers = schedulers.begin("one")
+    commands = schedulers.commands(keepers)
+    link = await keepers.own()
+    run = asyncio.ensure_future(commands.run(asked, Hooks(), None))
+    await until_async(lambda: _is_opened(schedulers, asked), "it to run")
+    os.kill((await link.welcome).process.pid, signal.SIGKILL)
+    await until_async(lambda: link.is_lost, "the connection to break")
+    gate.touch()
+    result = await run
+    assert (result.state, result.reason) == (AttemptState.CRASHED, EndReason.UNKNOWN_EXIT)
+    assert witness.read_text() == "x\n"
+    again = await commands.run(request("exit 4"), Hooks(), None)
+    assert again.exit_code == 4  # by a new keeper
+
+
+async def test_a_keeper_that_is_killed_before_the_barrier_is_open_runs_nothing(schedulers: Schedulers) -> None:
+    witness = schedulers.place / "witness"
+    keepers = schedulers.begin("one")
+    link = await keepers.own()
+    keeper = (await link.welcome).process.pid
+
+    async def kill(_started: Started) -> int | None:
+        os.kill(keeper, signal.SIGKILL)
+        await until_async(lambda: link.is_lost, "the connection to break")
+        return None
+
+    result = await schedulers.commands(keepers).run(request(("touch", str(witness))), Hooks(started=kill), None)
+    assert result.state is AttemptState.CRASHED
+    assert not witness.exists()
+
+
+async def test_an_end_that_a_killed_keeper_had_written_is_known(schedulers: Schedulers) -> None:
+    asked = request("exit 5")
+    link = await schedulers.begin("one").own()
+    process = await held(schedulers, link, asked)
+    keeper = (await link.welcome).process.pid
+    link.send(Open(asked.attempt_id))
+    await link.ended(asked.attempt_id)
+    os.kill(keeper, signal.SIGKILL)
+    await until_async(lambda: is_gone(keeper), "the keeper to be gone")
+    result = await adopted(schedulers, "two", asked, process)
+    assert (result.state, result.exit_code) == (AttemptState.FAILED, 5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
+async def test_what_stops_a_service_does_not_stop_it(schedulers: Schedulers, number: signal.Signals) -> None:
+    commands = schedulers.commands(keepers := schedulers.begin("one"))
+    os.kill((await (await keepers.own()).welcome).process.pid, number)
+    assert (await commands.run(request("exit 3"), Hooks(), None)).exit_code == 3
+
+
+async def test_a_keeper_that_is_stopped_keeps_what_it_has(schedulers: Schedulers) -> None:
+    """The next scheduler leaves its commands to it until it goes on."""
+    asked = request("exit 6")
+    process = await left_running_behind_gate(schedulers, asked)
+    place = schedulers.directories()[0]
+    link = await connect(place)
+    keeper = (await link.welcome).process.pid
+    link.close()
+    os.kill(keeper, signal.SIGSTOP)
+    keepers = schedulers.begin("two")
+    try:
+        await keepers.look(lambda node: True)
+        assert keepers.keeps(asked.attempt_id)
+        assert isinstance(read_ends(place)[asked.attempt_id], Opened)
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    (schedulers.place / "gate").touch()
+    result = await adopted(schedulers, "three", asked, process)
+    assert result.exit_code == 6
+
+
+async def left_running_behind_gate(schedulers: Schedulers, asked: AttemptRequest) -> ProcessIdentity:
+    gate = schedulers.place / "gate"
+    behind = f"while [ ! -e {gate} ]; do sleep 0.01; done; {asked.command}"
+    waiting = request(behind, attempt_id=asked.attempt_id)
+    return await left_running(schedulers, "one", waiting)
