@@ -19,6 +19,7 @@ from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.engine.update import apply_jobs
 from chronex.errors import ChronexError, StaleUpdateError, StoreNamespaceError, UnknownJobError
+from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy
@@ -346,10 +347,11 @@ async def test_two_engines_on_one_store_share_the_work_and_each_occurrence_runs_
 
 @pytest.mark.parametrize("many", [1, 250], ids=["one job", "more jobs than one tick takes"])
 async def test_a_job_is_left_to_the_engine_that_has_its_function(many: int) -> None:
-    store, ran = MemoryStore(), list[str]()
+    store, ran, roomy = MemoryStore(), list[str](), SchedulerSettings(max_concurrent_jobs=500)
     without, having = (
         EmbeddedEngine(store),
-        EmbeddedEngine(store, calls={"f": lambda context: ran.append(context.job)}),
+        # A pool for all of them: on a busy machine 250 jobs that wait for a slot would queue ten instants a second each.
+        EmbeddedEngine(store, calls={"f": lambda context: ran.append(context.job)}, settings=roomy),
     )
     await without.start()
     calling = [
