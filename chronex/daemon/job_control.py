@@ -118,6 +118,11 @@ class JobControl:
         wanted = [absolute_schedule(job, now_ms) for job in checked]
         return apply_jobs(self.store, wanted, now_ms, actor=actor, policy=policy, basis=basis, owns=self._declared_by)
 
+    @property
+    def declared(self) -> tuple[Job, ...]:
+        """The jobs of this program's code."""
+        return tuple(self._declared.values())
+
     def declare(self, job: Job) -> Job:
         """One more job of this program's code: written when the engine starts, or now where it runs."""
         (checked,) = check_jobs([*self._declared.values(), job])[-1:]
