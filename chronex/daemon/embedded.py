@@ -26,21 +26,24 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from chronex.clock import SYSTEM_CLOCK, Clock
-from chronex.daemon.event_feed import EventCallback, JournalFeed, Subscription, check_event_names
+from chronex.daemon.event_feed import MAX_WAIT_S, EventCallback, JournalFeed, Subscription, check_event_names
 from chronex.daemon.job_control import JobControl
 from chronex.daemon.loop import Daemon, this_node
 from chronex.daemon.maintenance import add_maintenance
+from chronex.engine.commands import Triggered
 from chronex.engine.engine import Engine
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.program_jobs import one_task_table, read_program_job
 from chronex.jobfile.trigger_definition import DefinitionSource, TriggerDefinition, trigger_definition
 from chronex.model.job import Call, Job
+from chronex.model.states import is_final
 from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
 from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.timing.job_schedule import Schedule, register_schedule
+from chronex.views.past_runs import PastRun
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import EngineLock, acquire_engine_lock
 
@@ -306,6 +309,24 @@ class EmbeddedEngine(JobControl):
             waiting.result(timeout)
         except TimeoutError:
             waiting.cancel()
+
+    def wait_for(self, occurrence: str | PastRun | Triggered, timeout: float | None = None) -> PastRun:
+        """Wait until an occurrence has ended, and return what became of it; TimeoutError after so many seconds.
+
+        It blocks its thread: on an event loop, `await asyncio.to_thread(engine.wait_for, occurrence)`.
+        """
+        if self._loop is not None and _running_loop() is self._loop:
+            raise ChronexError("the engine would wait for itself; await asyncio.to_thread(engine.wait_for, …)")
+        begun_ms = self._clock.monotonic_ms()
+        while True:
+            seen = self.store.wait(-1, 0)
+            found = self.occurrence(occurrence)
+            if is_final(found.state):
+                return found
+            left = MAX_WAIT_S if timeout is None else timeout - (self._clock.monotonic_ms() - begun_ms) / 1000
+            if left <= 0:
+                raise TimeoutError(f"{found.id} is still {found.state} after {timeout:g} s")
+            self.store.wait(seen, min(left, MAX_WAIT_S))
 
     def __enter__(self) -> EmbeddedEngine:
         self.open()

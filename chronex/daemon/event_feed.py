@@ -33,7 +33,7 @@ MOST_WAITING = 10_000
 # How long a stop waits for callbacks that have not taken all their events.
 LAST_EVENTS_S = 5.0
 # A store that waits in a thread keeps the program from ending for as long as that thread waits.
-_MAX_WAIT_S = 1.0
+MAX_WAIT_S = 1.0
 
 
 class EngineEvent(NamedTuple):
@@ -167,7 +167,7 @@ class JournalFeed:
         while not self._is_closing:
             seen = self._store.wait(-1, 0)
             self._deliver()
-            await self._store.wait_async(seen, _MAX_WAIT_S)
+            await self._store.wait_async(seen, MAX_WAIT_S)
 
     def _deliver(self) -> None:
         loop = asyncio.get_running_loop()

@@ -233,6 +233,27 @@ def test_waiting_for_the_end_takes_no_longer_than_asked() -> None:
         assert engine.is_running
 
 
+def test_a_run_is_waited_for() -> None:
+    engine, go = Engine(MemoryStore()), threading.Event()
+    engine.job("@daily", name="tidy")(go.wait)
+    with engine:
+        asked = engine.trigger("tidy")
+        with pytest.raises(TimeoutError, match="is still"):
+            engine.wait_for(asked, timeout=0.01)
+        go.set()
+        assert engine.wait_for(asked.occurrence.id).is_good
+
+
+async def test_a_loop_does_not_wait_for_itself() -> None:
+    engine = Engine(MemoryStore())
+    engine.job("@daily", name="tidy")(lambda: None)
+    async with engine:
+        asked = engine.trigger("tidy")
+        with pytest.raises(ChronexError, match="the engine would wait for itself"):
+            engine.wait_for(asked)
+        assert (await asyncio.to_thread(engine.wait_for, asked)).is_good
+
+
 # -- events ----------------------------------------------------------------------------------------------------------------
 
 
