@@ -34,7 +34,6 @@ from chronex.engine.commands import Triggered
 from chronex.engine.engine import Engine
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
-from chronex.jobfile.program_jobs import one_task_table, read_program_job
 from chronex.jobfile.trigger_definition import DefinitionSource, TriggerDefinition, trigger_definition
 from chronex.model.job import Call, Job
 from chronex.model.states import is_final
@@ -79,7 +78,7 @@ class EmbeddedEngine(JobControl):
     ) -> None:
         functions = Calls(calls, can_import=can_import)
         super().__init__(name or program_name(), functions, settings or SchedulerSettings(), clock)
-        self._given = Path(store) if isinstance(store, str) else store
+        self._given = _path_or_store(store)
         self._log_path = logs
         self._store: Store | None = None
         self._daemon: Daemon | None = None
@@ -158,8 +157,8 @@ class EmbeddedEngine(JobControl):
 
         def declare(function: F) -> F:
             job = name or str(getattr(function, "__name__", ""))
-            work = self._runnable(job, function, args, kwargs, executor)
-            self.declare(read_program_job(job, one_task_table(schedule, work, keys), self.settings.timezone))
+            work = self._call(job, function, tuple(args), kwargs, executor)
+            self.declare(self._read_job(job, schedule, work, keys))
             return function
 
         return declare
@@ -378,6 +377,14 @@ class EmbeddedEngine(JobControl):
         if self._store is not None and isinstance(self._given, Path):
             self._store.close()
         self._store = self._logs = self._temporary = self._lock = None
+
+
+def _path_or_store(given: Store | Path | str) -> Store | Path:
+    if isinstance(given, str):
+        return Path(given)
+    if not isinstance(given, Path) and not hasattr(given, "view"):
+        raise ChronexError(f"a store is the path of a directory or an open store, not {type(given).__name__}")
+    return given
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -46,6 +46,7 @@ T = TypeVar("T")
 When = datetime | timedelta
 Runnable = Work | list[str] | TaskFunction
 _MILLISECOND = timedelta(milliseconds=1)
+_HOOKS = ("on_start", "on_complete")
 _RUN_KEYS = ("run", "args", "kwargs", "executor")
 
 
@@ -172,9 +173,22 @@ class JobControl:
             (wanted,) = check_jobs([job])
         else:
             work = self._runnable(job, run, args, kwargs, executor)
-            wanted = read_program_job(job, one_task_table(schedule, work, keys), self.settings.timezone)
+            wanted = self._read_job(job, schedule, work, keys)
         now_ms = self._clock.wall_ms()
         return add_job(self.store, absolute_schedule(wanted, now_ms), now_ms, str(self._actor), self._sources)
+
+    def _read_job(self, job: str, schedule: str, work: object, keys: Mapping[str, Any]) -> Job:
+        return read_program_job(job, one_task_table(schedule, work, self._with_hooks(keys)), self.settings.timezone)
+
+    def _with_hooks(self, keys: Mapping[str, Any]) -> dict[str, Any]:
+        """A hook that is a function is given a report and no context, so it is registered by a name of its own."""
+        found = dict(keys)
+        for hook in _HOOKS:
+            function = found.get(hook)
+            if callable(function):
+                found[hook] = self.calls.add(f"{self.program}/{_function_name(function, hook)} (hook)", function)
+                self.note_functions()
+        return found
 
     @property
     def _sources(self) -> tuple[JobSource, ...]:
@@ -204,6 +218,7 @@ class JobControl:
         )
 
     def _with_keys(self, name: str, keys: Mapping[str, Any]) -> Callable[[Job], Job]:
+        keys = self._with_hooks(keys)
         of_run = {key: value for key, value in keys.items() if key in _RUN_KEYS}
         of_task = {key: value for key, value in keys.items() if key in TASK_KEYS}
         of_job = {key: value for key, value in keys.items() if key not in _RUN_KEYS and key not in TASK_KEYS}
@@ -273,6 +288,7 @@ class JobControl:
     ) -> Triggered:
         """Ask for one run now; its overlap policy is respected. The policies given hold for this run alone."""
         overrides = _overrides(timeout, retries, on_failure)
+        _check_parameters(parameters or {})
         return self._change(
             lambda records: commands.trigger(
                 records, job, self._actor,
@@ -301,10 +317,10 @@ class JobControl:
 
         `as_of` is "then" for the version of the job that it ran, or "now". With `only`, these tasks of it.
         """
-        tasks = tuple(only)
+        tasks, why = tuple(only), _reason(reason)
         return self._change(
             lambda records: commands.replay(
-                records, _id(occurrence), self._actor, reason, as_of=_as_of(as_of), only=tasks
+                records, _id(occurrence), self._actor, why, as_of=_as_of(as_of), only=tasks
             )
         )
 
@@ -320,7 +336,7 @@ class JobControl:
         only: Iterable[str] = (),
     ) -> list[Replayed]:
         """Replay those of a job that were due in [since, until) and ended in these states, the oldest first."""
-        tasks = tuple(only)
+        tasks, why = tuple(only), _reason(reason)
         query = HistoryQuery(job, MOST_QUEUED + 1, _states(state), self._ms_of(since), self._ms_of(until))
 
         def command(records: Records) -> list[Replayed]:
@@ -328,7 +344,7 @@ class JobControl:
             if len(wanted) > MOST_QUEUED:
                 raise NotPossibleError(f"more than {MOST_QUEUED} occurrences are meant; narrow it by since and until")
             return [
-                commands.replay(records, one, self._actor, reason, as_of=_as_of(as_of), only=tasks) for one in wanted
+                commands.replay(records, one, self._actor, why, as_of=_as_of(as_of), only=tasks) for one in wanted
             ]
 
         return self._change(command)
@@ -403,6 +419,20 @@ def _states(given: str | Iterable[str]) -> frozenset[str]:
         if state not in STATES:
             raise ChronexError(f"no state {state!r}; {unknown_state(state)}")
     return states
+
+
+def _check_parameters(parameters: Mapping[Any, Any]) -> None:
+    for name, value in parameters.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise ChronexError(
+                f"a parameter is text with text as its value, not {name!r}: {value!r}; write str(…)"[:300]
+            )
+
+
+def _reason(text: str) -> str:
+    if not text.strip():
+        raise ChronexError('say why, for the journal: reason="the disk was full"')
+    return text
 
 
 def _overrides(timeout: timedelta | None, retries: int | None, on_failure: str | None) -> Overrides | None:

@@ -93,7 +93,7 @@ def _read(text: str | bytes, path: str, zone: str) -> Job:
 DefinitionSource = TriggerDefinition | Mapping[str, Any] | str | Path
 
 
-def trigger_definition(source: DefinitionSource, zone: str = "UTC") -> TriggerDefinition:
+def trigger_definition(source: DefinitionSource | object, zone: str = "UTC") -> TriggerDefinition:
     """A definition, a dict, a text of JSON, or the path of a file."""
     if isinstance(source, TriggerDefinition):
         return source
@@ -101,4 +101,8 @@ def trigger_definition(source: DefinitionSource, zone: str = "UTC") -> TriggerDe
         return TriggerDefinition.from_dict(source, zone)
     if isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
         return TriggerDefinition.from_json(source, zone)
-    return TriggerDefinition.from_file(source, zone)
+    if isinstance(source, str | Path):
+        return TriggerDefinition.from_file(source, zone)
+    raise ChronexError(
+        f"a trigger definition is a dict, JSON text or the path of a file, not {type(source).__name__}"
+    )

@@ -45,6 +45,12 @@ class Call(Struct, frozen=True, gc=False, omit_defaults=True):
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
 
+    @property
+    def text(self) -> str:
+        """As it would be written: `mail('ann', copies=2)`."""
+        given = [*(repr(one) for one in self.args), *(f"{name}={value!r}" for name, value in self.kwargs.items())]
+        return f"{self.target}({', '.join(given)})"
+
 
 # What can be done: job files have commands only; programs that use Chronex as a library have calls too.
 Work = Command | Call

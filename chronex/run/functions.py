@@ -99,6 +99,8 @@ def asks_for_context(function: TaskFunction) -> bool:
 
 def check_arguments(function: TaskFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """ChronexError where a call with these arguments, and with the context where it asks for it, must fail."""
+    if not callable(function):
+        raise ChronexError(f"{function!r} cannot be called; give a function")
     before = (None,) if asks_for_context(function) else ()
     if can_be_called(function, *before, *args, **kwargs):
         return
@@ -160,7 +162,9 @@ class Calls:
         known = self._functions.setdefault(name, given)
         if known.function != given.function:
             raise ChronexError(f"another function is registered as {name!r}; choose another name")
-        self._functions[name] = given
+        if known.kind is not given.kind:
+            hint = "give it one executor, or a second name by add_call"
+            raise ChronexError(f"{shown(given.function)} has the executor {known.kind.value} already; {hint}")
         return Call(name)
 
     @property

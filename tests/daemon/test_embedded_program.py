@@ -56,6 +56,21 @@ async def test_decorated_functions_are_the_jobs_of_the_program() -> None:
     assert tidy.__name__ == "tidy", "the function is what it was"
 
 
+async def test_hooks_may_be_functions() -> None:
+    engine, seen = Engine(MemoryStore()), list[str]()
+
+    def begins(report: dict[str, Any]) -> None:
+        seen.append(report["hook"])
+
+    async def ends(report: dict[str, Any]) -> None:
+        seen.append(f"{report['hook']} {report['state']}")
+
+    engine.job(SOON, name="tidy", on_start=begins, on_complete=ends)(lambda: seen.append("work"))
+    async with engine:
+        await until_async(lambda: len(seen) == 3, "the hooks")
+    assert seen == ["on_start", "work", "on_complete completed"]
+
+
 async def test_a_function_that_is_decorated_no_longer_is_no_job_any_more() -> None:
     store = MemoryStore()
     for names in (["a", "b"], ["b", "c"]):
@@ -156,6 +171,7 @@ async def test_a_handler_is_bound_to_a_trigger_definition(kind: str, tmp_path: P
         ),
         ({"id": "x", "expression": "@daily", "metadata": {"a": object()}}, ChronexError, "holds what JSON can hold"),
         ('{"id": ', JobFileError, "definition:1:"),
+        (5, ChronexError, "a dict, JSON text or the path of a file, not int"),
         ("no/such.trigger.json", ChronexError, "cannot read 'no/such.trigger.json': no such file"),
     ],
 )
@@ -319,6 +335,15 @@ async def test_a_subscription_begins_when_it_is_made_and_ends_when_it_is_cancele
 def test_an_event_that_is_none_is_taught() -> None:
     with pytest.raises(ChronexError, match=r"no event 'OcurrenceFailed'; did you mean OccurrenceFailed\?"):
         Engine(MemoryStore()).on("OcurrenceFailed", print)
+
+
+def test_only_a_function_is_decorated_and_only_a_store_is_worked_on() -> None:
+    given: Any = "make tidy"
+    with pytest.raises(ChronexError, match="'make tidy' cannot be called; give a function"):
+        Engine(MemoryStore()).job("@daily", name="tidy")(given)
+    given = None
+    with pytest.raises(ChronexError, match="the path of a directory or an open store, not NoneType"):
+        Engine(given)
 
 
 def test_the_engine_has_its_old_name_too() -> None:

@@ -165,7 +165,7 @@ def jobs_of_others() -> Desk:
     return found
 
 
-Command = Callable[[Desk], Any]
+Command = Callable[[Any], Any]
 REFUSED: dict[str, tuple[Command, type[Exception], str]] = {
     "a job that is there": (lambda d: d.add(hourly()), NotPossibleError, "a job 'tidy' already; update it"),
     "a job of another program": (lambda d: d.add(hourly("theirs")), JobSourceError, "belongs to program shipping"),
@@ -201,6 +201,10 @@ REFUSED: dict[str, tuple[Command, type[Exception], str]] = {
     "why of nothing": (lambda d: d.why("tydy"), UnknownJobError, "did you mean tidy"),
     "why at no time": (lambda d: d.why("tidy", "noon"), ChronexError, "'noon' is not a time"),
     "the runs of nothing": (lambda d: d.next_runs("tydy"), UnknownJobError, "did you mean tidy"),
+    "no reason": (lambda d: d.replay("occ_0", " "), ChronexError, 'say why, for the journal: reason="the disk'),
+    "no reason for many": (lambda d: d.replay_range("tidy", ""), ChronexError, "say why, for the journal"),
+    "a parameter that is no text": (lambda d: d.trigger("tidy", parameters={"n": 1}), ChronexError, "'n': 1; write str"),
+    "a function that is none": (lambda d: d.add("x", "@daily", 5), ChronexError, "run takes a list of arguments or a line"),
     "another version": (lambda d: d.replay("occ_0", "x", as_of="later"), ChronexError, "it is then .* or now"),
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,9 +37,7 @@ class StandIn:
 
 async def test_the_engine_lives_as_long_as_the_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("fastapi") is None:
-        module = ModuleType("fastapi")
-        module.FastAPI = StandIn  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "fastapi", module)
+        monkeypatch.setitem(sys.modules, "fastapi", SimpleNamespace(FastAPI=StandIn))
     monkeypatch.chdir(tmp_path)
     program: dict[str, Any] = {}
     exec(compile(PROGRAM, "program.py", "exec"), program)

@@ -110,5 +110,8 @@ def test_one_name_means_one_function() -> None:
     calls.add("f", without)
     with pytest.raises(ChronexError, match="another function is registered as 'f'"):
         calls.add("f", asynchronous)
+    with pytest.raises(ChronexError, match=r"without\(\) has the executor thread already; give it one executor"):
+        calls.add("f", registered(without, "process"))
+    given: Any = "no function"
     with pytest.raises(ChronexError, match="cannot be called; give a function"):
-        calls.add("g", "no function")  # type: ignore[arg-type]
+        calls.add("g", given)

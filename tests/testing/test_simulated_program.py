@@ -13,8 +13,8 @@ from chronex.testing import MemoryStore, SimulatedMachine, SimulatedProgram
 START = datetime(2027, 3, 27, tzinfo=UTC)
 
 
-def program(engine: Engine, **more: object) -> SimulatedProgram:
-    return SimulatedProgram(engine, start=START, **more)  # type: ignore[arg-type]
+def program(engine: Engine, *jobs: Job) -> SimulatedProgram:
+    return SimulatedProgram(engine, jobs, start=START)
 
 
 def test_functions_are_called_at_their_instants() -> None:
@@ -72,7 +72,7 @@ def test_arguments_durations_commands_and_orders() -> None:
 
 def test_a_function_that_the_engine_does_not_have_is_told() -> None:
     lacking = Job(id="x", schedule="@hourly", tasks=(Task(name="main", run=Call("gone")),))
-    found = program(Engine(MemoryStore()), jobs=[lacking])
+    found = program(Engine(MemoryStore()), lacking)
     found.advance(hours=1, minutes=1)
     assert found.called[0].error == "LookupError: the engine has no function 'gone'; add_call it"
 
