@@ -363,7 +363,7 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
 
 def _work_json(work: Work | None) -> Any:
     if isinstance(work, Call):
-        return {"call": work.target}
+        return {"call": work.target, "args": list(work.args), "kwargs": dict(work.kwargs)}
     return list(work) if isinstance(work, tuple) else work
 
 

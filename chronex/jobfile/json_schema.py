@@ -46,6 +46,7 @@ _BY_READER: dict[Any, Schema] = {
     values.texts: _TEXTS,
     values.text_table: {"type": "object", "additionalProperties": _TEXT},
     inherited_tables.command: _COMMAND,
+    inherited_tables.work: _COMMAND,
     inherited_tables.retry: {"anyOf": [{"type": "integer", "minimum": 0}, _TEXT, _table("retry")]},
     inherited_tables.recovery: {"anyOf": [_TEXT, _table("recovery")]},
     inherited_tables.dst: _table("dst"),

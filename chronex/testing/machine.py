@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -273,6 +273,10 @@ class SimulatedMachine:
         """Let the scheduler work for so long."""
         self.run_until(self.clock.boot + span_ms(span))
 
+    def advance(self, **units: float) -> None:
+        """The same in words: `advance(hours=3)`."""
+        self.run_for(timedelta(**units))
+
     def run_until(self, end: Instant) -> None:
         """Let the scheduler work until that instant of true time."""
         end_ms = instant_ms(end)
@@ -377,10 +381,14 @@ class SimulatedMachine:
 
     def _report(self, process: SimulatedProcess) -> tuple[Order, ...]:
         attempt = self._adopted.get(process.attempt_id, process.launch.attempt)
-        update = self.engine.ended(attempt, process.end(), self.now)
+        update = self.engine.ended(attempt, self.end_of(process), self.now)
         orders = self._or_die(lambda: self.store.update(update, use_reserve=True))
         process.is_reported = True
         return orders
+
+    def end_of(self, process: SimulatedProcess) -> AttemptEnd:
+        """How the process ended; a subclass may know more of it."""
+        return process.end()
 
     def _or_die(self, work: Callable[[], R]) -> R:
         """A scheduler that cannot write what it must is replaced: the next one reads what there is."""

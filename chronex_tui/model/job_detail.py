@@ -279,7 +279,7 @@ def command_text(command: Command | Call) -> str:
     if isinstance(command, str):
         return command
     if isinstance(command, Call):
-        return f"python {command.target}"
+        return f"python {command.text if command.args or command.kwargs else command.target}"
     import shlex
 
     return shlex.join(command)

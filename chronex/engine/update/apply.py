@@ -60,7 +60,7 @@ def apply_jobs(
         records = Records(tx, now_ms)
         changes = plan_changes(records, jobs, now_ms, options)
         if basis is not None and any(change.kind is not Change.UNCHANGED for change in changes):
-            _refuse_if_stale(tx, basis)
+            refuse_if_stale(tx, basis)
         return write_changes(records, changes, actor)
 
     return store.update(write)
@@ -136,7 +136,7 @@ def _change_event(records: Records, change: JobChange, actor: str, data: dict[st
     return Event(name=name, at_ms=records.now_ms, job=change.job_id, actor=actor, data={**definition, **data})
 
 
-def _refuse_if_stale(tx: ReadTransaction, basis: int) -> None:
+def refuse_if_stale(tx: ReadTransaction, basis: int) -> None:
     """StaleUpdateError with who has changed which job since the writer read them, from the journal."""
     changes: list[str] = []
     seen = basis
