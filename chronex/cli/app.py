@@ -88,6 +88,12 @@ def _history() -> Declaration:
     return history
 
 
+def _report() -> Declaration:
+    from chronex.cli.commands.report import report
+
+    return report
+
+
 def _logs() -> Declaration:
     from chronex.cli.commands.logs import logs
 
@@ -229,6 +235,10 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "list": (_list, "List the jobs: how each one is, when it runs next, and how its last run ended."),
     "show": (_show, "Show one job in full: its next runs, its tasks, the policies that hold, and how it has been."),
     "history": (_history, "Show what became of past occurrences, newest first, each with its reason."),
+    "report": (
+        _report,
+        "Show the execution report of an occurrence: each task with its attempts, their times, and how it ended.",
+    ),
     "logs": (_logs, "Show what attempts have written."),
     "status": (
         _status,

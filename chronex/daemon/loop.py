@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 LONGEST_SLEEP_S = 30.0
 HEARTBEAT_S = 30.0
 DEAD_LETTERS_S = 60.0
+HOOKS_S = 2.0
 
 
 class Daemon:
@@ -76,6 +77,7 @@ class Daemon:
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
             PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
             PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
+            PeriodicTask("hooks", HOOKS_S, self._call_hooks),
         )
         self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
         self.zone = settings.timezone
@@ -322,6 +324,12 @@ class Daemon:
         now_ms, age_ms = self.clock.wall_ms(), self.age_ms()
         while await self.store.update_async(lambda tx: bound_dead_letters(Records(tx, now_ms), age_ms=age_ms)):
             await asyncio.sleep(0)
+
+    async def _call_hooks(self) -> None:
+        """Hooks that failed are called again after their pauses, and those of nodes that are gone."""
+        due = self.engine.hooks_due(self.clock.wall_ms())
+        if due is not None and not self._stopping.is_set():
+            self.executor.carry_out(await self.store.update_async(due))
 
     async def _reap(self) -> None:
         """A library engine on the same store may have died; what outlived its deadline is ended."""

@@ -455,7 +455,7 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
     assert set(after) == {
         "at", "at_ms", "daemon", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
         "late", "unserved",
-        "dead_letters", "notices", "outage", "store", "attention",
+        "dead_letters", "notices", "hooks", "outage", "store", "attention",
     }  # fmt: skip
     text = machine.chronex("status").stdout
     assert "scheduler  not running" in text
