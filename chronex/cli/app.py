@@ -94,6 +94,12 @@ def _report() -> Declaration:
     return report
 
 
+def _events() -> Declaration:
+    from chronex.cli.commands.events import events
+
+    return events
+
+
 def _logs() -> Declaration:
     from chronex.cli.commands.logs import logs
 
@@ -239,6 +245,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         _report,
         "Show the execution report of an occurrence: each task with its attempts, their times, and how it ended.",
     ),
+    "events": (_events, "Show the journal: what the schedulers and people did, one line an event, the newest last."),
     "logs": (_logs, "Show what attempts have written."),
     "status": (
         _status,

@@ -1,4 +1,4 @@
-"""docs/looking.md names exactly what the JSON of list, show, history and report holds."""
+"""docs/looking.md names exactly what the JSON of list, show, history, report and events holds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from chronex.cli.commands.events import events
 from chronex.cli.commands.history import history
 from chronex.cli.commands.list_jobs import run_list
 from chronex.cli.commands.report import run_report
@@ -39,6 +40,8 @@ def test_the_page_names_exactly_the_keys_of_the_json(past: Past, printed: Callab
     assert documented("list --format json") == untwinned(row)
     assert documented("show --format json") == untwinned(shown)
     assert documented("history --format json") == untwinned(told)
+    event = json.loads(printed(events, "hello", store=place, form="json"))[0]
+    assert documented("events") == untwinned(event)
     assert documented("report") == untwinned(report)
     parts = (report["tasks"][0], report["tasks"][0]["tries"][0], report["totals"])
     for nested in (*parts, row["last"], shown["policies"], shown["tasks"][0], shown["next_run"], told["attempts"][0]):
