@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from chronex.clock import Clock, wall_ms
+from chronex.daemon import skip_log
 from chronex.daemon.age_clock import AgeClock
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
@@ -72,12 +73,14 @@ class Daemon:
         self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False
         self._ages = AgeClock(self.clock)
+        self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
             PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
             PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
             PeriodicTask("hooks", HOOKS_S, self._call_hooks),
+            PeriodicTask("skipped", skip_log.EVERY_S, self._skips.do),
         )
         self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
         self.zone = settings.timezone
@@ -157,6 +160,7 @@ class Daemon:
         self._check_clock_set_back()
         self._ages = AgeClock(self.clock, self.store.view(lambda tx: Reading(tx).nodes()))
         self._put_node(self.node)
+        self._skips.begin()
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
         self._take_over()
@@ -288,6 +292,8 @@ class Daemon:
         self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.executor.finish()
         await self.executor.prestart.wait_reaped()
+        with contextlib.suppress(StoreError):  # the journal has it
+            await self._skips.finish()
         fail_point("node leaving")
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died

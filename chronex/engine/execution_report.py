@@ -157,17 +157,6 @@ def report_of(reading: Reading, job: Job | None, occurrence: Occurrence) -> Repo
     )
 
 
-def version_run(reading: Reading, occurrence: Occurrence) -> Job | None:
-    """The job as it was when the occurrence was decided, with the overrides of the occurrence.
-
-    A job that was removed is still known by its version.
-    """
-    job = reading.job(occurrence.job)
-    if job is None or job.version != occurrence.version:
-        job = reading.job_version(occurrence.job, occurrence.version) or job
-    return job if job is None or occurrence.overrides is None else job.overridden(occurrence.overrides)
-
-
 def _runs(reading: Reading, job: Job | None, occurrence: Occurrence) -> list[Run]:
     """In the order of the tasks; those that the version does not name, because it is lost, come last."""
     if job is None or job.version != occurrence.version:

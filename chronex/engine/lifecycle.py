@@ -9,7 +9,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
-from chronex.engine.execution_report import version_run
 from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, order_hook, put_notice
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
@@ -420,13 +419,14 @@ class Lifecycle:
                 self._cancel_run(run, reason)
 
     def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
-        if (order := order_hook(self.records, job, occurrence, hook, self.node)) is not None:
-            self.orders.append(order)
+        work = job.on_start if hook == "on_start" else job.on_complete
+        if work is not None:
+            self.orders.append(order_hook(self.records, job, occurrence, work, hook, self.node))
 
     # -- bookkeeping -------------------------------------------------------------------------------------
 
     def version_of(self, occurrence: Occurrence) -> Job | None:
-        return version_run(self.records, occurrence)
+        return self.records.version_run(occurrence)
 
     def _count(self, job_id: str, *, last_run_ms: int | None = None, **more: int) -> None:
         job = self.records.job(job_id)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from chronex.engine.execution_report import report_of, version_run
+from chronex.engine.execution_report import report_of
 from chronex.engine.orders import RunHook
 from chronex.errors import CustomScheduleError
 from chronex.model.event import Event
@@ -131,11 +131,8 @@ def settled(notice: Notice, problem: str, now_ms: int) -> UpdateFn[None]:
 # -- hooks --------------------------------------------------------------------------------------------------------
 
 
-def order_hook(records: Records, job: Job, occurrence: Occurrence, hook: str, node: str) -> RunHook | None:
-    """The order to call that hook, with a notice that outlives this node; None where the job has no such hook."""
-    work = _work_of(job, hook)
-    if work is None:
-        return None
+def order_hook(records: Records, job: Job, occurrence: Occurrence, work: Work, hook: str, node: str) -> RunHook:
+    """The order to call that hook, with a notice that outlives this node."""
     notice = Notice(
         job=occurrence.job,
         kind=hook,
@@ -189,7 +186,7 @@ def hooks_left(records: Records, node: str, can_call: Callable[[str], bool]) -> 
         if notice.kind != "on_start" and len(orders) >= _CALLED_AT_ONCE:
             break
         occurrence = records.occurrence(notice.job, notice.nominal_ms or 0)
-        job = None if occurrence is None else version_run(records, occurrence)
+        job = None if occurrence is None else records.version_run(occurrence)
         work = _work_of(job, notice.kind)
         if occurrence is None or job is None or work is None:
             _give_up(records, notice, "its occurrence, or the version that it ran, is kept no longer")

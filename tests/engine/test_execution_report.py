@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chronex.engine.commands.dead_letters import drop_dead_letter, replay_dead_letter
-from chronex.engine.execution_report import MOST_TRIES, Report, report_of, version_run
+from chronex.engine.execution_report import MOST_TRIES, Report, report_of
 from chronex.engine.orders import Launch, RunHook
 from chronex.model.job import Task
 from chronex.model.policies import FailureStrategy, RetryPolicy, TaskMode
@@ -23,7 +23,7 @@ LATE = {"reason": Reason(ReasonCode.TIMEOUT, "stopped after 2s")}
 def report(world: SteppedEngine, nominal: int = FIRST) -> Report:
     """As it is read later, by `chronex report`."""
     occurrence = world.occurrence(nominal)
-    return world.read(lambda reading: report_of(reading, version_run(reading, occurrence), occurrence))
+    return world.read(lambda reading: report_of(reading, reading.version_run(occurrence), occurrence))
 
 
 def test_attempts_have_their_times_their_pauses_and_their_reasons_and_the_task_its_sums() -> None:

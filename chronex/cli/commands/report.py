@@ -48,12 +48,12 @@ def run_report(what: str, store: str | None, form: str) -> int:
     import msgspec
 
     from chronex.cli.store_session import read_store
-    from chronex.engine.execution_report import report_of, version_run
+    from chronex.engine.execution_report import report_of
 
     def find(reading: Reading) -> tuple[Report, Zone]:
         occurrence = _occurrence(reading, what)
         zone = JobZones(reading).of(occurrence.job, occurrence.version)
-        return report_of(reading, version_run(reading, occurrence), occurrence), zone
+        return report_of(reading, reading.version_run(occurrence), occurrence), zone
 
     found, zone = read_store(store, find)
     if form == "json":
