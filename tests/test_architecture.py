@@ -80,6 +80,7 @@ SHARED_MODULES = {
     "apply": _COMMAND,
     "backup": _COMMAND,
     "doctor": _COMMAND,
+    "nodes": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,
     "trigger": _COMMAND,

@@ -112,6 +112,12 @@ def _status() -> Declaration:
     return status
 
 
+def _nodes() -> Declaration:
+    from chronex.cli.commands.nodes import nodes
+
+    return nodes
+
+
 def _why() -> Declaration:
     from chronex.cli.commands.why import why
 
@@ -250,6 +256,10 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "status": (
         _status,
         "Show on one screen whether a scheduler runs, what runs and comes next, and what needs attention.",
+    ),
+    "nodes": (
+        _nodes,
+        "List the schedulers of the store: process, host, version, last heartbeat, and whether each lives.",
     ),
     "why": (
         _why,

@@ -12,6 +12,7 @@ from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.views.job_functions import lacking_functions, named
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
+from chronex.views.nodes import NodeRow, nodes_of
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
 MOST_LISTED = 10
@@ -44,6 +45,7 @@ class StoreStatus(NamedTuple):
     card: OutageCard | None
     # Jobs whose functions no living scheduler has, with those functions; empty where no scheduler lives.
     unserved: tuple[tuple[Job, tuple[str, ...]], ...] = ()
+    nodes: tuple[NodeRow, ...] = ()  # that live
     hooks: int = 0  # that are being called, or wait for another try
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
 
@@ -80,6 +82,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
         notices=sum(kind not in HOOKS for kind in kinds),
         hooks=sum(kind in HOOKS for kind in kinds),
+        nodes=tuple(row for row in nodes_of(reading, now_ms, is_alive) if row.is_alive),
         card=last_outage_card(reading, [row.job.id for row in rows]),
         unserved=_unserved(rows, summary),
         is_full=_is_full(reading),
