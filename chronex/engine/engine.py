@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, is_held
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.lifecycle import Lifecycle, waiting_first
+from chronex.engine.notices import has_hooks_left, hooks_left
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -161,11 +162,18 @@ class Engine:
             records = Records.cached(tx, now_ms)
             decisions = _Decisions(records, self, now_ms)
             adopted = take_over(records, decisions.lifecycle, self.node, is_alive)
+            decisions.orders[:0] = hooks_left(records, self.node, self.has_function)
             decisions.start_queued()
             decisions.write()
             return tuple(decisions.orders), adopted
 
         return self.store.update(record, use_reserve=True)
+
+    def hooks_due(self, now_ms: int) -> UpdateFn[tuple[Order, ...]] | None:
+        """An update that gives the orders for hooks whose next try is due; None where a read finds none."""
+        if not self.store.view(lambda tx: has_hooks_left(Reading(tx), self.node, now_ms)):
+            return None
+        return lambda tx: tuple(hooks_left(Records(tx, now_ms), self.node, self.has_function))
 
 
 def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:

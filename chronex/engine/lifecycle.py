@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
-from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, put_notice
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, report_of
+from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, order_hook, put_notice
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
 from chronex.model.event import Event
 from chronex.model.job import Job, Task
@@ -421,19 +421,12 @@ class Lifecycle:
     def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
         work = job.on_start if hook == "on_start" else job.on_complete
         if work is not None:
-            self.orders.append(RunHook(job, occurrence, work, report_of(self.records, hook, job, occurrence)))
+            self.orders.append(order_hook(self.records, job, occurrence, work, hook, self.node))
 
     # -- bookkeeping -------------------------------------------------------------------------------------
 
     def version_of(self, occurrence: Occurrence) -> Job | None:
-        """The job as it was when the occurrence was decided, with the overrides of the occurrence.
-
-        A job that was removed is still known by its version.
-        """
-        job = self.records.job(occurrence.job)
-        if job is None or job.version != occurrence.version:
-            job = self.records.job_version(occurrence.job, occurrence.version) or job
-        return job if job is None or occurrence.overrides is None else job.overridden(occurrence.overrides)
+        return self.records.version_run(occurrence)
 
     def _count(self, job_id: str, *, last_run_ms: int | None = None, **more: int) -> None:
         job = self.records.job(job_id)

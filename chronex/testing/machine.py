@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from chronex.daemon.wakeups import WakeupDetector
 from chronex.engine.clock_steps import follow_clock, move_waits
 from chronex.engine.engine import Engine
+from chronex.engine.notices import settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
@@ -342,13 +343,19 @@ class SimulatedMachine:
             if isinstance(order, Launch):
                 self.launch(order)
             elif isinstance(order, RunHook):
-                self.hooks.append(order)
+                self._call_hook(order)
             elif (process := self.live.get(order.attempt.id)) is None:
                 continue
             elif isinstance(order, StopProcess):
                 process.stops_at = min(process.stops_at, self.clock.monotonic)
             elif process.canceled_by is None:
                 self._cancel(process, order)
+
+    def _call_hook(self, order: RunHook) -> None:
+        """Every hook ends well and at once."""
+        self.hooks.append(order)
+        if (notice := order.notice) is not None:
+            self._or_die(lambda: self.store.update(settled(notice, "", self.now), use_reserve=True))
 
     def _cancel(self, process: SimulatedProcess, order: Cancel) -> None:
         process.canceled_by = order

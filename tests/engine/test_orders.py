@@ -54,7 +54,7 @@ def test_a_retry_calls_no_hook_and_is_counted_in_the_report() -> None:
     (hook,) = world.end(again, AttemptState.SUCCESS, hour + 3)
     assert isinstance(start, RunHook)
     assert isinstance(hook, RunHook)
-    assert hook.report.tasks[0]["attempts"] == 2
+    assert hook.report.tasks[0].attempts == 2
 
 
 def test_what_never_started_has_no_hooks() -> None:

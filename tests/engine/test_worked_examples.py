@@ -119,7 +119,7 @@ def test_the_report_tells_how_a_cancellation_spread() -> None:
     (launch,) = world.tick(FIRST)
     (hook,) = world.end(launch, "failed", FIRST + 1, exit_code=3)
     assert isinstance(hook, RunHook)
-    assert (hook.report.tasks[1]["state"], hook.report.tasks[1]["reason"]) == (
+    assert (hook.report.tasks[1].state, hook.report.tasks[1].reason) == (
         "canceled",
         "another task failed first: one",
     )

@@ -12,6 +12,7 @@ from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.job_functions import lacking_functions, named, unstopped
+from chronex.views.nodes import owner_facts
 from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import (
     Outage,
@@ -63,6 +64,8 @@ def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, 
         "reason": text_of(occurrence.reason),
         "version": version.version,
     }
+    if (owner := owner_facts(reading, occurrence.owner)) is not None:
+        names["node"] = owner
     links = [
         *_origin(history, version, occurrence, zone),
         *placement_links(version, occurrence, zone),
