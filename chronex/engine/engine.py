@@ -30,7 +30,7 @@ from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
-from chronex.model.policies import OverlapPolicy
+from chronex.model.policies import SHORTEST_PAUSE_MS, OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
@@ -69,8 +69,12 @@ class AttemptStart(NamedTuple):
 class Engine:
     """Decides for one node. Time is an argument; nothing here starts a process or sleeps."""
 
-    def __init__(self, store: Store, node: str, slots: int, chance: Chance | None = None) -> None:
+    def __init__(
+        self, store: Store, node: str, slots: int, chance: Chance | None = None,
+        *, shortest_pause_ms: int = SHORTEST_PAUSE_MS,
+    ) -> None:  # fmt: skip
         self.store, self.node, self.slots = store, node, slots
+        self.shortest_pause_ms = shortest_pause_ms  # before a next attempt; tests in real time give less
         self.stopping = False  # set once: from then on ends are recorded and nothing is started
         self.has_function: Callable[[str], bool] = lambda target: True
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
@@ -193,6 +197,7 @@ class _Decisions:
         self.orders: list[Order] = []
         self.events: list[Event] = []
         self.lifecycle = Lifecycle(records, engine.node, engine.chance, self.orders, self.events)
+        self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
         self._free: int | None = None

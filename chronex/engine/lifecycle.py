@@ -16,6 +16,7 @@ from chronex.model.event import Event
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.policies import (
+    SHORTEST_PAUSE_MS,
     Cadence,
     CrashPolicy,
     FailureStrategy,
@@ -40,6 +41,7 @@ class Lifecycle:
     def __init__(self, records: Records, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
         self.records, self.node, self.chance = records, node, chance
         self.orders, self.events = orders, events
+        self.shortest_pause_ms = SHORTEST_PAUSE_MS
         self.may_start = True  # a node that stops starts nothing more, not even the next task
         self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
 
@@ -368,7 +370,8 @@ class Lifecycle:
         if attempt.state is AttemptState.CRASHED and (attempt.started_ms is None or crashes <= _MOST_CRASHES):
             return self.records.now_ms
         counted = run.attempts - unstarted - min(crashes, _MOST_CRASHES)
-        return retry_at(job.retry_for(task), counted, self.records.now_ms, self.chance)
+        policy = job.retry_for(task)
+        return retry_at(policy, counted, self.records.now_ms, self.chance, self.shortest_pause_ms)
 
     def continue_or_finish(self, job: Job, occurrence: Occurrence) -> None:
         """Start the next task, wait for what runs, or end the occurrence, by the states of all its runs."""
@@ -541,15 +544,17 @@ def waiting_first(reading: Reading, running: Iterable[Occurrence]) -> tuple[list
 _JITTER_STEPS = 1_000_000
 
 
-def retry_at(policy: RetryPolicy, attempts: int, now_ms: int, chance: Chance) -> int | None:
+def retry_at(
+    policy: RetryPolicy, attempts: int, now_ms: int, chance: Chance, shortest_ms: int = SHORTEST_PAUSE_MS
+) -> int | None:
     """The time of the next attempt after `attempts` failed ones; None when the policy has no more."""
     if policy.max is not None and attempts > policy.max:
         return None
-    pause = retry_pause(policy, attempts)
+    pause = retry_pause(policy, attempts, shortest_ms)
     if policy.jitter:
         # Up to `jitter` of the pause, either way, so that peers which failed together do not return together.
         share = policy.jitter * (2 * chance.randrange(_JITTER_STEPS + 1) / _JITTER_STEPS - 1)
-        pause = max(0, round(pause * (1 + share)))
+        pause = max(shortest_ms, round(pause * (1 + share)))
     return now_ms + pause
 
 

@@ -10,13 +10,13 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import Launch, Order, StopProcess
 from chronex.engine.takeover import STALE_AFTER_MS
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
-from tests.kit.machine import FIRST, SteppedEngine
+from tests.kit.machine import FIRST, SteppedEngine, steady
 
 TIMEOUT = 4_000
 CHILD = ProcessIdentity(7, "boot", 5)
@@ -33,7 +33,7 @@ CHILD = ProcessIdentity(7, "boot", 5)
 def test_a_retry_that_would_come_after_the_deadline_is_not_awaited(
     pause_ms: int, state: OccurrenceState, attempts: int
 ) -> None:
-    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=RetryPolicy(max=3, interval_ms=pause_ms))
+    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=steady(3, pause_ms))
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 1, exit_code=1)
     occurrence, run = world.occurrence(FIRST), world.run(FIRST)
@@ -46,7 +46,7 @@ def test_a_retry_that_would_come_after_the_deadline_is_not_awaited(
 
 def waiting_past_its_deadline() -> SteppedEngine:
     """A run that waits for a retry after its deadline, as an older version or a set clock may leave it."""
-    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=RetryPolicy(max=3, interval_ms=1_000))
+    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=steady(3, 1_000))
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 1, exit_code=1)
     return world

@@ -30,7 +30,7 @@ from chronex.storage import journal
 from chronex.storage.keys import OCCURRENCE
 from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
-from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
+from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine, steady
 
 
 def test_nothing_happens_before_the_first_instant() -> None:
@@ -100,7 +100,7 @@ def test_parallel_tasks_start_together_and_fail_fast_stops_the_others_but_not_on
 
 
 def test_a_failed_run_is_tried_again_after_its_pause() -> None:
-    world = SteppedEngine("0 0 * * *", retry=RetryPolicy(max=1, interval_ms=5000))
+    world = SteppedEngine("0 0 * * *", retry=steady(1, 5000))
     midnight = START + 24 * 60 * MINUTE
     (launch,) = world.tick(midnight)
     world.end(launch, AttemptState.FAILED, midnight + 1000)
@@ -226,7 +226,7 @@ def test_an_attempt_that_died_with_its_node_is_tried_again_but_not_for_ever() ->
 def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
     on_crash: CrashPolicy, adopted: bool
 ) -> None:
-    world = SteppedEngine("0 0 1 1 *", on_crash=on_crash, retry=RetryPolicy(max=3, interval_ms=1000))
+    world = SteppedEngine("0 0 1 1 *", on_crash=on_crash, retry=steady(3, 1000))
     new_year = START + 365 * 24 * 60 * MINUTE
     (launch,) = world.tick(new_year)
     world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", new_year))

@@ -33,10 +33,10 @@ def test_every_instant_runs_once_and_on_time() -> None:
 
 
 def test_a_failure_is_tried_again_as_the_policy_says() -> None:
-    job = Job(id="hourly", schedule="0 * * * *", tasks=TASK, retry=RetryPolicy(max=2, interval_ms=10_000))
+    job = Job(id="hourly", schedule="0 * * * *", tasks=TASK, retry=RetryPolicy(max=2, interval_ms=10_000, jitter=0))
     machine = SimulatedMachine([job], outcome=lambda _launch: ProcessOutcome(1_000, exit_code=3))
     machine.run_for(HOUR + MINUTE)
-    assert [(start.minute, start.second) for start in machine.starts("hourly")] == [(0, 0), (0, 11), (0, 22)]
+    assert [(start.minute, start.second) for start in machine.starts("hourly")] == [(0, 0), (0, 11), (0, 32)]
     assert states(machine) == [OccurrenceState.FAILED]
 
 
