@@ -72,6 +72,9 @@ class Engine:
         self.store, self.node, self.slots = store, node, slots
         self.stopping = False  # set once: from then on ends are recorded and nothing is started
         self.has_function: Callable[[str], bool] = lambda target: True
+        # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
+        # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
+        self.read_clock: Callable[[], int] | None = None
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
@@ -362,6 +365,8 @@ class _Decisions:
         engine = self.engine
         if engine.stopping:
             return
+        if engine.read_clock is not None:
+            self.records.now_ms = engine.read_clock()
         for name in self.records.queued_jobs(after=engine.served_last):
             if self.free_slots <= 0:
                 return

@@ -31,6 +31,7 @@ from chronex.storage.keys import OCCURRENCE
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
 from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
+from tests.verify.assertion import assert_verified
 
 
 def test_nothing_happens_before_the_first_instant() -> None:
@@ -137,6 +138,19 @@ def test_the_queue_moves_when_the_running_one_ends() -> None:
     (following,) = world.end(launch, AttemptState.SUCCESS, FIRST + MINUTE + 1)
     assert isinstance(following, Launch)
     assert following.occurrence.nominal_ms == FIRST + MINUTE
+
+
+def test_what_an_end_lets_out_of_the_queue_starts_when_that_is_decided_and_not_before_it_is_due() -> None:
+    """The end waited for the store; meanwhile the next instant came and was queued."""
+    world = SteppedEngine(overlap=OverlapPolicy.QUEUE)
+    (launch,) = world.tick(FIRST)
+    due, decided = FIRST + MINUTE, FIRST + MINUTE + 30
+    world.tick(due)
+    world.engine.read_clock = lambda: decided
+    (following,) = world.launches_after(launch, AttemptState.SUCCESS, due - 600)
+    assert (following.occurrence.started_ms, following.attempt.created_ms) == (decided, decided)
+    assert (world.occurrence(FIRST).finished_ms, world.occurrence(due).started_ms) == (due - 600, decided)
+    assert_verified(world.store, has_daemon=False)
 
 
 def test_cancel_running_stops_the_old_one_and_starts_the_new_one_when_it_is_gone() -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from chronex.engine.plan import lead_ms
 from chronex.engine.takeover import STALE_AFTER_MS
 from chronex.model.event import Event
-from chronex.model.job import Job
+from chronex.model.job import Counters, Job
 from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import FailureStrategy, OverlapPolicy, RecoveryStrategy, TaskMode
 from chronex.model.states import OccurrenceState, is_final
@@ -36,6 +36,7 @@ class History:
     def __init__(self, machine: FaultyMachine) -> None:
         self.machine = machine
         self.occurrences: dict[str, list[Occurrence]] = {}
+        self.counters: dict[str, Counters] = {}
         self.set_back: list[int] = []  # wall times at which the clock was set back
         self.anchored: dict[str, list[tuple[int, int]]] = defaultdict(list)  # intervals that count from another time
         self.spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -51,6 +52,8 @@ class History:
     def _read(self, reading: Reading) -> None:
         for job, _ in self.machine.drawn:
             self.occurrences[job.id] = reading.occurrences(job.id, limit=MANY)[::-1]
+            stored = reading.job(job.id)
+            self.counters[job.id] = Counters() if stored is None else stored.progress.counters
         self.running_attempts = {attempt.id for attempt in reading.active_attempts(limit=MANY)}
         self.waiting_runs = [run for run in reading.due(MANY**2, limit=MANY) if isinstance(run, Run)]
         self.active_runs = reading.active_runs(limit=MANY)
@@ -219,6 +222,24 @@ def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
             yield f"{wave[-1].nominal_ms} does not say what it covers"
 
 
+def _counters(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """What is counted with the job is what its history says."""
+    found = history.occurrences[job.id]
+    counted = history.counters[job.id]
+    state = OccurrenceState
+    listed = {
+        "fired": [one for one in found if one.started_ms is not None],
+        "completed": [one for one in found if one.state is state.COMPLETED],
+        "failed": [one for one in found if one.state in (state.FAILED, state.FAILED_STALE)],
+        "canceled": [one for one in found if one.state is state.CANCELED],
+        "skipped": [one for one in found if one.state is state.SKIPPED],
+        "missed": [one for one in found if one.state is state.MISSED],
+    }
+    for name, ones in listed.items():
+        if getattr(counted, name) != len(ones):
+            yield f"{getattr(counted, name)} are counted as {name}, and history has {len(ones)}"
+
+
 def _newest(history: History, job: Job, expected: Expected) -> Iterator[str]:
     """Under `cancel_running` one of the schedule waits at most, but for missed ones that have their turn each."""
     if job.overlap is not OverlapPolicy.CANCEL_RUNNING:
@@ -339,5 +360,5 @@ def _completion(history: History, job: Job, expected: Expected) -> Iterator[str]
 
 RULES: tuple[Callable[[History], Iterator[str]], ...] = (_doubled, _strays, _pool)
 JOB_RULES: tuple[Callable[[History, Job, Expected], Iterator[str]], ...] = (
-    _instants, _outcomes, _placement, _recovery, _newest, _deadlines, _overlap, _completion,
+    _instants, _outcomes, _placement, _recovery, _counters, _newest, _deadlines, _overlap, _completion,
 )  # fmt: skip
