@@ -384,6 +384,9 @@ class Lifecycle:
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
         for task in waiting:  # where a task has failed, only those that are set to `continue` wait still
+            if occurrence.deadline_ms is not None and occurrence.deadline_ms <= self.records.now_ms:
+                self._cancel_run(runs[task.name], Reason(ReasonCode.EXECUTION_TIMEOUT))
+                continue
             if not self.may_start or not self.can_run(job):
                 self._leave_to_successor(runs[task.name])
                 return
@@ -514,6 +517,8 @@ def outcome_of(job: Job, runs: Iterable[Run]) -> tuple[OccurrenceState, Reason, 
     if stopper is not None:
         return OccurrenceState.FAILED, of_task(stopper.task, stopper.reason), 0
     canceled = next((run for run in over if run.state is RunState.CANCELED), None)
+    if canceled is not None and canceled.reason.code is ReasonCode.EXECUTION_TIMEOUT:
+        return OccurrenceState.FAILED, of_task(canceled.task, canceled.reason), 0  # there was no time left for it
     if canceled is not None:
         return OccurrenceState.CANCELED, canceled.reason, 0
     if failed:

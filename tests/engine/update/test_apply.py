@@ -126,7 +126,9 @@ def test_an_edit_and_its_undoing_leave_the_occurrence_that_was_withdrawn_to_run(
     world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     edited(world, nominal - 2 * HOUR + 1, schedule=LATE)
+    assert world.stored().progress.counters.canceled == 1
     edited(world, nominal - 2 * HOUR + 2, schedule=EARLY)
+    assert world.stored().progress.counters.canceled == 0, "history has none either"
     assert [launch.occurrence.nominal_ms for launch in world.tick(nominal)] == [nominal]
 
 
