@@ -16,16 +16,17 @@ from typing import Any, NamedTuple, TypeVar
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
+from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.task_state import task_state
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
-from chronex.model.event import Event
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
 from chronex.model.policies import StopMode
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
+from chronex.model.records import Notice
 from chronex.model.states import AttemptState
 from chronex.run import (
     AttemptRequest,
@@ -40,6 +41,7 @@ from chronex.run import (
 )
 from chronex.run.attempt_log import DEFAULT_LIMIT
 from chronex.run.command_runner import CommandRunner, HeldCommand, OwnChildren
+from chronex.run.function_process import run_in_process
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.storage.journal import append
@@ -250,19 +252,23 @@ class Executor:
 
     async def _hook(self, order: RunHook) -> None:
         problem = await run_hook(order.work, order.report, self.run_context, self.calls)
-        if not problem:
-            return
-        fields = {"hook": order.report.hook, "occurrence": order.occurrence.id}
-        event = Event(
-            name="HookFailed",
-            at_ms=self.clock.wall_ms(),
-            job=order.occurrence.job,
-            nominal_ms=order.occurrence.nominal_ms,
-            reason=free_text(problem),
-            data=fields,
-        )
-        log_event(log, "hook failed", {"job": event.job, **fields, "reason": problem}, logging.WARNING)
-        with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
+        fail_point("hook ended")
+        if problem:
+            fields = {"hook": order.report.hook, "occurrence": order.occurrence.id, "try": order.report.call}
+            log_event(log, "hook failed", {"job": order.job.id, **fields, "reason": problem}, logging.WARNING)
+        # A full store must not stop anything for its sake: it is in the log, and the hook is called once more later.
+        with contextlib.suppress(StoreError):
+            await self._settle_hook(order, problem)
+
+    async def _settle_hook(self, order: RunHook, problem: str) -> None:
+        now_ms, notice = self.clock.wall_ms(), order.notice
+        if notice is not None:
+            await self.store.update_async(settled(notice, problem, now_ms), use_reserve=True)
+        elif problem:
+            lost = Notice(
+                job=order.job.id, kind=order.report.hook, at_ms=now_ms, nominal_ms=order.occurrence.nominal_ms
+            )
+            event = hook_failed(lost, problem, now_ms, is_given_up=True)
             await self.store.update_async(lambda tx: append(tx, event))
 
     async def _attempt(self, launch: Launch, request: AttemptRequest, held: HeldCommand | None) -> None:
@@ -274,13 +280,21 @@ class Executor:
         try:
             if isinstance(work, Call):
                 state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
-                result = await run_callable(request, self.calls.find(work.target), hooks, self.run_context, state)
+                result = await self._call(request, work.target, hooks, state)
             else:
                 result = await self.runner.run(request, hooks, held)
         except StoreError as error:
             self._log_unrecorded("the start could not be recorded", attempt, error)
             return
         await self._ended(attempt, result)
+
+    async def _call(
+        self, request: AttemptRequest, target: str, hooks: Hooks, state: Mapping[str, str]
+    ) -> AttemptResult:
+        function = self.calls.in_process(target)
+        if function is not None:
+            return await run_in_process(request, function, hooks, self.run_context, state)
+        return await run_callable(request, self.calls.find(target), hooks, self.run_context, state)
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
@@ -451,6 +465,8 @@ def request_from_records(
         leftovers=job.leftovers,
         log_limit=job.log_limit or log_limit,
         extra_environment=extra_environment or {},
+        args=task.run.args if isinstance(task.run, Call) else (),
+        kwargs=task.run.kwargs if isinstance(task.run, Call) else {},
     )
 
 

@@ -89,7 +89,8 @@ def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int, s
         tasks=(Task(name=TASK, run=Call(name)),),
         overlap=OverlapPolicy.SKIP,
         recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST),
-        retry=RetryPolicy(max=None, interval_ms=definition.delay_ms, newest_wins=True),
+        # The specification has one delay for every retry of a task.
+        retry=RetryPolicy(max=None, interval_ms=definition.delay_ms, backoff=1.0, jitter=0.0, newest_wins=True),
         metadata={
             "name": definition.name,
             "retryDelayMs": str(definition.delay_ms),

@@ -24,6 +24,7 @@ class ReasonCode(StrEnum):
     EARLIER_WAITS = "earlier_waits"
     RETRY_WAITS = "retry_waits"  # the detail is "ID until INSTANT"
     QUEUE_FULL = "queue_full"
+    GAVE_WAY = "gave_way"  # the detail is the newer occurrence
     POOL_FULL = "pool_full"
     IDEMPOTENT = "idempotent"
     MAX_REACHED = "max_reached"
@@ -121,6 +122,7 @@ _WORDS = {
     ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
     ReasonCode.RETRY_WAITS: "an earlier occurrence waits for its retry",
     ReasonCode.QUEUE_FULL: "the queue of the job is full",
+    ReasonCode.GAVE_WAY: "a newer occurrence took its place",
     ReasonCode.POOL_FULL: "waits for a free place in the pool",
     ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",
     ReasonCode.MAX_REACHED: "the limit of executions is reached",

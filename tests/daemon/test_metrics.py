@@ -453,9 +453,9 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
     after = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert after["daemon"] is None
     assert set(after) == {
-        "at", "at_ms", "daemon", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
+        "at", "at_ms", "daemon", "nodes", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
         "late", "unserved",
-        "dead_letters", "notices", "outage", "store", "attention",
+        "dead_letters", "notices", "hooks", "outage", "store", "attention",
     }  # fmt: skip
     text = machine.chronex("status").stdout
     assert "scheduler  not running" in text

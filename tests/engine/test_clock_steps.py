@@ -12,7 +12,7 @@ from chronex.engine.decided_spans import MOST_SPANS
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress, Task
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.records import Node
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
@@ -20,7 +20,7 @@ from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, MemoryStore, ProcessOutcome, SimulatedMachine
 from chronex_store.history_retention import RetentionPolicy, trim
-from tests.kit.machine import ANN, FIRST, START, SteppedEngine
+from tests.kit.machine import ANN, FIRST, START, SteppedEngine, steady
 from tests.verify.assertion import assert_verified
 
 NOW = START + DAY
@@ -61,7 +61,7 @@ def test_a_job_that_is_not_ahead_stays_as_it_is(cursor: int | None, anchor: int 
     assert (progress.cursor_ms, progress.anchor_ms, progress.next_ms) == (cursor, anchor, START + 400 * DAY)
 
 
-HOURLY = RetryPolicy(max=3, interval_ms=5 * MINUTE)
+HOURLY = steady(3, 5 * MINUTE)
 
 
 @pytest.mark.parametrize("by_ms", [HOUR, -HOUR, 20 * DAY], ids=["forward", "back", "far"])

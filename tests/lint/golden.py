@@ -76,6 +76,11 @@ CASES = (
         "[defaults]\nretry = { max = 5 }\n" + _job("*/5 * * * *", 'retry = { interval = "2m" }\n'),
         ("4:12-4:25 W151",),
     ),
+    Case(
+        "toml-retry-short/chronex.toml",
+        _job("0 4 * * *", 'retry = { max = 5, interval = "0s", max_interval = "999ms" }\n'),
+        ("4:31-4:35 J103", "4:52-4:59 J103"),
+    ),
     Case("toml-ignored/chronex.toml", '[jobs.a]\nschedule = "*/7 * * * *" # chronex: ignore[W103]\nrun = "true"\n'),
     Case(
         "toml-ignore-unused/chronex.toml", "# chronex: ignore-file[W111]\n" + _job("17 4 * * *"), ("1:1-1:29 W142",)

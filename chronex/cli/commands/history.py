@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,13 +27,11 @@ if TYPE_CHECKING:
     from chronex.model.occurrence import MissedSpan, Occurrence
     from chronex.model.states import OccurrenceState
     from chronex.storage.records import Reading
+    from chronex.views.past_runs import HistoryQuery
 
-_PAGE = 500
 # `occ_` and eight characters, which every command accepts for the whole id.
 _SHORT_ID = 12
 _LEAST_REASON = 30
-# A filter that matches nothing must not read a history of millions of occurrences to its end.
-_MOST_SEARCHED = 200_000
 _COLOURS = {
     "completed": "green",
     "failed": "red",
@@ -56,42 +53,32 @@ def history(
     ] = None,
     store: StorePath = None,
     form: Form = "text",
+    wide: Annotated[bool, typer.Option("--wide", help="Also the node that ran each.")] = False,
 ) -> int:
     """Show what became of past occurrences, newest first, each with its reason.
 
     Example: chronex history --state failed --since 2d
     """
 
+    from chronex.views.past_runs import HistoryQuery
+
     check_format(form)
     query = HistoryQuery(job, count, _states(states or []), read_since(since, shown_zone()))
-    return run_history(query, store, form)
+    return run_history(query, store, form, wide=wide)
 
 
-class HistoryQuery(NamedTuple):
-    """The newest `most` occurrences of one job or all, in these states or all, none older than `since_ms`."""
-
-    job: str | None
-    most: int
-    states: frozenset[str]
-    since_ms: int | None
-
-    def matches(self, occurrence: Occurrence) -> bool:
-        from chronex.views.wording import WITH_ERRORS
-
-        return (
-            not self.states
-            or occurrence.state in self.states
-            or (occurrence.errors > 0 and WITH_ERRORS in self.states)
-        )
-
-
-def run_history(query: HistoryQuery, store: str | None, form: str) -> int:
+def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool = False) -> int:
     from chronex.cli.store_session import read_store
+    from chronex.views.past_runs import past_occurrences
 
     if form == "json":
-        print_json(read_store(store, lambda reading: [_history_json(reading, o) for o in _found(reading, query)]))
+        print_json(
+            read_store(store, lambda reading: [_history_json(reading, o) for o in past_occurrences(reading, query)])
+        )
         return 0
-    lines = read_store(store, lambda reading: _lines(JobZones(reading), list(_found(reading, query))))
+    lines = read_store(
+        store, lambda reading: _lines(JobZones(reading), list(past_occurrences(reading, query)), wide=wide)
+    )
     print_painted(lines)
     if not lines:
         out("nothing in the history" + (" fits" if query.states or query.since_ms is not None else " yet"))
@@ -99,87 +86,22 @@ def run_history(query: HistoryQuery, store: str | None, form: str) -> int:
 
 
 def _states(texts: list[str]) -> frozenset[str]:
-    from chronex.model.states import OccurrenceState
-    from chronex.text.suggestions import nearest
-    from chronex.views.wording import WITH_ERRORS
+    from chronex.views.past_runs import STATES, unknown_state
 
-    known = [*(state.value for state in OccurrenceState), WITH_ERRORS]
     for text in texts:
-        if text not in known:
-            meant = nearest(text, known)
-            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
-            raise UsageError(f"--state: no state {text!r}; {hint}")
+        if text not in STATES:
+            raise UsageError(f"--state: no state {text!r}; {unknown_state(text)}")
     return frozenset(texts)
 
 
-def _found(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
-    left = query.most
-    for occurrence in _candidates(reading, query):
-        if left == 0:
-            return
-        if query.matches(occurrence):
-            left -= 1
-            yield occurrence
-
-
-def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
-    """Newest first: of one job by its nominal time; of all jobs what runs, then what ended, by its end."""
-    from chronex.model.occurrence import Occurrence
-
-    if query.job is not None:
-        yield from _of_job(reading, query.job, query.since_ms)
-        return
-    from chronex.storage import keys
-
-    yield from sorted(reading.active(), key=lambda o: -(o.started_ms or 0))
-    after: bytes | None = None
-    for _ in range(_MOST_SEARCHED // _PAGE):
-        rows = reading.tx.scan(keys.FINISHED, after, _PAGE, reverse=True)
-        for index, _empty in rows:
-            if query.since_ms is not None and keys.instant_of(index) < query.since_ms:
-                return
-            occurrence = reading.get(keys.record_of(index), Occurrence)
-            if occurrence is not None:
-                yield occurrence
-        if len(rows) < _PAGE:
-            return
-        after = rows[-1][0]
-
-
-def _of_job(reading: Reading, job: str, since: int | None) -> Iterator[Occurrence]:
-    from chronex.engine.commands.names import job_named
-
-    before: int | None = None
-    if not _has_history(reading, job):
-        job_named(reading, job)
-    for _ in range(_MOST_SEARCHED // _PAGE):
-        page = reading.occurrences(job, before, _PAGE)
-        for occurrence in page:
-            if since is not None and occurrence.nominal_ms < since:
-                return
-            yield occurrence
-        if len(page) < _PAGE:
-            return
-        before = page[-1].nominal_ms
-
-
-def _has_history(reading: Reading, job: str) -> bool:
-    """A job that was removed still has a history."""
-    from chronex.errors import ChronexError
-
-    try:
-        return bool(reading.occurrences(job, limit=1))
-    except ChronexError:
-        return False
-
-
-def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
+def _lines(zones: JobZones, found: list[Occurrence], *, wide: bool) -> list[str]:
     from chronex.model.reasons import text_of
     from chronex.model.states import OccurrenceState
     from chronex.text.durations import brief_duration
     from chronex.views.wording import column, how_many
 
     name_width = max((width(o.job) for o in found), default=0)
+    node_width = max((width(o.owner) for o in found), default=0) if wide else 0
     lines: list[str] = []
     for occurrence in found:
         zone = zones.of(occurrence.job, occurrence.version)
@@ -188,10 +110,12 @@ def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
             took = brief_duration(occurrence.finished_ms - occurrence.started_ms)
         name = padded(occurrence.job, name_width)
         front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name}"
+        if node_width:
+            front += f" {padded(occurrence.owner, node_width)}"
         colour = "yellow" if occurrence.errors else _COLOURS.get(occurrence.state)
         lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence), colour)
         if (older := occurrence.older) is not None:
-            front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}"
+            front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}" + " " * (node_width and node_width + 1)
             reason = f"{how_many(older)} until {column(older.to_ms, zone)}: {text_of(older.reason)}"
             lines += _row(front, OccurrenceState.MISSED, " " * 7, reason, None)
     return lines
@@ -257,6 +181,7 @@ def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         "only": list(occurrence.only),
         "overrides": overrides_json(occurrence),
         "errors": occurrence.errors,
+        "node": occurrence.owner or None,
         "version": occurrence.version,
         "older": None if occurrence.older is None else _span_json(occurrence.older),
         "attempts": [attempt_json(attempt) for attempt in sorted(attempts, key=lambda a: a.created_ms)],

@@ -12,12 +12,12 @@ from chronex.engine.update import Change, Policy, apply_jobs, kept_versions, rol
 from chronex.engine.update.diff import MOST_VERSIONS
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex.model.job import Job
-from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.policies import OverlapPolicy, SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
 from chronex.testing import DAY, HOUR, MINUTE
-from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
+from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine, steady
 
 NOON = START + 12 * HOUR
 EARLY, LATE = "0 3 * * *", "0 5 * * *"
@@ -126,7 +126,9 @@ def test_an_edit_and_its_undoing_leave_the_occurrence_that_was_withdrawn_to_run(
     world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     edited(world, nominal - 2 * HOUR + 1, schedule=LATE)
+    assert world.stored().progress.counters.canceled == 1
     edited(world, nominal - 2 * HOUR + 2, schedule=EARLY)
+    assert world.stored().progress.counters.canceled == 0, "history has none either"
     assert [launch.occurrence.nominal_ms for launch in world.tick(nominal)] == [nominal]
 
 
@@ -180,7 +182,7 @@ def test_a_running_occurrence_keeps_its_version_to_the_end() -> None:
 
 
 def test_a_removed_jobs_running_occurrence_goes_on_with_its_tasks_and_its_retries() -> None:
-    world = SteppedEngine(tasks=(ONE, TWO), retry=RetryPolicy(max=1, interval_ms=1000))
+    world = SteppedEngine(tasks=(ONE, TWO), retry=steady(1, 1000))
     (first,) = world.tick(FIRST)
     assert apply_jobs(world.store, [], FIRST + 1)[0].change is Change.REMOVED
     (second,) = world.launches_after(first, "success", FIRST + 2)
