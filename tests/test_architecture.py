@@ -25,7 +25,7 @@ BELOW_DECISION = BELOW_TIMING | {"timing"}
 BELOW_JOBFILE = BELOW_DECISION | {"decision"}
 BELOW_ENGINE = BELOW_JOBFILE | {"storage"}
 BELOW_VIEWS = BELOW_ENGINE | {"engine"}
-BELOW_DAEMON = BELOW_VIEWS | {"jobfile", "views", "run", "store", "verify"}
+BELOW_DAEMON = BELOW_VIEWS | {"jobfile", "views", "run", "keeper", "store", "verify"}
 BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "imports", "testing", "chronex"}
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": BELOW_ENGINE,
     "views": BELOW_VIEWS,
     "run": BELOW_VIEWS,
+    "keeper": FOUNDATION | {"model", "run"},
     "store": FOUNDATION | {"model", "storage"},
     "verify": BELOW_VIEWS | {"jobfile"},
     "daemon": BELOW_DAEMON,

@@ -29,7 +29,7 @@ from chronex.daemon.wakeups import (
 )
 from chronex.engine.clock_steps import begin_where_never_set, follow_clock, move_waits, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
-from chronex.engine.commands.stop import RESTART
+from chronex.engine.commands.stopping import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point

@@ -97,7 +97,9 @@ _REAP_TRIES = 400  # times 5 ms; a child whose barrier is shut exits at once
 _DESCRIPTORS_EACH, _DESCRIPTORS_OF_OURS = 3, 128
 
 
-class _HeldChild(NamedTuple):
+class HeldChild(NamedTuple):
+    """A command that waits at its barrier for its instant."""
+
     request: AttemptRequest
     child: HeldCommand
     at_ms: int
@@ -116,7 +118,7 @@ class Prestart:
         self.clock = clock
         self._guess = guess
         self._request_of = request_of
-        self.held: dict[str, _HeldChild] = {}
+        self.held: dict[str, HeldChild] = {}
         self._discarded: list[HeldCommand] = []
         self._at_ms: int | None = None
         self._work: asyncio.Task[None] | None = None
@@ -189,7 +191,7 @@ class Prestart:
         if request.attempt_id not in self.held:
             child = self.runner.hold(request)
             if not isinstance(child, NotStarted):
-                self.held[request.attempt_id] = _HeldChild(request, child, at_ms)
+                self.held[request.attempt_id] = HeldChild(request, child, at_ms)
 
 
 async def _sleep_until(at_ms: int, clock: Clock) -> None:

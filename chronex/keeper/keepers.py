@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chronex.keeper.ends_file import read_ends
-from chronex.keeper.keeper import ERRORS_NAME, LOCK_NAME, READY
+from chronex.keeper.keeper_process import ERRORS_NAME, LOCK_NAME, READY
 from chronex.keeper.link import ANSWER_WITHIN_S, KeeperLink, KeeperLostError, connect
 from chronex.keeper.messages import Ended, Recorded
 
@@ -27,7 +27,7 @@ DIRECTORY = "keepers"
 # asyncio works without it, and it is a third of the keeper's start and memory.
 _BOOTSTRAP = (
     "import sys; sys.modules['ssl'] = None; sys.path[:0] = sys.argv[3:]; "
-    "from chronex.keeper.keeper import main; main(sys.argv[1], sys.argv[2])"
+    "from chronex.keeper.keeper_process import main; main(sys.argv[1], sys.argv[2])"
 )
 _READY_WITHIN_S = 20.0
 

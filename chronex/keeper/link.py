@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chronex.keeper.keeper import socket_path
+from chronex.keeper.keeper_process import socket_path
 from chronex.keeper.messages import (
     Ended,
     FrameTooLongError,

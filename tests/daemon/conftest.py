@@ -12,6 +12,7 @@ import pytest
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
+from tests.kit.processes import end_all
 from tests.verify.assertion import assert_verified
 
 
@@ -41,7 +42,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @contextmanager
 def watched(directory: Path) -> Iterator[Machine]:
-    """A machine whose daemons end with it, and whose journal is verified."""
+    """A machine whose daemons and commands end with it, and whose journal is verified."""
     found = Machine(directory)
     try:
         yield found
@@ -52,5 +53,6 @@ def watched(directory: Path) -> Iterator[Machine]:
             daemon.wait()
             if daemon.stderr is not None:
                 daemon.stderr.close()
+        end_all(directory / "store")
     if (directory / "store").exists():
         assert_verified(directory / "store")

@@ -27,8 +27,8 @@ def test_every_instant_ends_in_one_recorded_fate(machine: Machine) -> None:
     for job in ("good", "bad"):
         instants = sorted(row["nominal_ms"] for row in rows if row["job"] == job)
         assert all(after - before == 1000 for before, after in pairwise(instants)), "an instant is lost or doubled"
-    # A busy machine may skip what came while an earlier run still ran, and the stop may cancel the last one.
-    not_run = {(job, state) for job in ("good", "bad") for state in ("skipped", "missed", "canceled")}
+    # A busy machine may skip what came while an earlier run still ran, and the last one may run on after the stop.
+    not_run = {(job, state) for job in ("good", "bad") for state in ("skipped", "missed", "running")}
     assert {(row["job"], row["state"]) for row in rows} - not_run == wanted
     assert {row["reason"] for row in rows if row["state"] == "failed"} == {"main: exit code 1"}
 
@@ -42,38 +42,15 @@ def test_a_second_daemon_exits_75_with_one_sentence(machine: Machine) -> None:
     assert second.stderr.count("\n") == 1
 
 
-def test_term_cancels_records_and_exits_0(machine: Machine) -> None:
-    machine.write(f'[jobs.slow]\n{EVERY_SECOND}run = ["sleep", "60"]\n')
-    daemon = machine.start()
-    daemon.until_logged("attempt started")
-    assert daemon.stopped() == 0
-    assert "the scheduler was stopped" in {row["reason"] for row in machine.history()}
-
-
 def test_the_grace_period_of_the_file_is_kept(machine: Machine) -> None:
     stubborn = "trap '' TERM; while :; do sleep 0.05; done"
-    machine.write(f'[scheduler]\ngrace_period = "300ms"\n[jobs.stubborn]\n{EVERY_SECOND}run = "{stubborn}"\n')
+    settings = '[scheduler]\ngrace_period = "300ms"\non_stop = "cancel"\n'
+    machine.write(f'{settings}[jobs.stubborn]\n{EVERY_SECOND}run = "{stubborn}"\n')
     daemon = machine.start()
     daemon.until_logged("attempt started")
     asked = time.monotonic()
     assert daemon.stopped() == 0
     assert time.monotonic() - asked < 30, "killed after its grace of 300 ms, not after the default of 30 s"
-
-
-def test_a_killed_daemons_child_is_adopted_and_its_run_is_tried_again(machine: Machine) -> None:
-    release, runs = machine.directory / "release", machine.directory / "runs"
-    loop = f"touch '{runs}'; while [ ! -e '{release}' ]; do sleep 0.05; done"
-    machine.write(f'[jobs.slow]\nschedule = "@once +1s"\nrun = "{loop}"\n')
-    first = machine.start()
-    until(runs.exists, "the first start")
-    first.kill()
-    first.wait()
-    successor = machine.start()
-    successor.until_logged("attempt adopted")
-    release.touch()
-    successor.until_logged("attempt=2")
-    until(lambda: any(row["state"] == "completed" for row in machine.history()), "the end of the second attempt")
-    assert successor.stopped() == 0
 
 
 def test_once_runs_what_is_due_and_stops(machine: Machine) -> None:

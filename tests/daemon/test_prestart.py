@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import resource
@@ -17,13 +18,16 @@ from msgspec.structs import replace
 from chronex.clock import SYSTEM_CLOCK, SystemClock, wall_ms
 from chronex.daemon import prestart as prestart_module
 from chronex.daemon.executor import request_from_records
-from chronex.daemon.prestart import LEAD_MS, Prestart, next_tick_guess
+from chronex.daemon.prestart import LEAD_MS, HeldChild, Prestart, next_tick_guess
 from chronex.engine.commands import Actor, pause
 from chronex.engine.orders import Launch
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.policies import OverlapPolicy, TaskMode
 from chronex.run import AttemptRequest, Hooks, LogDirectory, RunContext, run_attempt
+from chronex.run.command_runner import OwnChildren
+from chronex.run.process import SupervisedProcess
+from chronex.run.supervise import Supervision
 from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
 from chronex_store import LmdbStore
@@ -69,10 +73,15 @@ def request_of(launch: Launch) -> AttemptRequest:
 
 
 async def prestarted(run_context: RunContext, wanted: list[Launch], at_ms: int) -> Prestart:
-    prestart = Prestart(run_context, lambda _at, most: wanted[:most], request_of)
+    prestart = Prestart(OwnChildren(run_context), run_context.clock, lambda _at, most: wanted[:most], request_of)
     prestart.prepare(at_ms)
     await until_async(lambda: len(prestart.held) == len(wanted), "the children that are to be held")
     return prestart
+
+
+def process_of(held: HeldChild) -> SupervisedProcess:
+    assert isinstance(held.child, Supervision)
+    return held.child.process
 
 
 def ran(place: Path) -> list[str]:
@@ -91,7 +100,7 @@ async def test_a_child_is_held_before_its_instant_and_runs_when_it_is_ordered(
     prestart = await prestarted(run_context, wanted, at_ms)
     clock.now = at_ms
     child = prestart.take(request_of(launch))
-    assert child is not None
+    assert isinstance(child, Supervision)
     assert ran(tmp_path) == []
     assert prestart.held == {}
     result = await run_attempt(request_of(launch), Hooks(), run_context, child)
@@ -103,7 +112,7 @@ async def test_a_child_is_held_before_its_instant_and_runs_when_it_is_ordered(
 async def test_a_child_that_is_not_ordered_is_discarded(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = run_context.clock.wall_ms() + SOON_MS
     prestart = await prestarted(run_context, launches(at_ms, tmp_path, 3), at_ms)
-    pids = [one.child.process.identity.pid for one in prestart.held.values()]
+    pids = [process_of(one).identity.pid for one in prestart.held.values()]
     prestart.discard(until_ms=at_ms - 1)
     assert len(prestart.held) == 3, "their instant has not come"
     prestart.discard(until_ms=at_ms)
@@ -118,7 +127,7 @@ async def test_a_child_that_would_run_something_else_is_discarded(run_context: R
     (held,) = prestart.held.values()
     changed = launch._replace(task=Task(name="main", run=("touch", str(tmp_path / "other"))))
     assert prestart.take(request_of(changed)) is None
-    await gone(held.child.process.identity.pid)
+    await gone(process_of(held).identity.pid)
     assert ran(tmp_path) == []
 
 
@@ -127,17 +136,19 @@ async def test_a_child_that_was_killed_at_its_barrier_is_not_used(run_context: R
     (launch,) = wanted = launches(at_ms, tmp_path)
     prestart = await prestarted(run_context, wanted, at_ms)
     (held,) = prestart.held.values()
-    os.kill(held.child.process.identity.pid, signal.SIGKILL)
-    await until_async(held.child.process.has_ended, "the end of the child")
+    os.kill(process_of(held).identity.pid, signal.SIGKILL)
+    await until_async(process_of(held).has_ended, "the end of the child")
     assert prestart.take(request_of(launch)) is None
-    await gone(held.child.process.identity.pid)
+    await gone(process_of(held).identity.pid)
 
 
 async def test_one_that_cannot_be_held_does_not_block_the_others(run_context: RunContext, tmp_path: Path) -> None:
     at_ms = run_context.clock.wall_ms() + SOON_MS
     wanted = launches(at_ms, tmp_path, 2)
     missing = wanted[0]._replace(task=Task(name="main", run=("/no/such/program",)))
-    prestart = Prestart(run_context, lambda _at, _most: [missing, wanted[1]], request_of)
+    prestart = Prestart(
+        OwnChildren(run_context), run_context.clock, lambda _at, _most: [missing, wanted[1]], request_of
+    )
     prestart.prepare(at_ms)
     await until_async(lambda: prestart.held, "the child that can be held")
     assert list(prestart.held) == [wanted[1].attempt.id]
@@ -152,7 +163,7 @@ async def test_another_instant_takes_the_place_of_the_first(run_context: RunCont
         asked.append(at_ms)
         return []
 
-    prestart = Prestart(run_context, foresee, request_of)
+    prestart = Prestart(OwnChildren(run_context), run_context.clock, foresee, request_of)
     far, near = run_context.clock.wall_ms() + 3_600_000, run_context.clock.wall_ms() + SOON_MS
     prestart.prepare(far)
     prestart.prepare(far)
@@ -172,7 +183,7 @@ async def test_what_cannot_be_guessed_is_left_to_the_tick(run_context: RunContex
         asked.append(at_ms)
         raise RuntimeError("the store is gone")
 
-    prestart = Prestart(run_context, fail, request_of)
+    prestart = Prestart(OwnChildren(run_context), run_context.clock, fail, request_of)
     prestart.prepare(run_context.clock.wall_ms() + SOON_MS)
     await until_async(lambda: asked, "the question what the instant will bring")
     await until_async(lambda: prestart._work is not None and prestart._work.done(), "the end of the preparation")
@@ -218,9 +229,16 @@ JOBS = "[scheduler]\nmax_concurrent_jobs = 100\n" + "".join(
 )
 
 
-def children(daemon: int) -> set[int]:
-    listed = Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split()
-    return {int(pid) for pid in listed}
+def held_by_keeper(machine: Machine) -> set[int]:
+    """The children of the daemon's keeper."""
+    found: set[int] = set()
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            is_ours = str(machine.directory).encode() in (path.parent / "cmdline").read_bytes()
+            if is_ours and path.read_text().startswith("chronex-keeper"):
+                listed = (path.parent / "task" / path.parent.name / "children").read_text().split()
+                found |= {int(pid) for pid in listed}
+    return found
 
 
 def processes(machine: Machine) -> list[tuple[ProcessIdentity, int]]:
@@ -271,7 +289,7 @@ def test_the_daemon_has_them_ready_and_none_runs_early(machine: Machine) -> None
 def test_when_the_daemon_goes_no_held_child_stays_or_runs(machine: Machine, number: signal.Signals) -> None:
     machine.write(JOBS)
     daemon = machine.start(quiet=True)
-    held = until(lambda: children(daemon.pid), "children that are held")
+    held = until(lambda: held_by_keeper(machine), "children that are held")
     daemon.send_signal(number)
     daemon.ended()
     until(lambda: all(is_gone(pid) for pid in held), "the end of the held children")

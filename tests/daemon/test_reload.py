@@ -91,6 +91,7 @@ def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
         "history",
         "logs",
         "update_policy",
+        "on_stop",
     }
 
 

@@ -29,6 +29,7 @@ BESIDE = {
     "daemon/embedded.py": "the task of the program that awaits the daemon",
     "daemon/log_handlers.py": "the log lines",
     "daemon/wakeups.py": "whether the machine slept is asked before each tick",
+    "run/command_runner.py": "the port through which commands are run; it passes everything on",
     "failpoints.py": "a test hook, which does nothing unless the environment arms it",
 }
 MOST_FILES_OF_A_TICK = 25

@@ -9,7 +9,7 @@ import typer
 
 def keeper(directory: Annotated[str, typer.Argument()], logs: Annotated[str, typer.Argument()]) -> int:
     """Hold the commands of a daemon, so that they outlive it."""
-    from chronex.keeper.keeper import main
+    from chronex.keeper.keeper_process import main
 
     main(directory, logs)
     return 0

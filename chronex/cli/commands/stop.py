@@ -30,7 +30,7 @@ def stop(
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
-    """Stop the daemon. Without an option, as `[scheduler] on_stop` says: by default commands go on.
+    """Stop the daemon; commands go on unless it is told otherwise. Without an option, as `[scheduler] on_stop` says.
 
     Example: chronex stop --drain --for 10m
     """
@@ -45,7 +45,7 @@ def stop(
 
 
 def restart(store: StorePath = None, form: Form = "text") -> int:
-    """Replace the daemon by a new one, of the version that is installed now; commands go on, no instant is lost.
+    """Replace the daemon by a new one, of the version that is installed now. Commands go on, and no instant is lost.
 
     Example: chronex restart
     """
@@ -75,7 +75,7 @@ def run_stop(mode: str, within_ms: int | None, store: str | None, form: str) -> 
 def run_restart(store: str | None, form: str) -> int:
     """0 when the new daemon works; 1 when there is none."""
     from chronex.cli.store_session import open_session
-    from chronex.engine.commands.stop import RESTART
+    from chronex.engine.commands.stopping import RESTART
 
     with open_session(store) as session:
         asked_ms = session.store.now()

@@ -1,0 +1,187 @@
+"""Commands that outlive the daemon: however it ends, nothing is ended, doubled or forgotten."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.daemon.machine import LoggedDaemon, Machine
+from tests.kit.processes import processes_of
+from tests.kit.waits import until
+
+JOB = """
+[jobs.slow]
+schedule = "@once +1s"
+run = "echo $$ >> ran; echo before; while [ ! -e release ]; do sleep 0.02; done; echo after; exit {code}"
+retry = {{ max = 0 }}
+"""
+
+
+class Slow:
+    """One command that waits to be released, and says itself how often it was started."""
+
+    def __init__(self, machine: Machine, settings: str = "", code: int = 0) -> None:
+        self.machine = machine
+        machine.write(settings + JOB.format(code=code))
+
+    def begin(self) -> LoggedDaemon:
+        daemon = self.machine.start()
+        until(self.ran, "the command")
+        daemon.until_logged("attempt started")
+        return daemon
+
+    def ran(self) -> list[int]:
+        path = self.machine.directory / "ran"
+        return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+    def release(self) -> None:
+        (self.machine.directory / "release").touch()
+
+    def runs(self) -> bool:
+        return Path(f"/proc/{self.ran()[0]}").exists()
+
+    def seen_through(self) -> dict[str, Any]:
+        """A successor takes it up and records its end; the command has run once."""
+        successor = self.machine.start()
+        successor.until_logged("attempt adopted")
+        self.release()
+        successor.until_logged("attempt ended")
+        (row,) = until(lambda: [one for one in self.machine.history() if one["state"] != "running"], "its end")
+        assert successor.stopped() == 0
+        assert len(self.ran()) == 1, "it was started again"
+        return row
+
+
+def killed(_machine: Machine, daemon: LoggedDaemon) -> None:
+    daemon.kill()
+    daemon.wait()
+
+
+def terminated(_machine: Machine, daemon: LoggedDaemon) -> None:
+    assert daemon.stopped() == 0
+
+
+def asked(machine: Machine, daemon: LoggedDaemon) -> None:
+    done = machine.chronex("stop")
+    assert (done.returncode, done.stdout) == (0, "stopped; slow: still running, and taken up by the next daemon\n")
+    assert daemon.wait() == 0
+
+
+ENDS: dict[str, Callable[[Machine, LoggedDaemon], None]] = {
+    "killed": killed,
+    "SIGTERM": terminated,
+    "chronex stop": asked,
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize(("code", "state"), [(0, "completed"), (3, "failed")], ids=["a success", "a failure"])
+def test_a_command_goes_on_and_its_exit_code_is_known(
+    machine: Machine, end: Callable[[Machine, LoggedDaemon], None], code: int, state: str
+) -> None:
+    slow = Slow(machine, code=code)
+    end(machine, slow.begin())
+    assert slow.runs()
+    row = slow.seen_through()
+    assert (row["state"], row["reason"]) == (state, "main: exit code 3" if code else "")
+    assert machine.chronex("logs", "slow").stdout == "before\nafter\n"
+    until(lambda: not processes_of(machine.directory / "store"), "the end of every keeper")
+    assert not list((machine.directory / "store" / "keepers").iterdir())
+
+
+def test_an_end_while_no_daemon_lives_is_recorded_by_the_next_one(machine: Machine) -> None:
+    slow = Slow(machine, code=3)
+    killed(machine, slow.begin())
+    slow.release()
+    until(lambda: not slow.runs(), "the end of the command")
+    successor = machine.start()
+    successor.until_logged("attempt ended")
+    assert successor.stopped() == 0
+    assert [(row["state"], row["reason"]) for row in machine.history()] == [("failed", "main: exit code 3")]
+    assert len(slow.ran()) == 1
+
+
+def test_a_restart_replaces_the_daemon_and_the_command_runs_on(machine: Machine) -> None:
+    slow = Slow(machine)
+    daemon = slow.begin()
+    done = machine.chronex("restart")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("restarted in ")
+    assert done.stdout.endswith("; slow: ran on meanwhile\n")
+    assert daemon.poll() is None, "the process is the same, so that a service manager sees no end"
+    daemon.until_logged("attempt adopted")
+    slow.release()
+    daemon.until_logged("attempt ended")
+    assert daemon.stopped() == 0
+    assert [row["state"] for row in machine.history()] == ["completed"]
+    assert len(slow.ran()) == 1
+
+
+def test_cancel_stops_what_runs_and_drain_waits_for_it(machine: Machine) -> None:
+    slow = Slow(machine)
+    daemon = slow.begin()
+    done = machine.chronex("stop", "--cancel")
+    assert (done.returncode, done.stdout) == (0, "stopped\n")
+    assert daemon.wait() == 0
+    assert [(row["state"], row["reason"]) for row in machine.history()] == [("canceled", "the scheduler was stopped")]
+    assert not slow.runs()
+
+
+def test_a_drain_waits_for_the_end_and_begins_nothing(machine: Machine) -> None:
+    slow = Slow(machine)
+    daemon = slow.begin()
+    daemon.send_signal(signal.SIGSTOP)
+    daemon.send_signal(signal.SIGCONT)
+    slow.machine.write((machine.directory / "chronex.toml").read_text())
+    drained = machine.chronex("stop", "--drain", "--for", "1ms")
+    assert drained.stdout == "stopped; slow: still running, and taken up by the next daemon\n"
+    assert slow.runs()
+    assert daemon.wait() == 0
+    assert slow.seen_through()["state"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--leave", "--cancel"), "--leave and --cancel exclude each other; choose one"),
+        (("--for", "10m"), "--for is for --drain: chronex stop --drain --for 10m"),
+        (("--drain", "--for", "soon"), "--for"),
+    ],
+)
+def test_a_mistake_is_taught(machine: Machine, arguments: tuple[str, ...], words: str) -> None:
+    done = machine.chronex("stop", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_without_a_daemon_there_is_nothing_to_stop(machine: Machine) -> None:
+    machine.write(JOB.format(code=0))
+    assert machine.chronex("apply").returncode == 0
+    done = machine.chronex("stop")
+    assert (done.returncode, done.stdout) == (0, "no daemon runs on this store\n")
+    done = machine.chronex("restart")
+    assert (done.returncode, done.stderr) == (1, "no daemon runs on this store; start one with: chronex run\n")
+
+
+def test_keeper_and_daemon_killed_together_leave_an_end_that_is_unknown(machine: Machine) -> None:
+    """The command goes on; only its exit code is lost, and `on_crash` decides: by default it is tried again."""
+    slow = Slow(machine)
+    daemon = slow.begin()
+    store = machine.directory / "store"
+    for pid in processes_of(store) - {*slow.ran()}:
+        if b"keeper" in Path(f"/proc/{pid}/comm").read_bytes():
+            os.kill(pid, signal.SIGKILL)
+    killed(machine, daemon)
+    assert slow.runs()
+    successor = machine.start()
+    successor.until_logged("attempt adopted")
+    slow.release()
+    successor.until_logged("attempt=2")
+    until(lambda: [row["state"] for row in machine.history()] == ["completed"], "the second attempt")
+    assert successor.stopped() == 0
+    assert len(slow.ran()) == 2
