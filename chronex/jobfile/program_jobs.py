@@ -88,12 +88,12 @@ def read_program_job(name: str, table: Mapping[str, Any], zone: str = "UTC") -> 
     return job
 
 
-def check_jobs(jobs: Iterable[Any]) -> list[Job]:
-    """These jobs, of which a job file would accept each. Raises InvalidJobError with every problem of all of them.
+def check_jobs(jobs: Iterable[Any], beside: Iterable[str] = ()) -> list[Job]:
+    """These jobs, of which a job file would accept each beside those of the names given.
 
-    Words in the place of members of an enumeration, and lists in the place of tuples, are made what they should be.
+    Raises InvalidJobError with every problem of all of them. Words in the place of members of an enumeration, and lists in the place of tuples, are made what they should be.
     """
-    reading = _Reading("UTC")
+    reading = _Reading("UTC", beside)
     checked: list[Job] = []
     for job in jobs:
         if not isinstance(job, Job):
@@ -128,10 +128,10 @@ def _with_own_retry(read: Task, given: Task) -> Task:
 class _Reading:
     """Reads one job after the other, and knows the names of those before."""
 
-    def __init__(self, zone: str) -> None:
+    def __init__(self, zone: str, beside: Iterable[str] = ()) -> None:
         self.zone = zone
         self.problems: list[JobProblem] = []
-        self._names: dict[str, str] = {}
+        self._names: dict[str, str] = {name.lower(): name for name in beside}
 
     def job(self, name: object, table: Table) -> Job | None:
         entry = _entry(name, _plain_table(table), self.zone)
