@@ -91,7 +91,8 @@ def read_program_job(name: str, table: Mapping[str, Any], zone: str = "UTC") -> 
 def check_jobs(jobs: Iterable[Any], beside: Iterable[str] = ()) -> list[Job]:
     """These jobs, of which a job file would accept each beside those of the names given.
 
-    Raises InvalidJobError with every problem of all of them. Words in the place of members of an enumeration, and lists in the place of tuples, are made what they should be.
+    Raises InvalidJobError with every problem of all of them. Words in the place of members of an enumeration, and
+    lists in the place of tuples, are made what they should be.
     """
     reading = _Reading("UTC", beside)
     checked: list[Job] = []
