@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
-from chronex.jobfile.inherited_tables import DST, ENVIRONMENT, NOTIFY, POLICY_FIELDS, RECOVERY, RETRY, UNLIMITED
+from chronex.jobfile.inherited_tables import DST, ENVIRONMENT, NOTIFY, RECOVERY, RETRY, UNLIMITED
 from chronex.jobfile.job_tables import (
     JOB,
     JOB_FIELDS,
@@ -237,7 +237,6 @@ _POLICIES: dict[type[Struct], Mapping[str, Reader]] = {
     DstSetting: DST,
     NotifyPolicy: NOTIFY,
 }
-_SPREAD_FIELDS = {"duration": "duration_ms"}
 
 
 def _policy_table(policy: Struct) -> Any:
@@ -247,8 +246,7 @@ def _policy_table(policy: Struct) -> Any:
     keys = _POLICIES.get(type(policy))
     if keys is None:
         return policy
-    names = _SPREAD_FIELDS if isinstance(policy, SpreadPolicy) else POLICY_FIELDS
-    found = _written(policy, {key: names.get(key, key) for key in keys})
+    found = _written(policy, {key: key if hasattr(policy, key) else f"{key}_ms" for key in keys})
     if isinstance(policy, RetryPolicy) and policy.max is None:
         found["max"] = UNLIMITED
     return found
