@@ -16,7 +16,8 @@ from chronex.expr.diagnostics import Diagnostic, ValidationResult
 from chronex.expr.parser import DIALECTS
 from chronex.jobfile import inherited_tables, values
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
-from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy, work
+from chronex.jobfile.function_call import work
+from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy
 from chronex.jobfile.spread_table import check_backlog_limit, spread
 from chronex.jobfile.values import filled_text
 from chronex.model.job import Job, Task
