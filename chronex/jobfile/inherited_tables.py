@@ -202,7 +202,7 @@ def merged_retry(base: RetryPolicy, given: Given, entry: Entry) -> RetryPolicy:
     """`base` with the given keys changed; `entry` is the retry that gave them."""
     merged = replace(base, **given)
     for key, shown in (("interval", merged.interval_ms), ("max_interval", merged.longest_ms)):
-        if POLICY_FIELDS[key] in given and shown < SHORTEST_PAUSE_MS:
+        if _FIELDS[key] in given and shown < SHORTEST_PAUSE_MS:
             least = format_duration(SHORTEST_PAUSE_MS)
             message = f"no pause is shorter than {least}, so {key} has no effect"
             entry.child(key).warn(message, f'write {key} = "{least}" or more', "J103")
