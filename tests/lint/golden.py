@@ -81,16 +81,12 @@ CASES = (
     ),
     Case(
         "toml-retry-short/chronex.toml",
-        _job("0 4 * * *", 'retry = { max = 5, interval = "0s", max_interval = "999ms" }
-'),
+        _job("0 4 * * *", 'retry = { max = 5, interval = "0s", max_interval = "999ms" }\n'),
         ("4:31-4:35 J103", "4:52-4:59 J103"),
     ),
     Case(
         "toml-ignored/chronex.toml",
-        '[jobs.a]
-schedule = "*/7 * * * *" # chronex: ignore[W103]
-run = "true"
-' + TIMEOUT,
+        '[jobs.a]\nschedule = "*/7 * * * *" # chronex: ignore[W103]\nrun = "true"\n' + TIMEOUT,
     ),
     Case(
         "toml-ignore-unused/chronex.toml", "# chronex: ignore-file[W111]\n" + _job("17 4 * * *"), ("1:1-1:29 W142",)
