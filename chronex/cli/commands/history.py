@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,16 +67,19 @@ def history(
     return run_history(query, store, form)
 
 
-def run_history(query: HistoryQuery, store: str | None, form: str) -> int:
-    from chronex.cli.store_session import read_store
+def _found(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
     from chronex.views.past_runs import past_occurrences
 
+    return past_occurrences(reading, query)
+
+
+def run_history(query: HistoryQuery, store: str | None, form: str) -> int:
+    from chronex.cli.store_session import read_store
+
     if form == "json":
-        print_json(
-            read_store(store, lambda reading: [_history_json(reading, o) for o in past_occurrences(reading, query)])
-        )
+        print_json(read_store(store, lambda reading: [_history_json(reading, o) for o in _found(reading, query)]))
         return 0
-    lines = read_store(store, lambda reading: _lines(JobZones(reading), list(past_occurrences(reading, query))))
+    lines = read_store(store, lambda reading: _lines(JobZones(reading), list(_found(reading, query))))
     print_painted(lines)
     if not lines:
         out("nothing in the history" + (" fits" if query.states or query.since_ms is not None else " yet"))
