@@ -126,7 +126,7 @@ class JobControl:
 
     def declare(self, job: Job) -> Job:
         """One more job of this program's code: written when the engine starts, or now where it runs."""
-        (checked,) = check_jobs([*self._declared.values(), job])[-1:]
+        (checked,) = check_jobs([job], beside=self._declared)
         if self._is_open:
             now_ms = self._clock.wall_ms()
             put_job(self.store, absolute_schedule(checked, now_ms), now_ms, str(self._actor), self._declared_by)

@@ -75,6 +75,9 @@ class Lifecycle:
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
+        if not tasks:  # job files and programs are refused without one, and older ones may be stored
+            self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
+            return
         for task in tasks:
             run = Run(
                 job=job.id,
@@ -89,7 +92,7 @@ class Lifecycle:
             self._start_run(version, claimed, task)
             for task in (tasks if version.mode is TaskMode.PARALLEL else tasks[:1])
         ]
-        if not all(begun) or not tasks:
+        if not all(begun):
             self.continue_or_finish(version, claimed)
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -10,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_each, read_table
-from chronex.jobfile.positions import MAX_DEPTH
 from chronex.jobfile.values import (
     choice_of,
     codes,
@@ -25,7 +23,7 @@ from chronex.jobfile.values import (
     whole_number,
     yes_or_no,
 )
-from chronex.model.job import ONLY_ZERO, Call, Command, Work
+from chronex.model.job import ONLY_ZERO, Command
 from chronex.model.policies import (
     SHORTEST_PAUSE_MS,
     DstSetting,
@@ -66,41 +64,6 @@ def command(entry: Entry) -> Command:
         hint = 'name the program first, such as ["echo", "hello"]'
         entry.refuse(f"{entry.label} names no program", hint, "J019")
     return tuple(argv)
-
-
-def work(entry: Entry) -> Work:
-    """A command, or the call of a function, which only a program can write."""
-    if not isinstance(entry.value, Call):
-        return command(entry)
-    call = entry.value
-    if not isinstance(call.target, str) or not call.target.strip() or "\0" in call.target:
-        entry.refuse(f"{entry.label} calls a function without a name", 'write Call("send_mail")', "J019")
-    _check_storable(entry, call)
-    return call
-
-
-def _check_storable(entry: Entry, call: Call) -> None:
-    """The function is given what the store gives back, so that must be what was written."""
-    args: object = call.args
-    kwargs: object = call.kwargs
-    if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
-        hint = 'write args=("ann",) and kwargs={"copies": 2}'
-        entry.refuse(f"args of {quoted(call.target)} is a list, and kwargs a table", hint, "J019")
-    if not _is_storable(args) or not _is_storable(kwargs):
-        hint = "give text, numbers, lists and tables, or bind other values with functools.partial"
-        entry.refuse(f"the arguments of {quoted(call.target)} cannot be stored", hint, "J019")
-
-
-def _is_storable(value: object, depth: int = 0) -> bool:
-    if depth > MAX_DEPTH:
-        return False
-    if isinstance(value, list | tuple):
-        return all(_is_storable(one, depth + 1) for one in value)
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_storable(one, depth + 1) for key, one in value.items())
-    if isinstance(value, int):
-        return -(2**63) <= value < 2**63
-    return value is None or type(value) is str or (type(value) is float and math.isfinite(value))
 
 
 def environment(entry: Entry) -> dict[str, str]:
@@ -220,7 +183,7 @@ DST: dict[str, Reader] = {
     "gap": one_of("end", "skip"),
     "overlap": one_of("first", "both", "by-kind"),
 }
-POLICY_FIELDS = {"interval": "interval_ms", "max_interval": "max_interval_ms", "max_age": "max_age_ms"}
+_FIELDS = {"interval": "interval_ms", "max_interval": "max_interval_ms", "max_age": "max_age_ms"}
 
 
 def retry(entry: Entry) -> Given:
@@ -239,7 +202,7 @@ def merged_retry(base: RetryPolicy, given: Given, entry: Entry) -> RetryPolicy:
     """`base` with the given keys changed; `entry` is the retry that gave them."""
     merged = replace(base, **given)
     for key, shown in (("interval", merged.interval_ms), ("max_interval", merged.longest_ms)):
-        if POLICY_FIELDS[key] in given and shown < SHORTEST_PAUSE_MS:
+        if _FIELDS[key] in given and shown < SHORTEST_PAUSE_MS:
             least = format_duration(SHORTEST_PAUSE_MS)
             message = f"no pause is shorter than {least}, so {key} has no effect"
             entry.child(key).warn(message, f'write {key} = "{least}" or more', "J103")
@@ -283,7 +246,7 @@ def dst_policy(given: Given, dialect: str) -> DstSetting:
 
 
 def _fields(given: Given) -> Given:
-    return {POLICY_FIELDS.get(key, key): value for key, value in given.items()}
+    return {_FIELDS.get(key, key): value for key, value in given.items()}
 
 
 NOTIFY: dict[str, Reader] = {

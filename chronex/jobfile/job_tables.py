@@ -16,7 +16,8 @@ from chronex.expr.diagnostics import Diagnostic, ValidationResult
 from chronex.expr.parser import DIALECTS
 from chronex.jobfile import inherited_tables, values
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
-from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy, work
+from chronex.jobfile.function_call import work
+from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy
 from chronex.jobfile.spread_table import check_backlog_limit, spread
 from chronex.jobfile.values import filled_text
 from chronex.model.job import Job, Task
@@ -314,8 +315,17 @@ def note_schedule(
             dst=_dst(own, defaults) if "dst" in layered else None,
             retry=replace(defaults.retry, **own.get("retry", {})),
             has_spread="spread" in layered,
+            has_timeout=_has_timeout(entry.value, layered),
         )
     )
+
+
+def _has_timeout(table: Any, layered: dict[str, Any]) -> bool:
+    """Of the job, of its tasks together, or of each of them; what is switched off was thought of."""
+    if "execution_timeout" in layered or "task_timeout" in layered:
+        return True
+    tasks = table.get("tasks") if isinstance(table, dict) else None
+    return isinstance(tasks, list) and bool(tasks) and all(isinstance(t, dict) and "timeout" in t for t in tasks)
 
 
 def _policies(entry: Entry, own: dict[str, Any], base: Defaults) -> tuple[RetryPolicy, RecoveryPolicy]:

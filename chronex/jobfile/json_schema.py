@@ -14,6 +14,7 @@ from typing import Any
 
 from chronex.jobfile import inherited_tables, spread_table, values
 from chronex.jobfile.entries import Reader
+from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import NOTIFY
 from chronex.jobfile.reader import TABLES, TRIGGER
 from chronex.model.job import MAX_NAME
@@ -48,7 +49,7 @@ _BY_READER: dict[Any, Schema] = {
     values.texts: _TEXTS,
     values.text_table: {"type": "object", "additionalProperties": _TEXT},
     inherited_tables.command: _COMMAND,
-    inherited_tables.work: _COMMAND,
+    work: _COMMAND,
     inherited_tables.retry: {"anyOf": [{"type": "integer", "minimum": 0}, _TEXT, _table("retry")]},
     inherited_tables.recovery: {"anyOf": [_TEXT, _table("recovery")]},
     inherited_tables.dst: _table("dst"),

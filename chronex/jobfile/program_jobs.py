@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
-from chronex.jobfile.inherited_tables import DST, ENVIRONMENT, NOTIFY, POLICY_FIELDS, RECOVERY, RETRY, UNLIMITED
+from chronex.jobfile.inherited_tables import DST, ENVIRONMENT, NOTIFY, RECOVERY, RETRY, UNLIMITED
 from chronex.jobfile.job_tables import (
     JOB,
     JOB_FIELDS,
@@ -88,12 +88,13 @@ def read_program_job(name: str, table: Mapping[str, Any], zone: str = "UTC") -> 
     return job
 
 
-def check_jobs(jobs: Iterable[Any]) -> list[Job]:
-    """These jobs, of which a job file would accept each. Raises InvalidJobError with every problem of all of them.
+def check_jobs(jobs: Iterable[Any], beside: Iterable[str] = ()) -> list[Job]:
+    """These jobs, of which a job file would accept each beside those of the names given.
 
-    Words in the place of members of an enumeration, and lists in the place of tuples, are made what they should be.
+    Raises InvalidJobError with every problem of all of them. Words in the place of members of an enumeration, and
+    lists in the place of tuples, are made what they should be.
     """
-    reading = _Reading("UTC")
+    reading = _Reading("UTC", beside)
     checked: list[Job] = []
     for job in jobs:
         if not isinstance(job, Job):
@@ -128,10 +129,10 @@ def _with_own_retry(read: Task, given: Task) -> Task:
 class _Reading:
     """Reads one job after the other, and knows the names of those before."""
 
-    def __init__(self, zone: str) -> None:
+    def __init__(self, zone: str, beside: Iterable[str] = ()) -> None:
         self.zone = zone
         self.problems: list[JobProblem] = []
-        self._names: dict[str, str] = {}
+        self._names: dict[str, str] = {name.lower(): name for name in beside}
 
     def job(self, name: object, table: Table) -> Job | None:
         entry = _entry(name, _plain_table(table), self.zone)
@@ -236,7 +237,6 @@ _POLICIES: dict[type[Struct], Mapping[str, Reader]] = {
     DstSetting: DST,
     NotifyPolicy: NOTIFY,
 }
-_SPREAD_FIELDS = {"duration": "duration_ms"}
 
 
 def _policy_table(policy: Struct) -> Any:
@@ -246,8 +246,7 @@ def _policy_table(policy: Struct) -> Any:
     keys = _POLICIES.get(type(policy))
     if keys is None:
         return policy
-    names = _SPREAD_FIELDS if isinstance(policy, SpreadPolicy) else POLICY_FIELDS
-    found = _written(policy, {key: names.get(key, key) for key in keys})
+    found = _written(policy, {key: key if hasattr(policy, key) else f"{key}_ms" for key in keys})
     if isinstance(policy, RetryPolicy) and policy.max is None:
         found["max"] = UNLIMITED
     return found

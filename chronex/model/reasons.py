@@ -60,6 +60,9 @@ class ReasonCode(StrEnum):
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
 
+    # An occurrence began, and its job had nothing for it to do.
+    NO_TASKS = "no_tasks"
+
     # A dead letter was taken off the list.
     REPLAYED = "replayed"
     DROPPED = "dropped"
@@ -151,6 +154,7 @@ _WORDS = {
     ReasonCode.TIMEOUT: _DETAIL,
     ReasonCode.NOT_STARTED: _DETAIL,
     ReasonCode.UNKNOWN_EXIT: _DETAIL,
+    ReasonCode.NO_TASKS: "its job has no task to run",
     ReasonCode.REPLAYED: "replayed",
     ReasonCode.DROPPED: "dropped",
     ReasonCode.DROPPED_BY_LIMIT: "dropped: too many dead letters, or too old",

@@ -10,9 +10,10 @@ from chronex.model.records import HOOKS
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
+from chronex.text.durations import brief_duration
 from chronex.views.job_functions import lacking_functions, named
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
-from chronex.views.nodes import NodeRow, nodes_of
+from chronex.views.nodes import NodeHealth, NodeRow, nodes_of
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
 MOST_LISTED = 10
@@ -54,6 +55,12 @@ class StoreStatus(NamedTuple):
         found = []
         if self.summary.daemon is None and self.summary.jobs:
             found.append("no scheduler runs: start one with chronex run")
+        for one in self.nodes:
+            if one.state is NodeHealth.SILENT and one.running:
+                beat = f"has given no heartbeat for {brief_duration(one.silent_ms)} and runs {one.running}"
+                found.append(
+                    f"{one.node.id} (pid {one.node.process.pid}) {beat}: it hangs, or was stopped by a signal"
+                )
         for row in self.failing:
             often = row.job.progress.counters.failures_in_a_row
             times = f" {often} times in a row" if often > 1 else ""

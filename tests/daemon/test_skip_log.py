@@ -8,13 +8,14 @@ import logging
 import pytest
 
 from chronex.daemon.skip_log import MOST_TOLD_APART, TOLD_AGAIN_MS, SkipLog
+from chronex.engine.engine import Engine
 from chronex.model.event import Event
 from chronex.model.job import Job
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.storage import journal
 from chronex.testing import SECOND, FakeClock, MemoryStore, SimulatedMachine
 from chronex.testing.machine import ProcessOutcome
-from tests.kit.machine import ONE, START
+from tests.kit.machine import FIRST, ONE, START, SteppedEngine
 
 OVERLAP, PAUSED = Reason(ReasonCode.OVERLAP, "occ_1"), Reason(ReasonCode.PAUSED, by="ann")
 
@@ -119,14 +120,21 @@ def test_a_loser_of_a_claim_says_so_at_debug_level(
     assert [line[0] for line in lines(caplog)] == told
 
 
-def test_of_two_schedulers_that_race_each_tells_what_the_other_has_claimed(caplog: pytest.LogCaptureFixture) -> None:
+def test_of_two_schedulers_that_race_the_loser_says_who_has_claimed_it(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "chronex")
-    machine = SimulatedMachine([Job(id="job", schedule="* * * * *", tasks=(ONE,))])
-    loser = SkipLog(machine.store, machine.clock, "node-9")
-    loser.begin()
-    machine.run_for(61 * SECOND)
-    asyncio.run(loser.do())
-    assert [line[:2] for line in lines(caplog)] == [("another scheduler has claimed it", "job")]
+    world = SteppedEngine()
+    winner, loser = world.engine, Engine(world.store, "node-2", 10)
+    logs = {engine.node: SkipLog(world.store, FakeClock(FIRST), engine.node) for engine in (winner, loser)}
+    for log in logs.values():
+        log.begin()
+    assert len(winner.tick(FIRST, START).orders) == 1
+    assert loser.tick(FIRST, START).orders == ()
+    asyncio.run(logs[winner.node].do())
+    assert lines(caplog) == []
+    asyncio.run(logs[loser.node].do())
+    (told,) = caplog.records
+    assert (told.getMessage(), fields(told)["node"]) == ("another scheduler has claimed it", winner.node)
+    assert fields(told)["occurrence"] == world.occurrence(FIRST).id
 
 
 def test_a_job_of_every_second_that_overlaps_for_an_hour_is_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:

@@ -222,6 +222,45 @@ def test_a_job_that_began_while_the_clock_was_a_day_behind_runs_nothing_from_bef
     assert_verified(machine.store)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "age", "then"),
+    [
+        # 07:31 by the clock: made at 10:00, and 11:00 has run. What comes by runs, but for what was decided.
+        ("0 * * * *", 90 * MINUTE, [8, 9, 10, 12]),
+        ("@every 1h", 90 * MINUTE, [8.5, 9.5, 10.5, 11.5, 12.5]),
+        # 12:01 of the next day: everything before 16:00 was decided the first time.
+        ("0 * * * *", 30 * HOUR, [40, 41, 42]),
+        ("@every 1h", 30 * HOUR, [40, 41, 42]),
+    ],
+)
+def test_a_clock_that_is_put_right_only_in_part_makes_up_for_nothing(
+    schedule: str, age: int, then: list[float]
+) -> None:
+    """A day back, and twenty hours forwards: what the second step jumped over was decided, or is older than the job."""
+    machine = machine_of(hourly(schedule=schedule))
+    machine.run_for(age)
+    before = len(started(machine))
+    machine.set_clock(-DAY)
+    machine.run_for(MINUTE)
+    machine.set_clock(20 * HOUR)
+    machine.run_for(MINUTE)
+    assert started(machine)[before:] == []
+    machine.run_until(machine.clock.boot + (5 * HOUR if age < DAY else 6 * HOUR))
+    assert [round((nominal - START) / HOUR, 1) for nominal in started(machine)[before:]] == then
+    assert_verified(machine.store)
+
+
+@pytest.mark.parametrize("back", [MINUTE, 90 * MINUTE, DAY, 365 * DAY])
+def test_an_interval_that_counts_anew_after_the_clock_was_set_back_is_what_verify_expects(back: int) -> None:
+    machine = machine_of(hourly(schedule="@every 1h"))
+    machine.run_for(30 * MINUTE)
+    machine.set_clock(-back)
+    machine.run_for(3 * HOUR + MINUTE)
+    assert len(started(machine)) == 3
+    assert bool(machine.events("JobAnchored")) == (back > 30 * MINUTE)
+    assert_verified(machine.store)
+
+
 def test_a_job_that_is_old_makes_up_for_what_a_slow_clock_had_not_reached() -> None:
     machine = machine_of(hourly())
     machine.run_for(5 * HOUR)

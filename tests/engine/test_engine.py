@@ -113,6 +113,15 @@ def test_a_failed_run_is_tried_again_after_its_pause() -> None:
     assert world.run(midnight).state is RunState.DLQ
 
 
+def test_a_stored_job_without_a_task_fails_and_says_why() -> None:
+    world = SteppedEngine("* * * * * {max:2}", tasks=())
+    assert world.tick(FIRST) == []
+    occurrence = world.occurrence(FIRST)
+    assert (occurrence.state, occurrence.reason) == (OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
+    counters = world.stored().progress.counters
+    assert (counters.completed, counters.failed, counters.failures_in_a_row) == (0, 1, 1)
+
+
 def test_an_exit_code_that_is_not_to_be_retried_goes_to_the_dead_letters_at_once() -> None:
     world = SteppedEngine(retry=RetryPolicy(max=5))
     (launch,) = world.tick(FIRST)

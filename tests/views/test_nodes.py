@@ -8,6 +8,7 @@ from chronex.model.occurrence import ProcessIdentity
 from chronex.model.records import Node
 from chronex.storage.records import Records
 from chronex.views.nodes import SILENT_AFTER_MS, NodeHealth, nodes_of, owner_facts
+from chronex.views.status import store_status
 from tests.kit.machine import FIRST, START, SteppedEngine
 
 NOW = START + 3_600_000
@@ -49,3 +50,19 @@ def test_who_ran_it_is_known_as_long_as_its_node_is() -> None:
     assert world.read(lambda reading: owner_facts(reading, "node-1")) == {"id": "node-1", "host": None, "pid": 1}
     assert world.read(lambda reading: owner_facts(reading, "node-9")) == {"id": "node-9", "host": None, "pid": None}
     assert world.read(lambda reading: owner_facts(reading, "")) is None
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "runs", "needs_attention"), [(30_000, True, 0), (3_600_000, True, 1), (3_600_000, False, 0)]
+)
+def test_a_scheduler_that_hangs_while_it_runs_something_needs_attention(
+    silent_ms: int, runs: bool, needs_attention: int
+) -> None:
+    """Without a timeout nothing ends what it runs, however long that takes."""
+    world = SteppedEngine()
+    if runs:
+        world.tick(FIRST)
+    node = Node(id="node-1", process=ProcessIdentity(1, "boot", 1), started_ms=START, seen_ms=NOW - silent_ms)
+    world.store.update(lambda tx: Records(tx, NOW).put(node))
+    found = world.read(lambda reading: store_status(reading, NOW, lambda process: True)).attention()
+    assert sum("has given no heartbeat for 1h" in sentence for sentence in found) == needs_attention

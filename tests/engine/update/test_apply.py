@@ -11,12 +11,14 @@ from chronex.engine.commands import trigger
 from chronex.engine.update import Change, Policy, apply_jobs, kept_versions, roll_back
 from chronex.engine.update.diff import MOST_VERSIONS
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.jobfile import read_job_file
 from chronex.model.job import Job
 from chronex.model.policies import OverlapPolicy, SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
-from chronex.testing import DAY, HOUR, MINUTE
+from chronex.storage.records import Reading
+from chronex.testing import DAY, HOUR, MINUTE, MemoryStore
 from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine, steady
 
 NOON = START + 12 * HOUR
@@ -288,3 +290,38 @@ def test_versions_are_bounded_but_none_that_is_in_use_goes() -> None:
     assert len(kept) <= MOST_VERSIONS + 2
     assert kept[-1] == 1, "the running occurrence began with it"
     assert world.launches_after(running, "success", START + 1000) == []
+
+
+FILE = """
+[defaults]
+retry = {{ max = {retries} }}
+task_timeout = "{timeout}"
+
+[jobs.heir]
+schedule = "{schedule}"
+run = "true"
+
+[jobs.own]
+schedule = "0 3 * * *"
+retry = 7
+task_timeout = "1h"
+run = "true"
+"""
+
+
+def test_a_change_of_the_defaults_reaches_the_jobs_that_inherit_it_when_the_file_is_applied() -> None:
+    store = MemoryStore()
+
+    def applied(at: int, retries: int, timeout: str) -> dict[str, Change]:
+        file = read_job_file(FILE.format(retries=retries, timeout=timeout, schedule=EARLY), "chronex.toml", "UTC")
+        return {one.job: one.change for one in apply_jobs(store, file.jobs, at)}
+
+    applied(START, 1, "5m")
+    before = store.view(lambda tx: Reading(tx).job("heir"))
+    assert applied(NOON, 4, "9m") == {"heir": Change.CHANGED, "own": Change.UNCHANGED}
+    after = store.view(lambda tx: Reading(tx).job("heir"))
+    assert before is not None
+    assert after is not None
+    assert (before.retry.max, before.task_timeout_ms) == (1, 5 * MINUTE)
+    assert (after.retry.max, after.task_timeout_ms, after.version) == (4, 9 * MINUTE, 2)
+    assert after.progress.next_ms == before.progress.next_ms, "the schedule goes on as it was"
