@@ -35,6 +35,7 @@ from chronex.engine.engine import Engine
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.trigger_definition import DefinitionSource, TriggerDefinition, trigger_definition
+from chronex.keeper.keepers import Keepers
 from chronex.model.job import Call, Job
 from chronex.model.states import is_final
 from chronex.run import Calls, LogDirectory, RunContext
@@ -223,9 +224,11 @@ class EmbeddedEngine(JobControl):
             await daemon.run()
 
     async def stop(self, *, drain: bool = False) -> None:
-        """Claim nothing more, ask what runs to end (with `drain`: wait until it does), record it, close.
+        """Claim nothing more, leave commands running for the next engine, wait for functions, record it, close.
 
-        Idempotent; raises what the engine died of.
+        Functions have the grace period, and are then interrupted: their outcome is not known, and `on_crash` decides.
+        With `drain` everything is waited for. A store in memory ends with the program: what runs is then
+        asked to end. Idempotent; raises what the engine died of.
         """
         daemon, work = self._daemon, self._work
         if daemon is None or work is None:
@@ -363,7 +366,8 @@ class EmbeddedEngine(JobControl):
         # which may have the same jobs: a cancellation would find the other's processes by their id.
         own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
         run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)
-        daemon = Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls)
+        keepers = None if self._path is None else Keepers(self._path.resolve(), self._logs.path.resolve(), node.id)
+        daemon = Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls, keepers=keepers)
         add_maintenance(daemon, self._logs, self.settings)
         return daemon
 

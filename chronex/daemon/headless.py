@@ -112,7 +112,7 @@ def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSetting
     logs = LogDirectory(store_path / "logs")
     run_context = RunContext.of_this_process(logs, environment={"CHRONEX_STORE": str(store_path.resolve())})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
-    keepers = Keepers(store_path.resolve(), logs.path.resolve(), node.id)
+    keepers = Keepers(store_path.resolve(), logs.path.resolve(), node.id, starts_at_once=True)
     daemon = Daemon(store, engine, run_context, node, settings, keepers=keepers)
     add_maintenance(daemon, logs, settings)
     return daemon

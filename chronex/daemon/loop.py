@@ -188,7 +188,7 @@ class Daemon:
 
     async def _begin(self) -> None:
         """Record this node, then take up what dead nodes left."""
-        if self.keepers is not None:
+        if self.keepers is not None and self.keepers.starts_at_once:
             self.keepers.begin()
         self._check_clock_set_back()
         self._ages = AgeClock(self.clock, self.store.view(lambda tx: Reading(tx).nodes()))

@@ -45,9 +45,13 @@ class DeadKeeper:
 
 
 class Keepers:
-    """`name` is that of this scheduler's node: its keeper's directory is called after it."""
+    """`name` is that of this scheduler's node: its keeper's directory is called after it.
 
-    def __init__(self, store: Path, logs: Path, name: str) -> None:
+    With `starts_at_once` its keeper is there before the first command is due; a program may have functions alone.
+    """
+
+    def __init__(self, store: Path, logs: Path, name: str, *, starts_at_once: bool = False) -> None:
+        self.starts_at_once = starts_at_once
         self._parent = store / DIRECTORY
         self._logs = logs
         self._name = name
@@ -210,6 +214,8 @@ def start_keeper(directory: Path, logs: Path) -> None:
 def keeper_command(directory: Path, logs: Path) -> list[str]:
     if getattr(sys, "frozen", False):
         return [sys.executable, "keeper", str(directory), str(logs)]
+    if "python" not in Path(sys.executable).name.lower():
+        raise OSError(f"{sys.executable or 'this program'} is no Python interpreter")
     places = [os.path.abspath(place) for place in sys.path]
     return [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, str(directory), str(logs), *places]
 

@@ -22,7 +22,7 @@ from chronex.errors import ChronexError, StaleUpdateError, StoreNamespaceError, 
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence
-from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.policies import CrashPolicy, OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext, is_alive
 from chronex.storage import journal
@@ -169,27 +169,41 @@ async def test_what_goes_wrong_is_told_in_a_sentence(target: str, sentence: str)
     assert (occurrence.state, str(occurrence.reason)) == (OccurrenceState.FAILED, f"main: {sentence}")
 
 
-async def test_stopping_asks_what_runs_to_end_and_records_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("on_crash", "states", "calls"),
+    [(CrashPolicy.RETRY, ["completed"], 2), (CrashPolicy.FAIL, ["failed"], 1)],
+    ids=["retry", "fail"],
+)
+async def test_a_function_that_outlasts_the_grace_period_is_interrupted_and_on_crash_decides(
+    tmp_path: Path, on_crash: CrashPolicy, states: list[str], calls: int
+) -> None:
+    """Its outcome is not known, and never a cancellation that nobody asked for."""
     began = asyncio.Event()
     reasons: list[str] = []
+    called: list[int] = []
 
     async def patient(context: TaskContext) -> None:
+        called.append(context.attempt)
+        if len(called) == 2:
+            return
         began.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(3_600)
         finally:
             reasons.append(context.cancellation.reason)
 
-    engine = EmbeddedEngine(tmp_path / "store", calls={"patient": patient})
-    await engine.start([job("patient")])
+    soon = SchedulerSettings(grace_ms=20)
+    engine = EmbeddedEngine(tmp_path / "store", calls={"patient": patient}, settings=soon)
+    await engine.start([job("patient", on_crash=on_crash)])
     await asyncio.wait_for(began.wait(), DEADLINE_S)
     for _ in range(2):  # the second time there is nothing left to do
         await engine.stop()
-    assert reasons == ["the scheduler was stopped"]
-    with LmdbStore.open(tmp_path / "store") as store:
-        (occurrence,) = begun(store)
-        assert store.view(lambda tx: [node.stopped_ms is None for node in Reading(tx).nodes()]) == [False]
-    assert occurrence.finished_ms is not None
+    assert reasons == ["the scheduler was stopped while it ran"]
+    async with EmbeddedEngine(tmp_path / "store", calls={"patient": patient}) as successor:
+        await until_async(
+            lambda: [one.state for one in begun(successor.store) if one.finished_ms] == states, "its end"
+        )
+    assert len(called) == calls
 
 
 async def test_draining_ends_a_sleep_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
