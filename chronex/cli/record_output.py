@@ -83,6 +83,7 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "log": attempt.log_path or None,
         "log_bytes": attempt.log_bytes,
         "log_dropped": attempt.log_dropped,
+        "usage": None if attempt.usage is None else _plain(attempt.usage),
         "leftovers": attempt.leftovers,
         "errno": attempt.errno,
         "node": attempt.owner or None,

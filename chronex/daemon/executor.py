@@ -484,6 +484,8 @@ def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
         error=result.error,
         log_bytes=result.log.size,
         log_dropped=result.log.dropped,
+        usage=result.usage,
+        finished_ms=result.finished_ms or None,
         leftovers=len(result.leftovers) - result.leftovers_killed,
         errno=result.errno,
         retryable=result.retryable,

@@ -321,9 +321,10 @@ class Lifecycle:
             error=end.error,
             log_bytes=end.log_bytes,
             log_dropped=end.log_dropped,
+            usage=end.usage,
             leftovers=end.leftovers,
             errno=end.errno,
-            finished_ms=self.records.now_ms,
+            finished_ms=_end_of(attempt, end.finished_ms, self.records.now_ms),
         )
         occurrence = self.records.occurrence(attempt.job, attempt.nominal_ms)
         run = self.records.run(attempt.job, attempt.nominal_ms, attempt.task)
@@ -564,6 +565,13 @@ def retry_at(
         share = policy.jitter * (2 * chance.randrange(_JITTER_STEPS + 1) / _JITTER_STEPS - 1)
         pause = max(shortest_ms, round(pause * (1 + share)))
     return now_ms + pause
+
+
+def _end_of(attempt: Attempt, finished_ms: int | None, now_ms: int) -> int:
+    """Its keeper may have seen the end long before a scheduler could record it; a clock may have been set since."""
+    if finished_ms is None or attempt.started_ms is None or not attempt.started_ms <= finished_ms <= now_ms:
+        return now_ms
+    return finished_ms
 
 
 def has_begun(attempt: Attempt) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from chronex.engine.execution_report import Report
 from chronex.model.job import Job, Task, Work
-from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
+from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Usage
 from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Notice
 
@@ -66,7 +66,9 @@ class AttemptEnd(NamedTuple):
     error: str = ""
     log_bytes: int = 0
     log_dropped: int = 0
+    usage: Usage | None = None
     leftovers: int = 0  # processes of the attempt that live on
     errno: int | None = None  # what the system said where it would not start the command
     retryable: bool = True
+    finished_ms: int | None = None  # where it ended before it could be recorded
     task_state: dict[str, str | None] | None = None  # a name with None is removed

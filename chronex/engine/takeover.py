@@ -33,7 +33,7 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
     for occurrence in records.active(limit=_EVERYTHING):
         if occurrence.deadline_ms is not None and occurrence.deadline_ms <= records.now_ms:
-            _end_overdue(records, lifecycle, occurrence, {*dead, node}, is_alive)
+            _end_overdue(records, lifecycle, occurrence, {*dead, node}, is_alive, is_kept)
     adopted: list[Attempt] = []
     for attempt in records.active_attempts(limit=_EVERYTHING):
         if attempt.owner == node:
@@ -50,7 +50,12 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
 
 
 def _end_overdue(
-    records: Records, lifecycle: Lifecycle, occurrence: Occurrence, ours: Set[str], is_alive: IsAlive
+    records: Records,
+    lifecycle: Lifecycle,
+    occurrence: Occurrence,
+    ours: Set[str],
+    is_alive: IsAlive,
+    is_kept: IsKept,
 ) -> None:
     """Past its deadline: a retry is not awaited. Past its grace too: it is given up where nothing of it lives.
 
@@ -67,7 +72,8 @@ def _end_overdue(
     if records.now_ms <= (occurrence.deadline_ms or 0) + STALE_AFTER_MS + (grace_ms or 0):
         return
     living = [(one, one.process) for one in running if one.process is not None and is_alive(one.process)]
-    if not living:
+    # One that a keeper knows of may have ended in time, while no scheduler lived: its end is recorded first.
+    if not living and not any(is_kept(one.id) for one in running):
         lifecycle.reap(occurrence)
     lifecycle.orders += [StopProcess(one, process, grace_ms) for one, process in living if one.owner not in ours]
 

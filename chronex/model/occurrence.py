@@ -183,6 +183,17 @@ class ProcessIdentity(Struct, frozen=True, gc=False, omit_defaults=True):
     group: int | None = None
 
 
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a command took, with the children that it waited for, as the system counts it when it ends."""
+
+    # Processor time of all of them, and the memory of the largest at its peak.
+    cpu_ms: int = 0
+    peak_kib: int = 0
+    # Blocks of 512 bytes that had to be read from a disk, and that were written to one.
+    blocks_read: int = 0
+    blocks_written: int = 0
+
+
 class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """One try of a run."""
 
@@ -212,6 +223,8 @@ class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     log_dropped: int = 0
     # How many processes it left behind.
     leftovers: int = 0
+    # What it took; None for a function, and where nobody could wait for it.
+    usage: Usage | None = None
     # The system's error number, where it could not be started.
     errno: int | None = None
     created_ms: int = 0

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from chronex.errors import LogDirectoryError
 from chronex.model import AttemptState, ProcessIdentity
+from chronex.model.occurrence import Usage
 from chronex.run.attempt_log import BoundedLog, reopen_pipe
 from chronex.run.environment import rules_of, secrets_of_process
-from chronex.run.process import OnExit, Usage, is_alive, signal_group, signal_group_of, watcher_of
+from chronex.run.process import OnExit, is_alive, signal_group, signal_group_of, watcher_of
 from chronex.run.request import AttemptRequest, AttemptResult
 from chronex.run.spawn import RunContext
 from chronex.run.supervise import Hooks, Supervision, unknown_exit

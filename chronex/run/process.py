@@ -20,13 +20,13 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from chronex.clock import SYSTEM_CLOCK
 from chronex.model import ProcessIdentity
+from chronex.model.occurrence import Usage
 
 _HAS_PROC = os.path.exists("/proc/self/stat")
 _TICK_MS = max(1, 1000 // os.sysconf("SC_CLK_TCK"))
@@ -319,16 +319,6 @@ _FIRST_POLL_S = 0.002
 _SLOWEST_POLL_S = 0.1
 
 OnExit = Callable[[int | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What the main process, and the children it waited for, took: processor time, peak memory, disk blocks."""
-
-    cpu_ms: int = 0
-    peak_kib: int = 0
-    blocks_read: int = 0
-    blocks_written: int = 0
 
 
 def usage_from(used: resource.struct_rusage) -> Usage:

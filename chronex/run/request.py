@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.model.job import Command
+from chronex.model.occurrence import Usage
 from chronex.model.policies import LeftoverPolicy
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogSummary
-from chronex.run.process import Usage
 
 DEFAULT_GRACE_MS = 30_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -64,7 +64,8 @@ async def schedulers(tmp_path: Path) -> AsyncIterator[Schedulers]:
         sweeper.tidy(lambda _attempt: False)
         return not made.directories()
 
-    await until_async(is_swept, lambda: f"no keeper, but there is {made.directories()}")
+    swept: Callable[[], Awaitable[bool]] = is_swept
+    await until_async(swept, lambda: f"no keeper, but there is {made.directories()}")
     logs.close()
 
 

@@ -24,8 +24,8 @@ from chronex.keeper.messages import (
     take_frames,
 )
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
+from chronex.model.occurrence import Usage
 from chronex.run.attempt_log import LogSummary
-from chronex.run.process import Usage
 from chronex.run.request import AttemptResult, CommandRules, EndReason
 from chronex.run.spawn import Invocation, PreparedCommand
 
