@@ -17,6 +17,7 @@ LABEL = "dev.chronex.scheduler"
 UNIT = "chronex.service"
 # Longer than the default grace period of a job, so that the manager does not kill a daemon that still stops its jobs.
 STOP_SECONDS = 90
+WATCHDOG_SECONDS = 60
 _TIMEOUT_S = 30
 
 
@@ -38,25 +39,36 @@ class Service(NamedTuple):
         return (*self.program, "run", "--headless", "--config", str(self.job_file), "--store", str(self.store))
 
 
-def systemd_unit(service: Service) -> str:
-    """A unit for `systemctl --user`. Exit 75 says that another daemon holds the store: starting again is no help."""
+def systemd_unit(service: Service, *, is_of_system: bool = False) -> str:
+    """A unit for `systemctl --user`, or for the system. Exit 75 says that another daemon holds the store: starting
+    again is no help.
+
+    Only the daemon itself is stopped (KillMode=process): its commands and their keeper go on, and are taken up by the
+    next one. A command that is killed for its memory is no reason to stop the others (OOMPolicy). Nothing that would
+    harden the daemon alone is set, because in a unit it would hold for the commands as well.
+    """
     command = " ".join(_systemd_word(word) for word in service.command)
+    order = "After=time-sync.target network-online.target\nWants=network-online.target\n" if is_of_system else ""
     return f"""[Unit]
 Description=Chronex scheduler
-
+{order}
 [Service]
-Type=exec
+Type=notify
+NotifyAccess=main
+WatchdogSec={WATCHDOG_SECONDS}
 ExecStart={command}
 ExecReload=/bin/kill -HUP $MAINPID
 Environment={_systemd_word(f"PATH={service.path}", in_command=False)}
 Restart=on-failure
 RestartSec=5
 RestartPreventExitStatus=2 75
-KillMode=mixed
+KillMode=process
+Delegate=yes
+OOMPolicy=continue
 TimeoutStopSec={STOP_SECONDS}
 
 [Install]
-WantedBy=default.target
+WantedBy={"multi-user.target" if is_of_system else "default.target"}
 """
 
 
@@ -79,6 +91,7 @@ def launchd_plist(service: Service) -> bytes:
             "KeepAlive": {"SuccessfulExit": False},
             "ThrottleInterval": 10,
             "ExitTimeOut": STOP_SECONDS,
+            "AbandonProcessGroup": True,  # its commands and their keeper go on
             "ProcessType": "Background",
             "StandardOutPath": str(service.log),
             "StandardErrorPath": str(service.log),
@@ -99,25 +112,36 @@ class Manager(NamedTuple):
     start: tuple[tuple[str, ...], ...]
     stop: tuple[tuple[str, ...], ...]
     ask: tuple[str, ...]
+    is_of_system: bool = False
 
     def content(self, service: Service) -> bytes:
-        return launchd_plist(service) if self.name == "launchd" else systemd_unit(service).encode()
+        if self.name == "launchd":
+            return launchd_plist(service)
+        return systemd_unit(service, is_of_system=self.is_of_system).encode()
 
     @property
     def is_installed(self) -> bool:
         return shutil.which(self.tool) is not None
 
 
-def manager_of(home: Path, environ: Mapping[str, str], platform: str = sys.platform) -> Manager:
-    return _launchd(home) if platform == "darwin" else _systemd(home, environ)
+SYSTEM_UNITS, SYSTEM_AGENTS = Path("/etc/systemd/system"), Path("/Library/LaunchDaemons")
 
 
-def _systemd(home: Path, environ: Mapping[str, str]) -> Manager:
+def manager_of(
+    home: Path, environ: Mapping[str, str], platform: str = sys.platform, *, is_of_system: bool = False
+) -> Manager:
+    if platform == "darwin":
+        return _launchd(home, is_of_system=is_of_system)
+    return _systemd(home, environ, is_of_system=is_of_system)
+
+
+def _systemd(home: Path, environ: Mapping[str, str], *, is_of_system: bool) -> Manager:
     configuration = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    tool = ("systemctl", "--user")
+    tool = ("systemctl",) if is_of_system else ("systemctl", "--user")
     return Manager(
         name="systemd",
-        file=configuration / "systemd" / "user" / UNIT,
+        is_of_system=is_of_system,
+        file=(SYSTEM_UNITS if is_of_system else configuration / "systemd" / "user") / UNIT,
         tool=tool[0],
         start=((*tool, "daemon-reload"), (*tool, "enable", UNIT), (*tool, "restart", UNIT)),
         stop=((*tool, "disable", "--now", UNIT),),
@@ -125,11 +149,12 @@ def _systemd(home: Path, environ: Mapping[str, str]) -> Manager:
     )
 
 
-def _launchd(home: Path) -> Manager:
-    file = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
-    domain = f"gui/{os.getuid()}"
+def _launchd(home: Path, *, is_of_system: bool) -> Manager:
+    file = (SYSTEM_AGENTS if is_of_system else home / "Library" / "LaunchAgents") / f"{LABEL}.plist"
+    domain = "system" if is_of_system else f"gui/{os.getuid()}"
     return Manager(
         name="launchd",
+        is_of_system=is_of_system,
         file=file,
         tool="launchctl",
         start=(("launchctl", "bootstrap", domain, str(file)),),
@@ -154,9 +179,9 @@ def ask_manager(command: tuple[str, ...]) -> ManagerAnswer:
     return ManagerAnswer(done.returncode, (done.stderr.strip() or done.stdout.strip()))
 
 
-def service_state() -> ManagerAnswer:
+def service_state(*, is_of_system: bool = False) -> ManagerAnswer:
     """What the service manager says of the service, in a sentence; code 0 while it runs."""
-    manager = manager_of(Path.home(), os.environ)
+    manager = manager_of(Path.home(), os.environ, is_of_system=is_of_system)
     name = terminal_safe(str(manager.file))
     if not os.path.lexists(manager.file):
         return ManagerAnswer(1, "not installed; chronex service install sets it up")

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from chronex.clock import wall_ms
 from chronex.daemon.log_handlers import log_event
-from chronex.daemon.loop import Daemon, this_node
+from chronex.daemon.loop import Daemon, PeriodicTask, this_node
 from chronex.daemon.maintenance import add_maintenance
 from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
+from chronex.daemon.service_notify import ALIVE, READY, STOPPING, ServiceNotify
 from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
 from chronex.engine.update.diff import of_no_trigger_file
@@ -169,12 +170,25 @@ async def _run(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    _tell_service_manager(daemon)
     if file is not None:
         Reloader(daemon, file).attach()
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
     async with serve_metrics(daemon, settings):
         await daemon.run(once=once)
+
+
+def _tell_service_manager(daemon: Daemon) -> None:
+    notify = ServiceNotify(os.environ)
+    daemon.on_begun = lambda: notify.tell(READY)
+    daemon.on_stopping = lambda: notify.tell(STOPPING)
+    if notify.alive_every_s:
+
+        async def alive() -> None:
+            notify.tell(ALIVE)
+
+        daemon.periodic.add(PeriodicTask("sign of life", notify.alive_every_s, alive))
 
 
 _POLL_S = 0.2

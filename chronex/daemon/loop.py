@@ -98,6 +98,8 @@ class Daemon:
             Callable[[SchedulerSettings], None]
         ] = []  # called when the job file has changed the settings
         self._loop: asyncio.AbstractEventLoop | None = None  # while `run` is under way
+        self.on_begun: Callable[[], None] = lambda: None  # it works: what dead nodes left is taken up
+        self.on_stopping: Callable[[], None] = lambda: None
         self._stopping = asyncio.Event()
         self._must_take_over = False
         self._woken = asyncio.Event()  # something other than the store ends the sleep
@@ -110,6 +112,7 @@ class Daemon:
         self._stopping.set()
         self._woken.set()
         self.engine.stopping = True
+        self.on_stopping()
         mode = mode or StopMode(self.executor.settings.on_stop)
         if mode is StopMode.DRAIN and within_ms is not None:
             asyncio.get_running_loop().call_later(within_ms / 1000, self.executor.stop, StopMode.LEAVE)
@@ -197,6 +200,7 @@ class Daemon:
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
         await self._take_over()
+        self.on_begun()
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""

@@ -29,7 +29,8 @@ _BOOTSTRAP = (
     "import sys; sys.modules['ssl'] = None; sys.path[:0] = sys.argv[3:]; "
     "from chronex.keeper.keeper_process import main; main(sys.argv[1], sys.argv[2])"
 )
-_READY_WITHIN_S = 20.0
+# What a service manager told the daemon is not for whoever outlives it.
+_OF_THE_SERVICE = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
 
 
 class KeeperNotStartedError(Exception):
@@ -202,6 +203,7 @@ def start_keeper(directory: Path, logs: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=errors,
             start_new_session=True,
+            env={name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE},
         )
     assert process.stdout is not None
     with process.stdout as told:

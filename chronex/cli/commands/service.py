@@ -1,4 +1,4 @@
-"""`chronex service install|uninstall|status`: the scheduler as a service of the current user."""
+"""`chronex service install|uninstall|status`: the scheduler as a service of the current user, or of the system."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ service = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+System = Annotated[
+    bool, typer.Option("--system", help="A service of the system, which starts with the machine; as root.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")]
 
 
@@ -30,33 +33,34 @@ def install(
     store: StorePath = None,
     dry_run: DryRun = False,
     no_start: Annotated[bool, typer.Option("--no-start", help="Write the file, start nothing.")] = False,
+    system: System = False,
 ) -> int:
-    """Start at login, restart after a failure, with the PATH of this shell.
+    """Start at login (with --system: with the machine), restart after a failure, with the PATH of this shell.
 
     Example: chronex service install --dry-run
     """
-    return run_install(config, store, dry_run=dry_run, no_start=no_start)
+    return run_install(config, store, dry_run=dry_run, no_start=no_start, system=system)
 
 
 @service.command("uninstall")
-def uninstall(dry_run: DryRun = False) -> int:
+def uninstall(dry_run: DryRun = False, system: System = False) -> int:
     """Stop it and remove its file; the store and the job file stay.
 
     Example: chronex service uninstall --dry-run
     """
-    return run_uninstall(dry_run=dry_run)
+    return run_uninstall(dry_run=dry_run, system=system)
 
 
 @service.command("status")
-def service_status() -> int:
+def service_status(system: System = False) -> int:
     """Say whether it is installed and running. Exit 1: it is not.
 
     Example: chronex service status
     """
-    return run_status()
+    return run_status(system=system)
 
 
-def run_install(config: str | None, store: str | None, *, dry_run: bool, no_start: bool) -> int:
+def run_install(config: str | None, store: str | None, *, dry_run: bool, no_start: bool, system: bool = False) -> int:
     """Write the unit and start it. Repeating it brings the unit up to date."""
     from chronex.cli.service_units import Service, manager_of
 
@@ -72,7 +76,7 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
         path=os.environ.get("PATH", os.defpath),
         log=store_path(store).absolute().parent / "service.log",
     )
-    manager = manager_of(Path.home(), os.environ)
+    manager = manager_of(Path.home(), os.environ, is_of_system=system)
     if dry_run:
         out(f"# {terminal_safe(str(manager.file))}")
         out(manager.content(service).decode().rstrip())
@@ -115,19 +119,19 @@ def _run_commands(manager: Manager, commands: tuple[tuple[str, ...], ...], done:
             err(f"chronex: {manager.tool} refused: {terminal_safe(answer.text) or f'exit code {answer.code}'}")
             err("the file is in place; run the commands above yourself once the service manager answers")
             return 1
-    out(f"{done}; see it with: chronex service status")
-    if manager.name == "systemd":
+    out(f"{done}; see it with: chronex service status{' --system' if manager.is_of_system else ''}")
+    if manager.name == "systemd" and not manager.is_of_system:
         out("to keep it running while you are logged out: loginctl enable-linger")
     return 0
 
 
-def run_uninstall(*, dry_run: bool) -> int:
+def run_uninstall(*, dry_run: bool, system: bool = False) -> int:
     """Stop the service and remove its file. The store and the job file stay."""
     import shlex
 
     from chronex.cli.service_units import ask_manager, manager_of
 
-    manager = manager_of(Path.home(), os.environ)
+    manager = manager_of(Path.home(), os.environ, is_of_system=system)
     name = terminal_safe(str(manager.file))
     if not os.path.lexists(manager.file):
         out(f"nothing to do: no service at {name}")
@@ -144,10 +148,10 @@ def run_uninstall(*, dry_run: bool) -> int:
     return 0
 
 
-def run_status() -> int:
+def run_status(*, system: bool = False) -> int:
     """0: it runs; 1: it does not, or is not installed."""
     from chronex.cli.service_units import service_state
 
-    answer = service_state()
+    answer = service_state(is_of_system=system)
     out(answer.text)
     return answer.code
