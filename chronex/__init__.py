@@ -9,22 +9,36 @@ from chronex.version import __version__
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
+    from chronex.daemon.embedded import EmbeddedEngine as Engine
+    from chronex.daemon.event_feed import EngineEvent
     from chronex.decision import DECISION_VERSION, DecisionRequest, DecisionResult, decide
     from chronex.declarative import Scheduler
     from chronex.errors import ChronexError, DecisionError, ExpressionError, UnknownZoneError
     from chronex.expr.diagnostics import Diagnostic, ValidationResult
+    from chronex.jobfile.program_jobs import InvalidJobError
+    from chronex.jobfile.trigger_definition import TriggerDefinition
+    from chronex.model.job import Call, Job, Task
+    from chronex.run.callables import TaskContext
     from chronex.timing import Expression
 
 __all__ = [
     "DECISION_VERSION",
+    "Call",
     "ChronexError",
     "DecisionError",
     "DecisionRequest",
     "DecisionResult",
     "Diagnostic",
+    "Engine",
+    "EngineEvent",
     "Expression",
     "ExpressionError",
+    "InvalidJobError",
+    "Job",
     "Scheduler",
+    "Task",
+    "TaskContext",
+    "TriggerDefinition",
     "UnknownZoneError",
     "ValidationResult",
     "__version__",
@@ -68,19 +82,29 @@ def _reference_ms(reference: datetime) -> int:
 
 
 _HOMES = {
+    "chronex.daemon.event_feed": ("EngineEvent",),
     "chronex.decision": ("DECISION_VERSION", "DecisionRequest", "DecisionResult", "decide"),
     "chronex.declarative": ("Scheduler",),
     "chronex.errors": ("ChronexError", "DecisionError", "ExpressionError", "UnknownZoneError"),
     "chronex.expr.diagnostics": ("Diagnostic", "ValidationResult"),
+    "chronex.jobfile.program_jobs": ("InvalidJobError",),
+    "chronex.jobfile.trigger_definition": ("TriggerDefinition",),
+    "chronex.model.job": ("Call", "Job", "Task"),
+    "chronex.run.callables": ("TaskContext",),
     "chronex.timing": ("Expression",),
 }
+# The engine of the decisions has the short name inside; the one that programs use has it here.
+_ENGINE = ("chronex.daemon.embedded", "EmbeddedEngine")
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: `chronex --help` should not wait for the calendar."""
+    from importlib import import_module
+
+    if name == "Engine":
+        home, name = _ENGINE
+        return getattr(import_module(home), name)
     for home, names in _HOMES.items():
         if name in names:
-            from importlib import import_module
-
             return getattr(import_module(home), name)
     raise AttributeError(f"module 'chronex' has no attribute {name!r}")

@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "lsp": BELOW_JOBFILE | {"jobfile", "lint"},
     "imports": BELOW_VIEWS | {"jobfile", "lint"},
     "testing": BELOW_DAEMON | {"daemon"},
-    "chronex": BELOW_VIEWS | {"declarative"},  # the front door: chronex/__init__.py
+    "chronex": BELOW_VIEWS | {"declarative", "daemon", "jobfile", "run"},  # the front door: chronex/__init__.py
     "cli": BELOW_CLI | {"chronex_tui"},
     "chronex_tui": BELOW_CLI,
     "__main__": {"cli"},

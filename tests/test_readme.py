@@ -52,12 +52,14 @@ def test_every_console_block_shows_what_its_commands_print(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("program", re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL))
-def test_every_program_prints_what_its_comments_say(program: str) -> None:
+def test_every_program_prints_what_its_comments_say(program: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, check=True, cwd=tmp_path
     )
     printed = done.stdout.splitlines()
-    promised = [line.partition("  # ")[2].strip() for line in program.splitlines() if line.startswith("print")]
+    promised = [
+        line.partition("  # ")[2].strip() for line in program.splitlines() if line.lstrip().startswith("print")
+    ]
     assert len(printed) == len(promised)
     for shown, comment in zip(printed, promised, strict=True):
         assert not comment or comment.startswith(shown), (shown, comment)

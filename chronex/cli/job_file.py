@@ -18,7 +18,7 @@ from chronex.clock import wall_ms
 from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
 from chronex.model.job import Job, Task
 from chronex.text.terminal import terminal_safe
-from chronex.timing import read
+from chronex.timing.job_schedule import absolute_schedule
 from chronex.timing.zones import host_zone
 
 _MOST_BYTES = 1 << 20
@@ -40,7 +40,7 @@ def load_job_file(path: Path) -> JobFile:
     else:
         found = read_job_file(data, str(path), zone)
     now = wall_ms()
-    jobs = tuple(_with_absolute_directories(_with_absolute_schedule(job, now), path.parent) for job in found.jobs)
+    jobs = tuple(_with_absolute_directories(absolute_schedule(job, now), path.parent) for job in found.jobs)
     source = str(path.resolve())  # the same wherever it is applied from
     return dataclasses.replace(found, jobs=tuple(replace(job, source=source) for job in jobs))
 
@@ -68,16 +68,6 @@ def unsafe_because(path: Path) -> UnsafeFile | None:
             "can be written by every user of this machine, who could run commands as you", f"run: chmod o-w {name}"
         )
     return None
-
-
-def _with_absolute_schedule(job: Job, now_ms: int) -> Job:
-    """`@once +20m` counts from the moment it is applied."""
-    if "+" not in job.schedule:
-        return job
-    meaning = read(job.schedule, job.dialect).meaning
-    if meaning is None or not meaning.is_relative:
-        return job
-    return replace(job, schedule=str(meaning.resolved(now_ms)), written=job.schedule)
 
 
 def _with_absolute_directories(job: Job, base: Path) -> Job:

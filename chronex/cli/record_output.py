@@ -22,7 +22,7 @@ from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Row, Situation
 from chronex.views.nodes import NodeRow
-from chronex.views.wording import full, state_words, upcoming
+from chronex.views.wording import full, retry_words, state_words, upcoming
 
 SITUATION_COLOURS = {
     Situation.RUNNING: ("cyan",),
@@ -248,7 +248,7 @@ def _task(job: Job, task: Task) -> Iterator[str]:
     yield f"task       {paint(task.name, 'bold')}  {terminal_safe(command_text(task.run))}"
     policies = [
         f"timeout {_duration(job.timeout_for(task))}",
-        f"retry {_retries(job.retry_for(task))}",
+        f"retry {retry_words(job.retry_for(task))}",
         f"on failure {job.failure_for(task).value}",
     ]
     if task.idempotency_key:
@@ -276,15 +276,6 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
 
 def _duration(ms: int | None) -> str:
     return "none" if ms is None else format_duration(ms)
-
-
-def _retries(policy: RetryPolicy) -> str:
-    if policy.max == 0:
-        return "never"
-    often = "for ever" if policy.max is None else f"{policy.max} times"
-    growing = f" x{policy.backoff:g}" if policy.backoff != 1 else ""
-    capped = f" up to {format_duration(policy.max_interval_ms)}" if policy.max_interval_ms is not None else ""
-    return f"{often} every {format_duration(policy.interval_ms)}{growing}{capped}"
 
 
 def _recovery(policy: RecoveryPolicy) -> str:
@@ -381,7 +372,7 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "name": task.name,
         "run": _work_json(task.run),
         "timeout_ms": job.timeout_for(task),
-        "retry": _plain(job.retry_for(task)),
+        "retry": _retry_policy_json(job.retry_for(task)),
         "on_failure": job.failure_for(task).value,
         "directory": task.directory,
         "env": dict(task.env),
@@ -394,9 +385,14 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
     }
 
 
+def _retry_policy_json(policy: RetryPolicy) -> dict[str, Any]:
+    """With the longest pause that holds where the policy names none."""
+    return {**_plain(policy), "max_interval_ms": policy.longest_ms}
+
+
 def _work_json(work: Work | None) -> Any:
     if isinstance(work, Call):
-        return {"call": work.target}
+        return {"call": work.target, "args": list(work.args), "kwargs": dict(work.kwargs)}
     return list(work) if isinstance(work, tuple) else work
 
 

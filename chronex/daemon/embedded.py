@@ -1,8 +1,11 @@
-"""The engine inside a program of your own: started and stopped on its event loop, with its functions as tasks.
+"""The engine inside a program of your own: `chronex.Engine`.
 
-    async with EmbeddedEngine(Path("state")) as engine:
-        engine.add_call("tidy", tidy)
-        engine.apply([Job(id="tidy", schedule="@hourly", tasks=(Task(name="main", run=Call("tidy")),))])
+    engine = Engine("state")
+
+    @engine.job("0 3 * * *", retry=3)
+    def tidy(): ...
+
+    with engine:          # on a thread of its own; `async with` runs it on your event loop
         ...
 
 It is the daemon of `chronex run`, without its signals, its lock and its terminal: several of them may work on one
@@ -15,29 +18,35 @@ import asyncio
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
+from typing import Any, TypeVar
 
 from chronex.clock import SYSTEM_CLOCK, Clock
+from chronex.daemon.event_feed import MAX_WAIT_S, EventCallback, JournalFeed, Subscription, check_event_names
+from chronex.daemon.job_control import JobControl
 from chronex.daemon.loop import Daemon, this_node
 from chronex.daemon.maintenance import add_maintenance
-from chronex.daemon.reload import is_gone_file
-from chronex.engine.commands.names import job_named
+from chronex.engine.commands import Triggered
 from chronex.engine.engine import Engine
-from chronex.engine.update import Changed, Policy, apply_jobs
-from chronex.engine.update.sources import PROGRAM, JobSource
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
+from chronex.jobfile.trigger_definition import DefinitionSource, TriggerDefinition, trigger_definition
 from chronex.model.job import Call, Job
+from chronex.model.states import is_final
 from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
+from chronex.storage import journal
 from chronex.storage.ports import Store
-from chronex.storage.records import Reading
 from chronex.timing.job_schedule import Schedule, register_schedule
-from chronex.views.jobs import Row, row_of, rows_of
+from chronex.views.past_runs import PastRun
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import EngineLock, acquire_engine_lock
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def program_name() -> str:
@@ -45,7 +54,7 @@ def program_name() -> str:
     return Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
 
 
-class EmbeddedEngine:
+class EmbeddedEngine(JobControl):
     """One node on `store`: a path (opened here and closed at the end), or a store that the caller keeps.
 
     `calls` are functions that jobs may name in `Call`; with `can_import`, "module:function" is looked up too.
@@ -57,7 +66,7 @@ class EmbeddedEngine:
 
     def __init__(
         self,
-        store: Store | Path,
+        store: Store | Path | str,
         *,
         calls: Mapping[str, TaskFunction] | None = None,
         schedules: Mapping[str, Schedule] | None = None,
@@ -67,88 +76,142 @@ class EmbeddedEngine:
         clock: Clock = SYSTEM_CLOCK,
         name: str | None = None,
     ) -> None:
-        self._given = store
-        self.source = PROGRAM + (name or program_name())
+        functions = Calls(calls, can_import=can_import)
+        super().__init__(name or program_name(), functions, settings or SchedulerSettings(), clock)
+        self._given = _path_or_store(store)
         self._log_path = logs
-        self.calls = Calls(calls, can_import=can_import)
-        self.settings = settings or SchedulerSettings()
-        self._clock = clock
         self._store: Store | None = None
         self._daemon: Daemon | None = None
         self._work: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._logs: LogDirectory | None = None
         self._temporary: Path | None = None
         self._lock: EngineLock | None = None
+        self._subscriptions: list[Subscription] = []
+        self._feed: JournalFeed | None = None
         for known_as, schedule in (schedules or {}).items():
             register_schedule(known_as, schedule)
+
+    def __repr__(self) -> str:
+        return f"<chronex.Engine of {self.program!r}{', running' if self.is_running else ''}>"
 
     # -- what it knows -----------------------------------------------------------------------------------
 
     @property
     def store(self) -> Store:
-        """Open between `start` and `stop`; for reading, and for the commands of `chronex.engine`."""
+        """Open between start and stop; for reading, and for the commands of `chronex.engine`."""
         if self._store is None:
-            raise ChronexError("the engine is not started; await start() first")
+            raise ChronexError("the engine is not started; use it inside `with engine:`, or await start() first")
         return self._store
 
     @property
     def is_running(self) -> bool:
         return self._work is not None and not self._work.done()
 
+    @property
+    def _is_open(self) -> bool:
+        return self._store is not None
+
     def add_call(self, name: str, function: TaskFunction) -> Call:
-        """Let jobs call `function`, sync or async, by `name`; returns what a task's `run` is to be."""
+        """Let jobs call `function`, sync or async, by `name`; returns what a task's `run` is to be.
+
+        It is given the TaskContext first, then the arguments of the Call.
+        """
         call = self.calls.add(name, function)
-        if self._daemon is not None and self.is_running:
-            self._daemon.note_functions()
+        self.note_functions()
         return call
+
+    def note_functions(self) -> None:
+        """Tell others that this program has a further function, and look again at what is due."""
+        daemon, loop = self._daemon, self._loop
+        if daemon is None or loop is None or not self.is_running:
+            return
+        if _running_loop() is loop:
+            daemon.note_functions()
+        else:
+            loop.call_soon_threadsafe(daemon.note_functions)
 
     def add_schedule(self, name: str, schedule: Schedule) -> None:
         """Let jobs of the dialect `custom` refer to `schedule` by `name`."""
         register_schedule(name, schedule)
 
-    def apply(
+    # -- what its code declares ----------------------------------------------------------------------------
+
+    def job(
         self,
-        jobs: Iterable[Job],
-        actor: str = "library",
-        basis: int | None = None,
+        schedule: str,
         *,
-        policy: Policy = Policy.IMMEDIATE,
-    ) -> list[Changed]:
-        """Make these jobs exactly those of this program; the jobs of files and other programs are left alone.
+        name: str | None = None,
+        args: Iterable[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        executor: str | None = None,
+        **keys: Any,
+    ) -> Callable[[F], F]:
+        """Make a job of a function: `@engine.job("0 3 * * *", retry=3, overlap="skip")`.
 
-        JobSourceError where one of them has a job of the same name. `basis` is the number of the journal's last event
-        when you read the jobs; StaleUpdateError when jobs changed since. `policy` says when edits count.
+        `name` is by default that of the function, `executor` async, thread or process (by default what fits the
+        function), and `keys` are those of a job in the job file, and of its only task. The function is given a
+        TaskContext where its first parameter is called `context`, then `args` and `kwargs`.
         """
-        owner = JobSource(self.source, is_gone_file)
-        now_ms = self._clock.wall_ms()
-        return apply_jobs(self.store, jobs, now_ms, actor=actor, policy=policy, basis=basis, owns=owner)
 
-    def rows(self) -> list[Row]:
-        """Every job: is_active, is_paused, is_enabled, is_running, next and last; asked of the store."""
-        return self.store.view(lambda tx: rows_of(Reading(tx), self._clock.wall_ms()))
+        def declare(function: F) -> F:
+            job = name or str(getattr(function, "__name__", ""))
+            work = self._call(job, function, tuple(args), kwargs, executor)
+            self.declare(self._read_job(job, schedule, work, keys))
+            return function
 
-    def row(self, job: str) -> Row:
-        """One job; UnknownJobError where there is none of that name."""
-        return self.store.view(lambda tx: self._row(Reading(tx), job))
+        return declare
 
-    def _row(self, reading: Reading, job: str) -> Row:
-        return row_of(reading, job_named(reading, job), self._clock.wall_ms())
+    def register(
+        self, definition: DefinitionSource, handler: TaskFunction, *, executor: str | None = None
+    ) -> TriggerDefinition:
+        """Let `handler` do what a trigger definition asks for; that may be a dict, JSON text or the path of a file.
 
-    # -- its life ----------------------------------------------------------------------------------------
+        The handler is given the metadata of the definition in `context.metadata`.
+        """
+        found = trigger_definition(definition, self.settings.timezone)
+        self.declare(found.job(self._call(found.id, handler, executor=executor)))
+        return found
+
+    # -- events --------------------------------------------------------------------------------------------
+
+    def on(self, event: str | Iterable[str], callback: EventCallback, *, job: str | None = None) -> Subscription:
+        """Call `callback` with each EngineEvent of that name (or of these, or of all for "*"), of one job or of all.
+
+        It is given what happens from now on, in order, on a thread of its own; one that is async runs on the engine's
+        loop. What it raises is logged. `cancel()` of the subscription ends it.
+        """
+        names = check_event_names([event] if isinstance(event, str) else event)
+        subscription = Subscription(names, job, callback)
+        if self._store is not None:
+            subscription.after = self._store.view(journal.head)
+        self._subscriptions = [*(one for one in self._subscriptions if not one.is_over), subscription]
+        feed, loop = self._feed, self._loop
+        if feed is not None and loop is not None:
+            feed.subscriptions = self._subscriptions
+            loop.call_soon_threadsafe(feed.follow)
+        return subscription
+
+    # -- its life on an event loop ---------------------------------------------------------------------------
 
     async def start(self, jobs: Iterable[Job] | None = None) -> None:
-        """Open the store, apply `jobs` where some are given, and begin to run what is due."""
+        """Open the store, apply `jobs` and what decorators declared, and begin to run what is due."""
         if self._daemon is not None:
             raise ChronexError("the engine is started already; stop it first")
         try:
             self._open()
-            if jobs is not None:
-                self.apply(jobs)
+            if jobs is not None or self._declared:
+                self.apply(jobs or ())
             daemon = self._daemon = self._make_daemon()
+            self._feed = JournalFeed(self.store, self._subscriptions)
         except BaseException:
             self._close()
             raise
-        self._work = asyncio.get_running_loop().create_task(self._run(daemon), name="chronex engine")
+        self._loop = asyncio.get_running_loop()
+        self._work = self._loop.create_task(self._run(daemon), name="chronex engine")
+        if self._subscriptions:
+            self._feed.follow()
 
     async def _run(self, daemon: Daemon) -> None:
         if self.settings.metrics is None:
@@ -175,7 +238,9 @@ class EmbeddedEngine:
             await asyncio.shield(work)
         finally:
             if work.done():
-                self._daemon = self._work = None
+                if self._feed is not None:
+                    await self._feed.close()
+                self._daemon = self._work = self._loop = self._feed = None
                 self._close()
 
     async def wait(self) -> None:
@@ -191,6 +256,87 @@ class EmbeddedEngine:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    # -- its life on a thread of its own -----------------------------------------------------------------------
+
+    def open(self, jobs: Iterable[Job] | None = None) -> None:
+        """`start` for a program without an event loop: the engine has one on a thread of its own, until `close`."""
+        if self._daemon is not None or self._thread is not None:
+            raise ChronexError("the engine is started already; stop it first")
+        ready: Future[None] = Future()
+        self._thread = threading.Thread(target=self._live, args=(ready, jobs), name="chronex engine", daemon=True)
+        self._thread.start()
+        try:
+            ready.result()
+        except BaseException:
+            self._thread = None
+            raise
+
+    def _live(self, ready: Future[None], jobs: Iterable[Job] | None) -> None:
+        with asyncio.Runner() as runner:
+            try:
+                runner.run(self.start(jobs))
+            except BaseException as problem:
+                ready.set_exception(problem)
+                return
+            ready.set_result(None)
+            runner.get_loop().run_forever()
+
+    def close(self, *, drain: bool = False) -> None:
+        """`stop` for what `open` started. Idempotent; raises what the engine died of."""
+        thread, loop = self._thread, self._loop
+        if thread is None:
+            return
+        if threading.current_thread() is thread:
+            raise ChronexError("a function on the engine's loop would wait for itself; close it from another thread")
+        try:
+            if loop is not None:
+                asyncio.run_coroutine_threadsafe(self.stop(drain=drain), loop).result()
+        finally:
+            if loop is not None and not self.is_running:
+                loop.call_soon_threadsafe(loop.stop)
+                thread.join()
+                self._thread = None
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the engine ends by itself, which it does only when its store fails, or so many seconds."""
+        loop = self._loop
+        if loop is None:
+            return
+        waiting = asyncio.run_coroutine_threadsafe(self.wait(), loop)
+        try:
+            waiting.result(timeout)
+        except TimeoutError:
+            waiting.cancel()
+
+    def wait_for(self, occurrence: str | PastRun | Triggered, timeout: float | None = None) -> PastRun:
+        """Wait until an occurrence has ended, and return what became of it; TimeoutError after so many seconds.
+
+        It blocks its thread: on an event loop, `await asyncio.to_thread(engine.wait_for, occurrence)`.
+        """
+        if self._loop is not None and _running_loop() is self._loop:
+            raise ChronexError("the engine would wait for itself; await asyncio.to_thread(engine.wait_for, …)")
+        begun_ms = self._clock.monotonic_ms()
+        while True:
+            seen = self.store.wait(-1, 0)
+            found = self.occurrence(occurrence)
+            if is_final(found.state):
+                return found
+            left = MAX_WAIT_S if timeout is None else timeout - (self._clock.monotonic_ms() - begun_ms) / 1000
+            if left <= 0:
+                raise TimeoutError(f"{found.id} is still {found.state} after {timeout:g} s")
+            self.store.wait(seen, min(left, MAX_WAIT_S))
+
+    def __enter__(self) -> EmbeddedEngine:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- what it opens -------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
         self._store = LmdbStore.open(self._given) if isinstance(self._given, Path) else self._given
@@ -231,3 +377,18 @@ class EmbeddedEngine:
         if self._store is not None and isinstance(self._given, Path):
             self._store.close()
         self._store = self._logs = self._temporary = self._lock = None
+
+
+def _path_or_store(given: Store | Path | str) -> Store | Path:
+    if isinstance(given, str):
+        return Path(given)
+    if not isinstance(given, Path) and not hasattr(given, "view"):
+        raise ChronexError(f"a store is the path of a directory or an open store, not {type(given).__name__}")
+    return given
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -41,6 +41,7 @@ from chronex.run import (
     stop_process,
 )
 from chronex.run.attempt_log import DEFAULT_LIMIT
+from chronex.run.function_process import run_in_process
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.run.supervise import Supervision
@@ -247,13 +248,21 @@ class Executor:
         try:
             if isinstance(work, Call):
                 state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
-                result = await run_callable(request, self.calls.find(work.target), hooks, self.run_context, state)
+                result = await self._call(request, work.target, hooks, state)
             else:
                 result = await run_attempt(request, hooks, self.run_context, held)
         except StoreError as error:
             self._log_unrecorded("the start could not be recorded", attempt, error)
             return
         await self._ended(attempt, result)
+
+    async def _call(
+        self, request: AttemptRequest, target: str, hooks: Hooks, state: Mapping[str, str]
+    ) -> AttemptResult:
+        function = self.calls.in_process(target)
+        if function is not None:
+            return await run_in_process(request, function, hooks, self.run_context, state)
+        return await run_callable(request, self.calls.find(target), hooks, self.run_context, state)
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
@@ -417,6 +426,8 @@ def request_from_records(
         leftovers=job.leftovers,
         log_limit=job.log_limit or log_limit,
         extra_environment=extra_environment or {},
+        args=task.run.args if isinstance(task.run, Call) else (),
+        kwargs=task.run.kwargs if isinstance(task.run, Call) else {},
     )
 
 

@@ -69,6 +69,7 @@ class Daemon:
         self.clock = run_context.clock
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
+        engine.read_clock = self.clock.wall_ms
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls)
         self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False

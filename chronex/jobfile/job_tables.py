@@ -16,7 +16,8 @@ from chronex.expr.diagnostics import Diagnostic, ValidationResult
 from chronex.expr.parser import DIALECTS
 from chronex.jobfile import inherited_tables, values
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
-from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, command, notify, notify_policy
+from chronex.jobfile.function_call import work
+from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy
 from chronex.jobfile.spread_table import check_backlog_limit, spread
 from chronex.jobfile.values import filled_text
 from chronex.model.job import Job, Task
@@ -133,14 +134,14 @@ JOB: dict[str, Reader] = {
     "tags": values.texts,
     "metadata": values.text_table,
     **DEFAULTS,
-    "on_start": command,
-    "on_complete": command,
-    "run": command,
+    "on_start": work,
+    "on_complete": work,
+    "run": work,
     "tasks": _unread,
 }
 TASK: dict[str, Reader] = {
     "name": values.name,
-    "run": command,
+    "run": work,
     "timeout": values.positive_duration,
     "retry": inherited_tables.retry,
     **_FAILURE,
@@ -150,7 +151,7 @@ TASK: dict[str, Reader] = {
     **ENVIRONMENT,
 }
 # Keys that go into the job's field of the second name as they are.
-_JOB_FIELDS = {
+JOB_FIELDS = {
     "enabled": "enabled",
     "description": "description",
     "tags": "tags",
@@ -170,7 +171,7 @@ _JOB_FIELDS = {
     "on_start": "on_start",
     "on_complete": "on_complete",
 }
-_TASK_FIELDS = {
+TASK_FIELDS = {
     "name": "name",
     "run": "run",
     "timeout": "timeout_ms",
@@ -260,7 +261,7 @@ def build_job(
     task_environment = defaults.task_environment.within(entry, own)
     tasks = _tasks(found, retry, task_environment, needs_tasks=needs_tasks)
     timing = _schedule(found, own.get("timezone", zone.name))
-    fields = {field: found.layered[key] for key, field in _JOB_FIELDS.items() if key in found.layered}
+    fields = {field: found.layered[key] for key, field in JOB_FIELDS.items() if key in found.layered}
     if tags := tuple(dict.fromkeys((*fields.get("tags", ()), *timing.tags))):
         fields["tags"] = tags
     if "dst" in found.layered:
@@ -394,7 +395,7 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
 
 def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: dict[str, str]) -> Task:
     own = _one_failure_key(entry, read_table(entry, TASK, 'tasks = [{ name = "…", run = "…" }]'))
-    fields = {field: own[key] for key, field in _TASK_FIELDS.items() if key in own}
+    fields = {field: own[key] for key, field in TASK_FIELDS.items() if key in own}
     if "retry" in own:
         fields["retry"] = inherited_tables.merged_retry(retry, own["retry"], entry.child("retry"))
     task_environment = inherited.within(entry, own)

@@ -14,9 +14,12 @@ from typing import Any
 
 from chronex.jobfile import inherited_tables, spread_table, values
 from chronex.jobfile.entries import Reader
+from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import NOTIFY
 from chronex.jobfile.reader import TABLES, TRIGGER
 from chronex.model.job import MAX_NAME
+from chronex.model.policies import RetryPolicy
+from chronex.text.durations import format_duration
 
 Schema = dict[str, Any]
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -46,6 +49,7 @@ _BY_READER: dict[Any, Schema] = {
     values.texts: _TEXTS,
     values.text_table: {"type": "object", "additionalProperties": _TEXT},
     inherited_tables.command: _COMMAND,
+    work: _COMMAND,
     inherited_tables.retry: {"anyOf": [{"type": "integer", "minimum": 0}, _TEXT, _table("retry")]},
     inherited_tables.recovery: {"anyOf": [_TEXT, _table("recovery")]},
     inherited_tables.dst: _table("dst"),
@@ -74,7 +78,23 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
 }
 
 
+# What holds where a key is left out, for editors that show it.
+_DEFAULTS: dict[tuple[str, str], Any] = {
+    ("retry", "max"): RetryPolicy().max,
+    ("retry", "interval"): format_duration(RetryPolicy().interval_ms),
+    ("retry", "backoff"): RetryPolicy().backoff,
+    ("retry", "max_interval"): format_duration(RetryPolicy().longest_ms),
+    ("retry", "jitter"): RetryPolicy().jitter,
+    ("retry", "newest_wins"): RetryPolicy().newest_wins,
+}
+
+
 def _value(table: str, key: str, reader: Reader) -> Schema:
+    default = {"default": _DEFAULTS[table, key]} if (table, key) in _DEFAULTS else {}
+    return {**_type(table, key, reader), **default}
+
+
+def _type(table: str, key: str, reader: Reader) -> Schema:
     if (table, key) in _BY_KEY:
         return _BY_KEY[table, key]
     if isinstance(reader, values.WordReader | values.ChoiceReader):

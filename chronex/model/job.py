@@ -35,10 +35,21 @@ from chronex.model.policies import (
 Command = tuple[str, ...] | str
 
 
-class Call(Struct, frozen=True, gc=False):
-    """A Python function: the name it is registered by in the scheduler's own program, or "module:function"."""
+class Call(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A Python function: the name it is registered by in the scheduler's own program, or "module:function".
+
+    `args` and `kwargs` are what it is called with behind its context: values that JSON has, because they are stored.
+    """
 
     target: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """As it would be written: `mail('ann', copies=2)`."""
+        given = [*(repr(one) for one in self.args), *(f"{name}={value!r}" for name, value in self.kwargs.items())]
+        return f"{self.target}({', '.join(given)})"
 
 
 # What can be done: job files have commands only; programs that use Chronex as a library have calls too.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from chronex.model import LeftoverPolicy
 from chronex.run.adopt import adopt_attempt, stop_process
 from chronex.run.attempt_log import BoundedLog, LogDirectory, LogSummary
-from chronex.run.callables import Calls, TaskContext, run_callable
+from chronex.run.callables import TaskContext, run_callable
+from chronex.run.functions import Calls
 from chronex.run.process import boot_id, identity_of, is_alive, signal_group
 from chronex.run.request import AttemptRequest, AttemptResult, EndReason
 from chronex.run.spawn import RunContext

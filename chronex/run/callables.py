@@ -1,9 +1,13 @@
-"""Runs one attempt of a Python callable, with a context: names, instants, its state, its log, its cancellation."""
+"""Runs one attempt of a Python callable, with a context: names, instants, its state, its log, its cancellation.
+
+run/functions.py has the functions that a program registers.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import inspect
 import threading
@@ -11,11 +15,11 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from chronex.engine.task_state import MAX_NAMES, check_state
-from chronex.errors import ChronexError, TaskStateError
-from chronex.model import AttemptState, Call
+from chronex.errors import TaskStateError
+from chronex.model import AttemptState
 from chronex.run.attempt_log import BoundedLog
 from chronex.run.request import AttemptRequest, AttemptResult, EndReason, ExitVerdict, NotStarted
 from chronex.run.spawn import RunContext
@@ -65,10 +69,14 @@ class TaskStateBuffer:
         self.changes[key] = value
 
 
+class ByteSink(Protocol):
+    def write(self, chunk: bytes, /) -> object: ...
+
+
 class TaskLog:
     """Lines for the attempt's log, from any thread. `print` does not come here."""
 
-    def __init__(self, log: BoundedLog) -> None:
+    def __init__(self, log: ByteSink) -> None:
         self._log = log
         self._lock = threading.Lock()
         self._open = True
@@ -153,7 +161,8 @@ def _if_given(make: Callable[[int], datetime], value: int | None) -> datetime | 
     return None if value is None else make(value)
 
 
-TaskFunction = Callable[[TaskContext], Any]
+# It is called with the context, and behind it with the arguments that its job has for it.
+TaskFunction = Callable[..., Any]
 _SUCCESS = ExitVerdict(AttemptState.SUCCESS, EndReason.EXITED, False, "")
 _MAX_MESSAGE = 500
 
@@ -188,39 +197,6 @@ def _stopped_before(hooks: Hooks, run_context: RunContext) -> AttemptResult | No
     if not hooks.cancellation.requested:
         return None
     return never_started(canceled(hooks.cancellation.reason), run_context.clock)
-
-
-class Calls:
-    """The functions of this program that jobs may call by name. `can_import`: also "module:function"."""
-
-    def __init__(self, functions: Mapping[str, TaskFunction] | None = None, *, can_import: bool = False) -> None:
-        self._functions = dict(functions or {})
-        self.can_import = can_import
-
-    def add(self, name: str, function: TaskFunction) -> Call:
-        """What a task's `run` is to be, so that it calls `function`. One name means one function."""
-        known = self._functions.setdefault(name, function)
-        if known is not function:
-            raise ChronexError(f"another function is registered as {name!r}; choose another name")
-        return Call(name)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self._functions))
-
-    def has(self, target: str) -> bool:
-        """Whether this program can try to call it."""
-        return target in self._functions or (self.can_import and ":" in target)
-
-    def find(self, target: str) -> TaskFunction | str | NotStarted:
-        """What `run_callable` takes; NotStarted where this program does not have it."""
-        known = self._functions.get(target)
-        if known is not None:
-            return known
-        if self.can_import and ":" in target:
-            return target
-        hint = "run it from the program that registers it"
-        return NotStarted(f"this scheduler has no function {target[:200]!r}; {hint}", retryable=False)
 
 
 async def resolve(target: str | TaskFunction | NotStarted) -> TaskFunction | NotStarted:
@@ -264,6 +240,7 @@ class _CallableAttempt:
         # Its own, so that a timeout reaches the callable without cancelling what the engine's signal is for.
         self.cancellation = Cancellation()
         self.context = context_for(request, self.started_ms, self.cancellation, self.state, self.log)
+        self.bound = bound(function, self.context, request)
 
     async def finish(self, requested_stop: Cancellation) -> AttemptResult:
         work = asyncio.ensure_future(self._call())
@@ -294,7 +271,7 @@ class _CallableAttempt:
             return self._judge(work.result())
         verdict = stop.result() if stop.done() else timed_out(timeout or 0)
         self.cancellation.request(verdict.error)
-        if inspect.iscoroutinefunction(_unwrapped(self.function)):
+        if is_async(self.function):
             work.cancel()
         await asyncio.wait([work], timeout=self.request.grace_ms / 1000)
         return verdict
@@ -302,10 +279,10 @@ class _CallableAttempt:
     async def _call(self) -> BaseException | None:
         """The exception, if any. Also SystemExit: asyncio would let that end the whole daemon."""
         try:
-            if inspect.iscoroutinefunction(_unwrapped(self.function)):
-                await self.function(self.context)
+            if is_async(self.function):
+                await self.bound()
                 return None
-            returned, problem = await _in_thread(self.function, self.context)
+            returned, problem = await _in_thread(self.bound, self.context)
             if problem is not None:
                 return problem
             if inspect.isawaitable(returned):
@@ -339,6 +316,31 @@ class _CallableAttempt:
         self.log.close()
 
 
+def bound(function: TaskFunction, context: TaskContext, request: AttemptRequest) -> Callable[[], Any]:
+    """The call with the context and the arguments of the job; without the context where it cannot take that."""
+    with_context = functools.partial(function, context, *request.args, **request.kwargs)
+    if can_be_called(function, context, *request.args, **request.kwargs):
+        return with_context
+    plain = functools.partial(function, *request.args, **request.kwargs)
+    return plain if can_be_called(function, *request.args, **request.kwargs) else with_context
+
+
+def can_be_called(function: TaskFunction, *args: Any, **kwargs: Any) -> bool:
+    """Whether it takes these arguments, also where Python cannot tell, as for some built-in functions."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def is_async(function: TaskFunction) -> bool:
+    """Whether calling it gives a coroutine: also behind functools.partial, and for an object with `__call__`."""
+    return inspect.iscoroutinefunction(_unwrapped(function))
+
+
 def _unwrapped(function: TaskFunction) -> Any:
     """What decides whether it is async: behind functools.partial, or the `__call__` of an object."""
     inner: Any = inspect.unwrap(function)
@@ -351,7 +353,7 @@ async def _awaited(value: Awaitable[Any]) -> None:
     await value
 
 
-async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any, BaseException | None]:
+async def _in_thread(function: Callable[[], Any], context: TaskContext) -> tuple[Any, BaseException | None]:
     """What it returned and what it raised.
 
     A thread of its own, and one that does not keep the program alive: a pool would be filled by what hangs.
@@ -366,7 +368,7 @@ async def _in_thread(function: TaskFunction, context: TaskContext) -> tuple[Any,
     def work() -> None:
         returned, problem = None, None
         try:
-            returned = function(context)
+            returned = function()
         except BaseException as raised:
             problem = raised
         with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits for the result

@@ -14,7 +14,8 @@ import msgspec
 
 from chronex.engine.execution_report import Report
 from chronex.model.job import Call, Command, Work
-from chronex.run.callables import Calls, described, resolve
+from chronex.run.callables import described, resolve
+from chronex.run.functions import Calls
 from chronex.run.request import NotStarted
 from chronex.run.spawn import RunContext, prepare
 

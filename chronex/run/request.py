@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.model.job import Command
@@ -33,7 +33,8 @@ class AttemptRequest:
     """One attempt, complete: nothing else decides what runs.
 
     `secrets` are names; their values are taken from the daemon's environment at the start and kept nowhere.
-    `extra_environment` is the engine's own (for example CHRONEX_STORE) and wins over everything.
+    `extra_environment` is the engine's own (for example CHRONEX_STORE) and wins over everything. `args` and `kwargs`
+    are for a function instead of a command.
     """
 
     attempt_id: str
@@ -63,6 +64,8 @@ class AttemptRequest:
     leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
     log_limit: int = DEFAULT_LIMIT
     extra_environment: Mapping[str, str] = field(default_factory=dict)
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Test your jobs without waiting for them: a fake clock, a store in memory, and a simulated machine.
+"""Test your jobs without waiting for them: a fake clock, a store in memory, a simulated machine and program.
 
 The names below are public. Nothing here imports a test framework.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from chronex.testing.clock import DAY, HOUR, MINUTE, SECOND, WEEK, FakeClock
 from chronex.testing.machine import KillPoint, ProcessOutcome, RandomOutcomes, SimulatedMachine, SimulatedProcess
+from chronex.testing.simulated_program import CalledFunction, SimulatedProgram
 from chronex_store import MemoryStore
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "MINUTE",
     "SECOND",
     "WEEK",
+    "CalledFunction",
     "FakeClock",
     "KillPoint",
     "MemoryStore",
@@ -22,4 +24,5 @@ __all__ = [
     "RandomOutcomes",
     "SimulatedMachine",
     "SimulatedProcess",
+    "SimulatedProgram",
 ]

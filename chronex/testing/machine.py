@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -95,6 +95,7 @@ class SimulatedProcess:
     ended_ms: int | None = None  # true time
     is_recorded: bool = False  # its start is on record
     is_reported: bool = False  # its end is on record
+    is_adopted: bool = False  # it outlived its scheduler, so how it ends cannot be known
 
     @property
     def attempt_id(self) -> str:
@@ -114,15 +115,21 @@ class SimulatedProcess:
 
     @property
     def state(self) -> str:
-        """The state of its attempt once it has ended by itself."""
+        """The state of its attempt once it has ended."""
         if self.canceled_by is not None:
-            return "canceled"
+            is_late = self.canceled_by.reason.code is ReasonCode.EXECUTION_TIMEOUT
+            return "timeout" if is_late else "canceled"
+        if self.is_adopted:
+            return "crashed"
         return "success" if self.exit_code == 0 else "failed"
 
     def end(self) -> AttemptEnd:
         """Its end as a supervisor reports it."""
         if self.canceled_by is not None:
-            return AttemptEnd(self.state, self.canceled_by.reason)
+            return AttemptEnd(self.state, self.canceled_by.reason, retryable=self.state != "timeout")
+        if self.is_adopted:
+            unknown = "its daemon had died"
+            return AttemptEnd(self.state, Reason(ReasonCode.UNKNOWN_EXIT, unknown), error=unknown)
         error = f"exit code {self.exit_code}" if self.exit_code else ""
         return AttemptEnd(self.state, exit_code=self.exit_code, error=error)
 
@@ -203,6 +210,8 @@ class SimulatedMachine:
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(self._is_alive, self.now)
         self._adopted |= {attempt.id: attempt for attempt in adopted}
+        for attempt in adopted:
+            self.live[attempt.id].is_adopted = True
         self.carry_out(orders)
 
     def _is_alive(self, process: ProcessIdentity) -> bool:
@@ -274,6 +283,10 @@ class SimulatedMachine:
         """Let the scheduler work for so long."""
         self.run_until(self.clock.boot + span_ms(span))
 
+    def advance(self, **units: float) -> None:
+        """The same in words: `advance(hours=3)`."""
+        self.run_for(timedelta(**units))
+
     def run_until(self, end: Instant) -> None:
         """Let the scheduler work until that instant of true time."""
         end_ms = instant_ms(end)
@@ -319,13 +332,21 @@ class SimulatedMachine:
         self.clock.advance(ms % MINUTE)
 
     def _is_overdue(self, process: SimulatedProcess) -> bool:
-        deadline = process.launch.occurrence.deadline_ms
+        deadline = self._deadline_of(process)
         return deadline is not None and deadline <= self.now and process.canceled_by is None
+
+    def _deadline_of(self, process: SimulatedProcess) -> int | None:
+        """As it is on record: a clock that is set moves it."""
+        claimed = process.launch.occurrence
+        if claimed.deadline_ms is None:
+            return None
+        found = self.read(lambda reading: reading.occurrence(claimed.job, claimed.nominal_ms))
+        return claimed.deadline_ms if found is None else found.deadline_ms
 
     def _time_to_next(self, next_ms: int | None, end_ms: int) -> int:
         waits = [LONGEST_SLEEP, end_ms - self.clock.boot]
         waits += [process.stops_at - self.clock.monotonic for process in self.live.values()]
-        deadlines = (process.launch.occurrence.deadline_ms for process in self.live.values())
+        deadlines = (self._deadline_of(process) for process in self.live.values())
         waits += [at - self.now for at in deadlines if at is not None and at > self.now]
         if next_ms is not None:
             waits.append(next_ms - self.now)
@@ -384,10 +405,14 @@ class SimulatedMachine:
 
     def _report(self, process: SimulatedProcess) -> tuple[Order, ...]:
         attempt = self._adopted.get(process.attempt_id, process.launch.attempt)
-        update = self.engine.ended(attempt, process.end(), self.now)
+        update = self.engine.ended(attempt, self.end_of(process), self.now)
         orders = self._or_die(lambda: self.store.update(update, use_reserve=True))
         process.is_reported = True
         return orders
+
+    def end_of(self, process: SimulatedProcess) -> AttemptEnd:
+        """How the process ended; a subclass may know more of it."""
+        return process.end()
 
     def _or_die(self, work: Callable[[], R]) -> R:
         """A scheduler that cannot write what it must is replaced: the next one reads what there is."""

@@ -13,6 +13,8 @@ from functools import lru_cache
 from random import Random
 from typing import Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.option_block import Options
@@ -234,6 +236,16 @@ def is_anchored(job: Job) -> bool:
     """Does its schedule count from the anchor that the store keeps?"""
     timing = timing_of(job)
     return timing is not None and timing.meaning.is_anchored
+
+
+def absolute_schedule(job: Job, now_ms: int) -> Job:
+    """`@once +20m` counts from the moment it is applied."""
+    if "+" not in job.schedule or job.dialect == CUSTOM:
+        return job
+    meaning = read(job.schedule, job.dialect).meaning
+    if meaning is None or not meaning.is_relative:
+        return job
+    return replace(job, schedule=str(meaning.resolved(now_ms)), written=job.schedule)
 
 
 @lru_cache(maxsize=4096)

@@ -139,5 +139,5 @@ def _in_order(wanted: str) -> Callable[[str], re.Match[str] | None]:
 def command_text(work: Work) -> str:
     """What a task does, on one line."""
     if isinstance(work, Call):
-        return f"{work.target}()"
+        return work.text
     return work if isinstance(work, str) else " ".join(work)

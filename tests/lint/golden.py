@@ -80,6 +80,11 @@ CASES = (
         ("4:12-4:25 W151",),
     ),
     Case(
+        "toml-retry-short/chronex.toml",
+        _job("0 4 * * *", 'retry = { max = 5, interval = "0s", max_interval = "999ms" }\n'),
+        ("4:31-4:35 J103", "4:52-4:59 J103"),
+    ),
+    Case(
         "toml-ignored/chronex.toml",
         '[jobs.a]\nschedule = "*/7 * * * *" # chronex: ignore[W103]\nrun = "true"\n' + TIMEOUT,
     ),

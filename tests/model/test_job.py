@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from chronex.errors import ChronexError
-from chronex.model import FailureStrategy, Job, RetryPolicy, Task
+from chronex.model import Call, FailureStrategy, Job, RetryPolicy, Task
 from chronex.model.job import check_name
 
 
@@ -33,3 +34,21 @@ def test_names_that_can_be_keys(name: str) -> None:
 def test_names_that_cannot(name: str) -> None:
     with pytest.raises(ChronexError, match="cannot name a task"):
         check_name(name, "task")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (Call("tidy"), "tidy()"),
+        (Call("mail", ("ann", 1), {"copies": 2, "to": ["b\x1b"]}), r"mail('ann', 1, copies=2, to=['b\x1b'])"),
+    ],
+)
+def test_a_call_is_shown_as_it_would_be_written(call: Call, text: str) -> None:
+    assert call.text == text
+
+
+def test_a_call_without_arguments_is_stored_as_ever() -> None:
+    task = Task(name="main", run=Call("tidy"))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(task)) == {"name": "main", "run": {"target": "tidy"}}
+    given = Task(name="main", run=Call("mail", ("ann", [1, None]), {"deep": {"a": 1.5}}))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(given), type=Task) == given

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,13 +27,11 @@ if TYPE_CHECKING:
     from chronex.model.occurrence import MissedSpan, Occurrence
     from chronex.model.states import OccurrenceState
     from chronex.storage.records import Reading
+    from chronex.views.past_runs import HistoryQuery
 
-_PAGE = 500
 # `occ_` and eight characters, which every command accepts for the whole id.
 _SHORT_ID = 12
 _LEAST_REASON = 30
-# A filter that matches nothing must not read a history of millions of occurrences to its end.
-_MOST_SEARCHED = 200_000
 _COLOURS = {
     "completed": "green",
     "failed": "red",
@@ -63,36 +60,25 @@ def history(
     Example: chronex history --state failed --since 2d
     """
 
+    from chronex.views.past_runs import HistoryQuery
+
     check_format(form)
     query = HistoryQuery(job, count, _states(states or []), read_since(since, shown_zone()))
     return run_history(query, store, form, wide=wide)
 
 
-class HistoryQuery(NamedTuple):
-    """The newest `most` occurrences of one job or all, in these states or all, none older than `since_ms`."""
-
-    job: str | None
-    most: int
-    states: frozenset[str]
-    since_ms: int | None
-
-    def matches(self, occurrence: Occurrence) -> bool:
-        from chronex.views.wording import WITH_ERRORS
-
-        return (
-            not self.states
-            or occurrence.state in self.states
-            or (occurrence.errors > 0 and WITH_ERRORS in self.states)
-        )
-
-
 def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool = False) -> int:
     from chronex.cli.store_session import read_store
+    from chronex.views.past_runs import past_occurrences
 
     if form == "json":
-        print_json(read_store(store, lambda reading: [_history_json(reading, o) for o in _found(reading, query)]))
+        print_json(
+            read_store(store, lambda reading: [_history_json(reading, o) for o in past_occurrences(reading, query)])
+        )
         return 0
-    lines = read_store(store, lambda reading: _lines(JobZones(reading), list(_found(reading, query)), wide=wide))
+    lines = read_store(
+        store, lambda reading: _lines(JobZones(reading), list(past_occurrences(reading, query)), wide=wide)
+    )
     print_painted(lines)
     if not lines:
         out("nothing in the history" + (" fits" if query.states or query.since_ms is not None else " yet"))
@@ -100,78 +86,12 @@ def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool
 
 
 def _states(texts: list[str]) -> frozenset[str]:
-    from chronex.model.states import OccurrenceState
-    from chronex.text.suggestions import nearest
-    from chronex.views.wording import WITH_ERRORS
+    from chronex.views.past_runs import STATES, unknown_state
 
-    known = [*(state.value for state in OccurrenceState), WITH_ERRORS]
     for text in texts:
-        if text not in known:
-            meant = nearest(text, known)
-            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
-            raise UsageError(f"--state: no state {text!r}; {hint}")
+        if text not in STATES:
+            raise UsageError(f"--state: no state {text!r}; {unknown_state(text)}")
     return frozenset(texts)
-
-
-def _found(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
-    left = query.most
-    for occurrence in _candidates(reading, query):
-        if left == 0:
-            return
-        if query.matches(occurrence):
-            left -= 1
-            yield occurrence
-
-
-def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
-    """Newest first: of one job by its nominal time; of all jobs what runs, then what ended, by its end."""
-    from chronex.model.occurrence import Occurrence
-
-    if query.job is not None:
-        yield from _of_job(reading, query.job, query.since_ms)
-        return
-    from chronex.storage import keys
-
-    yield from sorted(reading.active(), key=lambda o: -(o.started_ms or 0))
-    after: bytes | None = None
-    for _ in range(_MOST_SEARCHED // _PAGE):
-        rows = reading.tx.scan(keys.FINISHED, after, _PAGE, reverse=True)
-        for index, _empty in rows:
-            if query.since_ms is not None and keys.instant_of(index) < query.since_ms:
-                return
-            occurrence = reading.get(keys.record_of(index), Occurrence)
-            if occurrence is not None:
-                yield occurrence
-        if len(rows) < _PAGE:
-            return
-        after = rows[-1][0]
-
-
-def _of_job(reading: Reading, job: str, since: int | None) -> Iterator[Occurrence]:
-    from chronex.engine.commands.names import job_named
-
-    before: int | None = None
-    if not _has_history(reading, job):
-        job_named(reading, job)
-    for _ in range(_MOST_SEARCHED // _PAGE):
-        page = reading.occurrences(job, before, _PAGE)
-        for occurrence in page:
-            if since is not None and occurrence.nominal_ms < since:
-                return
-            yield occurrence
-        if len(page) < _PAGE:
-            return
-        before = page[-1].nominal_ms
-
-
-def _has_history(reading: Reading, job: str) -> bool:
-    """A job that was removed still has a history."""
-    from chronex.errors import ChronexError
-
-    try:
-        return bool(reading.occurrences(job, limit=1))
-    except ChronexError:
-        return False
 
 
 def _lines(zones: JobZones, found: list[Occurrence], *, wide: bool) -> list[str]:

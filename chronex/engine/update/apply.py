@@ -60,7 +60,7 @@ def apply_jobs(
         records = Records(tx, now_ms)
         changes = plan_changes(records, jobs, now_ms, options)
         if basis is not None and any(change.kind is not Change.UNCHANGED for change in changes):
-            _refuse_if_stale(tx, basis)
+            refuse_if_stale(tx, basis)
         return write_changes(records, changes, actor)
 
     return store.update(write)
@@ -119,6 +119,7 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         lifecycle.end_unstarted(one, OccurrenceState.CANCELED, reason)
     for one in change.restored:
         records.delete(occurrence_key(one.job, one.nominal_ms))
+    _uncount(records, change.job_id, sum(1 for one in change.restored if one.reason.code is ReasonCode.REPLACED))
     for one in change.rewritten:
         records.put(one)
     for one in change.added:
@@ -130,13 +131,22 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         )
 
 
+def _uncount(records: Records, job_id: str, restored: int) -> None:
+    """What is wanted again was counted as canceled when it was withdrawn."""
+    job = records.job(job_id) if restored else None
+    if job is not None:
+        counters = job.progress.counters
+        kept = replace(counters, canceled=max(counters.canceled - restored, 0))
+        records.put(replace(job.progress, counters=kept))
+
+
 def _change_event(records: Records, change: JobChange, actor: str, data: dict[str, int]) -> Event:
     definition = {} if change.job is None else definition_data(change.job)
     name = f"Job{change.kind.value.capitalize()}"
     return Event(name=name, at_ms=records.now_ms, job=change.job_id, actor=actor, data={**definition, **data})
 
 
-def _refuse_if_stale(tx: ReadTransaction, basis: int) -> None:
+def refuse_if_stale(tx: ReadTransaction, basis: int) -> None:
     """StaleUpdateError with who has changed which job since the writer read them, from the journal."""
     changes: list[str] = []
     seen = basis

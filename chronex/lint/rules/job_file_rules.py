@@ -1,4 +1,4 @@
-"""The rules on chronex.toml: J001 to J102, which the reader of job files applies, and W151 to W153 on its jobs.
+"""The rules on chronex.toml: J001 to J103, which the reader of job files applies, and W151 to W153 on its jobs.
 
 docs/job-file.md lists the keys.
 """
@@ -89,6 +89,9 @@ READER_RULES = (
           '[jobs.backup]\nschedule = "TZ=UTC 17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n',
           '[jobs.backup]\nschedule = "17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n', WARNING),
     J102,
+    _rule("J103", "a pause shorter than a second", "The next attempt comes a second after a failed one at the earliest: "
+          "shorter pauses would be hundreds of attempts before anything can have changed.",
+          f'{_JOB}retry = {{ max = 5, interval = "50ms" }}\n', f'{_JOB}retry = {{ max = 5, interval = "1s" }}\n', WARNING),
 )  # fmt: skip
 
 

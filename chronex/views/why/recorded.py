@@ -36,7 +36,14 @@ _BY_STATE = {
 }
 _OTHERWISE = {_S.FAILED: Cause.FAILED, _S.CANCELED: Cause.CANCELED}
 _RUNS_INSTEAD = {Cause.SUPERSEDED, Cause.FOLDED}
-_IN_THE_WAY = {Cause.OVERLAP, Cause.EARLIER_WAITS, Cause.RETRY_WAITS, Cause.PREEMPTED, Cause.QUEUE_FULL}
+_IN_THE_WAY = {
+    Cause.OVERLAP,
+    Cause.EARLIER_WAITS,
+    Cause.RETRY_WAITS,
+    Cause.PREEMPTED,
+    Cause.QUEUE_FULL,
+    Cause.GAVE_WAY,
+}
 _OUTAGE_WORDS = {
     "asleep": "the machine slept",
     "clock": "the clock was set forward",
@@ -50,7 +57,7 @@ def cause_of_record(occurrence: Occurrence) -> Cause:
     if occurrence.state in _BY_STATE:
         return _BY_STATE[occurrence.state]
     code = occurrence.reason.code
-    if occurrence.state is _S.FAILED and code is not ReasonCode.PREEMPTED:
+    if occurrence.state is _S.FAILED and code not in (ReasonCode.PREEMPTED, ReasonCode.EXECUTION_TIMEOUT):
         return Cause.FAILED  # whatever its task ended of
     return cause_of(code) or _OTHERWISE.get(occurrence.state, Cause.SKIPPED)
 

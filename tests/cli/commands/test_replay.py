@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from chronex.cli.commands import replay
-from chronex.cli.commands.history import HistoryQuery, run_history
+from chronex.cli.commands.history import run_history
 from chronex.cli.options import UsageError
 from chronex.errors import NotPossibleError
+from chronex.views.past_runs import HistoryQuery
 from tests.cli.small_store import Capture, Place, said, triggered
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chronex.cli.commands import trigger
-from chronex.cli.commands.history import HistoryQuery, run_history
+from chronex.cli.commands.history import run_history
 from chronex.cli.options import UsageError
+from chronex.views.past_runs import HistoryQuery
 from tests.cli.small_store import Capture, Place, run_trigger, said, triggered
 
 
