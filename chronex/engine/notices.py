@@ -108,8 +108,9 @@ def settled(notice: Notice, problem: str, now_ms: int) -> UpdateFn[None]:
 
     def write(tx: Transaction) -> None:
         records = Records(tx, now_ms)
-        if records.get(key_of(notice), Notice) is None:
-            return
+        found = records.get(key_of(notice), Notice)
+        if found is None or (problem and found.owner != notice.owner):
+            return  # it has been taken since, or another node tries now
         again = bool(problem) and notice.tries < len(PAUSES_MS) and now_ms - notice.at_ms < LONGEST_KEPT_MS
         if again:
             pause_ms = PAUSES_MS[notice.tries]

@@ -20,6 +20,7 @@ from pathlib import Path
 from chronex.keeper.ends_file import ENDS_NAME, EndsFile
 from chronex.keeper.messages import (
     PROTOCOL,
+    SOCKET_NAME,
     Discard,
     Ended,
     FrameTooLongError,
@@ -32,6 +33,7 @@ from chronex.keeper.messages import (
     Stop,
     Welcome,
     frame,
+    socket_path,
     take_frames,
 )
 from chronex.model import AttemptState
@@ -43,7 +45,7 @@ from chronex.run.spawn import PreparedCommand, RunContext, seal_descriptors
 from chronex.run.supervise import Cancellation, Hooks, Started, not_started, start_prepared
 from chronex.version import __version__
 
-SOCKET_NAME, LOCK_NAME, ERRORS_NAME = "socket", "lock", "errors"
+LOCK_NAME, ERRORS_NAME = "lock", "errors"
 READY = b"ready\n"
 EXECUTION_TIMEOUT = "execution_timeout"
 # A keeper whose scheduler died before it connected has nothing to keep.
@@ -291,14 +293,6 @@ def listening_socket(held: int, directory: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(socket_path(held, directory))
     return listener
-
-
-def socket_path(held: int, directory: Path) -> str:
-    """In the keeper's directory, which is private. The path of a socket may have about 100 bytes, and a store may
-    lie deeper than that: so it goes through a descriptor of the directory where the system knows such paths."""
-    if os.path.isdir("/proc/self/fd"):
-        return f"/proc/self/fd/{held}/{SOCKET_NAME}"
-    return str(directory / SOCKET_NAME)
 
 
 def main(directory: str, logs: str) -> None:

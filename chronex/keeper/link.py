@@ -8,7 +8,6 @@ import socket
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chronex.keeper.keeper_process import socket_path
 from chronex.keeper.messages import (
     Ended,
     FrameTooLongError,
@@ -16,6 +15,7 @@ from chronex.keeper.messages import (
     Message,
     Welcome,
     frame,
+    socket_path,
     take_frames,
 )
 

@@ -8,7 +8,9 @@ started by a keeper of the scheduler's own version alone.
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +21,7 @@ from chronex.run.request import AttemptResult
 from chronex.run.spawn import PreparedCommand
 
 PROTOCOL = 1
+SOCKET_NAME = "socket"
 _LENGTH = struct.Struct(">I")
 # The arguments and the environment of a command have at most 2 MiB on Linux.
 LONGEST_FRAME = 16 * 1024 * 1024
@@ -126,3 +129,11 @@ def take_frames(data: bytes | bytearray | memoryview) -> Taken:
             found.append(_DECODER.decode(view[position + _LENGTH.size : end]))
         position = end
     return Taken(found, position)
+
+
+def socket_path(held: int, directory: Path) -> str:
+    """In the keeper's directory, which is private. The path of a socket may have about 100 bytes, and a store may
+    lie deeper than that: so it goes through a descriptor of the directory where the system knows such paths."""
+    if os.path.isdir("/proc/self/fd"):
+        return f"/proc/self/fd/{held}/{SOCKET_NAME}"
+    return str(directory / SOCKET_NAME)

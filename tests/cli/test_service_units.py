@@ -61,3 +61,21 @@ def test_the_agent_is_a_property_list_with_every_argument_whole() -> None:
 )
 def test_each_manager_finds_its_file_where_it_looks(platform: str, environ: dict[str, str], file: str) -> None:
     assert str(manager_of(Path("/home/ann"), environ, platform).file) == file
+
+
+def test_only_the_daemon_is_stopped_and_its_commands_go_on() -> None:
+    """With KillMode=mixed or control-group systemd would end what the next daemon is to take up."""
+    unit = systemd_unit(PLAIN)
+    assert "KillMode=process\n" in unit
+    assert "OOMPolicy=continue\n" in unit
+    assert plistlib.loads(launchd_plist(PLAIN))["AbandonProcessGroup"] is True
+
+
+def test_the_unit_of_the_system_waits_for_clock_and_network() -> None:
+    unit = systemd_unit(PLAIN, is_of_system=True)
+    assert "After=time-sync.target network-online.target\n" in unit
+    assert "WantedBy=multi-user.target\n" in unit
+    assert "time-sync" not in systemd_unit(PLAIN)
+    manager = manager_of(Path("/root"), {}, "linux", is_of_system=True)
+    assert manager.file == Path("/etc/systemd/system/chronex.service")
+    assert "--user" not in {word for command in (*manager.start, *manager.stop, manager.ask) for word in command}

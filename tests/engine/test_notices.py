@@ -195,11 +195,17 @@ def told(orders: tuple[Order, ...]) -> list[tuple[str, str, int]]:
     return [(o.report.state, o.report.delivery.partition("/")[2], o.report.call) for o in hooks_of(orders)]
 
 
+def settle(world: SteppedEngine, hook: RunHook, problem: str, now: int) -> None:
+    """The call of the hook has ended so."""
+    assert hook.notice is not None
+    world.store.update(settled(hook.notice, problem, now))
+
+
 def ended_once(world: SteppedEngine, at: int = FIRST) -> RunHook:
     """One occurrence starts, its `on_start` is settled, and it ends; its `on_complete` is ordered and not called."""
     orders = world.engine.tick(at, START).orders
     for hook in hooks_of(orders):
-        world.store.update(settled(hook.notice, "", at))  # type: ignore[arg-type]
+        settle(world, hook, "", at)
     (launch,) = (order for order in orders if isinstance(order, Launch))
     (hook,) = hooks_of(world.end(launch, OK, at + 1))
     return hook
@@ -225,7 +231,7 @@ def test_a_hook_whose_node_died_before_it_called_it_is_called_by_the_next_one_wi
     (again,) = hooks_of(next_life(world, FIRST + 3))
     assert again.report == first.report
     assert told((again,)) == [("completed", "on_complete", 1)]
-    world.store.update(settled(again.notice, "", FIRST + 4))  # type: ignore[arg-type]
+    settle(world, again, "", FIRST + 4)
     assert kinds(world) == []
     assert hooks_of(next_life(world, FIRST + 5)) == []
 
@@ -242,13 +248,13 @@ def test_a_hook_that_fails_is_called_again_after_growing_pauses_and_then_given_u
     world = SteppedEngine(**HOOKED)
     hook, now = ended_once(world), FIRST + 1
     for number, pause_ms in enumerate(PAUSES_MS):
-        world.store.update(settled(hook.notice, "exit code 3", now))  # type: ignore[arg-type]
+        settle(world, hook, "exit code 3", now)
         assert asked(world, now + pause_ms - 1) == ()
         now += pause_ms
         (hook,) = hooks_of(asked(world, now))
         assert told((hook,)) == [("completed", "on_complete", number + 2)]
         assert asked(world, now) == (), "it is in hand"
-    world.store.update(settled(hook.notice, "exit code 3", now))  # type: ignore[arg-type]
+    settle(world, hook, "exit code 3", now)
     assert kinds(world) == []
     failed = [event for event in world.events() if event.name == "HookFailed"]
     assert [(event.data["try"], event.data["given_up"]) for event in failed] == [
@@ -270,10 +276,21 @@ def test_a_hook_of_which_nothing_is_heard_is_called_again(wait_ms: int, calls: i
     assert len(hooks_of(asked(world, FIRST + 1 + wait_ms))) == calls
 
 
+@pytest.mark.parametrize(("problem", "left"), [("exit code 3", ["on_complete"]), ("", [])])
+def test_a_late_word_of_the_first_caller_counts_where_it_is_good(problem: str, left: list[str]) -> None:
+    """Another node has taken the hook over meanwhile, and calls it now."""
+    world = SteppedEngine(**HOOKED)
+    first = ended_once(world)
+    (again,) = hooks_of(next_life(world, FIRST + 3))
+    settle(world, first, problem, FIRST + 4)
+    assert notices(world) == [again.notice] * len(left)
+    assert kinds(world) == left
+
+
 def test_a_hook_that_still_fails_after_a_day_is_given_up() -> None:
     world = SteppedEngine(**HOOKED)
     hook = ended_once(world)
-    world.store.update(settled(hook.notice, "no", FIRST + 1 + LONGEST_KEPT_MS))  # type: ignore[arg-type]
+    settle(world, hook, "no", FIRST + 1 + LONGEST_KEPT_MS)
     assert kinds(world) == []
 
 

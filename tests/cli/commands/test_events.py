@@ -94,8 +94,8 @@ def test_the_kinds_are_listed(past: Past, printed: Callable[..., str]) -> None:
 
 def test_following_shows_each_event_once_as_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     store = MemoryStore()
-    for number in range(3):
-        store.update(lambda tx, n=number: journal.append(tx, Event(name="JobPaused", at_ms=n, job="a")))  # type: ignore[misc]
+    paused = [Event(name="JobPaused", at_ms=number, job="a") for number in range(3)]
+    store.update(lambda tx: journal.append(tx, *paused))
     command._follow(store, EventQuery("a"), 1, "json", rounds=2)
     assert [json.loads(line)["number"] for line in capsys.readouterr().out.splitlines()] == [2, 3]
 
