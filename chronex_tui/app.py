@@ -19,6 +19,7 @@ from textual.screen import Screen
 
 from chronex.clock import Clock
 from chronex.jobfile.keymap import ACTIONS, BY_ID, with_keys
+from chronex.model.policies import StopMode
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex_tui.data import DataArrived, Live, StoreSource
@@ -68,7 +69,9 @@ def _command_palette() -> type[Provider]:
 
 
 class RunningEngine(Protocol):
-    """An engine in the same process."""
+    """An engine in the same process; `stop_mode` says what becomes of what runs when it is stopped."""
+
+    stop_mode: StopMode | None
 
     @property
     def is_alive(self) -> bool: ...

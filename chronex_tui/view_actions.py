@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from chronex.model.policies import StopMode
 from chronex_tui.model.clock_days import POLICIES
 from chronex_tui.model.lanes import Window
 from chronex_tui.theme import COLOURED_THEMES
@@ -261,16 +262,22 @@ class ViewActions:
         self.app.board.refresh_bars()
 
     def quit(self) -> None:
-        """With an engine in the same process, quitting stops it; a dialog asks first while a job runs."""
+        """With an engine in the same process, quitting stops it; a dialog asks what becomes of what runs."""
         running = [item for item in self.state.snapshot.live if item.state == "running"]
         if self.app.engine is None or not running:
             self.app.exit(0)
             return
-        from chronex_tui.screens.dialogs import confirm
+        from chronex_tui.screens.dialogs import Choice, choose
 
         names = ", ".join(item.key.job for item in running[:5])
-        facts = [
-            ("The engine runs in this window: quitting stops it.", "bold"),
-            (f"Still running: {names}. They are asked to end, and have their grace period.", "retry"),
+        choices = [
+            Choice("l", StopMode.LEAVE, f"leave them running: {names}", "the next chronex run takes them up"),
+            Choice("w", StopMode.DRAIN, "wait for them, then stop", "Ctrl-C leaves what still runs"),
+            Choice("c", StopMode.CANCEL, "cancel them", "each has its grace period", "retry"),
         ]
-        confirm(self.app, "Quit", facts, "", lambda: self.app.exit(0))
+        choose(self.app, "The engine runs in this window: quitting stops it", choices, self._quit_with)
+
+    def _quit_with(self, mode: str) -> None:
+        assert self.app.engine is not None
+        self.app.engine.stop_mode = StopMode(mode)
+        self.app.exit(0)

@@ -28,6 +28,7 @@ from chronex.jobfile import SchedulerSettings
 from chronex.keeper.keepers import Keepers
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
+from chronex.model.policies import StopMode
 from chronex.model.reasons import text_of
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.run import LogDirectory, RunContext
@@ -207,6 +208,7 @@ class EngineThread:
         self._settings = settings
         self._file = file
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.stop_mode: StopMode | None = None  # as the settings say
         self._began = threading.Event()
         self._thread = threading.Thread(target=self._main, name="chronex-engine")
         self.problem: BaseException | None = None
@@ -220,12 +222,12 @@ class EngineThread:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """No new claim from now on; what runs is asked to end."""
+        """No new claim from now on; what runs is left, waited for or stopped."""
         loop = self._loop
         if loop is not None and self.is_alive:
             # It may end between the question and the call: then there is nothing left to stop.
             try:
-                loop.call_soon_threadsafe(self._daemon.stop)
+                loop.call_soon_threadsafe(self._daemon.stop, self.stop_mode)
             except RuntimeError:
                 return
 
@@ -264,6 +266,8 @@ def run_with_foreground(
         code = main(engine)
     finally:
         engine.stop()
+        if engine.stop_mode is StopMode.DRAIN:
+            sys.stderr.write("waiting for what runs; Ctrl-C leaves it running\n")
         engine.join()
     if engine.problem is not None:
         raise engine.problem
