@@ -102,10 +102,9 @@ def _as_command(request: AttemptRequest, directory: Path, path: list[str]) -> At
 
 
 def _main_script() -> str:
-    """The file of this program, where it is one: functions of `__main__` are found in it."""
-    main = sys.modules.get("__main__")
-    file = getattr(main, "__file__", None)
-    return str(Path(file).absolute()) if file and getattr(main, "__spec__", None) is None else ""
+    """The file of this program, where it was started as one: functions of `__main__` are found in it."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return str(Path(file).absolute()) if file else ""
 
 
 def _outcome(directory: Path) -> FunctionOutcome | None:
@@ -171,8 +170,6 @@ def _function(call: FunctionCall) -> TaskFunction:
 
 def _main_module(script: str) -> types.ModuleType:
     """The script of the program under another name, as multiprocessing does: its `if __name__` part does not run."""
-    if not script:
-        raise RuntimeError("a function of __main__ is found only where the program is a file; move it to a module")
     module = types.ModuleType("__mp_main__")
     module.__dict__.update(runpy.run_path(script, run_name="__mp_main__"))
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
