@@ -54,6 +54,7 @@ class FunctionCall(msgspec.Struct, frozen=True):
     needs_context: bool
     state: dict[str, str]
     path: list[str]
+    argv: list[str]
     main: str
     parent: int
 
@@ -84,6 +85,7 @@ async def run_in_process(
             not isinstance(function.call, WithoutContext),
             dict(state or {}),
             [one or os.getcwd() for one in sys.path],
+            sys.argv,
             _main_script(),
             os.getpid(),
         )
@@ -160,6 +162,7 @@ def main() -> int:
 
 
 def _function(call: FunctionCall) -> TaskFunction:
+    sys.argv[:] = call.argv  # what is imported may look at it, as it did in the program
     module_name, _, path = call.reference.partition(":")
     found: Any = _main_module(call.main) if module_name == "__main__" else importlib.import_module(module_name)
     for name in path.split("."):

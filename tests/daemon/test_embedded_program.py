@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,9 @@ from chronex.jobfile import JobFileError
 from chronex.model import Job, OverlapPolicy, Task
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
-from chronex_store import MemoryStore
+from chronex_store import LmdbStore, MemoryStore
 from tests.kit.waits import DEADLINE_S, until, until_async
+from tests.verify.assertion import assert_verified
 
 SOON = "@every 100ms {max:1}"
 COMMAND = (Task(name="main", run=("true",)),)
@@ -268,6 +272,51 @@ async def test_a_loop_does_not_wait_for_itself() -> None:
         with pytest.raises(ChronexError, match="the engine would wait for itself"):
             engine.wait_for(asked)
         assert (await asyncio.to_thread(engine.wait_for, asked)).is_good
+
+
+OUTLIVES = """
+import pathlib, sys, time
+import chronex
+
+here = pathlib.Path(sys.argv[1])
+engine = chronex.Engine(here / "store", name="billing")
+
+@engine.job("@every 100ms {max:1}", executor="process", on_crash="fail", args=[str(here)])
+def crunch(context, place):
+    path = pathlib.Path(place)
+    with open(path / "seen", "a") as seen:
+        seen.write("begin ")
+    while not (path / "go").exists():
+        time.sleep(0.01)
+    with open(path / "seen", "a") as seen:
+        seen.write("end ")
+
+if __name__ == "__main__":
+    with engine:
+        while not engine.history("crunch", state="failed"):
+            time.sleep(0.01)
+            if "taken over" in sys.argv and not (here / "go").exists() and engine.history("crunch", state="running"):
+                (here / "go").touch()
+        print(engine.history("crunch")[0].reason)
+"""
+
+
+def test_a_function_in_a_process_outlives_its_engine_and_is_watched_to_its_end(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(OUTLIVES)
+    command = [sys.executable, str(script), str(tmp_path)]
+    (left := tmp_path / "left").mkdir()
+    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(left)}) as first:
+        until((tmp_path / "seen").exists, "the function to begin")
+        first.kill()
+    assert first.wait() == -9
+    second = subprocess.run([*command, "taken over"], capture_output=True, text=True, check=False)
+    assert second.returncode == 0, second.stderr
+    assert second.stdout == "main: ended, and its exit code is not known: its daemon had died\n"
+    assert list(left.iterdir()) == []
+    assert (tmp_path / "seen").read_text() == "begin end "
+    with LmdbStore.open(tmp_path / "store") as store:
+        assert_verified(store)
 
 
 # -- events ----------------------------------------------------------------------------------------------------------------
