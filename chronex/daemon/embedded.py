@@ -85,6 +85,7 @@ class EmbeddedEngine(JobControl):
         self._work: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._loop_of_thread: asyncio.AbstractEventLoop | None = None
         self._logs: LogDirectory | None = None
         self._temporary: Path | None = None
         self._lock: EngineLock | None = None
@@ -279,24 +280,24 @@ class EmbeddedEngine(JobControl):
             except BaseException as problem:
                 ready.set_exception(problem)
                 return
+            self._loop_of_thread = runner.get_loop()
             ready.set_result(None)
             runner.get_loop().run_forever()
 
     def close(self, *, drain: bool = False) -> None:
         """`stop` for what `open` started. Idempotent; raises what the engine died of."""
-        thread, loop = self._thread, self._loop
-        if thread is None:
+        thread, loop = self._thread, self._loop_of_thread
+        if thread is None or loop is None:
             return
         if threading.current_thread() is thread:
             raise ChronexError("a function on the engine's loop would wait for itself; close it from another thread")
         try:
-            if loop is not None:
-                asyncio.run_coroutine_threadsafe(self.stop(drain=drain), loop).result()
+            asyncio.run_coroutine_threadsafe(self.stop(drain=drain), loop).result()
         finally:
-            if loop is not None and not self.is_running:
+            if not self.is_running:
                 loop.call_soon_threadsafe(loop.stop)
                 thread.join()
-                self._thread = None
+                self._thread = self._loop_of_thread = None
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until the engine ends by itself, which it does only when its store fails, or so many seconds."""

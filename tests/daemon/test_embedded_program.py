@@ -245,6 +245,20 @@ def test_closing_from_a_function_of_the_engine_is_refused_and_not_a_deadlock() -
     assert "would wait for itself" in told[0]
 
 
+def test_an_engine_that_was_stopped_on_its_loop_can_be_closed_and_opened() -> None:
+    engine = Engine(MemoryStore())
+
+    @engine.job(SOON)
+    async def stops() -> None:
+        await engine.stop()
+
+    with engine:
+        engine.join(DEADLINE_S)
+    assert "chronex engine" not in [thread.name for thread in threading.enumerate()]
+    with engine:
+        assert len(engine.history("stops", state="canceled")) == 1
+
+
 def test_waiting_for_the_end_takes_no_longer_than_asked() -> None:
     engine = Engine(MemoryStore())
     engine.join()  # nothing runs
