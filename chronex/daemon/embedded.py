@@ -39,6 +39,7 @@ from chronex.model.job import Call, Job
 from chronex.model.states import is_final
 from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
+from chronex.run.functions import registered
 from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.timing.job_schedule import Schedule, register_schedule
@@ -114,12 +115,12 @@ class EmbeddedEngine(JobControl):
     def _is_open(self) -> bool:
         return self._store is not None
 
-    def add_call(self, name: str, function: TaskFunction) -> Call:
+    def add_call(self, name: str, function: TaskFunction, *, executor: str | None = None) -> Call:
         """Let jobs call `function`, sync or async, by `name`; returns what a task's `run` is to be.
 
         It is given the TaskContext first, then the arguments of the Call.
         """
-        call = self.calls.add(name, function)
+        call = self.calls.add(name, registered(function, executor))
         self.note_functions()
         return call
 
