@@ -28,6 +28,7 @@ POINTS: dict[str, str] = {
     "process ended": "the command has ended, and its exit code is known here alone",
     "log finished": "the log is in order, and the end is not on record",
     "end recorded": "the end is on record, and what follows from it is not started",
+    "hook ended": "a hook was called, and that is not on record",
     "history trimmed": "one step of retention is done",
     "stop asked": "no more is claimed, and running work has been asked to end",
     "node leaving": "all has ended, and that the daemon has stopped is not on record",

@@ -58,6 +58,7 @@ ALLOWED: dict[str, set[str]] = {
 
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
+    {"execution_report"},
     {"orders", "plan", "decided_spans"},
     {"admit", "task_state", "idempotency", "notices", "clock_steps"},
     {"lifecycle"},
@@ -79,6 +80,7 @@ SHARED_MODULES = {
     "apply": _COMMAND,
     "backup": _COMMAND,
     "doctor": _COMMAND,
+    "nodes": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,
     "trigger": _COMMAND,

@@ -105,12 +105,12 @@ def failure() -> str:
 
 
 def retry() -> str:
-    policy = RetryPolicy(max=3, interval_ms=2 * MINUTE, backoff=2.0, max_interval_ms=HOUR)
+    policy = RetryPolicy(max=3, interval_ms=2 * MINUTE, jitter=0)
     machine = machine_of(job_of("@once 2027-01-01T00:02:00Z", retry=policy), takes=2 * MINUTE, fails="main")
     machine.run_until(HALF_AN_HOUR.end_ms)
     return draw(
         HALF_AN_HOUR,
-        [('retry = { max = 3, interval = "2m", backoff = 2 }', occurrence_lanes(machine, "job", HALF_AN_HOUR))],
+        [('retry = { max = 3, interval = "2m", jitter = 0 }', occurrence_lanes(machine, "job", HALF_AN_HOUR))],
     )
 
 

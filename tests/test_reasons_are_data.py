@@ -33,12 +33,17 @@ def is_reason_text(node: ast.expr) -> bool:
     return any(is_reason_text(argument) for argument in node.args)
 
 
+def is_code(node: ast.expr) -> bool:
+    """A member of an enumeration: the end of an attempt is called `reason` too, and is one."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "EndReason"
+
+
 def decisions_by_text(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             is_about_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
-            if not is_about_none and any(is_reason_text(side) for side in sides):
+            if not is_about_none and not any(map(is_code, sides)) and any(is_reason_text(side) for side in sides):
                 yield node.lineno
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             is_looked_into = node.func.attr in LOOKING_INTO and is_reason_text(node.func.value)

@@ -88,6 +88,18 @@ def _history() -> Declaration:
     return history
 
 
+def _report() -> Declaration:
+    from chronex.cli.commands.report import report
+
+    return report
+
+
+def _events() -> Declaration:
+    from chronex.cli.commands.events import events
+
+    return events
+
+
 def _logs() -> Declaration:
     from chronex.cli.commands.logs import logs
 
@@ -98,6 +110,12 @@ def _status() -> Declaration:
     from chronex.cli.commands.status import status
 
     return status
+
+
+def _nodes() -> Declaration:
+    from chronex.cli.commands.nodes import nodes
+
+    return nodes
 
 
 def _why() -> Declaration:
@@ -229,10 +247,19 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "list": (_list, "List the jobs: how each one is, when it runs next, and how its last run ended."),
     "show": (_show, "Show one job in full: its next runs, its tasks, the policies that hold, and how it has been."),
     "history": (_history, "Show what became of past occurrences, newest first, each with its reason."),
+    "report": (
+        _report,
+        "Show the execution report of an occurrence: each task with its attempts, their times, and how it ended.",
+    ),
+    "events": (_events, "Show the journal: what the schedulers and people did, one line an event, the newest last."),
     "logs": (_logs, "Show what attempts have written."),
     "status": (
         _status,
         "Show on one screen whether a scheduler runs, what runs and comes next, and what needs attention.",
+    ),
+    "nodes": (
+        _nodes,
+        "List the schedulers of the store: process, host, version, last heartbeat, and whether each lives.",
     ),
     "why": (
         _why,

@@ -20,8 +20,9 @@ from chronex.timing import read
 from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
-from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Situation
-from chronex.views.wording import full, state_words, upcoming
+from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Row, Situation
+from chronex.views.nodes import NodeRow
+from chronex.views.wording import full, retry_words, state_words, upcoming
 
 SITUATION_COLOURS = {
     Situation.RUNNING: ("cyan",),
@@ -84,6 +85,27 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "log_dropped": attempt.log_dropped,
         "leftovers": attempt.leftovers,
         "errno": attempt.errno,
+        "node": attempt.owner or None,
+        "pid": None if attempt.process is None else attempt.process.pid,
+    }
+
+
+def node_json(row: NodeRow) -> dict[str, Any]:
+    node = row.node
+    return {
+        "id": node.id,
+        "state": row.state.value,
+        "is_alive": row.is_alive,
+        "host": node.host,
+        "pid": node.process.pid,
+        "version": node.chronex,
+        **timed("started", node.started_ms),
+        **timed("heartbeat", node.seen_ms),
+        "heartbeat_age_ms": row.silent_ms,
+        **timed("stopped", node.stopped_ms),
+        "slots": node.places,
+        "running": row.running,
+        "functions": None if node.functions is None else list(node.functions),
     }
 
 
@@ -98,6 +120,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "recovery": outcome.recovery,
         "manual": outcome.manual,
         "errors": outcome.errors,
+        "node": outcome.node or None,
     }
 
 
@@ -178,7 +201,9 @@ def _now(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     for running in detail.running:
         for attempt in running.attempts:
             since = brief_duration(max(0, now_ms - (attempt.started_ms or attempt.created_ms)))
-            yield f"running    {attempt.task}, attempt {attempt.number}, for {since}"
+            where = f" on {attempt.owner}" if attempt.owner else ""
+            pid = f", pid {attempt.process.pid}" if attempt.process is not None else ""
+            yield f"running    {attempt.task}, attempt {attempt.number}, for {since}{where}{pid}"
     for retry in detail.retries:
         reason = terminal_safe(text_of(retry.reason))
         yield f"retry      {_retry_text(retry)} {upcoming(retry.at_ms, now_ms, zone)}: {reason}"
@@ -198,7 +223,8 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
     last = detail.outcomes[0]
     took = "" if last.duration_ms is None else f" after {brief_duration(last.duration_ms)}"
     why = f": {terminal_safe(text_of(last.reason))}" if last.reason else ""
-    yield f"last       {full(last.nominal_ms, zone)} {state_words(last.state.value, last.errors)}{took}{why}"
+    where = f" on {last.node}" if last.node else ""
+    yield f"last       {full(last.nominal_ms, zone)} {state_words(last.state.value, last.errors)}{took}{where}{why}"
     symbol = 0 if wants_unicode() else 1
     drawn = (paint(_MARKS[o.state][symbol], _colour(o)) for o in reversed(detail.outcomes))
     counters = detail.job.progress.counters
@@ -222,7 +248,7 @@ def _task(job: Job, task: Task) -> Iterator[str]:
     yield f"task       {paint(task.name, 'bold')}  {terminal_safe(command_text(task.run))}"
     policies = [
         f"timeout {_duration(job.timeout_for(task))}",
-        f"retry {_retries(job.retry_for(task))}",
+        f"retry {retry_words(job.retry_for(task))}",
         f"on failure {job.failure_for(task).value}",
     ]
     if task.idempotency_key:
@@ -252,15 +278,6 @@ def _duration(ms: int | None) -> str:
     return "none" if ms is None else format_duration(ms)
 
 
-def _retries(policy: RetryPolicy) -> str:
-    if policy.max == 0:
-        return "never"
-    often = "for ever" if policy.max is None else f"{policy.max} times"
-    growing = f" x{policy.backoff:g}" if policy.backoff != 1 else ""
-    capped = f" up to {format_duration(policy.max_interval_ms)}" if policy.max_interval_ms is not None else ""
-    return f"{often} every {format_duration(policy.interval_ms)}{growing}{capped}"
-
-
 def _recovery(policy: RecoveryPolicy) -> str:
     bounds = [] if policy.max_count is None else [f"at most {policy.max_count}"]
     bounds += [] if policy.max_age_ms is None else [f"none older than {format_duration(policy.max_age_ms)}"]
@@ -270,15 +287,22 @@ def _recovery(policy: RecoveryPolicy) -> str:
 # -- a job in full: JSON ------------------------------------------------------------------------------------------
 
 
-def detail_json(detail: Detail) -> dict[str, Any]:
-    job, row = detail.job, detail.row
+def situation_json(row: Row) -> dict[str, Any]:
+    """How a job is, as `list` and `show` tell it."""
     return {
-        "id": job.id,
+        "id": row.job.id,
         "state": row.situation.value,
         "is_active": row.is_active,
         "is_enabled": row.is_enabled,
         "is_paused": row.is_paused,
         "is_running": row.is_running,
+    }
+
+
+def detail_json(detail: Detail) -> dict[str, Any]:
+    job, row = detail.job, detail.row
+    return {
+        **situation_json(row),
         "next_run": None if row.next is None else _run_json(row.next),
         "next_runs": [_run_json(run) for run in detail.upcoming],
         "description": job.description,
@@ -348,7 +372,7 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "name": task.name,
         "run": _work_json(task.run),
         "timeout_ms": job.timeout_for(task),
-        "retry": _plain(job.retry_for(task)),
+        "retry": _retry_policy_json(job.retry_for(task)),
         "on_failure": job.failure_for(task).value,
         "directory": task.directory,
         "env": dict(task.env),
@@ -359,6 +383,11 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "idempotency_ttl_ms": task.idempotency_ttl_ms,
         "metadata": dict(task.metadata),
     }
+
+
+def _retry_policy_json(policy: RetryPolicy) -> dict[str, Any]:
+    """With the longest pause that holds where the policy names none."""
+    return {**_plain(policy), "max_interval_ms": policy.longest_ms}
 
 
 def _work_json(work: Work | None) -> Any:

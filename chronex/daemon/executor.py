@@ -16,15 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
+from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.task_state import task_state
 from chronex.errors import StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
-from chronex.model.event import Event
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
+from chronex.model.records import Notice
 from chronex.model.states import AttemptState
 from chronex.run import (
     AttemptRequest,
@@ -219,19 +220,23 @@ class Executor:
 
     async def _hook(self, order: RunHook) -> None:
         problem = await run_hook(order.work, order.report, self.run_context, self.calls)
-        if not problem:
-            return
-        fields = {"hook": order.report.hook, "occurrence": order.occurrence.id}
-        event = Event(
-            name="HookFailed",
-            at_ms=self.clock.wall_ms(),
-            job=order.occurrence.job,
-            nominal_ms=order.occurrence.nominal_ms,
-            reason=free_text(problem),
-            data=fields,
-        )
-        log_event(log, "hook failed", {"job": event.job, **fields, "reason": problem}, logging.WARNING)
-        with contextlib.suppress(StoreError):  # it is in the log; a full store must not stop anything for its sake
+        fail_point("hook ended")
+        if problem:
+            fields = {"hook": order.report.hook, "occurrence": order.occurrence.id, "try": order.report.call}
+            log_event(log, "hook failed", {"job": order.job.id, **fields, "reason": problem}, logging.WARNING)
+        # A full store must not stop anything for its sake: it is in the log, and the hook is called once more later.
+        with contextlib.suppress(StoreError):
+            await self._settle_hook(order, problem)
+
+    async def _settle_hook(self, order: RunHook, problem: str) -> None:
+        now_ms, notice = self.clock.wall_ms(), order.notice
+        if notice is not None:
+            await self.store.update_async(settled(notice, problem, now_ms), use_reserve=True)
+        elif problem:
+            lost = Notice(
+                job=order.job.id, kind=order.report.hook, at_ms=now_ms, nominal_ms=order.occurrence.nominal_ms
+            )
+            event = hook_failed(lost, problem, now_ms, is_given_up=True)
             await self.store.update_async(lambda tx: append(tx, event))
 
     async def _attempt(self, launch: Launch, request: AttemptRequest, held: Supervision | None) -> None:

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from chronex.clock import Clock, wall_ms
+from chronex.daemon import skip_log
 from chronex.daemon.age_clock import AgeClock
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
@@ -46,6 +47,7 @@ log = logging.getLogger(__name__)
 LONGEST_SLEEP_S = 30.0
 HEARTBEAT_S = 30.0
 DEAD_LETTERS_S = 60.0
+HOOKS_S = 2.0
 
 
 class Daemon:
@@ -67,15 +69,19 @@ class Daemon:
         self.clock = run_context.clock
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
+        engine.read_clock = self.clock.wall_ms
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls)
         self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False
         self._ages = AgeClock(self.clock)
+        self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._full_since_ms: int | None = None  # by the monotonic clock
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
             PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
             PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
+            PeriodicTask("hooks", HOOKS_S, self._call_hooks),
+            PeriodicTask("skipped", skip_log.EVERY_S, self._skips.do),
         )
         self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
         self.zone = settings.timezone
@@ -155,6 +161,7 @@ class Daemon:
         self._check_clock_set_back()
         self._ages = AgeClock(self.clock, self.store.view(lambda tx: Reading(tx).nodes()))
         self._put_node(self.node)
+        self._skips.begin()
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
         self._take_over()
@@ -286,6 +293,8 @@ class Daemon:
         self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self.executor.finish()
         await self.executor.prestart.wait_reaped()
+        with contextlib.suppress(StoreError):  # the journal has it
+            await self._skips.finish()
         fail_point("node leaving")
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
@@ -322,6 +331,12 @@ class Daemon:
         now_ms, age_ms = self.clock.wall_ms(), self.age_ms()
         while await self.store.update_async(lambda tx: bound_dead_letters(Records(tx, now_ms), age_ms=age_ms)):
             await asyncio.sleep(0)
+
+    async def _call_hooks(self) -> None:
+        """Hooks that failed are called again after their pauses, and those of nodes that are gone."""
+        due = self.engine.hooks_due(self.clock.wall_ms())
+        if due is not None and not self._stopping.is_set():
+            self.executor.carry_out(await self.store.update_async(due))
 
     async def _reap(self) -> None:
         """A library engine on the same store may have died; what outlived its deadline is ended."""

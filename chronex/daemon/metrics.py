@@ -27,7 +27,9 @@ from chronex.daemon.loop import Daemon, PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
+from chronex.model.job import is_name
 from chronex.model.occurrence import Attempt, Occurrence
+from chronex.model.policies import RecoveryStrategy
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages
@@ -61,7 +63,7 @@ HISTOGRAMS: dict[str, tuple[str, Labels]] = {
     "scheduler_task_execution_duration_seconds": ("From the start of an attempt to its end.", ("job", "task")),
     "scheduler_job_start_lag_seconds": ("From when an occurrence was due to when it started.", ("job",)),
 }
-_RECOVERY_RUNS = "Occurrences started to make up for missed ones, by strategy."
+_RECOVERY_RUNS = "Occurrences started to make up for missed ones, by strategy; those that mark_missed left out."
 COUNTERS: dict[str, tuple[str, Labels]] = {
     "scheduler_task_attempts_total": ("Attempts that ended, by how they ended.", ("job", "task", "status")),
     "scheduler_job_occurrences_total": ("Occurrences that ended, by how they ended.", ("job", "status")),
@@ -128,6 +130,12 @@ class MetricsTally:
             self.counters["scheduler_job_occurrences_total"][label, status] += 1
             found = self._occurrence(reading, event)
             self._observe_duration("scheduler_job_execution_duration_seconds", (label,), found)
+            if event.name == "OccurrenceMissed":
+                self._count_marked(reading, event, 1)
+        elif event.name == "OccurrencesMissed":  # too many for a record each
+            count = int(event.data.get("count", 0))
+            self.counters["scheduler_job_occurrences_total"][self._job(event.job), "missed"] += count
+            self._count_marked(reading, event, count)
         elif event.name in ("TaskRunCompleted", "TaskRunFailed"):
             self._attempt_ended(reading, event)
         elif event.name == "OccurrenceStarted":
@@ -147,9 +155,13 @@ class MetricsTally:
         self.histograms["scheduler_job_start_lag_seconds"][label,].observe(int(event.data.get("lag_ms", 0)))
         found = self._occurrence(reading, event)
         if found is not None and found.recovery:
-            job = reading.job(event.job)
-            strategy = "unknown" if job is None else job.recovery.strategy.value
-            self.counters["scheduler_recovery_runs_total"][label, strategy] += 1
+            self.counters["scheduler_recovery_runs_total"][label, _strategy(reading, event.job)] += 1
+
+    def _count_marked(self, reading: Reading, event: Event, count: int) -> None:
+        """What a strategy that runs nothing has decided; the missed ones of other strategies are not its runs."""
+        strategy = _strategy(reading, event.job)
+        if strategy == RecoveryStrategy.MARK_MISSED and count:
+            self.counters["scheduler_recovery_runs_total"][self._job(event.job), strategy] += count
 
     def _occurrence(self, reading: Reading, event: Event) -> Occurrence | None:
         return None if event.nominal_ms is None else reading.occurrence(event.job, event.nominal_ms)
@@ -166,6 +178,11 @@ class MetricsTally:
         if label != OTHER and _has_label(self._tasks, (job, task), MOST_TASKS):
             return label, task
         return label, OTHER
+
+
+def _strategy(reading: Reading, job: str) -> str:
+    found = reading.job(job) if is_name(job) else None  # what the journal says is not trusted
+    return "unknown" if found is None else found.recovery.strategy.value
 
 
 def _has_label(known: set[T], name: T, most: int) -> bool:

@@ -6,22 +6,18 @@ import asyncio
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from chronex.clock import Clock
 from chronex.daemon.loop import PeriodicTask
 from chronex.engine import notices
-from chronex.model.event import Event
 from chronex.model.job import Job
 from chronex.model.occurrence import occurrence_id
-from chronex.model.reasons import free_text, text_of
+from chronex.model.reasons import text_of
 from chronex.model.records import Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
 from chronex.run.spawn import RunContext
-from chronex.storage.journal import append
-from chronex.storage.keys import key_of
-from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading, Records
 
 EVERY_S = 2.0
@@ -29,8 +25,6 @@ LATE_EVERY_MS = 30_000
 AT_ONCE = 4
 LONGEST_S = 20.0
 LONGEST_REASON = 2_000
-# After these pauses the command is tried again; then the notice is given up and the journal says so.
-PAUSES_MS = (10_000, 60_000, 300_000, 1_800_000)
 _JOBS_AT_ONCE = 1_000
 
 
@@ -92,30 +86,14 @@ class Notifier:
         await self._record_result(notice, problem)
 
     async def _record_result(self, notice: Notice, problem: str) -> None:
-        """Sent: gone. Not sent: later again, or never, and then the journal knows."""
-        now_ms = self._clock.wall_ms()
-
-        def write(tx: Transaction) -> None:
-            records = Records(tx, now_ms)
-            if records.get(key_of(notice), Notice) is None:
-                return
-            if problem and notice.tries < len(PAUSES_MS):
-                again = replace(notice, tries=notice.tries + 1, next_ms=now_ms + PAUSES_MS[notice.tries])
-                records.put(again)
-                return
-            records.delete(key_of(notice))
-            name = "NotificationFailed" if problem else "NotificationSent"
-            data = {"kind": notice.kind, "tries": notice.tries + 1}
-            append(tx, Event(name=name, at_ms=now_ms, job=notice.job, nominal_ms=notice.nominal_ms,
-                             reason=free_text(problem), data=data))  # fmt: skip
-
-        await self._store.update_async(write)
+        await self._store.update_async(notices.settled(notice, problem, self._clock.wall_ms()))
 
 
 def report_of(notice: Notice) -> dict[str, Any]:
     """What the command reads on its standard input, as JSON (docs/operating.md)."""
     nominal = notice.nominal_ms
     return {
+        "delivery": f"{notice.job}/{notice.at_ms}/{notice.kind}",
         "kind": notice.kind,
         "job": notice.job,
         "at": instant_text(notice.at_ms),

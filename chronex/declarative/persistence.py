@@ -21,7 +21,9 @@ from chronex.declarative.scheduler_errors import (
     TaskInvalidValueError,
     TaskListMismatchError,
     TaskMissingFieldError,
+    TaskTryDeserializeError,
 )
+from chronex.engine.clock_steps import begun_at
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.plan import next_plan_ms
 from chronex.engine.update.apply import write_changes
@@ -89,7 +91,8 @@ def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int, s
         tasks=(Task(name=TASK, run=Call(name)),),
         overlap=OverlapPolicy.SKIP,
         recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST),
-        retry=RetryPolicy(max=None, interval_ms=definition.delay_ms, newest_wins=True),
+        # The specification has one delay for every retry of a task.
+        retry=RetryPolicy(max=None, interval_ms=definition.delay_ms, backoff=1.0, jitter=0.0, newest_wins=True),
         metadata={
             "name": definition.name,
             "retryDelayMs": str(definition.delay_ms),
@@ -105,7 +108,15 @@ def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int, s
 
 
 def read_task(job: Job) -> PersistedTask:
-    """The task of a job; raises a TaskTryDeserializeError that says what is wrong with its record."""
+    """The task of a job; raises a TaskTryDeserializeError that says what is wrong with the record of which task."""
+    try:
+        return _read_task(job)
+    except TaskTryDeserializeError as problem:
+        problem.name_task(job.metadata.get("name") or job.id)
+        raise
+
+
+def _read_task(job: Job) -> PersistedTask:
     name = _text(job, "name")
     scheduler = _text(job, "scheduler")
     delay = _number(job, "retryDelayMs")
@@ -205,6 +216,7 @@ def _put(
     records: Records, definition: TaskDefinition, old: PersistedTask | None, scheduler: str, zone: str, source: str
 ) -> TaskResolution:
     job = job_of(definition, scheduler, zone, records.now_ms, source)
+    job = job.progressed(**begun_at(records.tx, records.now_ms))
     if old is None and (other := records.job(job.id)) is not None:
         whose = f"that belongs to {other.source}" if other.source else "that is no task of a declarative scheduler"
         raise ValueError(f"the store has a job {job.id!r} {whose}")

@@ -7,6 +7,7 @@ is durable.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ from platformdirs import user_state_path
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.embedded import EmbeddedEngine, program_name
+from chronex.daemon.log_handlers import log_event
 from chronex.declarative.persistence import TaskResolution, job_id, resolve_tasks
 from chronex.declarative.registrations import Callback, Registration, TaskDefinition, check_registrations
 from chronex.declarative.scheduler_errors import SchedulerError, ScheduleTaskError, StopSchedulerError
@@ -42,9 +44,11 @@ from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction
 from chronex.storage.records import Reading, Records
 from chronex.text.instants import utc_datetime
+from chronex.text.terminal import escaped, quoted
 from chronex.timing.zones import host_zone
 from chronex_store import LmdbStore
 
+log = logging.getLogger(__name__)
 # Everything that is due starts; the engine wants a bound, and no program has this many tasks at once.
 MAX_CONCURRENT = 10_000
 _calling: ContextVar[Scheduler | None] = ContextVar("the scheduler whose callback runs", default=None)
@@ -249,6 +253,10 @@ class Scheduler:
         token = _calling.set(self)
         try:
             await callback()
+        except Exception as problem:
+            name, error = quoted(self._names.get(job, job)), escaped(f"{type(problem).__name__}: {problem}")
+            log_event(log, f"task {name} failed: {error}", {"job": job}, logging.WARNING)
+            raise
         finally:
             _calling.reset(token)
 

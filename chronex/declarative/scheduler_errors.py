@@ -21,6 +21,7 @@
     └── TaskListMismatchError                the persisted tasks are not the registered ones
 
 `details` has the keys of the specification, as they are spelled there; `details["cause"]` is also the `__cause__`.
+They hold values as they are; in messages control characters are escaped, because a message may end in a terminal.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from __future__ import annotations
 from typing import Any
 
 from chronex.errors import ChronexError
+from chronex.text.terminal import escaped, quoted
 
 
 class SchedulerError(ChronexError):
@@ -71,14 +73,14 @@ class ScheduleDuplicateTaskError(RegistrationError):
     """The task is already scheduled."""
 
     def __init__(self, task: str) -> None:
-        super().__init__(f'Task with name "{task}" is already scheduled', taskName=task)
+        super().__init__(f'Task with name "{escaped(task)}" is already scheduled', taskName=task)
 
 
 class CronExpressionInvalidError(RegistrationError):
     """The cron expression is not valid."""
 
     def __init__(self, expression: str, field: str, reason: str) -> None:
-        message = f'Invalid cron expression "{expression}": {field} field {reason}'
+        message = f'Invalid cron expression "{escaped(expression)}": {field} field {reason}'
         super().__init__(message, expression=expression, field=field, reason=reason)
 
 
@@ -96,7 +98,7 @@ class ScheduleTaskError(SchedulerError):
     """A task could not be scheduled; everything is as it was before."""
 
     def __init__(self, task: str, expression: str, cause: BaseException) -> None:
-        message = f"Failed to schedule task '{task}': {cause}"
+        message = f"Failed to schedule task '{escaped(task)}': {cause}"
         super().__init__(message, name=task, cronExpression=expression, cause=cause)
 
 
@@ -121,7 +123,7 @@ class InvalidCronExpressionError(SchedulerError, ValueError):
     """A cron expression cannot be read."""
 
     def __init__(self, expression: str, field: str, reason: str) -> None:
-        message = f'Invalid cron expression "{expression}": {field} field {reason}'
+        message = f'Invalid cron expression "{escaped(expression)}": {field} field {reason}'
         super().__init__(message, expression=expression, field=field, reason=reason)
 
 
@@ -138,6 +140,11 @@ class CronCalculationError(SchedulerError):
 
 class TaskTryDeserializeError(SchedulerError, ValueError):
     """The persisted state of a task cannot be read."""
+
+    def name_task(self, task: str) -> None:
+        """Say of which task, behind the message that the specification fixes."""
+        self.args = (f"{self} (task {quoted(task)})",)
+        self.details["taskName"] = task
 
 
 class TaskMissingFieldError(TaskTryDeserializeError):

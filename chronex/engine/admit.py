@@ -11,6 +11,7 @@ from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.model.states import OccurrenceState
 from chronex.text.instants import rfc3339
 
 # A job that takes longer than its interval would otherwise queue without end.
@@ -40,6 +41,22 @@ def is_held(job: Job, occurrence: Occurrence, now_ms: int) -> bool:
     )
 
 
+def gives_way(job: Job, waiting: Occurrence, newcomer: Occurrence) -> bool:
+    """Under `cancel_running` the newest wins: what waits gives way to it, as what runs is canceled for it.
+
+    Otherwise a job that once waited for the pool would go on that far behind for ever. What a person asked for and
+    what a recovery strategy runs one by one give way to nothing, and take the place of nothing.
+    """
+    if job.overlap is not OverlapPolicy.CANCEL_RUNNING or newcomer.state is not OccurrenceState.PENDING:
+        return False
+    return not any(one.manual or one.replay_of or _is_catch_up(job, one) for one in (waiting, newcomer))
+
+
+def _is_catch_up(job: Job, occurrence: Occurrence) -> bool:
+    """It is one of several missed instants, each of which has its turn."""
+    return occurrence.recovery and job.recovery.strategy in CATCHING_UP
+
+
 def admit(
     job: Job, occurrence: Occurrence, running: Sequence[Occurrence], waiting: int, free_slots: int, now_ms: int,
     window_ms: int | None, retry_ms: int | None = None,
@@ -54,8 +71,7 @@ def admit(
     if window_ms is not None and now_ms > occurrence.nominal_ms + window_ms and not occurrence.manual:
         return Admission(Verdict.SKIP, Reason(ReasonCode.WINDOW_EXCEEDED))
     blocker = _blocker(job.overlap, running, waiting, retry_ms)
-    is_catch_up = occurrence.recovery and job.recovery.strategy in CATCHING_UP
-    if is_catch_up and (blocker is not None or free_slots <= 0):
+    if _is_catch_up(job, occurrence) and (blocker is not None or free_slots <= 0):
         return Admission(Verdict.QUEUE, blocker or Reason(ReasonCode.POOL_FULL))
     if blocker is not None:
         # A replay was requested to be done, so it waits for its turn instead of being skipped.

@@ -54,7 +54,7 @@ def rewind(store: Store, now_ms: int) -> int:
                 ahead += 1
                 _put(records, job, _rewound(job, now_ms))
             elif job.progress.begun_ms is not None and job.progress.begun_ms > now_ms:
-                records.put(replace(job.progress, begun_ms=None, watermark_ms=_later(job, job.progress.begun_ms)))
+                records.put(replace(job.progress, watermark_ms=_later(job, job.progress.begun_ms)))
         for node in records.nodes():
             records.put(_not_later(node, now_ms))
         for run in _retries(records):
@@ -72,7 +72,7 @@ def _rewound(job: Job, now_ms: int) -> JobProgress:
     back = job.progressed(
         cursor_ms=now_ms,
         anchor_ms=anchor,
-        begun_ms=None,
+        begun_ms=None if old.begun_ms is None or old.begun_ms <= now_ms else old.begun_ms,
         watermark_ms=_later(job, cursor),
         decided_from_ms=now_ms,
         decided=spans_with_latest(job) if keeps_grid else old.decided,
@@ -145,7 +145,8 @@ def begin_later(store: Store, by_ms: int, now_ms: int) -> int:
         records = Records(tx, now_ms)
         moved = [job for job in records.jobs(limit=_MOST_JOBS) if _began_by_the_old_clock(job, by_ms)]
         for job in moved:
-            _put(records, job, _begun_later(job, by_ms, now_ms))
+            is_ahead = job.progress.begun_ms is not None and job.progress.begun_ms > now_ms - by_ms
+            _put(records, job, _begun_ahead(job, now_ms) if is_ahead else _begun_later(job, by_ms, now_ms))
         return len(moved)
 
     return store.update(write)
@@ -174,6 +175,16 @@ def begin_where_never_set(store: Store, now_ms: int) -> int:
 def _began_by_the_old_clock(job: Job, by_ms: int) -> bool:
     begun, cursor = job.progress.begun_ms, job.progress.cursor_ms
     return begun is not None and cursor is not None and begun + by_ms > cursor
+
+
+def _begun_ahead(job: Job, now_ms: int) -> JobProgress:
+    """It began, by its record, after the time that the clock showed before this step: the clock was set back since.
+
+    Short of its watermark the clock was put right only in part, and what this step jumped over lies before the job.
+    """
+    watermark = job.progress.watermark_ms
+    is_short = watermark is not None and now_ms < watermark
+    return replace(job.progress, begun_ms=now_ms if is_short else None)
 
 
 def _begun_later(job: Job, by_ms: int, now_ms: int) -> JobProgress:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import MOST_QUEUED, Verdict, admit, is_held
+from chronex.engine.admit import MOST_QUEUED, Verdict, admit, gives_way, is_held
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.lifecycle import Lifecycle, waiting_first
+from chronex.engine.notices import has_hooks_left, hooks_left
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -29,7 +30,7 @@ from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
-from chronex.model.policies import OverlapPolicy
+from chronex.model.policies import SHORTEST_PAUSE_MS, OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
@@ -68,10 +69,17 @@ class AttemptStart(NamedTuple):
 class Engine:
     """Decides for one node. Time is an argument; nothing here starts a process or sleeps."""
 
-    def __init__(self, store: Store, node: str, slots: int, chance: Chance | None = None) -> None:
+    def __init__(
+        self, store: Store, node: str, slots: int, chance: Chance | None = None,
+        *, shortest_pause_ms: int = SHORTEST_PAUSE_MS,
+    ) -> None:  # fmt: skip
         self.store, self.node, self.slots = store, node, slots
+        self.shortest_pause_ms = shortest_pause_ms  # before a next attempt; tests in real time give less
         self.stopping = False  # set once: from then on ends are recorded and nothing is started
         self.has_function: Callable[[str], bool] = lambda target: True
+        # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
+        # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
+        self.read_clock: Callable[[], int] | None = None
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
@@ -161,11 +169,18 @@ class Engine:
             records = Records.cached(tx, now_ms)
             decisions = _Decisions(records, self, now_ms)
             adopted = take_over(records, decisions.lifecycle, self.node, is_alive)
+            decisions.orders[:0] = hooks_left(records, self.node, self.has_function)
             decisions.start_queued()
             decisions.write()
             return tuple(decisions.orders), adopted
 
         return self.store.update(record, use_reserve=True)
+
+    def hooks_due(self, now_ms: int) -> UpdateFn[tuple[Order, ...]] | None:
+        """An update that gives the orders for hooks whose next try is due; None where a read finds none."""
+        if not self.store.view(lambda tx: has_hooks_left(Reading(tx), self.node, now_ms)):
+            return None
+        return lambda tx: tuple(hooks_left(Records(tx, now_ms), self.node, self.has_function))
 
 
 def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
@@ -185,6 +200,7 @@ class _Decisions:
         self.orders: list[Order] = []
         self.events: list[Event] = []
         self.lifecycle = Lifecycle(records, engine.node, engine.chance, self.orders, self.events)
+        self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
         self._free: int | None = None
@@ -307,9 +323,15 @@ class _Decisions:
             self.unchanged += 1
             return
         running, retry_ms = self._in_the_way(job, occurrence)
-        waiting = self.records.queued_before(occurrence, MOST_QUEUED + 1)
+        replaced = self._replaced_by(job, occurrence)
+        waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
         now, window = self.records.now_ms, options_of(job).window
         answer = admit(job, occurrence, running, waiting, self.free_slots, now, window, retry_ms)
+        if answer.verdict is not Verdict.SKIP:
+            for other in replaced:
+                self.lifecycle.end_unstarted(
+                    other, OccurrenceState.SKIPPED, Reason(ReasonCode.GAVE_WAY, occurrence.id)
+                )
         match answer.verdict:
             case Verdict.START:
                 self._start(job, occurrence)
@@ -321,6 +343,12 @@ class _Decisions:
                 self._queue(occurrence, answer.reason)
                 for other in running:
                     self._cancel(other)
+
+    def _replaced_by(self, job: Job, newcomer: Occurrence) -> list[Occurrence]:
+        """Those in the queue of the job that give way to this one."""
+        if job.overlap is not OverlapPolicy.CANCEL_RUNNING or newcomer.state is not OccurrenceState.PENDING:
+            return []
+        return [other for other in self.records.queued(job.id) if gives_way(job, other, newcomer)]
 
     def _in_the_way(self, job: Job, occurrence: Occurrence) -> tuple[list[Occurrence], int | None]:
         """The other occurrences that run, and when the first of them is tried again where it only waits for that."""
@@ -350,6 +378,8 @@ class _Decisions:
         engine = self.engine
         if engine.stopping:
             return
+        if engine.read_clock is not None:
+            self.records.now_ms = engine.read_clock()
         for name in self.records.queued_jobs(after=engine.served_last):
             if self.free_slots <= 0:
                 return

@@ -9,13 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
-from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, put_notice
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, report_of
+from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, order_hook, put_notice
+from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
 from chronex.model.event import Event
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.policies import (
+    SHORTEST_PAUSE_MS,
     Cadence,
     CrashPolicy,
     FailureStrategy,
@@ -40,6 +41,7 @@ class Lifecycle:
     def __init__(self, records: Records, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
         self.records, self.node, self.chance = records, node, chance
         self.orders, self.events = orders, events
+        self.shortest_pause_ms = SHORTEST_PAUSE_MS
         self.may_start = True  # a node that stops starts nothing more, not even the next task
         self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
 
@@ -73,6 +75,9 @@ class Lifecycle:
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
+        if not tasks:  # job files and programs are refused without one, and older ones may be stored
+            self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
+            return
         for task in tasks:
             run = Run(
                 job=job.id,
@@ -87,7 +92,7 @@ class Lifecycle:
             self._start_run(version, claimed, task)
             for task in (tasks if version.mode is TaskMode.PARALLEL else tasks[:1])
         ]
-        if not all(begun) or not tasks:
+        if not all(begun):
             self.continue_or_finish(version, claimed)
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
@@ -368,7 +373,8 @@ class Lifecycle:
         if attempt.state is AttemptState.CRASHED and (attempt.started_ms is None or crashes <= _MOST_CRASHES):
             return self.records.now_ms
         counted = run.attempts - unstarted - min(crashes, _MOST_CRASHES)
-        return retry_at(job.retry_for(task), counted, self.records.now_ms, self.chance)
+        policy = job.retry_for(task)
+        return retry_at(policy, counted, self.records.now_ms, self.chance, self.shortest_pause_ms)
 
     def continue_or_finish(self, job: Job, occurrence: Occurrence) -> None:
         """Start the next task, wait for what runs, or end the occurrence, by the states of all its runs."""
@@ -381,6 +387,9 @@ class Lifecycle:
             return
         waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
         for task in waiting:  # where a task has failed, only those that are set to `continue` wait still
+            if occurrence.deadline_ms is not None and occurrence.deadline_ms <= self.records.now_ms:
+                self._cancel_run(runs[task.name], Reason(ReasonCode.EXECUTION_TIMEOUT))
+                continue
             if not self.may_start or not self.can_run(job):
                 self._leave_to_successor(runs[task.name])
                 return
@@ -421,19 +430,12 @@ class Lifecycle:
     def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
         work = job.on_start if hook == "on_start" else job.on_complete
         if work is not None:
-            self.orders.append(RunHook(job, occurrence, work, report_of(self.records, hook, job, occurrence)))
+            self.orders.append(order_hook(self.records, job, occurrence, work, hook, self.node))
 
     # -- bookkeeping -------------------------------------------------------------------------------------
 
     def version_of(self, occurrence: Occurrence) -> Job | None:
-        """The job as it was when the occurrence was decided, with the overrides of the occurrence.
-
-        A job that was removed is still known by its version.
-        """
-        job = self.records.job(occurrence.job)
-        if job is None or job.version != occurrence.version:
-            job = self.records.job_version(occurrence.job, occurrence.version) or job
-        return job if job is None or occurrence.overrides is None else job.overridden(occurrence.overrides)
+        return self.records.version_run(occurrence)
 
     def _count(self, job_id: str, *, last_run_ms: int | None = None, **more: int) -> None:
         job = self.records.job(job_id)
@@ -518,6 +520,8 @@ def outcome_of(job: Job, runs: Iterable[Run]) -> tuple[OccurrenceState, Reason, 
     if stopper is not None:
         return OccurrenceState.FAILED, of_task(stopper.task, stopper.reason), 0
     canceled = next((run for run in over if run.state is RunState.CANCELED), None)
+    if canceled is not None and canceled.reason.code is ReasonCode.EXECUTION_TIMEOUT:
+        return OccurrenceState.FAILED, of_task(canceled.task, canceled.reason), 0  # there was no time left for it
     if canceled is not None:
         return OccurrenceState.CANCELED, canceled.reason, 0
     if failed:
@@ -548,15 +552,17 @@ def waiting_first(reading: Reading, running: Iterable[Occurrence]) -> tuple[list
 _JITTER_STEPS = 1_000_000
 
 
-def retry_at(policy: RetryPolicy, attempts: int, now_ms: int, chance: Chance) -> int | None:
+def retry_at(
+    policy: RetryPolicy, attempts: int, now_ms: int, chance: Chance, shortest_ms: int = SHORTEST_PAUSE_MS
+) -> int | None:
     """The time of the next attempt after `attempts` failed ones; None when the policy has no more."""
     if policy.max is not None and attempts > policy.max:
         return None
-    pause = retry_pause(policy, attempts)
+    pause = retry_pause(policy, attempts, shortest_ms)
     if policy.jitter:
         # Up to `jitter` of the pause, either way, so that peers which failed together do not return together.
         share = policy.jitter * (2 * chance.randrange(_JITTER_STEPS + 1) / _JITTER_STEPS - 1)
-        pause = max(0, round(pause * (1 + share)))
+        pause = max(shortest_ms, round(pause * (1 + share)))
     return now_ms + pause
 
 

@@ -1,23 +1,31 @@
-"""Notices for the job's `notify` command: the job fails again and again, has recovered, is late, is on time again, or
-completed with errors.
+"""Notices, which wait in the store until they are taken: those for the job's `notify` command (it fails again and
+again, has recovered, is late, is on time again, or completed with errors), and those for its hooks.
 
-A notice is written in the transaction that finds it out, so it survives any crash; the daemon hands it to the
-command and only then removes it. The counters and `late_ms` of the job say which notices were written already. The
-lifecycle writes those that follow from an end; what is late is found here, by the time.
+A notice is written in the transaction that finds it out, so it survives any crash; the daemon hands it over and only
+then removes it, and tries again after a pause where that failed. The counters and `late_ms` of the job say which
+notices were written already. The lifecycle writes those that follow from a start or an end; what is late is found
+here, by the time. A hook is called at once by the node that ordered it; where that node is gone, by another one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
+from chronex.engine.execution_report import report_of
+from chronex.engine.orders import RunHook
 from chronex.errors import CustomScheduleError
 from chronex.model.event import Event
-from chronex.model.job import Job
-from chronex.model.reasons import Reason, ReasonCode
+from chronex.model.job import Call, Job, Work
+from chronex.model.occurrence import Occurrence, occurrence_id
+from chronex.model.reasons import Reason, ReasonCode, free_text
 from chronex.model.records import Notice
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
 from chronex.storage.journal import append
+from chronex.storage.keys import key_of
+from chronex.storage.ports import Transaction, UpdateFn
 from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import schedule_of
 
@@ -25,6 +33,15 @@ FAILING, RECOVERED, LATE, ON_TIME = "failing", "recovered", "late", "on_time"
 WITH_ERRORS = "completed_with_errors"
 # A command that is broken for ever takes no notice; so many of them wait at most, so that they do not fill the store.
 MOST_WAITING = 1_000
+# Hooks come with every run, so they never take the whole of it. One more is called once and not kept.
+MOST_HOOKS = 500
+# After these pauses it is tried again; then it is given up and the journal says so.
+PAUSES_MS = (10_000, 60_000, 300_000, 1_800_000)
+# What fails when it is as old as this is not tried again, however few the tries were.
+LONGEST_KEPT_MS = 86_400_000
+# A node that calls a hook has this long to say how that ended; a hook has half a minute.
+HANDED_OUT_MS = 120_000
+_CALLED_AT_ONCE = 10
 _FURTHEST_BACK = 1_000
 
 
@@ -65,9 +82,17 @@ def note_late(records: Records, job_id: str) -> bool:
 
 
 def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
-    """Notices whose next try is due."""
-    found = reading.scan(keys.NOTICE, Notice, None, MOST_WAITING)
-    return [notice for notice in found if notice.next_ms <= now_ms][:limit]
+    """Notices for `notify` whose next try is due."""
+    return [notice for notice in _waiting(reading) if not notice.is_hook and _is_due(notice, now_ms)][:limit]
+
+
+def _waiting(reading: Reading) -> list[Notice]:
+    return reading.scan(keys.NOTICE, Notice, None, MOST_WAITING)
+
+
+def _is_due(notice: Notice, now_ms: int) -> bool:
+    """Also one that waits longer than any pause: the clock was set back since."""
+    return notice.next_ms <= now_ms or notice.next_ms > now_ms + PAUSES_MS[-1]
 
 
 def put_notice(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
@@ -76,3 +101,122 @@ def put_notice(records: Records, job: Job, kind: str, nominal_ms: int, reason: R
         return
     at_ms = records.now_ms
     records.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=reason, failures=failures))
+
+
+def settled(notice: Notice, problem: str, now_ms: int) -> UpdateFn[None]:
+    """An update that records how a try ended. Taken: gone. Not taken: later again, or never, as the journal tells."""
+
+    def write(tx: Transaction) -> None:
+        records = Records(tx, now_ms)
+        if records.get(key_of(notice), Notice) is None:
+            return
+        again = bool(problem) and notice.tries < len(PAUSES_MS) and now_ms - notice.at_ms < LONGEST_KEPT_MS
+        if again:
+            pause_ms = PAUSES_MS[notice.tries]
+            records.put(replace(notice, tries=notice.tries + 1, next_ms=now_ms + pause_ms, owner=""))
+        else:
+            records.delete(key_of(notice))
+        if notice.is_hook:
+            if problem:
+                append(tx, hook_failed(notice, problem, now_ms, is_given_up=not again))
+        elif not again:
+            name = "NotificationFailed" if problem else "NotificationSent"
+            data = {"kind": notice.kind, "tries": notice.tries + 1}
+            append(tx, Event(name=name, at_ms=now_ms, job=notice.job, nominal_ms=notice.nominal_ms,
+                             reason=free_text(problem), data=data))  # fmt: skip
+
+    return write
+
+
+# -- hooks --------------------------------------------------------------------------------------------------------
+
+
+def order_hook(records: Records, job: Job, occurrence: Occurrence, work: Work, hook: str, node: str) -> RunHook:
+    """The order to call that hook, with a notice that outlives this node."""
+    notice = Notice(
+        job=occurrence.job,
+        kind=hook,
+        at_ms=records.now_ms,
+        nominal_ms=occurrence.nominal_ms,
+        next_ms=records.now_ms + HANDED_OUT_MS,
+        owner=node,
+    )
+    is_kept = len(records.tx.scan(keys.NOTICE, None, MOST_HOOKS)) < MOST_HOOKS
+    if is_kept:
+        records.put(notice)
+    return _order(records, job, occurrence, work, notice)._replace(notice=notice if is_kept else None)
+
+
+def _order(reading: Reading, job: Job, occurrence: Occurrence, work: Work, notice: Notice) -> RunHook:
+    delivery = f"{occurrence.id}/{notice.kind}"
+    report = replace(report_of(reading, job, occurrence), hook=notice.kind, delivery=delivery, call=notice.tries + 1)
+    return RunHook(job, occurrence, work, report, notice)
+
+
+def _work_of(job: Job | None, hook: str) -> Work | None:
+    if job is None:
+        return None
+    return job.on_start if hook == "on_start" else job.on_complete
+
+
+def has_hooks_left(reading: Reading, node: str, now_ms: int) -> bool:
+    """Whether `hooks_left` would find one, read without a write."""
+    return any(_is_left(reading, notice, node, now_ms) for notice in _waiting(reading))
+
+
+def _is_left(reading: Reading, notice: Notice, node: str, now_ms: int) -> bool:
+    if not notice.is_hook:
+        return False
+    if notice.owner in ("", node) or _is_due(notice, now_ms):
+        return _is_due(notice, now_ms)
+    owner = reading.node(notice.owner)
+    return owner is None or owner.stopped_ms is not None
+
+
+def hooks_left(records: Records, node: str, can_call: Callable[[str], bool]) -> list[RunHook]:
+    """Orders for hooks whose node is gone, and for those whose next try is due; they are this node's from now on.
+
+    Those of starts come first and all at once, because tasks wait for them; of the others a few. A hook whose
+    function this node has not is left to one that has it, until it is too old.
+    """
+    left = [notice for notice in _waiting(records) if _is_left(records, notice, node, records.now_ms)]
+    left.sort(key=lambda notice: (notice.kind != "on_start", notice.at_ms))
+    orders: list[RunHook] = []
+    for notice in left:
+        if notice.kind != "on_start" and len(orders) >= _CALLED_AT_ONCE:
+            break
+        occurrence = records.occurrence(notice.job, notice.nominal_ms or 0)
+        job = None if occurrence is None else records.version_run(occurrence)
+        work = _work_of(job, notice.kind)
+        if occurrence is None or job is None or work is None:
+            _give_up(records, notice, "its occurrence, or the version that it ran, is kept no longer")
+        elif isinstance(work, Call) and not can_call(work.target):
+            if records.now_ms - notice.at_ms >= LONGEST_KEPT_MS:
+                _give_up(records, notice, f"no scheduler has the function {work.target!r}")
+        else:
+            ours = replace(notice, owner=node, next_ms=records.now_ms + HANDED_OUT_MS)
+            records.put(ours)
+            orders.append(_order(records, job, occurrence, work, ours))
+    return orders
+
+
+def _give_up(records: Records, notice: Notice, problem: str) -> None:
+    records.delete(key_of(notice))
+    append(records.tx, hook_failed(notice, problem, records.now_ms, is_given_up=True))
+
+
+def hook_failed(notice: Notice, problem: str, now_ms: int, *, is_given_up: bool) -> Event:
+    nominal_ms = notice.nominal_ms or 0
+    return Event(
+        name="HookFailed",
+        at_ms=now_ms,
+        job=notice.job,
+        nominal_ms=nominal_ms,
+        reason=free_text(problem),
+        data={
+            "hook": notice.kind,
+            "occurrence": occurrence_id(notice.job, nominal_ms),
+            "try": notice.tries + 1,
+            "given_up": is_given_up,
+        },
+    )

@@ -136,12 +136,16 @@ def _backlog_begin(job: Job, cursor: int, awake_since_ms: int) -> int:
         return cursor  # there is one instant, counted from the anchor: to pass it over would end the job
     if watermark <= awake_since_ms:
         return watermark
-    return max(cursor, awake_since_ms) if job.progress.was_decided(awake_since_ms) else cursor
+    if job.progress.was_decided(awake_since_ms):
+        return max(cursor, awake_since_ms)
+    begun = job.progress.begun_ms
+    return max(cursor, begun) if begun is not None and begun <= awake_since_ms else cursor
 
 
 def _passed_over(job: Job, schedule: Schedule, cursor: int, begin: int) -> MissedSpan | None:
-    """Those before a backlog, where they have no outcome yet: of a job that the clock was not set back for."""
-    if begin <= cursor or job.progress.begun_ms is None:
+    """Those before a backlog, where they have no outcome yet."""
+    was_decided = any(first < begin and last > cursor for first, last in job.progress.decided)
+    if begin <= cursor or job.progress.begun_ms is None or was_decided:
         return None
     counted = list(islice(schedule.between(cursor, begin), MOST_COUNTED + 1))
     if not counted:

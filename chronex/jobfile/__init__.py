@@ -57,8 +57,8 @@ timezone = "local"                  # for schedules that name no zone; or for ex
 # max_concurrent_jobs = 50          # at most so many run at once, the others wait in a queue
 # grace_period = "30s"              # between asking a command to stop and killing it
 
-# [defaults]                        # holds for every job that does not say otherwise
-# task_timeout = "5m"
+[defaults]                          # holds for every job that does not say otherwise
+task_timeout = "1h"                 # a command that hangs is stopped after this; "off" lets it run for ever
 # retry = { max = 3, interval = "30s", backoff = 2.0, max_interval = "10m", jitter = 0.1 }
 
 [jobs.hello]

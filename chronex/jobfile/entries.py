@@ -81,6 +81,8 @@ class WrittenSchedule(NamedTuple):
     dst: DstSetting | None
     retry: RetryPolicy
     has_spread: bool
+    # Whether a command that hangs is ever stopped; also true where the file says in so many words that it is not.
+    has_timeout: bool = True
 
 
 @dataclass(slots=True)

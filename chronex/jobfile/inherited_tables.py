@@ -24,7 +24,15 @@ from chronex.jobfile.values import (
     yes_or_no,
 )
 from chronex.model.job import ONLY_ZERO, Command
-from chronex.model.policies import DstSetting, NotifyPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.policies import (
+    SHORTEST_PAUSE_MS,
+    DstSetting,
+    NotifyPolicy,
+    RecoveryPolicy,
+    RecoveryStrategy,
+    RetryPolicy,
+)
+from chronex.text.durations import format_duration
 from chronex.text.terminal import quoted
 
 Given = dict[str, Any]
@@ -193,6 +201,11 @@ def retry(entry: Entry) -> Given:
 def merged_retry(base: RetryPolicy, given: Given, entry: Entry) -> RetryPolicy:
     """`base` with the given keys changed; `entry` is the retry that gave them."""
     merged = replace(base, **given)
+    for key, shown in (("interval", merged.interval_ms), ("max_interval", merged.longest_ms)):
+        if _FIELDS[key] in given and shown < SHORTEST_PAUSE_MS:
+            least = format_duration(SHORTEST_PAUSE_MS)
+            message = f"no pause is shorter than {least}, so {key} has no effect"
+            entry.child(key).warn(message, f'write {key} = "{least}" or more', "J103")
     if merged.max_interval_ms is not None and merged.max_interval_ms < merged.interval_ms:
         message = "max_interval is shorter than interval, so every pause is max_interval"
         entry.warn(message, "make interval shorter or max_interval longer", "J101", entry.key_span)

@@ -315,8 +315,17 @@ def note_schedule(
             dst=_dst(own, defaults) if "dst" in layered else None,
             retry=replace(defaults.retry, **own.get("retry", {})),
             has_spread="spread" in layered,
+            has_timeout=_has_timeout(entry.value, layered),
         )
     )
+
+
+def _has_timeout(table: Any, layered: dict[str, Any]) -> bool:
+    """Of the job, of its tasks together, or of each of them; what is switched off was thought of."""
+    if "execution_timeout" in layered or "task_timeout" in layered:
+        return True
+    tasks = table.get("tasks") if isinstance(table, dict) else None
+    return isinstance(tasks, list) and bool(tasks) and all(isinstance(t, dict) and "timeout" in t for t in tasks)
 
 
 def _policies(entry: Entry, own: dict[str, Any], base: Defaults) -> tuple[RetryPolicy, RecoveryPolicy]:

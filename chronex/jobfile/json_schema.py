@@ -18,6 +18,8 @@ from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import NOTIFY
 from chronex.jobfile.reader import TABLES, TRIGGER
 from chronex.model.job import MAX_NAME
+from chronex.model.policies import RetryPolicy
+from chronex.text.durations import format_duration
 
 Schema = dict[str, Any]
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -76,7 +78,23 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
 }
 
 
+# What holds where a key is left out, for editors that show it.
+_DEFAULTS: dict[tuple[str, str], Any] = {
+    ("retry", "max"): RetryPolicy().max,
+    ("retry", "interval"): format_duration(RetryPolicy().interval_ms),
+    ("retry", "backoff"): RetryPolicy().backoff,
+    ("retry", "max_interval"): format_duration(RetryPolicy().longest_ms),
+    ("retry", "jitter"): RetryPolicy().jitter,
+    ("retry", "newest_wins"): RetryPolicy().newest_wins,
+}
+
+
 def _value(table: str, key: str, reader: Reader) -> Schema:
+    default = {"default": _DEFAULTS[table, key]} if (table, key) in _DEFAULTS else {}
+    return {**_type(table, key, reader), **default}
+
+
+def _type(table: str, key: str, reader: Reader) -> Schema:
     if (table, key) in _BY_KEY:
         return _BY_KEY[table, key]
     if isinstance(reader, values.WordReader | values.ChoiceReader):

@@ -64,33 +64,47 @@ class Cadence(StrEnum):
     FIXED_DELAY = "fixed_delay"
 
 
-class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
+# No next attempt comes sooner than this after a failed one: a pause of nothing is hundreds of attempts in a second.
+SHORTEST_PAUSE_MS = 1_000
+# The longest pause of a policy that names none, unless its interval is longer.
+USUAL_LONGEST_PAUSE_MS = 600_000
+# Ten years: no pause is longer, however often the backoff multiplied it.
+LONGEST_PAUSE_MS = 10 * 366 * 86_400_000
+
+
+class RetryPolicy(Struct, frozen=True, gc=False):
     """`max` retries after the first attempt (None: no end), each pause `backoff` times the one before.
 
-    With `newest_wins` an occurrence that only waits for a retry gives way to the next one of the schedule.
+    With `newest_wins` an occurrence that only waits for a retry gives way to the next one of the schedule. What is
+    stored has every field, so that other defaults some day change no job that is stored already.
     """
 
     max: int | None = 0
     interval_ms: int = 30_000
-    backoff: float = 1.0
+    backoff: float = 2.0
+    # None stands for ten minutes, or for the interval where that is longer.
     max_interval_ms: int | None = None
-    jitter: float = 0.0
+    # The share of a pause that chance adds or takes, so that those which failed together do not return together.
+    jitter: float = 0.1
     newest_wins: bool = False
 
+    @property
+    def longest_ms(self) -> int:
+        """The pause that the backoff does not go beyond, before any jitter."""
+        if self.max_interval_ms is not None:
+            return self.max_interval_ms
+        return max(USUAL_LONGEST_PAUSE_MS, self.interval_ms)
 
-# Ten years: no pause is longer, however often the backoff multiplied it.
-_LONGEST_PAUSE_MS = 10 * 366 * 86_400_000
 
-
-def retry_pause(policy: RetryPolicy, attempts: int) -> int:
+def retry_pause(policy: RetryPolicy, attempts: int, shortest_ms: int = SHORTEST_PAUSE_MS) -> int:
     """The pause after `attempts` failed ones, in milliseconds, before any jitter."""
-    longest = _LONGEST_PAUSE_MS if policy.max_interval_ms is None else policy.max_interval_ms
+    longest = min(policy.longest_ms, LONGEST_PAUSE_MS)
     pause = float(policy.interval_ms)
     for _ in range(attempts - 1 if policy.backoff > 1 else 0):
         pause *= policy.backoff
         if pause >= longest:
-            return longest
-    return min(round(pause), longest)
+            break
+    return max(min(round(pause), longest), shortest_ms)
 
 
 class RecoveryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):

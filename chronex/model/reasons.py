@@ -24,6 +24,7 @@ class ReasonCode(StrEnum):
     EARLIER_WAITS = "earlier_waits"
     RETRY_WAITS = "retry_waits"  # the detail is "ID until INSTANT"
     QUEUE_FULL = "queue_full"
+    GAVE_WAY = "gave_way"  # the detail is the newer occurrence
     POOL_FULL = "pool_full"
     IDEMPOTENT = "idempotent"
     MAX_REACHED = "max_reached"
@@ -57,6 +58,9 @@ class ReasonCode(StrEnum):
     TIMEOUT = "timeout"
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
+
+    # An occurrence began, and its job had nothing for it to do.
+    NO_TASKS = "no_tasks"
 
     # A dead letter was taken off the list.
     REPLAYED = "replayed"
@@ -120,6 +124,7 @@ _WORDS = {
     ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
     ReasonCode.RETRY_WAITS: "an earlier occurrence waits for its retry",
     ReasonCode.QUEUE_FULL: "the queue of the job is full",
+    ReasonCode.GAVE_WAY: "a newer occurrence took its place",
     ReasonCode.POOL_FULL: "waits for a free place in the pool",
     ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",
     ReasonCode.MAX_REACHED: "the limit of executions is reached",
@@ -147,6 +152,7 @@ _WORDS = {
     ReasonCode.TIMEOUT: _DETAIL,
     ReasonCode.NOT_STARTED: _DETAIL,
     ReasonCode.UNKNOWN_EXIT: _DETAIL,
+    ReasonCode.NO_TASKS: "its job has no task to run",
     ReasonCode.REPLAYED: "replayed",
     ReasonCode.DROPPED: "dropped",
     ReasonCode.DROPPED_BY_LIMIT: "dropped: too many dead letters, or too old",

@@ -54,10 +54,14 @@ class Idempotency(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     created_ms: int = 0
 
 
-class Notice(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
-    """A message about a job, kept until the job's `notify` command has taken it.
+HOOKS = ("on_start", "on_complete")
 
-    `kind` is failing, recovered, late, on_time or completed_with_errors; `at_ms` is when it came to be so.
+
+class Notice(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """A message about a job, kept until the job's `notify` command, or the hook that it is for, has taken it.
+
+    `kind` is failing, recovered, late, on_time or completed_with_errors, or the name of a hook; `at_ms` is when it
+    came to be so.
     """
 
     job: str
@@ -68,6 +72,12 @@ class Notice(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     failures: int = 0
     tries: int = 0
     next_ms: int = 0
+    # The node that calls the hook now; others leave it alone until `next_ms`, or until that node is gone.
+    owner: str = ""
+
+    @property
+    def is_hook(self) -> bool:
+        return self.kind in HOOKS
 
 
 class TaskState(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

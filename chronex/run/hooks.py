@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from chronex.engine.orders import Report
+from chronex.engine.execution_report import Report
 from chronex.model.job import Call, Command, Work
 from chronex.run.callables import described, resolve
 from chronex.run.functions import Calls
@@ -119,6 +119,7 @@ async def _command(command: Command, report: Report, run_context: RunContext, ti
 def _variables(report: Report, own: Mapping[str, str]) -> dict[str, str]:
     return {
         "CHRONEX_HOOK": report.hook,
+        "CHRONEX_DELIVERY": report.delivery,
         "CHRONEX_JOB": report.job,
         "CHRONEX_OCCURRENCE": report.occurrence,
         "CHRONEX_SCHEDULED_TIME": report.nominal,

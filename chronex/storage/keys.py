@@ -94,6 +94,10 @@ def notice_key(job: str, at_ms: int, kind: str) -> bytes:
     return NOTICE + _name(job) + instant(at_ms) + _name(kind, "notice")
 
 
+def notice_kind(key: bytes) -> str:
+    return key[key.index(b"\0") + 9 : -1].decode("ascii")
+
+
 def idempotency_key(text: str) -> bytes:
     """Users choose these texts freely, so their hash is the key and the record holds the text."""
     return IDEMPOTENCY + blake2b(text.encode(), digest_size=16).digest()
@@ -166,6 +170,11 @@ def key_of(record: Record) -> bytes:
     return find(record)
 
 
+def _key_of_notice(notice: Notice) -> bytes:
+    """A hook is called for one occurrence, of which several may end in one millisecond."""
+    return notice_key(notice.job, notice.nominal_ms or 0 if notice.is_hook else notice.at_ms, notice.kind)
+
+
 _KEYS: dict[type, Callable[[Any], bytes]] = {
     Job: lambda job: job_key(job.id),
     JobProgress: lambda progress: job_progress_key(progress.job),
@@ -174,7 +183,7 @@ _KEYS: dict[type, Callable[[Any], bytes]] = {
     Run: lambda run: run_key(run.job, run.nominal_ms, run.task),
     Attempt: lambda one: attempt_key(one.job, one.nominal_ms, one.task, one.number),
     Node: lambda node: node_key(node.id),
-    Notice: lambda notice: notice_key(notice.job, notice.at_ms, notice.kind),
+    Notice: _key_of_notice,
     Idempotency: lambda idempotency: idempotency_key(idempotency.key),
 }
 

@@ -90,6 +90,16 @@ class Reading:
         found = self.get(keys.job_version_key(job, version), JobVersion)
         return found.job if found else None
 
+    def version_run(self, occurrence: Occurrence) -> Job | None:
+        """The job as it was when the occurrence was decided, with the overrides of the occurrence.
+
+        A job that was removed is still known by its version.
+        """
+        job = self.job(occurrence.job)
+        if job is None or job.version != occurrence.version:
+            job = self.job_version(occurrence.job, occurrence.version) or job
+        return job if job is None or occurrence.overrides is None else job.overridden(occurrence.overrides)
+
     def occurrence(self, job: str, nominal_ms: int) -> Occurrence | None:
         return self.get(keys.occurrence_key(job, nominal_ms), Occurrence)
 

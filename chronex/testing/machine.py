@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from chronex.daemon.wakeups import WakeupDetector
 from chronex.engine.clock_steps import follow_clock, move_waits
 from chronex.engine.engine import Engine
+from chronex.engine.notices import settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.update import apply_jobs
 from chronex.errors import StoreError, StoreOutcomeUnknownError
@@ -94,6 +95,7 @@ class SimulatedProcess:
     ended_ms: int | None = None  # true time
     is_recorded: bool = False  # its start is on record
     is_reported: bool = False  # its end is on record
+    is_adopted: bool = False  # it outlived its scheduler, so how it ends cannot be known
 
     @property
     def attempt_id(self) -> str:
@@ -113,15 +115,21 @@ class SimulatedProcess:
 
     @property
     def state(self) -> str:
-        """The state of its attempt once it has ended by itself."""
+        """The state of its attempt once it has ended."""
         if self.canceled_by is not None:
-            return "canceled"
+            is_late = self.canceled_by.reason.code is ReasonCode.EXECUTION_TIMEOUT
+            return "timeout" if is_late else "canceled"
+        if self.is_adopted:
+            return "crashed"
         return "success" if self.exit_code == 0 else "failed"
 
     def end(self) -> AttemptEnd:
         """Its end as a supervisor reports it."""
         if self.canceled_by is not None:
-            return AttemptEnd(self.state, self.canceled_by.reason)
+            return AttemptEnd(self.state, self.canceled_by.reason, retryable=self.state != "timeout")
+        if self.is_adopted:
+            unknown = "its daemon had died"
+            return AttemptEnd(self.state, Reason(ReasonCode.UNKNOWN_EXIT, unknown), error=unknown)
         error = f"exit code {self.exit_code}" if self.exit_code else ""
         return AttemptEnd(self.state, exit_code=self.exit_code, error=error)
 
@@ -202,6 +210,8 @@ class SimulatedMachine:
     def _take_over(self) -> None:
         orders, adopted = self.engine.take_over(self._is_alive, self.now)
         self._adopted |= {attempt.id: attempt for attempt in adopted}
+        for attempt in adopted:
+            self.live[attempt.id].is_adopted = True
         self.carry_out(orders)
 
     def _is_alive(self, process: ProcessIdentity) -> bool:
@@ -322,13 +332,21 @@ class SimulatedMachine:
         self.clock.advance(ms % MINUTE)
 
     def _is_overdue(self, process: SimulatedProcess) -> bool:
-        deadline = process.launch.occurrence.deadline_ms
+        deadline = self._deadline_of(process)
         return deadline is not None and deadline <= self.now and process.canceled_by is None
+
+    def _deadline_of(self, process: SimulatedProcess) -> int | None:
+        """As it is on record: a clock that is set moves it."""
+        claimed = process.launch.occurrence
+        if claimed.deadline_ms is None:
+            return None
+        found = self.read(lambda reading: reading.occurrence(claimed.job, claimed.nominal_ms))
+        return claimed.deadline_ms if found is None else found.deadline_ms
 
     def _time_to_next(self, next_ms: int | None, end_ms: int) -> int:
         waits = [LONGEST_SLEEP, end_ms - self.clock.boot]
         waits += [process.stops_at - self.clock.monotonic for process in self.live.values()]
-        deadlines = (process.launch.occurrence.deadline_ms for process in self.live.values())
+        deadlines = (self._deadline_of(process) for process in self.live.values())
         waits += [at - self.now for at in deadlines if at is not None and at > self.now]
         if next_ms is not None:
             waits.append(next_ms - self.now)
@@ -342,13 +360,19 @@ class SimulatedMachine:
             if isinstance(order, Launch):
                 self.launch(order)
             elif isinstance(order, RunHook):
-                self.hooks.append(order)
+                self._call_hook(order)
             elif (process := self.live.get(order.attempt.id)) is None:
                 continue
             elif isinstance(order, StopProcess):
                 process.stops_at = min(process.stops_at, self.clock.monotonic)
             elif process.canceled_by is None:
                 self._cancel(process, order)
+
+    def _call_hook(self, order: RunHook) -> None:
+        """Every hook ends well and at once."""
+        self.hooks.append(order)
+        if (notice := order.notice) is not None:
+            self._or_die(lambda: self.store.update(settled(notice, "", self.now), use_reserve=True))
 
     def _cancel(self, process: SimulatedProcess, order: Cancel) -> None:
         process.canceled_by = order

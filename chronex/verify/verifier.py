@@ -15,10 +15,11 @@ from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading
 from chronex.text.instants import rfc3339
 from chronex.verify.monitors import ModelMonitor, RuleMonitor
+from chronex.verify.record_check import RecordCheck
 from chronex.verify.results import JournalLine, LatencySummary, PropertyResult, PropertyVerdict
 
-# A page is decoded inside a read transaction, which should not last: this many take about 20 ms.
-PAGE = 5_000
+# A page is decoded and held against its records inside a read transaction, which should not last: about 20 ms.
+PAGE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Verifier:
         self._job = job
         self._since_ms = since_ms
         self._rules = [RuleMonitor(one, since_ms) for one in properties]
+        self._records = RecordCheck(job=job, since_ms=since_ms)
         self._monitor: ModelMonitor | None = None
         self._known_jobs: dict[str, dict[str, Any]] = {}
         self._first: JournalLine | None = None
@@ -111,6 +113,10 @@ class Verifier:
                 for rule in self._rules:
                     rule.feed(line)
 
+    def compare(self, reading: Reading, lines: list[JournalLine]) -> None:
+        """Hold the records against these lines of the journal, which the same snapshot has."""
+        self._records.feed(reading, lines)
+
     def _begin(self, line: JournalLine) -> ModelMonitor:
         self._first = line
         self._monitor = ModelMonitor(is_complete=line[0] == 1, since_ms=self._since_ms)
@@ -129,7 +135,8 @@ class Verifier:
         monitor = self._monitor or ModelMonitor(is_complete=True)
         is_complete = self._first is None or (self._first[0] == 1 and not self._gaps)
         coverage = Coverage(self._events, self._first, self._last, is_complete, self._gaps)
-        results = (*monitor.results(), *(rule.result() for rule in self._rules))
+        own = (rule.result() for rule in self._rules)
+        results = (*monitor.results(), self._records.result(), *own)
         return VerificationReport(coverage, results, monitor.latencies())
 
 
@@ -138,7 +145,13 @@ def follow(store: Store, verifier: Verifier) -> int:
     if verifier.position == 0:
         verifier.add_known_jobs(store.view(_unchanged_jobs))
     count = 0
-    while lines := store.view(lambda tx: journal.tail(tx, verifier.position, PAGE)):
+
+    def page(tx: ReadTransaction) -> list[JournalLine]:
+        lines = journal.tail(tx, verifier.position, PAGE)
+        verifier.compare(Reading(tx), lines)
+        return lines
+
+    while lines := store.view(page):
         verifier.feed(lines)
         count += len(lines)
     return count

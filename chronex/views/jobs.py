@@ -88,6 +88,7 @@ class Outcome(NamedTuple):
     recovery: bool
     manual: bool
     errors: int = 0
+    node: str = ""  # that ran it last
 
     @property
     def duration_ms(self) -> int | None:
@@ -349,6 +350,7 @@ def outcome_of(occurrence: Occurrence) -> Outcome:
         recovery=occurrence.recovery,
         manual=occurrence.manual,
         errors=occurrence.errors,
+        node=occurrence.owner,
     )
 
 

@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
+from chronex.model.records import HOOKS
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
+from chronex.text.durations import brief_duration
 from chronex.views.job_functions import lacking_functions, named
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
+from chronex.views.nodes import NodeHealth, NodeRow, nodes_of
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
 MOST_LISTED = 10
@@ -43,6 +46,8 @@ class StoreStatus(NamedTuple):
     card: OutageCard | None
     # Jobs whose functions no living scheduler has, with those functions; empty where no scheduler lives.
     unserved: tuple[tuple[Job, tuple[str, ...]], ...] = ()
+    nodes: tuple[NodeRow, ...] = ()  # that live
+    hooks: int = 0  # that are being called, or wait for another try
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
 
     def attention(self) -> list[str]:
@@ -50,6 +55,12 @@ class StoreStatus(NamedTuple):
         found = []
         if self.summary.daemon is None and self.summary.jobs:
             found.append("no scheduler runs: start one with chronex run")
+        for one in self.nodes:
+            if one.state is NodeHealth.SILENT and one.running:
+                beat = f"has given no heartbeat for {brief_duration(one.silent_ms)} and runs {one.running}"
+                found.append(
+                    f"{one.node.id} (pid {one.node.process.pid}) {beat}: it hangs, or was stopped by a signal"
+                )
         for row in self.failing:
             often = row.job.progress.counters.failures_in_a_row
             times = f" {often} times in a row" if often > 1 else ""
@@ -66,6 +77,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
     rows = rows_of(reading, now_ms)
     coming = sorted((row for row in rows if row.is_active), key=lambda row: row.next.due_ms if row.next else 0)
     summary = summary_of(reading, rows, is_alive)
+    kinds = [keys.notice_kind(key) for key, _ in reading.tx.scan(keys.NOTICE)]
     return StoreStatus(
         summary=summary,
         running=tuple(row for row in rows if row.is_running),
@@ -75,7 +87,9 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         with_errors=tuple(row for row in rows if row.last is not None and row.last.errors and row.job.enabled),
         retrying=tuple(row for row in rows if row.situation is Situation.RETRYING),
         late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
-        notices=len(reading.tx.scan(keys.NOTICE)),
+        notices=sum(kind not in HOOKS for kind in kinds),
+        hooks=sum(kind in HOOKS for kind in kinds),
+        nodes=tuple(row for row in nodes_of(reading, now_ms, is_alive) if row.is_alive),
         card=last_outage_card(reading, [row.job.id for row in rows]),
         unserved=_unserved(rows, summary),
         is_full=_is_full(reading),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from chronex.model.occurrence import MissedSpan
-from chronex.text.durations import brief_duration
+from chronex.model.policies import RetryPolicy, retry_pause
+from chronex.text.durations import brief_duration, format_duration
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS, local_datetime
 from chronex.timing.zones import Zone
 
@@ -55,6 +56,18 @@ WITH_ERRORS = "completed_with_errors"
 def state_words(state: str, errors: int) -> str:
     """The state of an occurrence for people: `completed with errors` where some of its tasks failed."""
     return WITH_ERRORS.replace("_", " ") if errors else state
+
+
+def retry_words(policy: RetryPolicy) -> str:
+    """`never`, `3 times every 30s`, `3 times after 30s, x2 up to 10m, jitter 10%`: with the pauses that hold."""
+    if policy.max == 0:
+        return "never"
+    often = "for ever" if policy.max is None else "once" if policy.max == 1 else f"{policy.max} times"
+    first, longest = retry_pause(policy, 1), policy.longest_ms
+    grows = policy.backoff > 1 and longest > first and policy.max != 1
+    growing = f", x{policy.backoff:g} up to {format_duration(longest)}" if grows else ""
+    jitter = f", jitter {policy.jitter:.0%}" if policy.jitter else ""
+    return f"{often} {'after' if grows or policy.max == 1 else 'every'} {format_duration(first)}{growing}{jitter}"
 
 
 def how_many(span: MissedSpan) -> str:

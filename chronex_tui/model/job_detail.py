@@ -14,6 +14,7 @@ from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone
 from chronex.views.jobs import Outcome, Row, Situation
+from chronex.views.wording import retry_words
 from chronex_tui.model.display import (
     STYLES,
     DisplaySettings,
@@ -265,6 +266,7 @@ def _command(job: Job, cells: int) -> Iterator[Line]:
         text = crop(name + cell_safe(command_text(task.run)), cells - _LABEL)
         yield ((f"{label:{_LABEL}}", "label"), (text, ""))
     facts = [f"overlap {job.overlap}", f"recovery {job.recovery.strategy}"]
+    facts += _retries(job)
     if job.execution_timeout_ms is not None:
         facts.append(f"timeout {format_duration(job.execution_timeout_ms)}")
     if job.tags:
@@ -272,6 +274,16 @@ def _command(job: Job, cells: int) -> Iterator[Line]:
     yield from _labelled("policy", ", ".join(facts), "dim", cells)
     if job.source:
         yield from _labelled("from", cell_safe(job.source), "dim", cells)
+
+
+def _retries(job: Job) -> Iterator[str]:
+    """How failed tasks are tried again: once where all are tried alike, else for each that is."""
+    policies = {task.name: job.retry_for(task) for task in job.tasks}
+    if len(set(policies.values())) == 1:
+        policies = {"": next(iter(policies.values()))}
+    for name, policy in policies.items():
+        if policy.max != 0:
+            yield f"retry {f'of {cell_safe(name)} ' if name else ''}{retry_words(policy)}"
 
 
 def command_text(command: Command | Call) -> str:

@@ -156,7 +156,7 @@ def _meta_pages(data: Path) -> bytes:
         return file.read(2 * PAGE)
 
 
-FORMAT = 2
+FORMAT = 3
 ENGINE = "0.9"
 MAX_READERS = 1024
 DEFAULT_MAP_SIZE = (1 << 30) if sys.maxsize > 1 << 32 else (64 << 20)

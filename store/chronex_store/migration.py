@@ -12,6 +12,7 @@ from chronex.errors import StoreError, StoreFormatError
 from chronex.storage import keys
 from chronex.storage.codec import encode
 from chronex.storage.migrate_format_1 import move_due_jobs, reasons_to_codes, split_jobs
+from chronex.storage.migrate_format_2 import spell_out_retries
 from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import pages
 from chronex_store import lmdb_environment
@@ -25,6 +26,7 @@ Conversion = Callable[[bytes, bytes], list[Row]]
 
 # Applied to every record one after the other, each to the rows that the one before it gave.
 TO_FORMAT_2: tuple[Conversion, ...] = (reasons_to_codes, split_jobs)
+TO_FORMAT_3: tuple[Conversion, ...] = (spell_out_retries,)
 
 
 def convert_records(tx: Transaction, conversions: tuple[Conversion, ...]) -> None:
@@ -52,7 +54,11 @@ def _to_format_2(tx: Transaction) -> None:
     move_due_jobs(tx)
 
 
-STEPS: dict[int, MigrationStep] = {1: _to_format_2}
+def _to_format_3(tx: Transaction) -> None:
+    convert_records(tx, TO_FORMAT_3)
+
+
+STEPS: dict[int, MigrationStep] = {1: _to_format_2, 2: _to_format_3}
 
 
 def migrate_if_older(env: LmdbEnvironment, now_ms: int) -> LmdbEnvironment:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chronex.cli import output
-from chronex.cli.commands import dlq, history, list_jobs, pause, show, status, why
+from chronex.cli.commands import dlq, history, list_jobs, pause, report, show, status, why
 from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
@@ -62,6 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 COMMANDS: dict[str, Callable[[str, str], int]] = {
     "history": lambda store, form: history.history("far", store=store, form=form),
+    "report": lambda store, form: report.run_report("far", store, form),
     "show": lambda store, form: show.run_show("far", store, form),
     "show --versions": lambda store, form: show.run_versions("far", store, form),
     "why": lambda store, form: why.run_why("far", None, store, form),

@@ -19,8 +19,9 @@ from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.engine.update import apply_jobs
 from chronex.errors import ChronexError, StaleUpdateError, StoreNamespaceError, UnknownJobError
+from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job, Task
-from chronex.model.occurrence import Occurrence
+from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
 from chronex.run import TaskContext, is_alive
@@ -346,10 +347,11 @@ async def test_two_engines_on_one_store_share_the_work_and_each_occurrence_runs_
 
 @pytest.mark.parametrize("many", [1, 250], ids=["one job", "more jobs than one tick takes"])
 async def test_a_job_is_left_to_the_engine_that_has_its_function(many: int) -> None:
-    store, ran = MemoryStore(), list[str]()
+    store, ran, roomy = MemoryStore(), list[str](), SchedulerSettings(max_concurrent_jobs=500)
     without, having = (
         EmbeddedEngine(store),
-        EmbeddedEngine(store, calls={"f": lambda context: ran.append(context.job)}),
+        # A pool for all of them: on a busy machine 250 jobs that wait for a slot would queue ten instants a second each.
+        EmbeddedEngine(store, calls={"f": lambda context: ran.append(context.job)}, settings=roomy),
     )
     await without.start()
     calling = [
@@ -520,3 +522,28 @@ async def test_a_task_that_was_claimed_while_the_engine_stopped_is_not_left_clai
     assert (occurrence.state, str(occurrence.reason)) == ("canceled", "the scheduler was stopped")
     assert_verified(store)
     await engine.stop()
+
+
+class HoldsAnEnd(MemoryStore):
+    """The first end waits for the store until the next occurrence has been queued."""
+
+    is_held = False
+
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+        if use_reserve and not self.is_held and any(one.started_ms for one in self._attempts()):
+            self.is_held = True
+            await until_async(lambda: bool(self.view(lambda tx: Reading(tx).queued("job"))), "a queued occurrence")
+        return await super().update_async(fn, use_reserve=use_reserve)
+
+    def _attempts(self) -> list[Attempt]:
+        return self.view(lambda tx: Reading(tx).active_attempts())
+
+
+async def test_no_run_leaves_its_queue_before_it_is_due_because_an_end_waited_for_the_store() -> None:
+    store = HoldsAnEnd()
+    async with EmbeddedEngine(store, calls={"note": lambda context: None}) as engine:
+        engine.apply([job("note", "@every 300ms {max:2}", overlap=OverlapPolicy.QUEUE)])
+        _, second = await ended(engine, 2)
+    assert store.is_held
+    assert second.started_ms is not None
+    assert second.started_ms >= second.due_ms

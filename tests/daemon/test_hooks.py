@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.engine.orders import Report
+from chronex.engine.execution_report import Report
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
 from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.hooks import run_hook
 from chronex.storage import journal
+from tests.daemon.machine import Machine
 from tests.daemon.test_embedded import SOON, ended
-from tests.kit.waits import DEADLINE_S, until_async
+from tests.kit.waits import DEADLINE_S, until, until_async
 
 REPORT = Report(
     hook="on_complete", job="backup", occurrence="occ_1", nominal="2027-01-01T03:00:00.000Z",
@@ -91,3 +92,26 @@ async def test_hooks_surround_the_tasks_and_their_failure_is_recorded_and_change
     assert [(event.job, str(event.reason), event.data["hook"]) for event in events] == [
         ("job", "OSError: the mail server is down", "on_complete")
     ]
+
+
+def test_a_daemon_killed_between_an_end_and_its_hook_or_before_the_hook_is_on_record_repeats_it_with_its_id(
+    tmp_path: Path,
+) -> None:
+    machine = Machine(tmp_path)
+    machine.write(
+        '[jobs.job]\nschedule = "@every 100ms {max:1}"\nrun = "echo x >> runs"\non_complete = "cat >> reports"\n'
+    )
+    machine.start(quiet=True, fail_at="end recorded").ended()
+    assert not (tmp_path / "reports").exists()
+    machine.start(quiet=True, fail_at="hook ended").ended()
+    with machine.start() as daemon:
+        found = until(
+            lambda: [json.loads(line) for line in (tmp_path / "reports").read_text().splitlines()][1:] or None,
+            "the second report",
+        )
+        assert daemon.stopped() == 0
+    first = json.loads((tmp_path / "reports").read_text().splitlines()[0])
+    assert found == [first], "the same report with the same id, and no third"
+    assert first["delivery"] == f"{first['occurrence']}/on_complete"
+    assert (first["status"], first["totals"]["attempts"]) == ("completed", 1)
+    assert (tmp_path / "runs").read_text() == "x\n", "the task itself is not repeated"

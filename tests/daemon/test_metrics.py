@@ -38,10 +38,12 @@ from chronex.errors import StoreError
 from chronex.jobfile import JobFileError, read_job_file
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress, Task
+from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.records import Reading
-from chronex.testing import DAY, HOUR, RandomOutcomes, SimulatedMachine
+from chronex.testing import DAY, HOUR, MINUTE, RandomOutcomes, SimulatedMachine
+from chronex.testing.machine import ProcessOutcome
 from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
 from tests.kit.machine import START
@@ -136,6 +138,29 @@ def test_what_is_counted_is_what_happened() -> None:
         assert found["scheduler_recovery_runs_total", labels] == sum(
             o.recovery and o.started_ms is not None for o in history
         )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "runs", "missed"),
+    [
+        (RecoveryStrategy.EXECUTE_ALL, 1_000, 6_200),
+        (RecoveryStrategy.EXECUTE_LAST, 1, 7_199),
+        (RecoveryStrategy.MARK_MISSED, 7_200, 7_200),  # those that it left out
+        (RecoveryStrategy.COMPRESSED, 1, 7_199),
+    ],
+)
+def test_recovery_is_counted_by_strategy_and_what_was_too_much_for_records_too(
+    strategy: RecoveryStrategy, runs: int, missed: int
+) -> None:
+    """Two hours of a job of every second: most of the missed ones are a span of the journal."""
+    job = Job(id="a", schedule="* * * * * *", tasks=TASK, recovery=RecoveryPolicy(strategy))
+    machine = SimulatedMachine([job], outcome=lambda _launch: ProcessOutcome(duration_ms=1))
+    machine.run_for(MINUTE)
+    machine.go_down(2 * HOUR)
+    machine.run_for(MINUTE)
+    found = scraped(page_of(machine))
+    assert found["scheduler_recovery_runs_total", (("job", "a"), ("strategy", strategy.value))] == runs
+    assert found["scheduler_job_occurrences_total", (("job", "a"), ("status", "missed"))] == missed
 
 
 FAMILIES = {
@@ -453,9 +478,9 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
     after = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert after["daemon"] is None
     assert set(after) == {
-        "at", "at_ms", "daemon", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
+        "at", "at_ms", "daemon", "nodes", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
         "late", "unserved",
-        "dead_letters", "notices", "outage", "store", "attention",
+        "dead_letters", "notices", "hooks", "outage", "store", "attention",
     }  # fmt: skip
     text = machine.chronex("status").stdout
     assert "scheduler  not running" in text

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.daemon.notify import PAUSES_MS, Notifier
+from chronex.daemon.notify import Notifier
 from chronex.engine.commands.actor import Actor
 from chronex.engine.commands.control import pause
+from chronex.engine.notices import PAUSES_MS
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
 from chronex.model.policies import NotifyPolicy
@@ -139,7 +140,17 @@ def test_the_command_reads_the_report_and_the_notice_is_gone(tmp_path: Path) -> 
         "2027-01-01T01:00:00Z",
         1,
     )
-    assert set(notice) == {"kind", "job", "at", "nominal", "occurrence", "reason", "failures_in_a_row", "try"}
+    assert set(notice) == {
+        "delivery",
+        "kind",
+        "job",
+        "at",
+        "nominal",
+        "occurrence",
+        "reason",
+        "failures_in_a_row",
+        "try",
+    }
     assert (tmp_path / "env").read_text() == "failing j"
     assert notices(machine) == []
     assert events(machine) == [("NotificationSent", "")]

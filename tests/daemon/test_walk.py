@@ -1,8 +1,12 @@
-"""How many files a reader meets on the way of one command: the walk is measured, and must not grow."""
+"""How many files a reader meets on the way of one command: the walk is measured, and must not grow.
+
+The sequence diagrams of docs/architecture.md are held to what is called, in the order in which it is called.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,11 +20,19 @@ import pytest
 import chronex
 import chronex_store
 from chronex.cli.commands.run import run_daemon
+from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.executor import Executor
 from chronex.daemon.loop import Daemon
-from chronex.engine.engine import Tick
+from chronex.engine.engine import Engine, Tick
+from chronex.engine.update import apply_jobs
+from chronex.model.event import Event
 from chronex.model.job import Job, Task
+from chronex.model.occurrence import ProcessIdentity
+from chronex.model.records import Node
+from chronex.storage import journal
+from chronex.storage.records import Records
+from chronex_store import LmdbStore
 from tests.kit.waits import DEADLINE_S
 
 # Files that are entered on the way and are no step of it.
@@ -41,11 +53,11 @@ class Walk:
 
     def __init__(self) -> None:
         self.is_recording = False
-        self._entered: set[CodeType] = set()
+        self._entered: dict[CodeType, None] = {}  # in the order of the first calls
 
     def enter(self, frame: FrameType, event: str, _argument: object) -> None:
         if event == "call" and self.is_recording:
-            self._entered.add(frame.f_code)
+            self._entered.setdefault(frame.f_code)
 
     def begin(self) -> None:
         self._entered.clear()
@@ -57,6 +69,10 @@ class Walk:
     def files(self) -> list[str]:
         """Files whose functions ran; the body of a module that is imported on the way is no step of the walk."""
         return sorted({name for code in self._entered if code.co_name != "<module>" for name in _names(code)})
+
+    def steps(self) -> list[tuple[str, str]]:
+        """File and function of every first call, in order."""
+        return [(name, code.co_name) for code in list(self._entered) for name in _names(code)]
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -78,7 +94,7 @@ def profiled(walk: Walk) -> Iterator[None]:
         threading.setprofile(None)
 
 
-async def test_the_walk_of_a_tick_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def walk_of_a_tick(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Walk:
     """From the tick that finds a command due to its recorded end."""
     walk = Walk()
     ended = asyncio.Event()
@@ -102,9 +118,14 @@ async def test_the_walk_of_a_tick_is_short(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Executor, "_ended", record_end)
     job = Job(id="job", schedule="@every 300ms {max:1}", tasks=(Task(name="main", run=("true",)),))
     with profiled(walk):
-        async with EmbeddedEngine(tmp_path / "store") as engine:
+        async with EmbeddedEngine(directory / "store") as engine:
             engine.apply([job])
             await asyncio.wait_for(ended.wait(), DEADLINE_S)
+    return walk
+
+
+async def test_the_walk_of_a_tick_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = await walk_of_a_tick(tmp_path, monkeypatch)
     files = [name for name in walk.files() if name not in BESIDE]
     assert len(files) <= MOST_FILES_OF_A_TICK, "\n".join([f"{len(files)} files:", *files])
 
@@ -124,3 +145,58 @@ def test_the_walk_of_run_once_is_short(tmp_path: Path, monkeypatch: pytest.Monke
     assert code == 0
     assert (tmp_path / "ran").exists()
     assert len(files) <= MOST_FILES_OF_ONE_RUN, "\n".join([f"{len(files)} files:", *files])
+
+
+# -- the diagrams ------------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+
+
+def drawn(section: str) -> list[tuple[str, str]]:
+    """File and function of every arrow of the section's sequence diagram."""
+    diagram = PAGE.partition(f"\n## {section}\n")[2].partition("```mermaid\n")[2].partition("```")[0]
+    files = dict(re.findall(r"participant (\w+) as (\S+)", diagram))
+    arrows = re.findall(r"^ +(\w+)->>(\w+): (\w+)$", diagram, re.MULTILINE)
+    assert arrows
+    assert all(caller in files for caller, _, _ in arrows)
+    return [(files[callee], function) for _, callee, function in arrows]
+
+
+def assert_called_in_this_order(wanted: list[tuple[str, str]], walk: Walk) -> None:
+    steps = walk.steps()
+    assert [step for step in wanted if step not in steps] == [], "drawn and never called"
+    assert sorted(wanted, key=steps.index) == wanted, [step for step in steps if step in wanted]
+
+
+async def test_the_diagram_of_a_tick_is_what_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_tick = Daemon._tick
+    walk = await walk_of_a_tick(tmp_path, monkeypatch)
+    wanted = drawn("One tick")
+    assert wanted.pop(0) == ("daemon/loop.py", real_tick.__name__), "where the recording begins"
+    assert_called_in_this_order(wanted, walk)
+
+
+async def test_the_diagram_of_a_takeover_is_what_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(id="job", schedule="* * * * * * {max:1}", tasks=(Task(name="main", run=("true",)),))
+    gone = Node(id="node-9", process=ProcessIdentity(2**22 + 1, "another-boot", 1))
+    with LmdbStore.open(tmp_path / "store") as store:
+        now_ms = wall_ms()
+        apply_jobs(store, [job], now_ms - 2_000)
+        store.update(lambda tx: Records(tx, now_ms).put(gone))
+        begun = Event(name="SchedulerStarted", at_ms=now_ms, data={"node": gone.id})
+        store.update(lambda tx: journal.append(tx, begun))
+        assert len(Engine(store, gone.id, 5).tick(now_ms, now_ms - 2_000).orders) == 1, "claimed, and never started"
+    walk, ended = Walk(), asyncio.Event()
+    real_ended = Executor._ended
+
+    async def record_end(executor: Executor, *arguments: Any) -> None:
+        await real_ended(executor, *arguments)
+        walk.end()
+        ended.set()
+
+    monkeypatch.setattr(Executor, "_ended", record_end)
+    with profiled(walk):
+        walk.begin()
+        async with EmbeddedEngine(tmp_path / "store"):
+            await asyncio.wait_for(ended.wait(), DEADLINE_S)
+    assert_called_in_this_order(drawn("A takeover"), walk)

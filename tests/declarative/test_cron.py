@@ -17,6 +17,8 @@ from chronex.declarative.scheduler_errors import (
     CronExpressionInvalidError,
     FieldParseError,
     InvalidCronExpressionError,
+    ScheduleDuplicateTaskError,
+    ScheduleTaskError,
 )
 from chronex.timing.job_schedule import schedule_of
 
@@ -104,7 +106,8 @@ def test_posix_expressions_are_accepted(text: str) -> None:
 def test_each_of_the_nine_rules_is_held_with_its_message(rule: int, text: str, field: str, reason: str) -> None:
     with pytest.raises(CronExpressionInvalidError) as refused:
         check_registrations([("a", text, nothing, timedelta(0))])
-    assert str(refused.value) == f'Invalid cron expression "{text}": {field} field {reason}'
+    shown = text.replace("\n", "\\u000a").replace("\x1b", "\\u001b")
+    assert str(refused.value) == f'Invalid cron expression "{shown}": {field} field {reason}'
     assert refused.value.details == {"expression": text, "field": field, "reason": reason}
 
 
@@ -167,6 +170,20 @@ def test_what_is_accepted_is_exactly_what_the_timing_library_can_run(text: str) 
 def test_absurd_lengths_are_refused_or_read_without_harm(text: str) -> None:
     with contextlib.suppress(CronExpressionInvalidError):
         assert check_registrations([("a", text, nothing, timedelta(0))])[0].cron == text
+
+
+def test_control_characters_are_escaped_in_messages_and_kept_in_details() -> None:
+    text, name = "0 0 * * \x1b[31m", "na\x07me"
+    with pytest.raises(CronExpressionInvalidError) as refused:
+        check_registrations([("a", text, nothing, timedelta(0))])
+    assert refused.value.details["expression"] == text
+    with pytest.raises(ScheduleDuplicateTaskError) as twice:
+        check_registrations([(name, "0 0 * * *", nothing, timedelta(0))] * 2)
+    assert twice.value.details["taskName"] == name
+    unscheduled = ScheduleTaskError(name, text, ValueError("x"))
+    for problem in (refused.value, refused.value.__cause__, twice.value, unscheduled):
+        assert str(problem).isprintable(), repr(str(problem))
+        assert "\\u00" in str(problem)
 
 
 # -- days ---------------------------------------------------------------------------------------------------

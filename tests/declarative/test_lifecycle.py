@@ -293,6 +293,20 @@ async def test_a_failure_leaves_others_alone() -> None:
     host.verify()
 
 
+async def test_a_callback_that_failed_is_logged_with_its_name_and_its_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise ValueError("no \x1b[31mroute")
+
+    host = SimulatedHost()
+    scheduler = host.scheduler()
+    with caplog.at_level("WARNING", "chronex"):
+        await scheduler.initialize([host.task("daily report", "10 * * * *", does=fail)])
+        await host.at("10:10")
+        await scheduler.stop()
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["task 'daily report' failed: ValueError: no \\u001b[31mroute"]
+
+
 # -- polling --------------------------------------------------------------------------------------------------
 
 

@@ -379,6 +379,9 @@ async def test_a_damaged_record_is_named_and_nothing_is_touched(
     with pytest.raises(kind) as refused:
         await scheduler.initialize([host.task("a"), host.task("c")])
     assert str(refused.value).startswith(message)
+    named = refused.value.details["taskName"]
+    assert named in ("a", "z"), "the name that stands in the record, or the record's own"
+    assert str(refused.value).endswith(f" (task '{named}')")
     assert details.items() <= refused.value.details.items()
     assert isinstance(refused.value, TaskTryDeserializeError)
     assert jobs(host) == before
@@ -409,3 +412,14 @@ async def test_a_moved_host_keeps_its_tasks_and_reads_them_in_its_new_zone() -> 
     await scheduler.stop()
     assert host.runs == [("a", "10:10")]
     host.verify()
+
+
+async def test_a_task_made_by_a_clock_that_was_behind_makes_up_for_nothing_from_before_it() -> None:
+    host = SimulatedHost("2027-01-04T10:00:30")
+    await live(host, host.task("a"))
+    host.clock.step(timedelta(days=-1))
+    await live(host, host.task("a"), host.task("b", "0 * * * *"))
+    host.clock.step(timedelta(days=1))
+    host.sleep_until("10:05:30")
+    await live(host, host.task("a"), host.task("b", "0 * * * *"), until="11:00:30")
+    assert [run for run in host.runs if run[0] == "b"] == [("b", "11:00")]

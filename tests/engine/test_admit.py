@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from chronex.engine.admit import MOST_QUEUED, Verdict, admit
+import pytest
+from msgspec.structs import replace
+
+from chronex.engine.admit import MOST_QUEUED, Verdict, admit, gives_way
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.states import OccurrenceState
 
 OCCURRENCE = Occurrence(job="j", nominal_ms=1000, due_ms=1000)
 EARLIER = Occurrence(job="j", nominal_ms=500, due_ms=500)
@@ -83,3 +87,26 @@ def test_each_of_several_missed_runs_has_its_turn(
 def test_the_reason_of_an_overlap_names_the_run_in_the_way() -> None:
     job = Job(id="j", schedule="* * * * *")
     assert EARLIER.id in admit(job, OCCURRENCE, [EARLIER], 0, 1, 1000, None).reason.detail
+
+
+@pytest.mark.parametrize(
+    ("policy", "waiting", "newcomer", "expected"),
+    [
+        (P.CANCEL_RUNNING, {}, {}, True),
+        *((policy, {}, {}, False) for policy in P if policy is not P.CANCEL_RUNNING),
+        (P.CANCEL_RUNNING, {}, {"state": OccurrenceState.QUEUED}, False),  # it has come long ago, and has its turn
+        # who asks for a run has it, and takes it from nobody
+        (P.CANCEL_RUNNING, {"manual": True}, {}, False),
+        (P.CANCEL_RUNNING, {}, {"manual": True}, False),
+        (P.CANCEL_RUNNING, {"replay_of": "occ_1"}, {}, False),
+        # of several missed ones each has its turn
+        (P.CANCEL_RUNNING, {"recovery": True}, {}, False),
+        (P.CANCEL_RUNNING, {}, {"recovery": True}, False),
+    ],
+)
+def test_what_waits_gives_way_to_the_newest(
+    policy: OverlapPolicy, waiting: dict[str, Any], newcomer: dict[str, Any], expected: bool
+) -> None:
+    job = Job(id="j", schedule="* * * * *", overlap=policy, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL))
+    old = Occurrence(job="j", nominal_ms=500, due_ms=500, **{"state": OccurrenceState.QUEUED, **waiting})
+    assert gives_way(job, old, replace(OCCURRENCE, **newcomer)) is expected

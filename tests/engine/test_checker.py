@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from chronex.engine import engine
 from chronex.engine import plan as planning
 from chronex.engine.admit import START, Admission
-from chronex.engine.lifecycle import Lifecycle
+from chronex.engine.lifecycle import Lifecycle, retry_of
 from chronex.engine.orders import Launch
 from chronex.engine.plan import Plan
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.reasons import NO_REASON
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Records
@@ -141,6 +141,30 @@ def complete_without_the_second_task(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lifecycle, "continue_or_finish", continue_or_finish)
 
 
+def forget_waiting_retries(patch: pytest.MonkeyPatch) -> None:
+    """An occurrence between two attempts is not in the way of the next one."""
+    active = Records.active
+
+    def running(self: Records, job: str | None = None, limit: int = 1000) -> list[Occurrence]:
+        found = active(self, job, limit)
+        return [one for one in found if retry_of(self.runs(one.job, one.nominal_ms)) is None]
+
+    patch.setattr(Records, "active", running)
+    patch.setattr(Records, "count_active", lambda self, limit: len(running(self)))
+    patch.setattr(Records, "is_active", lambda self, job: bool(running(self, job)))
+
+
+def await_retries_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """The execution timeout holds for what runs, and not for a retry that waits."""
+    end_run = Lifecycle._end_run
+
+    def without_deadline(self: Lifecycle, job: Job, occurrence: Occurrence, *rest: Any) -> None:
+        end_run(self, job, replace(occurrence, deadline_ms=None), *rest)
+
+    patch.setattr(Lifecycle, "_end_run", without_deadline)
+
+
+RETRIES = {"retry": RetryPolicy(3, 6 * MINUTE)}
 CASES: list[tuple[Break, set[str], dict[str, Any]]] = [
     (drop_an_occurrence, {"instants"}, {}),
     (double_an_occurrence, {"instants"}, {}),
@@ -153,6 +177,8 @@ CASES: list[tuple[Break, set[str], dict[str, Any]]] = [
     (forget_an_end, {"strays"}, {}),
     (start_early, {"placement"}, {"schedule": "*/7 * * * * {stagger:3m}"}),
     (complete_without_the_second_task, {"completion"}, {}),
+    (forget_waiting_retries, {"overlap"}, RETRIES),
+    (await_retries_for_ever, {"deadlines"}, {**RETRIES, "execution_timeout_ms": 5 * MINUTE}),
 ]
 
 
@@ -174,3 +200,17 @@ def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.Mon
     assert check(simulate(2, DAY, drawn, NEW_YEAR)) == []
     monkeypatch.setattr(engine, "schedule_of", job_schedule._schedule_of)
     assert {finding.rule for finding in check(simulate(2, DAY, drawn, NEW_YEAR))} == {"instants"}
+
+
+def test_a_queue_that_falls_behind_under_cancel_running_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crowded() -> FaultyMachine:
+        often = Job(id="often", schedule="* * * * *", tasks=(Task(name="a"),), overlap=OverlapPolicy.CANCEL_RUNNING)
+        long = Job(id="long", schedule="*/20 * * * *", tasks=(Task(name="a"),))
+        drawn = [DrawnJob(often, Cron(often.schedule)), DrawnJob(long, Cron(long.schedule))]
+        machine = FaultyMachine(Random(4), drawn, NEW_YEAR, slots=1, store_faults=())
+        machine.run_until(NEW_YEAR + DAY // 4)
+        return machine
+
+    assert check(crowded()) == []
+    monkeypatch.setattr(engine, "gives_way", lambda *_: False)
+    assert {finding.rule for finding in check(crowded())} == {"newest"}

@@ -12,7 +12,7 @@ from chronex.engine.decided_spans import MOST_SPANS
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress, Task
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.records import Node
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
@@ -20,7 +20,7 @@ from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, MemoryStore, ProcessOutcome, SimulatedMachine
 from chronex_store.history_retention import RetentionPolicy, trim
-from tests.kit.machine import ANN, FIRST, START, SteppedEngine
+from tests.kit.machine import ANN, FIRST, START, SteppedEngine, steady
 from tests.verify.assertion import assert_verified
 
 NOW = START + DAY
@@ -61,7 +61,7 @@ def test_a_job_that_is_not_ahead_stays_as_it_is(cursor: int | None, anchor: int 
     assert (progress.cursor_ms, progress.anchor_ms, progress.next_ms) == (cursor, anchor, START + 400 * DAY)
 
 
-HOURLY = RetryPolicy(max=3, interval_ms=5 * MINUTE)
+HOURLY = steady(3, 5 * MINUTE)
 
 
 @pytest.mark.parametrize("by_ms", [HOUR, -HOUR, 20 * DAY], ids=["forward", "back", "far"])
@@ -219,6 +219,45 @@ def test_a_job_that_began_while_the_clock_was_a_day_behind_runs_nothing_from_bef
     assert started(machine) == before
     machine.run_for(2 * HOUR)
     assert len(started(machine)) == len(before) + 2, "and then it goes on"
+    assert_verified(machine.store)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "age", "then"),
+    [
+        # 07:31 by the clock: made at 10:00, and 11:00 has run. What comes by runs, but for what was decided.
+        ("0 * * * *", 90 * MINUTE, [8, 9, 10, 12]),
+        ("@every 1h", 90 * MINUTE, [8.5, 9.5, 10.5, 11.5, 12.5]),
+        # 12:01 of the next day: everything before 16:00 was decided the first time.
+        ("0 * * * *", 30 * HOUR, [40, 41, 42]),
+        ("@every 1h", 30 * HOUR, [40, 41, 42]),
+    ],
+)
+def test_a_clock_that_is_put_right_only_in_part_makes_up_for_nothing(
+    schedule: str, age: int, then: list[float]
+) -> None:
+    """A day back, and twenty hours forwards: what the second step jumped over was decided, or is older than the job."""
+    machine = machine_of(hourly(schedule=schedule))
+    machine.run_for(age)
+    before = len(started(machine))
+    machine.set_clock(-DAY)
+    machine.run_for(MINUTE)
+    machine.set_clock(20 * HOUR)
+    machine.run_for(MINUTE)
+    assert started(machine)[before:] == []
+    machine.run_until(machine.clock.boot + (5 * HOUR if age < DAY else 6 * HOUR))
+    assert [round((nominal - START) / HOUR, 1) for nominal in started(machine)[before:]] == then
+    assert_verified(machine.store)
+
+
+@pytest.mark.parametrize("back", [MINUTE, 90 * MINUTE, DAY, 365 * DAY])
+def test_an_interval_that_counts_anew_after_the_clock_was_set_back_is_what_verify_expects(back: int) -> None:
+    machine = machine_of(hourly(schedule="@every 1h"))
+    machine.run_for(30 * MINUTE)
+    machine.set_clock(-back)
+    machine.run_for(3 * HOUR + MINUTE)
+    assert len(started(machine)) == 3
+    assert bool(machine.events("JobAnchored")) == (back > 30 * MINUTE)
     assert_verified(machine.store)
 
 

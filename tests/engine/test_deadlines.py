@@ -10,13 +10,13 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import Launch, Order, StopProcess
 from chronex.engine.takeover import STALE_AFTER_MS
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.policies import OverlapPolicy, RetryPolicy
-from chronex.model.reasons import ReasonCode
+from chronex.model.policies import FailureStrategy, OverlapPolicy
+from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
-from tests.kit.machine import FIRST, SteppedEngine
+from tests.kit.machine import FIRST, ONE, TWO, SteppedEngine, steady
 
 TIMEOUT = 4_000
 CHILD = ProcessIdentity(7, "boot", 5)
@@ -33,7 +33,7 @@ CHILD = ProcessIdentity(7, "boot", 5)
 def test_a_retry_that_would_come_after_the_deadline_is_not_awaited(
     pause_ms: int, state: OccurrenceState, attempts: int
 ) -> None:
-    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=RetryPolicy(max=3, interval_ms=pause_ms))
+    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=steady(3, pause_ms))
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 1, exit_code=1)
     occurrence, run = world.occurrence(FIRST), world.run(FIRST)
@@ -44,9 +44,25 @@ def test_a_retry_that_would_come_after_the_deadline_is_not_awaited(
         assert "TaskDeadLettered" in world.event_names()
 
 
+def test_no_task_begins_after_the_deadline_also_not_one_that_continues() -> None:
+    """A command that is started only to be stopped at once may have done half of its work."""
+    world = SteppedEngine(tasks=(ONE, TWO), execution_timeout_ms=TIMEOUT, failure=FailureStrategy.CONTINUE)
+    (launch,) = world.tick(FIRST)
+    reason = Reason(ReasonCode.EXECUTION_TIMEOUT)
+    assert world.launches_after(launch, AttemptState.TIMEOUT, FIRST + TIMEOUT, reason=reason, retryable=False) == []
+    assert [(run.state, run.reason) for run in (world.run(FIRST), world.run(FIRST, "two"))] == [
+        (RunState.DLQ, reason),
+        (RunState.CANCELED, reason),
+    ]
+    assert (world.occurrence(FIRST).state, world.occurrence(FIRST).reason.code) == (
+        OccurrenceState.FAILED,
+        reason.code,
+    )
+
+
 def waiting_past_its_deadline() -> SteppedEngine:
     """A run that waits for a retry after its deadline, as an older version or a set clock may leave it."""
-    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=RetryPolicy(max=3, interval_ms=1_000))
+    world = SteppedEngine(execution_timeout_ms=TIMEOUT, retry=steady(3, 1_000))
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 1, exit_code=1)
     return world

@@ -12,7 +12,7 @@ from chronex.engine.orders import AttemptEnd, Cancel, Launch
 from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_CATCH_UP, MOST_COUNTED, MOST_LISTED, TOO_MANY
 from chronex.engine.update import Change, apply_jobs
 from chronex.model.job import Job
-from chronex.model.occurrence import ProcessIdentity
+from chronex.model.occurrence import ProcessIdentity, occurrence_id
 from chronex.model.policies import (
     Cadence,
     CrashPolicy,
@@ -29,8 +29,9 @@ from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal
 from chronex.storage.keys import OCCURRENCE
 from chronex.storage.records import Reading, Records
-from chronex.testing import MINUTE
-from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
+from chronex.testing import HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
+from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine, steady
+from tests.verify.assertion import assert_verified
 
 
 def test_nothing_happens_before_the_first_instant() -> None:
@@ -100,7 +101,7 @@ def test_parallel_tasks_start_together_and_fail_fast_stops_the_others_but_not_on
 
 
 def test_a_failed_run_is_tried_again_after_its_pause() -> None:
-    world = SteppedEngine("0 0 * * *", retry=RetryPolicy(max=1, interval_ms=5000))
+    world = SteppedEngine("0 0 * * *", retry=steady(1, 5000))
     midnight = START + 24 * 60 * MINUTE
     (launch,) = world.tick(midnight)
     world.end(launch, AttemptState.FAILED, midnight + 1000)
@@ -110,6 +111,15 @@ def test_a_failed_run_is_tried_again_after_its_pause() -> None:
     assert again.attempt.number == 2
     world.end(again, AttemptState.FAILED, midnight + 7000)
     assert world.run(midnight).state is RunState.DLQ
+
+
+def test_a_stored_job_without_a_task_fails_and_says_why() -> None:
+    world = SteppedEngine("* * * * * {max:2}", tasks=())
+    assert world.tick(FIRST) == []
+    occurrence = world.occurrence(FIRST)
+    assert (occurrence.state, occurrence.reason) == (OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
+    counters = world.stored().progress.counters
+    assert (counters.completed, counters.failed, counters.failures_in_a_row) == (0, 1, 1)
 
 
 def test_an_exit_code_that_is_not_to_be_retried_goes_to_the_dead_letters_at_once() -> None:
@@ -139,6 +149,19 @@ def test_the_queue_moves_when_the_running_one_ends() -> None:
     assert following.occurrence.nominal_ms == FIRST + MINUTE
 
 
+def test_what_an_end_lets_out_of_the_queue_starts_when_that_is_decided_and_not_before_it_is_due() -> None:
+    """The end waited for the store; meanwhile the next instant came and was queued."""
+    world = SteppedEngine(overlap=OverlapPolicy.QUEUE)
+    (launch,) = world.tick(FIRST)
+    due, decided = FIRST + MINUTE, FIRST + MINUTE + 30
+    world.tick(due)
+    world.engine.read_clock = lambda: decided
+    (following,) = world.launches_after(launch, AttemptState.SUCCESS, due - 600)
+    assert (following.occurrence.started_ms, following.attempt.created_ms) == (decided, decided)
+    assert (world.occurrence(FIRST).finished_ms, world.occurrence(due).started_ms) == (due - 600, decided)
+    assert_verified(world.store, has_daemon=False)
+
+
 def test_cancel_running_stops_the_old_one_and_starts_the_new_one_when_it_is_gone() -> None:
     world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
     (launch,) = world.tick(FIRST)
@@ -148,6 +171,34 @@ def test_cancel_running_stops_the_old_one_and_starts_the_new_one_when_it_is_gone
     (following,) = world.end(launch, AttemptState.CANCELED, FIRST + MINUTE + 1, reason=cancel.reason)
     assert isinstance(following, Launch)
     assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
+
+
+def test_cancel_running_is_up_to_date_after_the_pool_was_full() -> None:
+    """Another job has the only slot for half a minute; then the newest instant runs, not the one of half a minute ago."""
+    per_second = Job(id="per-second", schedule="* * * * * *", tasks=(ONE,), overlap=OverlapPolicy.CANCEL_RUNNING)
+    long = Job(id="long", schedule="@once 2027-01-01T00:00:00.5Z", tasks=(ONE,))
+    outcome = {"long": ProcessOutcome(30 * SECOND), "per-second": ProcessOutcome(HOUR)}
+    machine = SimulatedMachine([per_second, long], slots=1, outcome=lambda launch: outcome[launch.job.id])
+    machine.run_for(MINUTE)
+    first, *others = machine.occurrences("per-second")
+    lags = [one.started_ms - one.due_ms for one in others if one.started_ms is not None]
+    assert len(lags) > 25
+    assert max(lags) < SECOND
+    skipped = [one for one in (first, *others) if one.state is OccurrenceState.SKIPPED]
+    assert 25 < len(skipped) < 31
+    assert [one.reason for one in skipped] == [
+        Reason(ReasonCode.GAVE_WAY, occurrence_id("per-second", one.nominal_ms + SECOND)) for one in skipped
+    ]
+
+
+def test_cancel_running_waits_for_one_that_does_not_stop_at_once_with_the_newest_only() -> None:
+    world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
+    (launch,) = world.tick(FIRST)
+    for minute in (1, 2, 3):
+        world.tick(FIRST + minute * MINUTE)
+    (following,) = world.launches_after(launch, AttemptState.CANCELED, FIRST + 3 * MINUTE + 1)
+    assert following.occurrence.nominal_ms == FIRST + 3 * MINUTE
+    assert [world.occurrence(FIRST + minute * MINUTE).state for minute in (1, 2)] == [OccurrenceState.SKIPPED] * 2
 
 
 def test_max_counts_executions_and_ends_the_schedule() -> None:
@@ -226,7 +277,7 @@ def test_an_attempt_that_died_with_its_node_is_tried_again_but_not_for_ever() ->
 def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
     on_crash: CrashPolicy, adopted: bool
 ) -> None:
-    world = SteppedEngine("0 0 1 1 *", on_crash=on_crash, retry=RetryPolicy(max=3, interval_ms=1000))
+    world = SteppedEngine("0 0 1 1 *", on_crash=on_crash, retry=steady(3, 1000))
     new_year = START + 365 * 24 * 60 * MINUTE
     (launch,) = world.tick(new_year)
     world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", new_year))

@@ -9,12 +9,12 @@ from chronex.engine.idempotency import key_of
 from chronex.engine.orders import Launch
 from chronex.model.job import Job, Task, unknown_key_fields
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import OverlapPolicy, RetryPolicy, TaskMode
+from chronex.model.policies import OverlapPolicy, TaskMode
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
-from tests.kit.machine import FIRST, ONE, THREE, TWO, SteppedEngine
+from tests.kit.machine import FIRST, ONE, THREE, TWO, SteppedEngine, steady
 
 DAILY = replace(ONE, idempotency_key="{job}:{date}", idempotency_ttl_ms=5 * MINUTE)
 
@@ -63,11 +63,11 @@ def test_a_key_that_has_expired_executes_again() -> None:
 
 
 def test_attempts_of_one_run_share_its_key() -> None:
-    world = SteppedEngine("0 * * * *", tasks=(DAILY,), retry=RetryPolicy(max=1, interval_ms=0))
+    world = SteppedEngine("0 * * * *", tasks=(DAILY,), retry=steady(1, 1_000))
     hour = FIRST + 59 * MINUTE
     (first,) = world.tick(hour)
     world.end(first, AttemptState.FAILED, hour + 1)
-    (second,) = world.tick(hour + 2)
+    (second,) = world.tick(hour + 1_001)
     assert (second.attempt.number, second.idempotency_key) == (2, first.idempotency_key)
 
 

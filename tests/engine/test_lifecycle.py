@@ -9,17 +9,25 @@ import pytest
 from chronex.engine.lifecycle import retry_at
 from chronex.model.job import Job, Task
 from chronex.model.policies import FailureStrategy, RetryPolicy
+from tests.kit.machine import FIRST, SteppedEngine
+
+HOUR = 3_600_000
+# What a policy means that names only its maximum and these; without jitter, so that it can be written out.
+PAUSES = {
+    "none": (RetryPolicy(max=0), []),
+    "only a number": (RetryPolicy(max=6, jitter=0), [30_000, 60_000, 120_000, 240_000, 480_000, 600_000]),
+    "constant": (RetryPolicy(max=3, interval_ms=5_000, backoff=1, jitter=0), [5_000, 5_000, 5_000]),
+    "its own factor": (RetryPolicy(max=3, interval_ms=60_000, backoff=3, jitter=0), [60_000, 180_000, 540_000]),
+    "its own cap": (RetryPolicy(max=3, interval_ms=1000, max_interval_ms=5000, backoff=10, jitter=0), [1000, 5000, 5000]),
+    "an interval beyond the usual cap": (RetryPolicy(max=2, interval_ms=HOUR, jitter=0), [HOUR, HOUR]),
+    "a cap below the interval": (RetryPolicy(max=2, interval_ms=HOUR, max_interval_ms=5_000, jitter=0), [5_000, 5_000]),
+    "nothing": (RetryPolicy(max=3, interval_ms=0, jitter=0), [1000, 1000, 1000]),
+    "short, and grows": (RetryPolicy(max=4, interval_ms=400, jitter=0), [1000, 1000, 1600, 3200]),
+    "a cap of nothing": (RetryPolicy(max=2, interval_ms=HOUR, max_interval_ms=1, jitter=0), [1000, 1000]),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("policy", "pauses"),
-    [
-        (RetryPolicy(max=0), []),
-        (RetryPolicy(max=3, interval_ms=1000), [1000, 1000, 1000]),
-        (RetryPolicy(max=3, interval_ms=60_000, backoff=2.0), [60_000, 120_000, 240_000]),
-        (RetryPolicy(max=4, interval_ms=1000, backoff=10.0, max_interval_ms=5000), [1000, 5000, 5000, 5000]),
-    ],
-)
+@pytest.mark.parametrize(("policy", "pauses"), PAUSES.values(), ids=PAUSES)
 def test_pauses_grow_to_their_cap_and_end(policy: RetryPolicy, pauses: list[int]) -> None:
     found = [retry_at(policy, attempts, 0, Random(1)) for attempts in range(1, len(pauses) + 2)]
     assert found == [*pauses, None]
@@ -33,11 +41,30 @@ def test_without_a_maximum_there_is_always_another_attempt() -> None:
 
 
 def test_jitter_stays_within_its_share() -> None:
-    policy = RetryPolicy(max=None, interval_ms=10_000, jitter=0.1)
+    policy = RetryPolicy(max=None, interval_ms=10_000)
     chance = Random(1)
     pauses = [retry_at(policy, 1, 0, chance) for _ in range(500)]
     assert all(pause is not None and 9_000 <= pause <= 11_000 for pause in pauses)
     assert len(set(pauses)) > 400
+
+
+@pytest.mark.parametrize("jitter", [0.1, 1.0])
+def test_jitter_never_goes_below_the_shortest_pause(jitter: float) -> None:
+    chance = Random(1)
+    policy = RetryPolicy(max=None, interval_ms=0, jitter=jitter)
+    pauses = [retry_at(policy, 1, 0, chance) or 0 for _ in range(500)]
+    assert min(pauses) == 1_000 < max(pauses)
+
+
+def test_a_failing_run_is_tried_once_a_second_at_most() -> None:
+    world = SteppedEngine("1 0 * * *", retry=RetryPolicy(max=None, interval_ms=0, backoff=1, jitter=0))
+    running, starts = world.tick(FIRST), list[int]()
+    for now in range(FIRST, FIRST + 3_000, 10):
+        for launch in running:
+            world.end(launch, "failed", now, exit_code=1)
+        running = world.tick(now)
+        starts += [now - FIRST] * len(running)
+    assert starts == [1_000, 2_010]
 
 
 RETRYING = FailureStrategy.RETRY_ON_FAILURE

@@ -6,9 +6,21 @@ from typing import Any
 
 import pytest
 
-from chronex.engine.notices import MOST_WAITING, note_late, overdue, put_notice, waiting
-from chronex.model.job import Job
-from chronex.model.policies import NotifyPolicy
+from chronex.engine.notices import (
+    HANDED_OUT_MS,
+    LONGEST_KEPT_MS,
+    MOST_HOOKS,
+    MOST_WAITING,
+    PAUSES_MS,
+    note_late,
+    overdue,
+    put_notice,
+    settled,
+    waiting,
+)
+from chronex.engine.orders import Launch, Order, RunHook
+from chronex.model.job import Call, Job
+from chronex.model.policies import NotifyPolicy, OverlapPolicy
 from chronex.model.reasons import NO_REASON
 from chronex.model.records import Notice
 from chronex.model.states import AttemptState
@@ -167,3 +179,139 @@ def test_no_more_than_the_bound_wait() -> None:
 
     world.store.update(put)
     assert len(notices(world)) == MOST_WAITING
+
+
+# -- hooks -------------------------------------------------------------------------------------------------------
+
+HOOKED: Any = {"on_start": ("say", "start"), "on_complete": "say end"}
+
+
+def hooks_of(orders: tuple[Order, ...]) -> list[RunHook]:
+    return [order for order in orders if isinstance(order, RunHook)]
+
+
+def told(orders: tuple[Order, ...]) -> list[tuple[str, str, int]]:
+    """The occurrence's state, the id without the occurrence, and which call it is."""
+    return [(o.report.state, o.report.delivery.partition("/")[2], o.report.call) for o in hooks_of(orders)]
+
+
+def ended_once(world: SteppedEngine, at: int = FIRST) -> RunHook:
+    """One occurrence starts, its `on_start` is settled, and it ends; its `on_complete` is ordered and not called."""
+    orders = world.engine.tick(at, START).orders
+    for hook in hooks_of(orders):
+        world.store.update(settled(hook.notice, "", at))  # type: ignore[arg-type]
+    (launch,) = (order for order in orders if isinstance(order, Launch))
+    (hook,) = hooks_of(world.end(launch, OK, at + 1))
+    return hook
+
+
+def next_life(world: SteppedEngine, now: int) -> tuple[Order, ...]:
+    """The node dies, and the next one begins."""
+    world.boot("node-2")
+    orders, _ = world.engine.take_over(lambda process: process.pid == 2, now)
+    return orders
+
+
+def asked(world: SteppedEngine, now: int) -> tuple[Order, ...]:
+    update = world.engine.hooks_due(now)
+    return () if update is None else world.store.update(update)
+
+
+def test_a_hook_whose_node_died_before_it_called_it_is_called_by_the_next_one_with_the_same_id() -> None:
+    world = SteppedEngine(**HOOKED)
+    first = ended_once(world)
+    assert kinds(world) == ["on_complete"], "recorded with the end"
+    assert asked(world, FIRST + 2) == (), "its node is alive and has it in hand"
+    (again,) = hooks_of(next_life(world, FIRST + 3))
+    assert again.report == first.report
+    assert told((again,)) == [("completed", "on_complete", 1)]
+    world.store.update(settled(again.notice, "", FIRST + 4))  # type: ignore[arg-type]
+    assert kinds(world) == []
+    assert hooks_of(next_life(world, FIRST + 5)) == []
+
+
+def test_a_start_whose_hook_was_not_called_is_followed_by_the_hook_and_then_by_the_task() -> None:
+    world = SteppedEngine(**HOOKED)
+    world.engine.tick(FIRST, START)
+    orders = next_life(world, FIRST + 1)
+    assert told(orders) == [("running", "on_start", 1)]
+    assert len(world.tick(FIRST + 1)) == 1, "the attempt that never began is tried again, after the hook was ordered"
+
+
+def test_a_hook_that_fails_is_called_again_after_growing_pauses_and_then_given_up() -> None:
+    world = SteppedEngine(**HOOKED)
+    hook, now = ended_once(world), FIRST + 1
+    for number, pause_ms in enumerate(PAUSES_MS):
+        world.store.update(settled(hook.notice, "exit code 3", now))  # type: ignore[arg-type]
+        assert asked(world, now + pause_ms - 1) == ()
+        now += pause_ms
+        (hook,) = hooks_of(asked(world, now))
+        assert told((hook,)) == [("completed", "on_complete", number + 2)]
+        assert asked(world, now) == (), "it is in hand"
+    world.store.update(settled(hook.notice, "exit code 3", now))  # type: ignore[arg-type]
+    assert kinds(world) == []
+    failed = [event for event in world.events() if event.name == "HookFailed"]
+    assert [(event.data["try"], event.data["given_up"]) for event in failed] == [
+        (1, False), (2, False), (3, False), (4, False), (5, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wait_ms", "calls"),
+    [
+        (HANDED_OUT_MS - 2, 0),
+        (HANDED_OUT_MS, 1),  # its node hangs
+        (-HOUR, 1),  # the clock was set back since
+    ],
+)
+def test_a_hook_of_which_nothing_is_heard_is_called_again(wait_ms: int, calls: int) -> None:
+    world = SteppedEngine(**HOOKED)
+    ended_once(world)
+    assert len(hooks_of(asked(world, FIRST + 1 + wait_ms))) == calls
+
+
+def test_a_hook_that_still_fails_after_a_day_is_given_up() -> None:
+    world = SteppedEngine(**HOOKED)
+    hook = ended_once(world)
+    world.store.update(settled(hook.notice, "no", FIRST + 1 + LONGEST_KEPT_MS))  # type: ignore[arg-type]
+    assert kinds(world) == []
+
+
+def test_a_function_that_this_node_has_not_is_left_to_others_for_a_day() -> None:
+    world = SteppedEngine(on_complete=Call("tell"))
+    ended_once(world)
+    world.boot("node-2")
+    world.engine.has_function = lambda _target: False
+    orders, _ = world.engine.take_over(lambda process: process.pid == 2, FIRST + 2)
+    assert (hooks_of(orders), kinds(world)) == ([], ["on_complete"])
+    asked(world, FIRST + 1 + LONGEST_KEPT_MS)
+    assert kinds(world) == []
+    assert str(world.events()[-1].reason) == "no scheduler has the function 'tell'"
+
+
+def test_a_hook_whose_occurrence_is_gone_is_given_up_with_an_event() -> None:
+    world = SteppedEngine(**HOOKED)
+    ended_once(world)
+    world.store.update(lambda tx: Records(tx, FIRST + 2).delete(keys.occurrence_key("job", FIRST)))
+    assert hooks_of(next_life(world, FIRST + 3)) == []
+    assert kinds(world) == []
+    assert "HookFailed" in world.event_names()
+
+
+def test_hooks_that_nobody_takes_are_bounded_and_leave_room_for_notices() -> None:
+    world = SteppedEngine("* * * * * *", on_complete="say end", notify=NotifyPolicy("x"))
+    orders = [ended_once(world, START + number * 1_000) for number in range(1, MOST_HOOKS + 3)]
+    assert len(kinds(world)) == MOST_HOOKS
+    assert [order.notice is None for order in orders[-3:]] == [False, True, True], "called once all the same"
+    (launch,) = world.tick(START + (MOST_HOOKS + 3) * 1_000)
+    world.end(launch, BAD, START + (MOST_HOOKS + 3) * 1_000 + 1)
+    assert "failing" in kinds(world)
+
+
+def test_two_occurrences_that_end_in_one_millisecond_have_a_notice_each() -> None:
+    world = SteppedEngine(overlap=OverlapPolicy.ALLOW, on_complete="say end")
+    (one,) = world.tick(FIRST)
+    (two,) = world.tick(FIRST + MINUTE)
+    for launch in (one, two):
+        world.end(launch, OK, FIRST + MINUTE + 1)
+    assert kinds(world) == ["on_complete", "on_complete"]

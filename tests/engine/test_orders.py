@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 
 from chronex.engine.orders import Launch, Order, RunHook
-from chronex.model.policies import RetryPolicy
 from chronex.model.reasons import free_text
 from chronex.model.states import AttemptState
-from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
+from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine, steady
 
 HOOKED: Any = {"on_start": ("say", "start"), "on_complete": "say end"}
 
@@ -45,16 +44,16 @@ def test_on_start_comes_before_the_first_task_and_on_complete_after_the_last() -
 
 
 def test_a_retry_calls_no_hook_and_is_counted_in_the_report() -> None:
-    world = SteppedEngine("0 * * * *", retry=RetryPolicy(max=1, interval_ms=0), **HOOKED)
+    world = SteppedEngine("0 * * * *", retry=steady(1, 1_000), **HOOKED)
     hour = FIRST + 59 * 60_000
     start, launch = world.engine.tick(hour, START).orders
     assert isinstance(launch, Launch)
     assert world.end(launch, AttemptState.FAILED, hour + 1) == ()
-    (again,) = world.tick(hour + 2)
-    (hook,) = world.end(again, AttemptState.SUCCESS, hour + 3)
+    (again,) = world.tick(hour + 1_001)
+    (hook,) = world.end(again, AttemptState.SUCCESS, hour + 1_002)
     assert isinstance(start, RunHook)
     assert isinstance(hook, RunHook)
-    assert hook.report.tasks[0]["attempts"] == 2
+    assert hook.report.tasks[0].attempts == 2
 
 
 def test_what_never_started_has_no_hooks() -> None:

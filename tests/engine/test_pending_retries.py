@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from chronex.engine.orders import Launch
-from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.testing import MINUTE
-from tests.kit.machine import FIRST, SteppedEngine
+from tests.kit.machine import FIRST, SteppedEngine, steady
 
 NEXT = FIRST + MINUTE
 P, S = OverlapPolicy, OccurrenceState
@@ -17,7 +17,7 @@ P, S = OverlapPolicy, OccurrenceState
 
 def waiting_for_retry(overlap: OverlapPolicy, *, newest_wins: bool = False, pause_ms: int = 90_000) -> SteppedEngine:
     """The first occurrence has failed once, and is tried again after the next one is due."""
-    retry = RetryPolicy(max=3, interval_ms=pause_ms, newest_wins=newest_wins)
+    retry = steady(3, pause_ms, newest_wins=newest_wins)
     world = SteppedEngine(overlap=overlap, retry=retry)
     (launch,) = world.tick(FIRST)
     world.end(launch, AttemptState.FAILED, FIRST + 1)

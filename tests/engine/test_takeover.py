@@ -10,11 +10,11 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import Cancel, Launch
 from chronex.model.job import Task
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.policies import FailureStrategy, OverlapPolicy, TaskMode
+from chronex.model.policies import FailureStrategy, OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.records import Node
-from chronex.model.states import AttemptState, OccurrenceState
-from chronex.storage.records import Records
-from chronex.testing import MINUTE
+from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex.storage.records import Reading, Records
+from chronex.testing import DAY, MINUTE
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 
@@ -96,3 +96,42 @@ def test_one_that_only_waits_to_be_tried_again_after_a_crash_gives_way_at_once()
     (launch,) = successor.tick(FIRST + MINUTE + 5, START).orders
     assert isinstance(launch, Launch)
     assert launch.occurrence.nominal_ms == FIRST + MINUTE
+
+
+@pytest.mark.parametrize(
+    ("most", "ends", "begun"),
+    [
+        # c: it began, and died with its scheduler; n: its scheduler died before it began; f: it failed
+        (0, "cccccccc", 1 + 3),
+        (2, "cccccccc", 1 + 3 + 2),
+        (0, "nnnnnnnnnncnncncnnnccc", 1 + 3),
+        (2, "ncnfncccnfcncffnf", 1 + 3 + 2),
+        (2, "ffffff", 1 + 2),
+        (2, "fcffff", 1 + 1 + 2),
+        (0, "ncf", 1 + 1),
+    ],
+)
+def test_three_crashes_are_repeated_beside_the_retries_and_what_never_began_counts_for_nothing(
+    most: int, ends: str, begun: int
+) -> None:
+    world = SteppedEngine("0 0 1 1 *", retry=RetryPolicy(max=most, interval_ms=1000))
+    now = START + 365 * DAY
+    (launch,) = world.tick(now)
+    seen = 0
+    for number, end in enumerate(ends, start=1):
+        if end != "n":
+            seen += 1
+            world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", number), "", now))
+        if end == "f":
+            world.end(launch, AttemptState.FAILED, now)
+        else:
+            world.boot(f"node-{number + 1}")
+            world.engine.take_over(lambda process: False, now)
+        now += MINUTE
+        following = world.tick(now)
+        if not following:
+            break
+        (launch,) = following
+    assert seen == begun
+    assert world.run(START + 365 * DAY).state is RunState.DLQ
+    assert world.read(Reading.active_attempts) == []

@@ -7,10 +7,9 @@ import pytest
 from chronex.engine import task_state
 from chronex.engine.orders import Launch
 from chronex.errors import TaskStateError
-from chronex.model.policies import RetryPolicy
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading, Records
-from tests.kit.machine import FIRST, SteppedEngine
+from tests.kit.machine import FIRST, SteppedEngine, steady
 
 
 def stage(world: SteppedEngine, launch: Launch, **changes: str | None) -> None:
@@ -22,7 +21,7 @@ def state(world: SteppedEngine) -> dict[str, str]:
 
 
 def begun() -> tuple[SteppedEngine, Launch]:
-    world = SteppedEngine("0 * * * *", retry=RetryPolicy(max=1, interval_ms=0))
+    world = SteppedEngine("0 * * * *", retry=steady(1))
     world.store.update(lambda tx: task_state.put_state(Records(tx, FIRST), "job", "one", "old", "0"))
     (launch,) = world.tick(FIRST + 59 * 60_000)
     return world, launch

@@ -24,7 +24,7 @@ from chronex.model.policies import (
 )
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.testing import DAY, HOUR, MINUTE, SimulatedMachine
-from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
+from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine, steady
 
 TASK = (Task(name="main", run=("true",)),)
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)
@@ -86,7 +86,7 @@ def test_skips_do_not_count_towards_max() -> None:
 
 
 def test_an_attempt_that_timed_out_is_tried_again_by_policy_and_stays_on_record() -> None:
-    world = SteppedEngine("0 0 * * *", retry=RetryPolicy(max=2, interval_ms=5_000))
+    world = SteppedEngine("0 0 * * *", retry=steady(2, 5_000))
     nominal = START + DAY
     (first,) = world.tick(nominal)
     world.end(first, "timeout", nominal + 1_000)
@@ -119,7 +119,7 @@ def test_the_report_tells_how_a_cancellation_spread() -> None:
     (launch,) = world.tick(FIRST)
     (hook,) = world.end(launch, "failed", FIRST + 1, exit_code=3)
     assert isinstance(hook, RunHook)
-    assert (hook.report.tasks[1]["state"], hook.report.tasks[1]["reason"]) == (
+    assert (hook.report.tasks[1].state, hook.report.tasks[1].reason) == (
         "canceled",
         "another task failed first: one",
     )

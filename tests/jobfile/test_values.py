@@ -233,6 +233,13 @@ def test_only_overrides_are_stored() -> None:
     }
 
 
+def test_the_default_of_the_execution_timeout_is_the_threshold_of_every_job_without_its_own() -> None:
+    defaults = '[defaults]\nexecution_timeout = "1h"\n'
+    assert job_of(defaults + with_job("")).execution_timeout_ms == 3_600_000
+    assert job_of(defaults + with_job('execution_timeout = "2h"')).execution_timeout_ms == 7_200_000
+    assert job_of(defaults + with_job('execution_timeout = "off"')).execution_timeout_ms is None
+
+
 def test_recovery_of_a_job_tightens_or_replaces_the_default() -> None:
     defaults = '[defaults]\nrecovery = { strategy = "bounded", max_count = 9 }\n'
     assert job_of(defaults + with_job("")).recovery == RecoveryPolicy(RecoveryStrategy.BOUNDED, 9)

@@ -13,6 +13,7 @@ from chronex.engine.update import apply_jobs
 from chronex.model.event import Event
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence, ProcessIdentity, Run
+from chronex.model.policies import RetryPolicy
 from chronex.model.records import Node
 from chronex.storage import journal
 from chronex.storage.records import Reading, Records
@@ -24,6 +25,11 @@ ANN = Actor("ann", "cli", "desk")
 BOB = Actor("bob", "tui", "lap")
 ONE, TWO, THREE = (Task(name=name, run=("true",)) for name in ("one", "two", "three"))
 T = TypeVar("T")
+
+
+def steady(most: int | None, interval_ms: int = 30_000, *, newest_wins: bool = False) -> RetryPolicy:
+    """Pauses that neither grow nor vary, so that a test can write down when the next attempt comes."""
+    return RetryPolicy(most, interval_ms, backoff=1, jitter=0, newest_wins=newest_wins)
 
 
 class SteppedEngine:

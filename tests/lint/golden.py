@@ -26,8 +26,11 @@ def _cron_job(spec: str, name: str = "report") -> str:
     return f"apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {name}\nspec:\n{spec}"
 
 
+TIMEOUT = 'task_timeout = "1h"\n'
+
+
 def _job(schedule: str, more: str = "") -> str:
-    return f'[jobs.a]\nschedule = "{schedule}"\nrun = "true"\n{more}'
+    return f'[jobs.a]\nschedule = "{schedule}"\nrun = "true"\n{more}{TIMEOUT}'
 
 
 CASES = (
@@ -39,7 +42,7 @@ CASES = (
     ),
     Case(
         "toml-emoji/chronex.toml",
-        '# 😀\n[jobs.a]\ndescription = "😀"\nrun = "true"\nschedule = "*/7 * * * *" # 😀\n',
+        '# 😀\n[jobs.a]\ndescription = "😀"\nrun = "true"\nschedule = "*/7 * * * *" # 😀\n' + TIMEOUT,
         ("5:13-5:16 W103",),
     ),
     Case(
@@ -76,9 +79,33 @@ CASES = (
         "[defaults]\nretry = { max = 5 }\n" + _job("*/5 * * * *", 'retry = { interval = "2m" }\n'),
         ("4:12-4:25 W151",),
     ),
-    Case("toml-ignored/chronex.toml", '[jobs.a]\nschedule = "*/7 * * * *" # chronex: ignore[W103]\nrun = "true"\n'),
+    Case(
+        "toml-retry-short/chronex.toml",
+        _job("0 4 * * *", 'retry = { max = 5, interval = "0s", max_interval = "999ms" }\n'),
+        ("4:31-4:35 J103", "4:52-4:59 J103"),
+    ),
+    Case(
+        "toml-ignored/chronex.toml",
+        '[jobs.a]\nschedule = "*/7 * * * *" # chronex: ignore[W103]\nrun = "true"\n' + TIMEOUT,
+    ),
     Case(
         "toml-ignore-unused/chronex.toml", "# chronex: ignore-file[W111]\n" + _job("17 4 * * *"), ("1:1-1:29 W142",)
+    ),
+    Case(
+        "toml-no-timeout/chronex.toml",
+        '[jobs.a]\nschedule = "17 4 * * *"\nrun = "true"\n[jobs.b]\nschedule = "18 4 * * *"\nrun = "true"\n',
+        ("2:12-2:24 W153",),
+    ),
+    Case(
+        "toml-timeouts/chronex.toml",
+        '[jobs.a]\nschedule = "17 4 * * *"\nrun = "true"\nexecution_timeout = "off"\n'
+        '[jobs.b]\nschedule = "18 4 * * *"\n[[jobs.b.tasks]]\nname = "x"\nrun = "true"\ntimeout = "1m"\n'
+        '[jobs.c]\nschedule = "19 4 * * *"\n[[jobs.c.tasks]]\nname = "x"\nrun = "true"\ntimeout = "1m"\n'
+        '[[jobs.c.tasks]]\nname = "y"\nrun = "true"\n',
+        ("12:12-12:24 W153",),
+    ),
+    Case(
+        "toml-default-timeout/chronex.toml", f'[defaults]\n{TIMEOUT}[jobs.a]\nschedule = "17 4 * * *"\nrun = "true"\n'
     ),
     Case(
         "clean.crontab",

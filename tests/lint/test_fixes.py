@@ -67,7 +67,35 @@ def test_each_fix_alone_removes_its_finding_and_brings_no_error(case: Case) -> N
 )  # fmt: skip
 def test_a_fix_changes_nothing_else(path: str, before: str, after: str) -> None:
     assert fixed(open_document(path, before), assume()).text == after
-    assert [code for code in codes(path, after) if code != "W114"] == []
+    assert [code for code in codes(path, after) if code not in ("W114", "W153")] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[jobs.a]\n", '[defaults]\ntask_timeout = "1h"\n\n[jobs.a]\n'),
+        ("# mine\n[scheduler]\n\n[jobs.a]\n", '# mine\n[scheduler]\n\n[defaults]\ntask_timeout = "1h"\n\n[jobs.a]\n'),
+        ("[defaults]  # all\nretry = 3\n[jobs.a]\n", '[defaults]  # all\ntask_timeout = "1h"\nretry = 3\n[jobs.a]\n'),
+        ("[defaults]\r\nretry = 3\r\n[jobs.a]\r\n", '[defaults]\r\ntask_timeout = "1h"\r\nretry = 3\r\n[jobs.a]\r\n'),
+        ("defaults.retry = 3\n[jobs.a]\n", None),
+        ("[defaults.retry]\nmax = 3\n[jobs.a]\n", None),
+    ],
+)
+def test_a_timeout_is_offered_for_all_jobs_and_never_added_by_itself(before: str, after: str | None) -> None:
+    rest = 'schedule = "17 4 * * *"\nrun = "x"\n'
+    document = open_document("chronex.toml", before + rest)
+    (finding,) = lint_document(document, assume()).findings
+    assert finding.code == "W153"
+    assert fixed(document, assume()).text == before + rest
+    if after is None:
+        assert finding.fix is None
+        return
+    assert finding.fix is not None
+    assert not finding.fix.is_safe
+    (edit,) = finding.fix.edits
+    put_right = document.text[: edit.start] + edit.text + document.text[edit.end :]
+    assert put_right == after + rest
+    assert codes("chronex.toml", put_right) == []
 
 
 def test_a_fix_that_changes_a_working_schedule_is_left_to_people() -> None:

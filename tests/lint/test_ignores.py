@@ -8,7 +8,7 @@ from tests.lint.linting import codes
 
 SEVEN = "*/7 * * * * /usr/bin/a\n"
 ON = "on:\n  schedule:\n    - cron: '*/13 * * * *'\n"
-TOML = '[jobs.a]\nschedule = "*/7 * * * *"{trailing}\nrun = "x"\n'
+TOML = '[jobs.a]\nschedule = "*/7 * * * *"{trailing}\nrun = "x"\ntask_timeout = "1h"\n'
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,11 @@ TOML = '[jobs.a]\nschedule = "*/7 * * * *"{trailing}\nrun = "x"\n'
         ("a.py", "import chronex\nchronex.parse('*/7 * * * *')  # chronex: ignore[W103]\n", []),
         ("a.py", "import chronex\n# chronex: ignore[W103]\nchronex.parse('17 * * * *')\n", ["W142"]),
         ("a.py", "import chronex\n'''\n# chronex: ignore[W103]\n'''\nchronex.parse('*/7 * * * *')\n", ["W103"]),
-        ("chronex.toml", '[jobs.a]\nschedule = "17 4 * * *"\nrun = "echo # chronex: ignore[W103]"\n', []),
+        (
+            "chronex.toml",
+            '[jobs.a]\nschedule = "17 4 * * *"\nrun = "echo # chronex: ignore[W103]"\ntask_timeout = "1h"\n',
+            [],
+        ),
         (
             ".github/workflows/a.yml",
             ON + "jobs:\n  a:\n    run: |\n      # chronex: ignore[W103]\n      make\n",

@@ -22,7 +22,9 @@ def test_the_bad_example_has_the_finding_and_the_good_one_has_none(rule: Rule) -
     assert rule.good is not None
     severities = {f.severity for f in findings_of(rule.bad, ASSUME) if f.code == rule.code}
     assert severities == {rule.severity}
-    assert findings_of(rule.good, ASSUME) == []
+    # Examples are as short as their rule allows: those of other rules may lack a timeout.
+    elsewhere = {"W153"} - {rule.code}
+    assert [found for found in findings_of(rule.good, ASSUME) if found.code not in elsewhere] == []
 
 
 def test_only_what_no_short_text_can_show_has_no_example() -> None:

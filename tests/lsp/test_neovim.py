@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 PROBE = Path(__file__).parent / "probe.lua"
 TEXT = (
     '[jobs.nightly]\nschedule = "17 4 * * MNO"\nrun = "x" # 😀\n\n[jobs.hourly]\nschedule = "7 * * * *"\nrun = "x"\n'
+    '[defaults]\ntask_timeout = "1h"\n'
 )
 
 pytestmark = [

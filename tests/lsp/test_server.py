@@ -13,7 +13,7 @@ from tests.lint.golden import CASES
 from tests.lsp.sessions import PUSHED_TO, applied, asked, change, open_text, session, uri, written
 
 TABLE = {case.path: list(case.findings) for case in CASES}
-JOBS = '# 😀\n[jobs.nightly]\nrun = "x" # 😀\nschedule = "30 2 * * *"\n'
+JOBS = '# 😀\n[jobs.nightly]\nrun = "x" # 😀\nschedule = "30 2 * * *"\ntask_timeout = "1h"\n'
 
 
 def whole(text: str) -> lsp.Range:

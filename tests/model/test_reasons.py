@@ -30,6 +30,7 @@ WORDED = [
         "an earlier occurrence still runs: occ_1",
         "an earlier occurrence still runs: occ_1",
     ),
+    (Reason(C.GAVE_WAY, "occ_2"), "a newer occurrence took its place: occ_2", None),
     (Reason(C.CANCELED, "too slow", "ann"), "canceled by ann: too slow", "canceled by ann: too slow"),
     (Reason(C.REPLACED, "3"), "replaced by a new version: 3", "replaced by a new version: 3"),
     (Reason(C.DROPPED_BY_LIMIT), "dropped: too many dead letters, or too old", None),

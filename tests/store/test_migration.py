@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.cli import main
+from chronex.engine.update.apply import apply_jobs
+from chronex.engine.update.diff import Change
 from chronex.errors import StoreFormatError
+from chronex.model.policies import RetryPolicy, retry_pause
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.storage import keys
 from chronex.storage.codec import decode, payload_of
@@ -28,15 +32,20 @@ from chronex_store.backup import backup, restore
 from chronex_store.doctor import examine
 
 OLD = Path(__file__).parent / "format_1"
+# Jobs with retry policies of every kind, in two versions, as the last program of format 2 stored and read them.
+RETRIES = Path(__file__).parent / "format_2"
 SHOWN: dict[str, Any] = json.loads(lzma.decompress((OLD / "shown.json.xz").read_bytes()))
 
 
 @pytest.fixture
 def old_store(tmp_path: Path) -> Path:
-    place = tmp_path / "old"
+    return unpacked(OLD, tmp_path / "old")
+
+
+def unpacked(fixture: Path, place: Path) -> Path:
     place.mkdir(mode=0o700)
     data = place / "data.mdb"
-    data.write_bytes(lzma.decompress((OLD / "data.mdb.xz").read_bytes()))
+    data.write_bytes(lzma.decompress((fixture / "data.mdb.xz").read_bytes()))
     data.chmod(0o600)
     return place
 
@@ -46,7 +55,7 @@ def test_it_is_migrated_once_after_a_backup(old_store: Path) -> None:
     for _ in range(2):
         with LmdbStore.open(old_store) as store:
             meta = store.environment().meta
-            assert (meta.format, meta.migrated_from) == (lmdb_environment.FORMAT, (1,))
+            assert (meta.format, meta.migrated_from) == (lmdb_environment.FORMAT, (1, 2))
     (saved,) = old_store.glob("before-format-2-*.backup")
     assert len(saved.read_bytes()) == len(before)
     assert examine(old_store).findings == ()
@@ -82,7 +91,7 @@ def test_a_backup_copies_the_older_format_as_it_is(old_store: Path, tmp_path: Pa
         LmdbStore.open(old_store, create=False)
     restore(tmp_path / "copy", tmp_path / "new")
     with LmdbStore.open(tmp_path / "new", create=False) as store:
-        assert store.environment().meta.migrated_from == (1,)
+        assert store.environment().meta.migrated_from == (1, 2)
 
 
 def test_a_backup_of_format_1_can_be_restored(old_store: Path, tmp_path: Path) -> None:
@@ -145,7 +154,7 @@ def test_a_failed_migration_changes_nothing(old_store: Path, monkeypatch: pytest
         with pytest.raises(RuntimeError):
             LmdbStore.open(old_store)
     with LmdbStore.open(old_store) as store:
-        assert store.environment().meta.migrated_from == (1,)
+        assert store.environment().meta.migrated_from == (1, 2)
 
 
 def test_conversions_may_drop_move_and_split_records(old_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,3 +174,49 @@ def test_conversions_may_drop_move_and_split_records(old_store: Path, monkeypatc
         if key[:1] in keys.OCCURRENCE + keys.RUN + keys.ATTEMPT:
             assert payload_of(key, raw)
             decode(key, raw)
+
+
+def test_jobs_of_format_2_keep_the_pauses_they_were_stored_with(tmp_path: Path) -> None:
+    wanted: dict[str, Any] = json.loads((RETRIES / "retries.json").read_text())
+    with LmdbStore.open(unpacked(RETRIES, tmp_path / "old")) as store:
+        assert store.environment().meta.migrated_from == (2,)
+        versions = store.view(lambda tx: [(job, Reading(tx).job_version(job.id, 1)) for job in Reading(tx).jobs()])
+    found = {
+        f"{job.id} {job.version}": {task.name: old_pauses(job.retry_for(task)) for task in job.tasks}
+        for pair in versions
+        for job in pair
+        if job is not None
+    }
+    assert found == {
+        name: {task: old_pauses_of(one) for task, one in tasks.items()} for name, tasks in wanted.items()
+    }
+
+
+def old_pauses(policy: RetryPolicy) -> list[tuple[int, float]]:
+    """The first twenty pauses; before there was a shortest one, because that holds for all."""
+    most = 20 if policy.max is None else policy.max
+    return [(retry_pause(policy, attempt, shortest_ms=0), policy.jitter) for attempt in range(1, most + 1)]
+
+
+def old_pauses_of(policy: dict[str, Any]) -> list[tuple[int, float]]:
+    """As the program of format 2 computed them."""
+    longest = 10 * 366 * 86_400_000 if policy["max_interval_ms"] is None else policy["max_interval_ms"]
+    most = 20 if policy["max"] is None else policy["max"]
+    pauses = [round(policy["interval_ms"] * policy["backoff"] ** number) for number in range(most)]
+    return [(min(pause, longest), policy["jitter"]) for pause in pauses]
+
+
+WRITTEN = {
+    "none": RetryPolicy(),
+    "written-out": RetryPolicy(max=3, interval_ms=30_000, backoff=2.0, max_interval_ms=600_000, jitter=0.1),
+    "number": RetryPolicy(max=3),
+}
+
+
+def test_a_job_of_format_2_has_the_present_defaults_once_its_file_is_applied_again(tmp_path: Path) -> None:
+    with LmdbStore.open(unpacked(RETRIES, tmp_path / "old")) as store:
+        stored = {job.id: job for job in store.view(lambda tx: Reading(tx).jobs())}
+        named = ("none", "written-out", "number")
+        again = [replace(stored[name].as_written(), retry=WRITTEN[name]) for name in named]
+        changes = {one.job: one.change for one in apply_jobs(store, again, SHOWN["now_ms"], owns=lambda job: False)}
+        assert [changes[name] for name in named] == [Change.UNCHANGED, Change.UNCHANGED, Change.CHANGED]

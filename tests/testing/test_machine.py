@@ -12,6 +12,7 @@ import pytest
 import chronex.testing
 from chronex.model.job import Job, Task
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.testing import HOUR, MINUTE, KillPoint, ProcessOutcome, RandomOutcomes, SimulatedMachine
 from tests.verify.assertion import assert_verified
@@ -33,10 +34,10 @@ def test_every_instant_runs_once_and_on_time() -> None:
 
 
 def test_a_failure_is_tried_again_as_the_policy_says() -> None:
-    job = Job(id="hourly", schedule="0 * * * *", tasks=TASK, retry=RetryPolicy(max=2, interval_ms=10_000))
+    job = Job(id="hourly", schedule="0 * * * *", tasks=TASK, retry=RetryPolicy(max=2, interval_ms=10_000, jitter=0))
     machine = SimulatedMachine([job], outcome=lambda _launch: ProcessOutcome(1_000, exit_code=3))
     machine.run_for(HOUR + MINUTE)
-    assert [(start.minute, start.second) for start in machine.starts("hourly")] == [(0, 0), (0, 11), (0, 22)]
+    assert [(start.minute, start.second) for start in machine.starts("hourly")] == [(0, 0), (0, 11), (0, 32)]
     assert states(machine) == [OccurrenceState.FAILED]
 
 
@@ -81,21 +82,30 @@ def test_a_scheduler_that_is_killed_anywhere_loses_and_doubles_nothing(point: Ki
 
 @pytest.mark.parametrize("orphans_survive", [True, False])
 def test_an_orphan_is_adopted_or_tried_again(orphans_survive: bool) -> None:
-    machine = SimulatedMachine([HOURLY], outcome=lambda _launch: ProcessOutcome(30 * MINUTE))
+    """How an adopted one ends cannot be known, as with a real daemon: it is tried again then."""
+    machine = SimulatedMachine([HOURLY], outcome=lambda _launch: ProcessOutcome(20 * MINUTE))
     machine.run_for(HOUR + MINUTE)
     machine.go_down(MINUTE, orphans_survive=orphans_survive)
     machine.run_for(50 * MINUTE)
-    assert len(machine.processes) == (1 if orphans_survive else 2)
+    assert [start.minute for start in machine.starts("hourly")] == [0, 20 if orphans_survive else 2]
+    (occurrence,) = machine.occurrences("hourly")
+    attempts = machine.read(lambda reading: reading.attempts("hourly", occurrence.nominal_ms))
+    reasons = [ReasonCode.UNKNOWN_EXIT if orphans_survive else ReasonCode.OWNER_DIED, ReasonCode.NONE]
+    assert [(one.state, one.reason.code) for one in attempts] == list(
+        zip(["crashed", "success"], reasons, strict=True)
+    )
     assert states(machine) == [OccurrenceState.COMPLETED]
 
 
-def test_a_stop_cancels_what_runs_and_a_deadline_does_too() -> None:
+def test_a_stop_cancels_what_runs_and_at_a_deadline_it_times_out() -> None:
+    """What the records say is what the daemon would write."""
     job = Job(id="hourly", schedule="0 * * * *", tasks=TASK, execution_timeout_ms=5 * MINUTE)
     machine = SimulatedMachine([job], outcome=lambda _launch: ProcessOutcome(2 * HOUR))
     machine.run_for(2 * HOUR + MINUTE)
-    assert [process.state for process in machine.processes] == ["canceled", "success"]
+    assert [process.state for process in machine.processes] == ["timeout", "success"]
+    assert states(machine) == [OccurrenceState.FAILED, OccurrenceState.RUNNING]
     machine.stop()
-    assert [process.state for process in machine.processes] == ["canceled", "canceled"]
+    assert [process.state for process in machine.processes] == ["timeout", "canceled"]
     assert machine.live == {}
     assert machine.events("SchedulerStopped")
 

@@ -44,8 +44,8 @@ WORKLOADS: dict[str, str] = {
     f'run = "{NOTE_START}"\n',
 }
 
-# These come only where there is something to take up, to trim, or to stop.
-ELSEWHERE = {"adopted", "history trimmed", "stop asked", "node leaving"}
+# These come only where there is something to take up, to call, to trim, or to stop.
+ELSEWHERE = {"adopted", "hook ended", "history trimmed", "stop asked", "node leaving"}
 ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from chronex.model.job import Job, Task
-from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.testing import MINUTE, RandomOutcomes, SimulatedMachine
+from tests.kit.machine import steady
 
 SCHEDULES = [
     "* * * * *",
@@ -19,7 +20,7 @@ SCHEDULES = [
 
 
 def random_job(random: Random) -> Job:
-    retry = RetryPolicy(max=random.choice([0, 1, None]), interval_ms=random.choice([0, 20_000]))
+    retry = steady(random.choice([0, 1, None]), random.choice([0, 20_000]))
     return Job(
         id="job",
         schedule=random.choice(SCHEDULES),

@@ -52,7 +52,7 @@ CRASH_AND_RESTART = f"""
 10:15:05 OccurrenceCompleted a@10:10
 """
 
-# The third example of the seed: no event has the end of the interrupted run; the next due instant starts it again.
+# No event has the end of the interrupted run; the next due instant starts it again.
 CRASH_AND_NEXT_DUE = f"""
 10:00:30 {JOB}
 10:00:30 SchedulerInitializationStarted node=n1

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.policies import OverlapPolicy, SpreadPolicy
 from chronex.model.reasons import free_text
 from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState
@@ -16,7 +16,7 @@ from chronex.storage.records import Reading, Records
 from chronex.testing import MINUTE
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Row, Situation, detail_of, rows_of, summary_of
 from chronex_store import MemoryStore
-from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
+from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine, steady
 
 
 def row(machine: SteppedEngine, now: int) -> Row:
@@ -63,7 +63,7 @@ def test_a_running_job_says_since_when_and_what_runs() -> None:
 
 
 def test_a_failed_task_that_waits_is_retrying_with_attempt_and_time() -> None:
-    machine = SteppedEngine("0 * * * *", retry=RetryPolicy(max=3, interval_ms=5_000))
+    machine = SteppedEngine("0 * * * *", retry=steady(3, 5_000))
     hour = START + 60 * MINUTE
     (launch,) = machine.tick(hour)
     machine.end(launch, AttemptState.FAILED, hour + 100, reason=free_text("exit code 3"), exit_code=3)

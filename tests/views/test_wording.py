@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from chronex.model.policies import RetryPolicy
 from chronex.text.durations import brief_duration
 from chronex.timing.zones import load_zone
-from chronex.views.wording import full, moment, upcoming
+from chronex.views.wording import full, moment, retry_words, upcoming
 
 NOW = 1_794_836_160_000  # Mon 16 Nov 2026 13:36:00 UTC, 14:36 in Berlin
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -44,3 +45,23 @@ def test_the_wall_clock_is_that_of_the_zone_on_that_day() -> None:
     assert moment(summer, summer + HOUR, BERLIN) == "15:36"
     assert full(NOW, BERLIN) == "Mon 2026-11-16 14:36:00+01:00"
     assert full(summer, BERLIN) == "Thu 2027-04-15 15:36:00+02:00"
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        (RetryPolicy(), "never"),
+        (RetryPolicy(max=3), "3 times after 30s, x2 up to 10m, jitter 10%"),
+        (
+            RetryPolicy(max=None, backoff=1.5, max_interval_ms=5 * MINUTE, jitter=0),
+            "for ever after 30s, x1.5 up to 5m",
+        ),
+        (RetryPolicy(max=3, backoff=1, jitter=0), "3 times every 30s"),
+        (RetryPolicy(max=3, interval_ms=0, backoff=1, jitter=0.25), "3 times every 1s, jitter 25%"),
+        (RetryPolicy(max=1, interval_ms=HOUR), "once after 1h, jitter 10%"),
+        (RetryPolicy(max=2, interval_ms=HOUR), "2 times every 1h, jitter 10%"),
+        (RetryPolicy(max=2, interval_ms=HOUR, max_interval_ms=MINUTE, backoff=1, jitter=0), "2 times every 1m"),
+    ],
+)
+def test_how_a_task_is_tried_again(policy: RetryPolicy, text: str) -> None:
+    assert retry_words(policy) == text

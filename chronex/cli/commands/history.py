@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,6 +53,7 @@ def history(
     ] = None,
     store: StorePath = None,
     form: Form = "text",
+    wide: Annotated[bool, typer.Option("--wide", help="Also the node that ran each.")] = False,
 ) -> int:
     """Show what became of past occurrences, newest first, each with its reason.
 
@@ -64,22 +64,21 @@ def history(
 
     check_format(form)
     query = HistoryQuery(job, count, _states(states or []), read_since(since, shown_zone()))
-    return run_history(query, store, form)
+    return run_history(query, store, form, wide=wide)
 
 
-def _found(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
+def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool = False) -> int:
+    from chronex.cli.store_session import read_store
     from chronex.views.past_runs import past_occurrences
 
-    return past_occurrences(reading, query)
-
-
-def run_history(query: HistoryQuery, store: str | None, form: str) -> int:
-    from chronex.cli.store_session import read_store
-
     if form == "json":
-        print_json(read_store(store, lambda reading: [_history_json(reading, o) for o in _found(reading, query)]))
+        print_json(
+            read_store(store, lambda reading: [_history_json(reading, o) for o in past_occurrences(reading, query)])
+        )
         return 0
-    lines = read_store(store, lambda reading: _lines(JobZones(reading), list(_found(reading, query))))
+    lines = read_store(
+        store, lambda reading: _lines(JobZones(reading), list(past_occurrences(reading, query)), wide=wide)
+    )
     print_painted(lines)
     if not lines:
         out("nothing in the history" + (" fits" if query.states or query.since_ms is not None else " yet"))
@@ -95,13 +94,14 @@ def _states(texts: list[str]) -> frozenset[str]:
     return frozenset(texts)
 
 
-def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
+def _lines(zones: JobZones, found: list[Occurrence], *, wide: bool) -> list[str]:
     from chronex.model.reasons import text_of
     from chronex.model.states import OccurrenceState
     from chronex.text.durations import brief_duration
     from chronex.views.wording import column, how_many
 
     name_width = max((width(o.job) for o in found), default=0)
+    node_width = max((width(o.owner) for o in found), default=0) if wide else 0
     lines: list[str] = []
     for occurrence in found:
         zone = zones.of(occurrence.job, occurrence.version)
@@ -110,10 +110,12 @@ def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
             took = brief_duration(occurrence.finished_ms - occurrence.started_ms)
         name = padded(occurrence.job, name_width)
         front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name}"
+        if node_width:
+            front += f" {padded(occurrence.owner, node_width)}"
         colour = "yellow" if occurrence.errors else _COLOURS.get(occurrence.state)
         lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence), colour)
         if (older := occurrence.older) is not None:
-            front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}"
+            front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}" + " " * (node_width and node_width + 1)
             reason = f"{how_many(older)} until {column(older.to_ms, zone)}: {text_of(older.reason)}"
             lines += _row(front, OccurrenceState.MISSED, " " * 7, reason, None)
     return lines
@@ -179,6 +181,7 @@ def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         "only": list(occurrence.only),
         "overrides": overrides_json(occurrence),
         "errors": occurrence.errors,
+        "node": occurrence.owner or None,
         "version": occurrence.version,
         "older": None if occurrence.older is None else _span_json(occurrence.older),
         "attempts": [attempt_json(attempt) for attempt in sorted(attempts, key=lambda a: a.created_ms)],

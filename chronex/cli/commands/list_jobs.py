@@ -126,16 +126,11 @@ def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:
 
 
 def row_json(row: Row) -> dict[str, Any]:
-    from chronex.cli.record_output import outcome_json
+    from chronex.cli.record_output import outcome_json, situation_json
 
     job, counters = row.job, row.job.progress.counters
     return {
-        "id": job.id,
-        "state": row.situation.value,
-        "is_active": row.is_active,
-        "is_enabled": row.is_enabled,
-        "is_paused": row.is_paused,
-        "is_running": row.is_running,
+        **situation_json(row),
         "schedule": job.schedule,
         "timezone": job.timezone,
         "tags": list(job.tags),

@@ -75,6 +75,7 @@ def _read(store: LmdbStore, now_ms: int) -> StoreStatus:
 
 
 def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, Any]:
+    from chronex.cli.record_output import node_json
     from chronex.model.reasons import text_of
 
     daemon, space = found.summary.daemon, store.space()
@@ -84,6 +85,7 @@ def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, 
             "node": daemon.id, "host": daemon.host, "pid": daemon.process.pid, "version": daemon.chronex,
             **timed("started", daemon.started_ms),
         },
+        "nodes": [node_json(row) for row in found.nodes],
         "jobs": found.summary.jobs,
         "counts": {situation.value: count for situation, count in found.summary.counts.items()},
         "running": [
@@ -103,6 +105,7 @@ def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, 
         "unserved": [{"job": job.id, "functions": list(functions)} for job, functions in found.unserved],
         "dead_letters": found.summary.dead_letters,
         "notices": found.notices,
+        "hooks": found.hooks,
         "outage": None if found.card is None else _outage_json(found.card),
         "store": {"used_bytes": space.used_bytes, "map_bytes": space.map_bytes, "disk_bytes": space.disk_bytes},
         "attention": _attention(found, store),
@@ -174,6 +177,7 @@ def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Ite
     else:
         up = brief_duration(max(0, now_ms - daemon.started_ms))
         yield f"scheduler  running for {up}: {daemon.id}, pid {daemon.process.pid}, chronex {daemon.chronex}"
+    yield from _node_lines(found)
     counts = ", ".join(f"{count} {situation.value}" for situation, count in summary.counts.items() if count)
     yield f"jobs       {summary.jobs}" + (f": {counts}" if counts else "")
     yield f"now        {summary.running} running, {summary.queued} queued, {_dead_letters_text(summary.dead_letters)}"
@@ -206,6 +210,19 @@ def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Ite
     space = store.space()
     yield f"times      in {zone.name}"
     yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its space"
+
+
+def _node_lines(found: StoreStatus) -> Iterator[str]:
+    """Where there are several schedulers, or one gives no sign of life; `chronex nodes` lists them in any case."""
+    from chronex.text.durations import brief_duration
+    from chronex.views.nodes import NodeHealth
+    from chronex.views.status import MOST_LISTED
+
+    if len(found.nodes) < 2 and all(row.state is NodeHealth.ALIVE for row in found.nodes):
+        return
+    for row in found.nodes[:MOST_LISTED]:
+        beat = f"heartbeat {brief_duration(row.silent_ms)} ago"
+        yield f"  {row.state.value:8} {row.node.id}, pid {row.node.process.pid} on {row.node.host}, {beat}"
 
 
 def _dead_letters_text(count: int) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chronex.storage.ports import Store
     from chronex.storage.records import Reading
     from chronex.verify import PropertyFinding, PropertyResult, VerificationReport, Verifier
-    from chronex.verify.results import JournalLine, LatencySummary
+    from chronex.verify.results import LatencySummary
 
 _COLOURS = {"holds": "green", "violated": "red", "open": "yellow"}
 _POLL_S = 30.0
@@ -166,30 +166,12 @@ def _print_property(result: PropertyResult) -> None:
 
 
 def _print_finding(result: PropertyResult, finding: PropertyFinding) -> None:
+    from chronex.cli.event_output import event_text
+
     name = paint(terminal_safe(result.property), "red")
     out(f"      {name} breaks at event {finding.number}: {terminal_safe(finding.message)}")
     for line in finding.evidence:
-        out(f"        {terminal_safe(_event_text(line))}")
-
-
-def _event_text(line: JournalLine) -> str:
-    from chronex.model.reasons import text_of
-    from chronex.text.instants import rfc3339
-
-    number, event = line
-    subject = event.job
-    if event.nominal_ms is not None:
-        subject += f" of {rfc3339(event.nominal_ms)}"
-    if event.task:
-        subject += f", {event.task}" + (f" attempt {event.attempt}" if event.attempt else "")
-    node = event.data.get("node")
-    parts = [
-        f"{number:>7}  {rfc3339(event.at_ms):24} {event.name:24}",
-        subject,
-        f"on {node}" if node else "",
-        text_of(event.reason),
-    ]
-    return " ".join(part for part in parts if part)
+        out(f"        {terminal_safe(event_text(line))}")
 
 
 def _print_lag(lag: LatencySummary) -> None:

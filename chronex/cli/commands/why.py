@@ -142,6 +142,9 @@ def _print(answer: WhyAnswer) -> None:
     for link in answer.links:
         for line in _link_lines(link, zone):
             out(terminal_safe(line))
+    if (node := answer.names.get("node")) is not None:
+        known = f" (pid {node['pid']} on {node['host']})" if node["pid"] is not None else ""
+        out(terminal_safe(f"  run by {node['id']}{known}"))
     neighbours = [("before", answer.previous_ms), ("after", answer.next_ms)]
     shown = [f"{word} {stamp(ms, zone)}" for word, ms in neighbours if ms is not None]
     if shown and not answer.occurrence:

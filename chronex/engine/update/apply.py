@@ -119,6 +119,7 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         lifecycle.end_unstarted(one, OccurrenceState.CANCELED, reason)
     for one in change.restored:
         records.delete(occurrence_key(one.job, one.nominal_ms))
+    _uncount(records, change.job_id, sum(1 for one in change.restored if one.reason.code is ReasonCode.REPLACED))
     for one in change.rewritten:
         records.put(one)
     for one in change.added:
@@ -128,6 +129,15 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         events.append(
             Event(name="OccurrencesMissed", at_ms=records.now_ms, job=change.job_id, reason=reason, data=dict(span))
         )
+
+
+def _uncount(records: Records, job_id: str, restored: int) -> None:
+    """What is wanted again was counted as canceled when it was withdrawn."""
+    job = records.job(job_id) if restored else None
+    if job is not None:
+        counters = job.progress.counters
+        kept = replace(counters, canceled=max(counters.canceled - restored, 0))
+        records.put(replace(job.progress, counters=kept))
 
 
 def _change_event(records: Records, change: JobChange, actor: str, data: dict[str, int]) -> Event:

@@ -15,6 +15,7 @@ from chronex.engine.update.sources import JobSource, check_source, is_owned
 from chronex.errors import CustomScheduleError, DamagedRecordError
 from chronex.model.job import Counters, Job, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
+from chronex.model.policies import retry_pause
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
@@ -83,7 +84,7 @@ def definition_data(job: Job) -> dict[str, Any]:
         data["enabled"] = False
     retries = {job.retry_for(task) for task in job.tasks}
     if len(retries) == 1 and (retry := retries.pop()).max != 0 and retry.backoff == 1.0 and not retry.jitter:
-        data["retry_ms"] = min(retry.interval_ms, retry.max_interval_ms or retry.interval_ms)
+        data["retry_ms"] = retry_pause(retry, 1)
     return data
 
 

@@ -12,7 +12,12 @@ from chronex.jobfile.positions import LineIndex
 from chronex.jobfile.reader import Inspection, inspect_job_file, inspect_triggers
 from chronex.lint.findings import Assumptions, FinderResult, LintFinding, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, POSIX
-from chronex.lint.rules.job_file_rules import job_file_findings, many_jobs_in_a_minute, slow_retries
+from chronex.lint.rules.job_file_rules import (
+    job_file_findings,
+    jobs_without_timeout,
+    many_jobs_in_a_minute,
+    slow_retries,
+)
 from chronex.lint.rules.zone_rules import zone_abbreviation
 from chronex.lint.source_files import Document, is_trigger_name
 from chronex.timing.dst import DstPolicy, GapRule, OverlapRule
@@ -34,6 +39,8 @@ def find_jobs(document: Document, assume: Assumptions) -> FinderResult:
         findings.extend(slow_retries(site, schedule.retry, assume.reference_ms))
     unspread = [site for site, schedule in schedules if not schedule.has_spread]
     findings.extend(many_jobs_in_a_minute(unspread, assume.reference_ms))
+    if not inspected.problems:  # what is refused is put right first
+        findings.extend(jobs_without_timeout(document, [site for site, one in schedules if not one.has_timeout]))
     return FinderResult(sites, findings)
 
 

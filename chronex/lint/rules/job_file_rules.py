@@ -1,4 +1,4 @@
-"""The rules on chronex.toml: J001 to J102, which the reader of job files applies, and W151 and W152 on its schedules.
+"""The rules on chronex.toml: J001 to J103, which the reader of job files applies, and W151 to W153 on its jobs.
 
 docs/job-file.md lists the keys.
 """
@@ -7,6 +7,7 @@ docs/job-file.md lists the keys.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -88,6 +89,9 @@ READER_RULES = (
           '[jobs.backup]\nschedule = "TZ=UTC 17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n',
           '[jobs.backup]\nschedule = "17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n', WARNING),
     J102,
+    _rule("J103", "a pause shorter than a second", "The next attempt comes a second after a failed one at the earliest: "
+          "shorter pauses would be hundreds of attempts before anything can have changed.",
+          f'{_JOB}retry = {{ max = 5, interval = "50ms" }}\n', f'{_JOB}retry = {{ max = 5, interval = "1s" }}\n', WARNING),
 )  # fmt: skip
 
 
@@ -190,4 +194,51 @@ def many_jobs_in_a_minute(sites: Sequence[ScheduleSite], reference_ms: int) -> I
         yield finding(W152, site.start, site.end, fix=spread_fix(site), site=site, count=starts[minute])
 
 
-JOB_FILE_RULES = (*READER_RULES, W151, W152)
+W153 = Rule(
+    "W153",
+    "a job without any timeout",
+    INFO,
+    "A command that hangs is never stopped: its job is skipped or queued behind it until somebody looks. A timeout of "
+    "each attempt (`task_timeout`, also in `[defaults]`) or of the whole run (`execution_timeout`) ends it; "
+    '`"off"` says that it is meant. The fix is never applied by itself, because only you know how long a run may take.',
+    bad=job_file('[jobs.sync]\nschedule = "17 * * * *"\nrun = "sync"\n'),
+    good=job_file('[defaults]\ntask_timeout = "1h"\n\n[jobs.sync]\nschedule = "17 * * * *"\nrun = "sync"\n'),
+    messages={
+        "": Message(
+            "'{job}' has no timeout: a command that hangs holds it until somebody looks", 'task_timeout = "1h"'
+        ),
+        "more": Message(
+            "'{job}' and {more} more have no timeout: a command that hangs holds its job until somebody looks",
+            'task_timeout = "1h" under [defaults]',
+        ),
+    },
+)
+_DEFAULTS_HEADER = re.compile(r"^\[defaults\][ \t]*(#.*)?\r?\n", re.MULTILINE)
+_DEFAULTS_ELSEWHERE = re.compile(r"^\s*\[?\s*[\"']?defaults\b", re.MULTILINE)
+_FIRST_JOB_HEADER = re.compile(r"^\[\[?jobs\.", re.MULTILINE)
+_OFFERED = 'task_timeout = "1h"'
+
+
+def jobs_without_timeout(document: Document, sites: Sequence[ScheduleSite]) -> Iterator[LintFinding]:
+    """One finding for the file, at the first of these jobs: in an editor one hint is read, and thirty are not."""
+    if not sites:
+        return
+    first, more = sites[0], len(sites) - 1
+    fix = _timeout_fix(document.text)
+    case = "more" if more else ""
+    yield finding(W153, first.start, first.end, case, fix=fix, site=first, job=first.name, more=more)
+
+
+def _timeout_fix(text: str) -> Fix | None:
+    """A default for every job; none where the file has another layout than a header for each table."""
+    title = 'add task_timeout = "1h" to [defaults]'
+    end = "\r\n" if "\r\n" in text else "\n"
+    if (header := _DEFAULTS_HEADER.search(text)) is not None:
+        return Fix(title, (Edit(header.end(), header.end(), _OFFERED + end),))
+    first = _FIRST_JOB_HEADER.search(text)
+    if first is None or _DEFAULTS_ELSEWHERE.search(text) is not None:
+        return None
+    return Fix(title, (Edit(first.start(), first.start(), f"[defaults]{end}{_OFFERED}{end}{end}"),))
+
+
+JOB_FILE_RULES = (*READER_RULES, W151, W152, W153)

@@ -32,6 +32,7 @@ class Cause(StrEnum):
     EARLIER_WAITS = "earlier_waits"
     RETRY_WAITS = "retry_waits"
     QUEUE_FULL = "queue_full"
+    GAVE_WAY = "gave_way"
     POOL_FULL = "pool_full"
     DOWN = "down"
     FOLDED = "folded"
@@ -65,6 +66,7 @@ _CAUSES = {
     ReasonCode.EARLIER_WAITS: Cause.EARLIER_WAITS,
     ReasonCode.RETRY_WAITS: Cause.RETRY_WAITS,
     ReasonCode.QUEUE_FULL: Cause.QUEUE_FULL,
+    ReasonCode.GAVE_WAY: Cause.GAVE_WAY,
     ReasonCode.POOL_FULL: Cause.POOL_FULL,
     ReasonCode.DOWN: Cause.DOWN,
     ReasonCode.FOLDED: Cause.FOLDED,

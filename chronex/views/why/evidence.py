@@ -93,6 +93,7 @@ def _attempt_names(attempt: Attempt) -> dict[str, Any]:
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
         "reason": text_of(attempt.reason),
+        "node": attempt.owner or None,
     }
 
 

@@ -12,6 +12,7 @@ from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.job_functions import lacking_functions, named, unstopped
+from chronex.views.nodes import owner_facts
 from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import (
     Outage,
@@ -35,7 +36,14 @@ _BY_STATE = {
 }
 _OTHERWISE = {_S.FAILED: Cause.FAILED, _S.CANCELED: Cause.CANCELED}
 _RUNS_INSTEAD = {Cause.SUPERSEDED, Cause.FOLDED}
-_IN_THE_WAY = {Cause.OVERLAP, Cause.EARLIER_WAITS, Cause.RETRY_WAITS, Cause.PREEMPTED, Cause.QUEUE_FULL}
+_IN_THE_WAY = {
+    Cause.OVERLAP,
+    Cause.EARLIER_WAITS,
+    Cause.RETRY_WAITS,
+    Cause.PREEMPTED,
+    Cause.QUEUE_FULL,
+    Cause.GAVE_WAY,
+}
 _OUTAGE_WORDS = {
     "asleep": "the machine slept",
     "clock": "the clock was set forward",
@@ -49,7 +57,7 @@ def cause_of_record(occurrence: Occurrence) -> Cause:
     if occurrence.state in _BY_STATE:
         return _BY_STATE[occurrence.state]
     code = occurrence.reason.code
-    if occurrence.state is _S.FAILED and code is not ReasonCode.PREEMPTED:
+    if occurrence.state is _S.FAILED and code not in (ReasonCode.PREEMPTED, ReasonCode.EXECUTION_TIMEOUT):
         return Cause.FAILED  # whatever its task ended of
     return cause_of(code) or _OTHERWISE.get(occurrence.state, Cause.SKIPPED)
 
@@ -63,6 +71,8 @@ def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, 
         "reason": text_of(occurrence.reason),
         "version": version.version,
     }
+    if (owner := owner_facts(reading, occurrence.owner)) is not None:
+        names["node"] = owner
     links = [
         *_origin(history, version, occurrence, zone),
         *placement_links(version, occurrence, zone),

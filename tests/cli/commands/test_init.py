@@ -37,6 +37,11 @@ def test_the_file_is_valid_and_closed_to_others(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out == f"wrote {path} with one job; start it with: chronex run --config {path}\n"
 
 
+def test_what_hangs_is_stopped_in_the_jobs_of_the_first_file() -> None:
+    (job,) = read_job_file(STARTER.encode(), "chronex.toml", "UTC").jobs
+    assert [job.timeout_for(task) for task in job.tasks] == [3_600_000]
+
+
 def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     path = tmp_path / "chronex.toml"
     path.write_text("mine")

@@ -81,6 +81,18 @@ def test_what_was_planned_before_a_pause_and_is_due_in_it_is_skipped_and_runs_wh
         assert len(world.tick(due)) == is_resumed
 
 
+def test_what_was_claimed_before_a_pause_goes_on_in_it_also_when_its_scheduler_died_before_it_began() -> None:
+    world = SteppedEngine()
+    world.tick(FIRST)
+    world.ask(pause, "job", at=FIRST + 1)
+    world.boot("node-2")
+    world.engine.take_over(lambda process: False, FIRST + 1_000)
+    (again,) = world.tick(FIRST + 1_000)
+    assert (again.occurrence.nominal_ms, again.attempt.number) == (FIRST, 2)
+    assert world.tick(FIRST + MINUTE) == []
+    assert world.occurrence(FIRST + MINUTE).state is OccurrenceState.SKIPPED
+
+
 def test_pausing_again_moves_the_end_and_resuming_twice_is_one_event() -> None:
     world = SteppedEngine()
     world.ask(pause, "job", at=START + 1, until_ms=START + 100)

@@ -37,7 +37,7 @@ def letters(world: SteppedEngine) -> list[str]:
 
 
 def test_a_poison_pill_fails_with_growing_pauses_becomes_a_dead_letter_and_blocks_no_other_job() -> None:
-    world = SteppedEngine("0 * * * *", tasks=(PILL,), retry=RetryPolicy(max=3, interval_ms=MINUTE, backoff=2.0))
+    world = SteppedEngine("0 * * * *", tasks=(PILL,), retry=RetryPolicy(max=3, interval_ms=MINUTE, jitter=0))
     nominal = START + HOUR
     tries: list[int] = []
     now = nominal

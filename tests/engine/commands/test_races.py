@@ -36,7 +36,7 @@ from chronex.storage import journal
 from chronex.storage.records import Records
 from chronex.testing import HOUR, MINUTE
 from tests.engine.commands.store_invariants import CheckedStore, assert_consistent, assert_settled
-from tests.kit.machine import ANN, BOB, ONE, START, TWO, SteppedEngine
+from tests.kit.machine import ANN, BOB, ONE, START, TWO, SteppedEngine, steady
 
 Steps = Iterator[None]
 
@@ -45,7 +45,7 @@ class RacingEngine(SteppedEngine):
     """An engine on a checked store, whose daemon carries out its orders one step at a time."""
 
     def __init__(self, **policy: object) -> None:
-        super().__init__(**{"schedule": "0 * * * *", "retry": RetryPolicy(max=1, interval_ms=1000), **policy})  # type: ignore[arg-type]
+        super().__init__(**{"schedule": "0 * * * *", "retry": steady(1, 1000), **policy})  # type: ignore[arg-type]
         self.now = START + HOUR
         self.store = CheckedStore(self.store)  # type: ignore[assignment]
         self.engine = Engine(self.store, "node-1", 10, Random(1))

@@ -14,7 +14,7 @@ from chronex.model.policies import FailureStrategy, OverlapPolicy, Overrides, Re
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.testing import MINUTE
-from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine
+from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine, steady
 
 
 def test_a_trigger_is_due_at_once_and_the_next_tick_starts_it_with_its_parameters() -> None:
@@ -79,7 +79,7 @@ def test_overlap_is_answered_at_once_where_the_store_knows(policy: OverlapPolicy
 def test_a_trigger_never_discards_the_retry_of_another_one(
     policy: OverlapPolicy, answer: TriggerAnswer, newest_wins: bool
 ) -> None:
-    retry = RetryPolicy(max=3, interval_ms=MINUTE // 2, newest_wins=newest_wins)
+    retry = steady(3, MINUTE // 2, newest_wins=newest_wins)
     world = SteppedEngine(overlap=policy, retry=retry)
     (first,) = world.tick(FIRST)
     world.end(first, "failed", FIRST + 5)

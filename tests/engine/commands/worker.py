@@ -54,7 +54,7 @@ def engine(path: Path, seed: int) -> None:
         store = CheckedStore(inner)
         node = Node(id=f"node-{seed}", process=ProcessIdentity(seed, "boot", 1))
         store.update(lambda tx: Records(tx, inner.now()).put(node))
-        runner = Engine(store, node.id, 5, random)
+        runner = Engine(store, node.id, 5, random, shortest_pause_ms=50)
         live: dict[str, Launch] = {}
         stopped: set[str] = set()
 

@@ -8,7 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from chronex.engine.plan import lead_ms
-from chronex.model.job import Job
+from chronex.engine.takeover import STALE_AFTER_MS
+from chronex.model.event import Event
+from chronex.model.job import Counters, Job
 from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import FailureStrategy, OverlapPolicy, RecoveryStrategy, TaskMode
 from chronex.model.states import OccurrenceState, is_final
@@ -16,7 +18,7 @@ from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.testing import SimulatedProcess
 from chronex.timing.job_schedule import options_of
-from tests.engine.simulator.expected_schedule import AfterEnd, Chain, Expected
+from tests.engine.simulator.expected_schedule import AfterEnd, Chain, Cron, Expected, FixedRate
 from tests.engine.simulator.faulty_machine import FaultyMachine
 from tests.verify.assertion import broken
 
@@ -34,9 +36,14 @@ class History:
     def __init__(self, machine: FaultyMachine) -> None:
         self.machine = machine
         self.occurrences: dict[str, list[Occurrence]] = {}
+        self.counters: dict[str, Counters] = {}
         self.set_back: list[int] = []  # wall times at which the clock was set back
+        self.anchored: dict[str, list[tuple[int, int]]] = defaultdict(list)  # intervals that count from another time
         self.spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self.queued: dict[tuple[str, int | None], int] = {}
+        self.retries: dict[tuple[str, int | None], list[int]] = defaultdict(list)  # the times of pending retries
+        self.is_clock_set = False
+        self.order: dict[str, list[Event]] = defaultdict(list)  # what happened to the occurrences of a job
         self.processes: dict[str, list[SimulatedProcess]] = defaultdict(list)
         machine.rows.view(lambda tx: self._read(Reading(tx)))
         for process in machine.processes:
@@ -45,16 +52,25 @@ class History:
     def _read(self, reading: Reading) -> None:
         for job, _ in self.machine.drawn:
             self.occurrences[job.id] = reading.occurrences(job.id, limit=MANY)[::-1]
+            stored = reading.job(job.id)
+            self.counters[job.id] = Counters() if stored is None else stored.progress.counters
         self.running_attempts = {attempt.id for attempt in reading.active_attempts(limit=MANY)}
         self.waiting_runs = [run for run in reading.due(MANY**2, limit=MANY) if isinstance(run, Run)]
         self.active_runs = reading.active_runs(limit=MANY)
         for _, event in journal.tail(reading.tx, limit=MANY):
             if event.name == "OccurrencesMissed":
                 self.spans[event.job].append((event.data["from_ms"], event.data["to_ms"]))
-            elif event.name == "ClockStepped" and event.data["by_ms"] < 0:
-                self.set_back.append(event.at_ms)
+            elif event.name == "ClockStepped":
+                self.is_clock_set = True
+                self.set_back += [event.at_ms] if event.data["by_ms"] < 0 else []
+            elif event.name == "JobAnchored":
+                self.anchored[event.job].append((event.data["anchor_ms"], event.data["cursor_ms"]))
             elif event.name == "OccurrenceQueued":
                 self.queued[event.job, event.nominal_ms] = event.at_ms
+            elif event.name == "TaskRetryScheduled":
+                self.retries[event.job, event.nominal_ms].append(event.data["at_ms"])
+            if event.name.startswith("Occurrence"):
+                self.order[event.job].append(event)
 
 
 def check(machine: FaultyMachine) -> list[Finding]:
@@ -83,10 +99,7 @@ def _instants(history: History, job: Job, expected: Expected) -> Iterator[str]:
     elif isinstance(expected, Chain):
         yield from _chained(expected, recorded, history.machine.horizon_ms, history.set_back)
     else:
-        until = max([history.machine.horizon_ms + lead_ms(job), *recorded])
-        ahead = set(recorded)  # a spread may decide an instant before it comes
-        due = expected.instants(history.machine.start_ms, until)
-        due = [at for at in due if at <= history.machine.horizon_ms or at in ahead]
+        due = _due(history, job, expected, set(recorded))
         covered = [at for at in due for first, last in history.spans[job.id] if first <= at <= last]
         wanted, found = Counter(due), Counter(recorded + covered)
         lost, extra = sorted(wanted - found), sorted(found - wanted)
@@ -94,6 +107,25 @@ def _instants(history: History, job: Job, expected: Expected) -> Iterator[str]:
             yield f"{extra[:5]} were not expected, or were recorded twice"
         if lost and not _ended_by_max(history, job, lost[0]):
             yield f"no outcome for {lost[:5]} ({len(lost)} in all)"
+
+
+def _due(history: History, job: Job, expected: Cron | FixedRate, recorded: set[int]) -> list[int]:
+    """What must have an outcome, and what is recorded and may have one.
+
+    A spread may decide an instant before it comes. A clock that was set back to before the job was made may come by
+    instants from before it, which run, or pass them again in one step, which leaves them out.
+    """
+    machine = history.machine
+    first = min([machine.start_ms, *history.set_back])
+    until = max([machine.horizon_ms + lead_ms(job), *recorded])
+    anchored = history.anchored[job.id]
+    if anchored and isinstance(expected, FixedRate):
+        grids = [expected, *(FixedRate(anchor, expected.period) for anchor, _ in anchored)]
+        allowed = {at for grid in grids for at in grid.instants(first, until)}
+        (_, since), last = anchored[-1], min(machine.horizon_ms, machine.now - 1)
+        return sorted({*grids[-1].instants(since, last), *(allowed & recorded)})
+    due = expected.instants(first, until)
+    return [at for at in due if machine.start_ms < at <= machine.horizon_ms or at in recorded]
 
 
 def _ended_by_max(history: History, job: Job, first_lost: int) -> bool:
@@ -190,6 +222,59 @@ def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
             yield f"{wave[-1].nominal_ms} does not say what it covers"
 
 
+def _counters(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """What is counted with the job is what its history says."""
+    found = history.occurrences[job.id]
+    counted = history.counters[job.id]
+    state = OccurrenceState
+    listed = {
+        "fired": [one for one in found if one.started_ms is not None],
+        "completed": [one for one in found if one.state is state.COMPLETED],
+        "failed": [one for one in found if one.state in (state.FAILED, state.FAILED_STALE)],
+        "canceled": [one for one in found if one.state is state.CANCELED],
+        "skipped": [one for one in found if one.state is state.SKIPPED],
+        "missed": [one for one in found if one.state is state.MISSED],
+    }
+    for name, ones in listed.items():
+        if getattr(counted, name) != len(ones):
+            yield f"{getattr(counted, name)} are counted as {name}, and history has {len(ones)}"
+
+
+def _newest(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """Under `cancel_running` one of the schedule waits at most, but for missed ones that have their turn each."""
+    if job.overlap is not OverlapPolicy.CANCEL_RUNNING:
+        return
+    several = job.recovery.strategy in (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
+    in_turn = {one.nominal_ms for one in history.occurrences[job.id] if several and one.recovery}
+    waiting: int | None = None
+    for event in history.order[job.id]:
+        if event.name != "OccurrenceQueued":
+            waiting = None if event.nominal_ms == waiting else waiting
+        elif event.nominal_ms not in in_turn:
+            if waiting is not None:
+                yield f"{event.nominal_ms} waits behind {waiting}, which should have given way"
+            waiting = event.nominal_ms
+
+
+def _deadlines(history: History, job: Job, expected: Expected) -> Iterator[str]:
+    """Nothing begins once the execution timeout has passed, also where a retry waits: none is awaited beyond it."""
+    timeout = job.execution_timeout_ms
+    if timeout is None:
+        return
+    first: dict[int, int] = {}
+    for process in history.processes[job.id]:
+        if process.started_ms >= first.setdefault(process.nominal_ms, process.started_ms) + timeout:
+            yield f"{process.nominal_ms} was tried again after its execution timeout"
+    for occurrence in history.occurrences[job.id]:
+        at, deadline = occurrence.nominal_ms, occurrence.deadline_ms
+        if deadline is None or history.is_clock_set:
+            continue  # a clock that is set moves the deadline and what waits for it
+        if any(retry >= deadline for retry in history.retries[job.id, at]):
+            yield f"{at} waits for a retry beyond its execution timeout"
+        if occurrence.state is OccurrenceState.RUNNING and deadline + STALE_AFTER_MS < history.machine.now:
+            yield f"{at} is under way a minute after its execution timeout"
+
+
 # -- processes, as the machine saw them --------------------------------------------------------------------------------
 
 
@@ -232,9 +317,17 @@ def _pool(history: History) -> Iterator[str]:
 
 
 def _overlap(history: History, job: Job, expected: Expected) -> Iterator[str]:
-    """Two occurrences at once only where that is allowed; two tasks at once only where they are parallel."""
+    """Two occurrences at once only where that is allowed; two tasks at once only where they are parallel.
+
+    One that waits for its retry is under way too.
+    """
     latest: SimulatedProcess | None = None
+    over: set[int] = set()  # a later one has begun
     for process in sorted(history.processes[job.id], key=lambda p: p.started_ms):
+        if job.overlap is not OverlapPolicy.ALLOW and process.nominal_ms in over:
+            yield f"{process.nominal_ms} was tried again after a later one had begun"
+        if latest is not None and latest.nominal_ms != process.nominal_ms:
+            over.add(latest.nominal_ms)
         if latest is not None and _ended(latest, history.machine) > process.started_ms:
             same = latest.nominal_ms == process.nominal_ms
             if not same and job.overlap is not OverlapPolicy.ALLOW:
@@ -267,5 +360,5 @@ def _completion(history: History, job: Job, expected: Expected) -> Iterator[str]
 
 RULES: tuple[Callable[[History], Iterator[str]], ...] = (_doubled, _strays, _pool)
 JOB_RULES: tuple[Callable[[History, Job, Expected], Iterator[str]], ...] = (
-    _instants, _outcomes, _placement, _recovery, _overlap, _completion,
+    _instants, _outcomes, _placement, _recovery, _counters, _newest, _deadlines, _overlap, _completion,
 )  # fmt: skip

@@ -11,13 +11,15 @@ from chronex.engine.commands import trigger
 from chronex.engine.update import Change, Policy, apply_jobs, kept_versions, roll_back
 from chronex.engine.update.diff import MOST_VERSIONS
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.jobfile import read_job_file
 from chronex.model.job import Job
-from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.policies import OverlapPolicy, SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
-from chronex.testing import DAY, HOUR, MINUTE
-from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine
+from chronex.storage.records import Reading
+from chronex.testing import DAY, HOUR, MINUTE, MemoryStore
+from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine, steady
 
 NOON = START + 12 * HOUR
 EARLY, LATE = "0 3 * * *", "0 5 * * *"
@@ -126,7 +128,9 @@ def test_an_edit_and_its_undoing_leave_the_occurrence_that_was_withdrawn_to_run(
     world = SteppedEngine(EARLY, spread=BEFORE)
     nominal = planned(world)
     edited(world, nominal - 2 * HOUR + 1, schedule=LATE)
+    assert world.stored().progress.counters.canceled == 1
     edited(world, nominal - 2 * HOUR + 2, schedule=EARLY)
+    assert world.stored().progress.counters.canceled == 0, "history has none either"
     assert [launch.occurrence.nominal_ms for launch in world.tick(nominal)] == [nominal]
 
 
@@ -180,7 +184,7 @@ def test_a_running_occurrence_keeps_its_version_to_the_end() -> None:
 
 
 def test_a_removed_jobs_running_occurrence_goes_on_with_its_tasks_and_its_retries() -> None:
-    world = SteppedEngine(tasks=(ONE, TWO), retry=RetryPolicy(max=1, interval_ms=1000))
+    world = SteppedEngine(tasks=(ONE, TWO), retry=steady(1, 1000))
     (first,) = world.tick(FIRST)
     assert apply_jobs(world.store, [], FIRST + 1)[0].change is Change.REMOVED
     (second,) = world.launches_after(first, "success", FIRST + 2)
@@ -286,3 +290,38 @@ def test_versions_are_bounded_but_none_that_is_in_use_goes() -> None:
     assert len(kept) <= MOST_VERSIONS + 2
     assert kept[-1] == 1, "the running occurrence began with it"
     assert world.launches_after(running, "success", START + 1000) == []
+
+
+FILE = """
+[defaults]
+retry = {{ max = {retries} }}
+task_timeout = "{timeout}"
+
+[jobs.heir]
+schedule = "{schedule}"
+run = "true"
+
+[jobs.own]
+schedule = "0 3 * * *"
+retry = 7
+task_timeout = "1h"
+run = "true"
+"""
+
+
+def test_a_change_of_the_defaults_reaches_the_jobs_that_inherit_it_when_the_file_is_applied() -> None:
+    store = MemoryStore()
+
+    def applied(at: int, retries: int, timeout: str) -> dict[str, Change]:
+        file = read_job_file(FILE.format(retries=retries, timeout=timeout, schedule=EARLY), "chronex.toml", "UTC")
+        return {one.job: one.change for one in apply_jobs(store, file.jobs, at)}
+
+    applied(START, 1, "5m")
+    before = store.view(lambda tx: Reading(tx).job("heir"))
+    assert applied(NOON, 4, "9m") == {"heir": Change.CHANGED, "own": Change.UNCHANGED}
+    after = store.view(lambda tx: Reading(tx).job("heir"))
+    assert before is not None
+    assert after is not None
+    assert (before.retry.max, before.task_timeout_ms) == (1, 5 * MINUTE)
+    assert (after.retry.max, after.task_timeout_ms, after.version) == (4, 9 * MINUTE, 2)
+    assert after.progress.next_ms == before.progress.next_ms, "the schedule goes on as it was"

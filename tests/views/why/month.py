@@ -147,11 +147,18 @@ class RecordedMonth(SimulatedMachine):
             return Cause.EARLIER_WAITS
         if job.overlap is OverlapPolicy.QUEUE_ONE and waiting:
             return Cause.EARLIER_WAITS
+        if job.overlap is OverlapPolicy.CANCEL_RUNNING and self._has_newer(job, instant, at, due):
+            return Cause.GAVE_WAY
         if waiting >= 100:
             return Cause.QUEUE_FULL
         if window is not None:
             return Cause.QUEUED if self._turn(job.id, instant, at) >= self.now else Cause.WINDOW_EXCEEDED
         return Cause.QUEUED
+
+    def _has_newer(self, job: Job, instant: int, at: int, due: dict[int, int]) -> bool:
+        """A later one of the schedule came while this one waited."""
+        later = [other for other in due if other > instant and not self._is_caught_up(job, other)]
+        return any(at <= self._awake_from(due[other]) < self.now for other in later)
 
     def _is_caught_up(self, job: Job, instant: int) -> bool:
         """One of several missed runs that the strategy asks for: it waits for its turn, however many wait."""
@@ -260,25 +267,26 @@ class RecordedMonth(SimulatedMachine):
             return Cause.RUNNING
         if last.state == "canceled":
             return Cause.MADE_ROOM
-        died = self._ended_unseen(last) or (
-            any(self._end_of(last) == begin and last.state != "canceled" for begin, _ in self.crashes)
-            and self._killed(last)
-        )
+        died = self._crashed(last)
         if last.state == "success" and not died:
             is_last_task = last.task == job.tasks[-1].name
             return Cause.COMPLETED if is_last_task else Cause.RUNNING
-        tries = len([p for p in mine if p.task == last.task and not (self._killed(p) or self._ended_unseen(p))])
-        crashed = sum(1 for p in mine if p.task == last.task and (self._killed(p) or self._ended_unseen(p)))
+        tries = len([p for p in mine if p.task == last.task and not self._crashed(p)])
+        crashed = sum(1 for p in mine if p.task == last.task and self._crashed(p))
         if (died and crashed <= 3) or (not died and tries <= (job.retry.max or 0)):
             # Another attempt was due and never came: it would have come after the execution timeout, or a new
             # occurrence took its turn where the policy says so, unless the month ended first.
             if job.execution_timeout_ms is not None and not died:
-                return Cause.FAILED
+                return Cause.TIMEOUT
             return Cause.MADE_ROOM if self._newcomer(instant, instants, due, self._end_of(last)) else Cause.RUNNING
         return Cause.FAILED
 
     def _newcomer(self, instant: int, instants: list[int], due: dict[int, int], after: int) -> bool:
         return any(self._awake_from(due[i]) >= after for i in instants if i != instant and due.get(i, 0) < self.now)
+
+    def _crashed(self, process: SimulatedProcess) -> bool:
+        """It died with its scheduler, or outlived it, so that how it ended is not known."""
+        return self._killed(process) or self._ended_unseen(process) or process.state == "crashed"
 
     def _killed(self, process: SimulatedProcess) -> bool:
         return not self.orphans_survive and any(

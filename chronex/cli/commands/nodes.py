@@ -1,0 +1,73 @@
+"""`chronex nodes`: the schedulers that work or worked on the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chronex.cli.options import Form, StorePath, check_format
+from chronex.cli.output import out, padded, paint, print_json, shown_zone, width
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex.timing.zones import Zone
+    from chronex.views.nodes import NodeRow
+
+_COLOURS = {"alive": "green", "silent": "yellow", "dead": "red"}
+_HEAD = ("STATE", "NODE", "PID", "HOST", "VERSION", "STARTED", "HEARTBEAT", "RUNNING")
+
+
+def nodes(
+    every: Annotated[bool, typer.Option("--all", help="Also those that have stopped or died.")] = False,
+    store: StorePath = None,
+    form: Form = "text",
+) -> int:
+    """List the schedulers of the store: process, host, version, last heartbeat, and whether each lives.
+
+    Example: chronex nodes --all
+    """
+
+    check_format(form)
+    return run_nodes(store, form, every=every)
+
+
+def run_nodes(store: str | None, form: str, *, every: bool) -> int:
+    from chronex.cli.record_output import node_json
+    from chronex.cli.store_session import read_store
+    from chronex.clock import wall_ms
+    from chronex.run import is_alive
+    from chronex.views.nodes import nodes_of
+
+    now_ms = wall_ms()
+    rows = read_store(store, lambda reading: nodes_of(reading, now_ms, is_alive))
+    found = [row for row in rows if every or row.is_alive]
+    if form == "json":
+        print_json([node_json(row) for row in found])
+    elif not found:
+        past = f"; {len(rows)} worked on it before: chronex nodes --all" if rows else ""
+        out(f"no scheduler works on this store{past}")
+    else:
+        _print_table(found, now_ms, shown_zone())
+    return 0
+
+
+def _print_table(rows: list[NodeRow], now_ms: int, zone: Zone) -> None:
+    from chronex.text.durations import brief_duration
+    from chronex.views.wording import moment
+
+    lines = [_HEAD]
+    for row in rows:
+        node = row.node
+        ended = f"stopped {moment(node.stopped_ms, now_ms, zone)}" if node.stopped_ms is not None else ""
+        beat = ended or f"{brief_duration(row.silent_ms)} ago"
+        lines.append(
+            (row.state.value, node.id, str(node.process.pid), terminal_safe(node.host) or "-", node.chronex or "-",
+             moment(node.started_ms, now_ms, zone), beat, str(row.running))
+        )  # fmt: skip
+    widths = [max(width(line[column]) for line in lines) for column in range(len(_HEAD))]
+    for number, line in enumerate(lines):
+        cells = [padded(text, size) for text, size in zip(line, widths, strict=True)]
+        colour = "bold" if number == 0 else _COLOURS.get(line[0], "dim")
+        out(" ".join([paint(cells[0], colour), *cells[1:]]).rstrip())
+    out(paint(f"times in {zone.name}", "dim"))
