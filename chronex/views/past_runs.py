@@ -63,15 +63,12 @@ def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
         return
     active = sorted(reading.active(), key=lambda o: -(o.started_ms or 0))
     yield from (one for one in active if query.until_ms is None or (one.started_ms or 0) < query.until_ms)
-    after: bytes | None = None
+    after = None if query.until_ms is None else keys.timed(keys.FINISHED, query.until_ms, b"")
     for _ in range(_MOST_SEARCHED // _PAGE):
         rows = reading.tx.scan(keys.FINISHED, after, _PAGE, reverse=True)
         for index, _empty in rows:
-            ended_ms = keys.instant_of(index)
-            if query.since_ms is not None and ended_ms < query.since_ms:
+            if query.since_ms is not None and keys.instant_of(index) < query.since_ms:
                 return
-            if query.until_ms is not None and ended_ms >= query.until_ms:
-                continue
             occurrence = reading.get(keys.record_of(index), Occurrence)
             if occurrence is not None:
                 yield occurrence
