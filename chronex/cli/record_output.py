@@ -118,7 +118,7 @@ _MARKS = {
 def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     job, row = detail.job, detail.row
     colours = SITUATION_COLOURS.get(row.situation, ())
-    yield f"{paint(job.id, 'bold')}  {paint(situation_text(row.situation), *colours)}"
+    yield f"{paint(terminal_safe(job.shown_name), 'bold')}  {paint(situation_text(row.situation), *colours)}"
     yield f"  {_meaning(detail, now_ms, zone)}"
     if job.description:
         yield f"  {terminal_safe(job.description)}"
@@ -265,6 +265,7 @@ def detail_json(detail: Detail) -> dict[str, Any]:
     job, row = detail.job, detail.row
     return {
         "id": job.id,
+        "name": job.shown_name,
         "state": row.situation.value,
         "is_active": row.is_active,
         "is_enabled": row.is_enabled,

@@ -124,10 +124,11 @@ def _found(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
 
 def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
     """Newest first: of one job by its nominal time; of all jobs what runs, then what ended, by its end."""
+    from chronex.engine.commands.names import job_id_named
     from chronex.model.occurrence import Occurrence
 
     if query.job is not None:
-        yield from _of_job(reading, query.job, query.since_ms)
+        yield from _of_job(reading, job_id_named(reading, query.job), query.since_ms)
         return
     from chronex.storage import keys
 
@@ -179,14 +180,14 @@ def _lines(zones: JobZones, found: list[Occurrence]) -> list[str]:
     from chronex.text.durations import brief_duration
     from chronex.views.wording import column, how_many
 
-    name_width = max((width(o.job) for o in found), default=0)
+    name_width = max((width(zones.name_of(o.job)) for o in found), default=0)
     lines: list[str] = []
     for occurrence in found:
         zone = zones.of(occurrence.job, occurrence.version)
         took = ""
         if occurrence.started_ms is not None and occurrence.finished_ms is not None:
             took = brief_duration(occurrence.finished_ms - occurrence.started_ms)
-        name = padded(occurrence.job, name_width)
+        name = padded(zones.name_of(occurrence.job), name_width)
         front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name}"
         colour = "yellow" if occurrence.errors else _COLOURS.get(occurrence.state)
         lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence), colour)
