@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.markup import escape
 
 from chronex.text.terminal import cell_safe
 from chronex_tui.model.board_lines import no_jobs, no_match, no_runs
@@ -145,9 +146,14 @@ class JobsView(View):
         (log if log.display else self.query_one("#detail", Panel)).redraw()
 
     def _title(self) -> None:
-        self.query_one("#detail", Panel).border_title = self.state.job or "no job"
+        self.query_one("#detail", Panel).border_title = escape(self._shown_name()) or "no job"
         log = self.query_one("#side-log", Panel)
         log.border_title = f"Output of {self.state.log_of}" if self.state.log_of else "Output"
+
+    def _shown_name(self) -> str:
+        """What people call the selected job; its id until its detail has been read."""
+        detail, job = self.state.detail, self.state.job or ""
+        return cell_safe(detail.row.job.shown_name) if detail is not None and detail.row.job.id == job else job
 
     # -- what the panels hold -------------------------------------------------------------------------------
 

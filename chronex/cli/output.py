@@ -176,12 +176,17 @@ def timed(name: str, ms: int | None) -> dict[str, Any]:
     return {name: rfc3339(ms), f"{name}_ms": ms}
 
 
+# The name of a declarative task may have a thousand characters.
+_LONGEST_NAME = 60
+
+
 class JobZones:
-    """The zones of jobs by their names, also of jobs that were removed; each is looked up once."""
+    """The zones and shown names of jobs by their ids, also of jobs that were removed; each is looked up once."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._known: dict[tuple[str, int | None], Zone] = {}
+        self._names: dict[str, str] = {}
 
     def of(self, job: str, version: int | None = None) -> Zone:
         """The zone of the named version of the job, else of the job as it is."""
@@ -189,6 +194,14 @@ class JobZones:
         if key not in self._known:
             self._known[key] = self._find(job, version)
         return self._known[key]
+
+    def name_of(self, job: str) -> str:
+        """What people call the job, fit for a terminal."""
+        if job not in self._names:
+            found = self._reading.job(job)
+            shown = job if found is None else found.shown_name
+            self._names[job] = job if shown == job else cut(shown, _LONGEST_NAME)
+        return self._names[job]
 
     def _find(self, name: str, version: int | None) -> Zone:
         from chronex.errors import ChronexError

@@ -142,7 +142,7 @@ _MARKS = {
 def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     job, row = detail.job, detail.row
     colours = SITUATION_COLOURS.get(row.situation, ())
-    yield f"{paint(job.id, 'bold')}  {paint(situation_text(row.situation), *colours)}"
+    yield f"{paint(terminal_safe(job.shown_name), 'bold')}  {paint(situation_text(row.situation), *colours)}"
     yield f"  {_meaning(detail, now_ms, zone)}"
     if job.description:
         yield f"  {terminal_safe(job.description)}"
@@ -292,6 +292,7 @@ def situation_json(row: Row) -> dict[str, Any]:
     """How a job is, as `list` and `show` tell it."""
     return {
         "id": row.job.id,
+        "name": row.job.shown_name,
         "state": row.situation.value,
         "is_active": row.is_active,
         "is_enabled": row.is_enabled,

@@ -40,6 +40,7 @@ from chronex.model.job import Call, Job
 from chronex.model.states import is_final
 from chronex.run import Calls, LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
+from chronex.run.functions import registered
 from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.timing.job_schedule import Schedule, register_schedule
@@ -86,6 +87,7 @@ class EmbeddedEngine(JobControl):
         self._work: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._loop_of_thread: asyncio.AbstractEventLoop | None = None
         self._logs: LogDirectory | None = None
         self._temporary: Path | None = None
         self._lock: EngineLock | None = None
@@ -114,12 +116,12 @@ class EmbeddedEngine(JobControl):
     def _is_open(self) -> bool:
         return self._store is not None
 
-    def add_call(self, name: str, function: TaskFunction) -> Call:
+    def add_call(self, name: str, function: TaskFunction, *, executor: str | None = None) -> Call:
         """Let jobs call `function`, sync or async, by `name`; returns what a task's `run` is to be.
 
         It is given the TaskContext first, then the arguments of the Call.
         """
-        call = self.calls.add(name, function)
+        call = self.calls.add(name, registered(function, executor))
         self.note_functions()
         return call
 
@@ -282,24 +284,24 @@ class EmbeddedEngine(JobControl):
             except BaseException as problem:
                 ready.set_exception(problem)
                 return
+            self._loop_of_thread = runner.get_loop()
             ready.set_result(None)
             runner.get_loop().run_forever()
 
     def close(self, *, drain: bool = False) -> None:
         """`stop` for what `open` started. Idempotent; raises what the engine died of."""
-        thread, loop = self._thread, self._loop
-        if thread is None:
+        thread, loop = self._thread, self._loop_of_thread
+        if thread is None or loop is None:
             return
         if threading.current_thread() is thread:
             raise ChronexError("a function on the engine's loop would wait for itself; close it from another thread")
         try:
-            if loop is not None:
-                asyncio.run_coroutine_threadsafe(self.stop(drain=drain), loop).result()
+            asyncio.run_coroutine_threadsafe(self.stop(drain=drain), loop).result()
         finally:
-            if loop is not None and not self.is_running:
+            if not self.is_running:
                 loop.call_soon_threadsafe(loop.stop)
                 thread.join()
-                self._thread = None
+                self._thread = self._loop_of_thread = None
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until the engine ends by itself, which it does only when its store fails, or so many seconds."""

@@ -92,6 +92,7 @@ class Subscription:
         self.job = job
         self.callback = callback
         self.after = 0  # the number of the last event that is not for it
+        self.most_waiting = MOST_WAITING
         self.dropped = 0
         self.is_over = False
         self._waiting: queue.Queue[EngineEvent | None] = queue.Queue()
@@ -108,10 +109,10 @@ class Subscription:
         return is_named and number > self.after and not self.is_over and self.job in (None, event.job)
 
     def give(self, event: EngineEvent, loop: asyncio.AbstractEventLoop) -> None:
-        if self._waiting.qsize() >= MOST_WAITING:
+        if self._waiting.qsize() >= self.most_waiting:
             self.dropped += 1
             if self.dropped == 1:
-                fields = {"callback": repr(self.callback)[:200], "waiting": MOST_WAITING}
+                fields = {"callback": repr(self.callback)[:200], "waiting": self.most_waiting}
                 log_event(log, "a callback is too slow; events are dropped", fields, logging.WARNING)
             return
         self._loop = loop

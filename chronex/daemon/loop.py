@@ -27,7 +27,7 @@ from chronex.daemon.wakeups import (
     WakeupDetector,
     wake_on_clock_set,
 )
-from chronex.engine.clock_steps import begin_where_never_set, follow_clock, move_waits, newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.stopping import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
@@ -85,6 +85,7 @@ class Daemon:
         self._ages = AgeClock(self.clock)
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._full_since_ms: int | None = None  # by the monotonic clock
+        self._jumps: list[ClockJump] = []  # of the clock, which the store could not follow yet
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
             PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
@@ -204,6 +205,8 @@ class Daemon:
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
+        if self._jumps:
+            return Tick((), None, has_more=False)
         now_ms = self.clock.wall_ms()
         resting = self.engine.resting(now_ms)
         if resting is not None:
@@ -294,16 +297,25 @@ class Daemon:
             self._must_take_over = True
 
     def _check_clock(self, detector: WakeupDetector) -> None:
+        """A store that is full cannot follow: then nothing is decided before it has, and it is asked again soon."""
         jump = detector.check()
-        if jump is None:
-            return
-        self.executor.prestart.discard()
+        if jump is not None:
+            self.executor.prestart.discard()
+            self._jumps.append(jump)
+        try:
+            while self._jumps:
+                self._follow(self._jumps[0])
+                del self._jumps[0]
+        except StoreFullError as error:
+            self._note_full(error)
+
+    def _follow(self, jump: ClockJump) -> None:
         fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         if jump.stalled_ms:
             fields["stalled_ms"] = jump.stalled_ms
         if jump.set_by_ms:
-            fields["retries"] = move_waits(self.store, jump.set_by_ms, jump.at_ms, self.node.id)
-            fields["jobs"] = follow_clock(self.store, jump.set_by_ms, jump.at_ms)
+            followed = follow_clock(self.store, jump.set_by_ms, jump.at_ms, self.node.id)
+            fields |= {"retries": followed.retries, "jobs": followed.jobs}
         self.journal(jump.name, fields)
 
     def _check_clock_set_back(self) -> None:

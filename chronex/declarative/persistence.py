@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from hashlib import sha256
 from random import Random
 from typing import NamedTuple
 
@@ -29,7 +27,7 @@ from chronex.engine.plan import next_plan_ms
 from chronex.engine.update.apply import write_changes
 from chronex.engine.update.diff import Change, JobChange, definition_data, last_version
 from chronex.model.event import Event
-from chronex.model.job import Call, Counters, Job, JobProgress, Task
+from chronex.model.job import Call, Counters, Job, JobProgress, Task, task_job_id
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.reasons import Reason, ReasonCode
@@ -44,8 +42,6 @@ from chronex.timing.zones import load_zone
 SOURCE = "declarative"  # who changes a task, for the journal; and the source of tasks from before programs had names
 TASK = "main"
 _MAX_JOBS = 1_000_000
-_PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
-_HASHED = re.compile(r"task-[0-9a-f]{32}", re.ASCII)
 
 
 class TaskResolution(NamedTuple):
@@ -70,19 +66,12 @@ class PersistedTask(NamedTuple):
         return (self.name, self.cron, self.delay_ms) == (definition.name, definition.cron, definition.delay_ms)
 
 
-def job_id(name: str) -> str:
-    """The task's name where a job may have that id, else one made from its hash; always the same for a name."""
-    if _PLAIN.fullmatch(name) and not _HASHED.fullmatch(name):
-        return name
-    return f"task-{sha256(name.encode()).hexdigest()[:32]}"
-
-
 # -- one task -----------------------------------------------------------------------------------------------
 
 
 def job_of(definition: TaskDefinition, scheduler: str, zone: str, now_ms: int, source: str = SOURCE) -> Job:
     """The job of the task. It begins with the current minute, so that this minute still counts."""
-    name = job_id(definition.name)
+    name = task_job_id(definition.name)
     return Job(
         id=name,
         schedule=definition.cron,
@@ -121,7 +110,7 @@ def _read_task(job: Job) -> PersistedTask:
     scheduler = _text(job, "scheduler")
     delay = _number(job, "retryDelayMs")
     since = _number(job, "since_ms")
-    if not name or job_id(name) != job.id:
+    if not name or task_job_id(name) != job.id:
         raise TaskInvalidValueError("name", name, f"it does not belong to the record {job.id}")
     try:
         check_cron(job.schedule)
@@ -160,7 +149,7 @@ def resolve_tasks(
     records: Records, definitions: Iterable[TaskDefinition], scheduler: str, zone: str, source: str = SOURCE
 ) -> list[TaskResolution]:
     """Make the store hold exactly these tasks of this source; in one transaction, so all of it happens or nothing."""
-    wanted = {job_id(definition.name): definition for definition in definitions}
+    wanted = {task_job_id(definition.name): definition for definition in definitions}
     _take_over_nameless(records, wanted, source)
     present = persisted_tasks(records, source)
     resolved = [_schedule(records, one, present.get(key), scheduler, zone, source) for key, one in wanted.items()]

@@ -23,7 +23,7 @@ from platformdirs import user_state_path
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.embedded import EmbeddedEngine, program_name
 from chronex.daemon.log_handlers import log_event
-from chronex.declarative.persistence import TaskResolution, job_id, resolve_tasks
+from chronex.declarative.persistence import TaskResolution, resolve_tasks
 from chronex.declarative.registrations import Callback, Registration, TaskDefinition, check_registrations
 from chronex.declarative.scheduler_errors import SchedulerError, ScheduleTaskError, StopSchedulerError
 from chronex.declarative.scheduler_states import (
@@ -37,6 +37,7 @@ from chronex.engine.update.sources import DECLARATIVE
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
+from chronex.model.job import task_job_id
 from chronex.model.reasons import text_of
 from chronex.run import TaskContext
 from chronex.run.callables import TaskFunction
@@ -181,8 +182,8 @@ class Scheduler:
             return resolve_tasks(Records(tx, now_ms), definitions, self._identifier, zone, self._source)
 
         self._resolved = tuple(self._store.update(write))
-        self._callbacks = {job_id(one.name): one.callback for one in definitions}
-        self._names.update({job_id(one.name): one.name for one in definitions})
+        self._callbacks = {task_job_id(one.name): one.callback for one in definitions}
+        self._names.update({task_job_id(one.name): one.name for one in definitions})
         for job in self._callbacks:
             function = self._functions.setdefault(job, partial(self._call, job))
             if self._engine is not None:

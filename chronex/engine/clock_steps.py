@@ -7,6 +7,8 @@ execution timeouts last as long as they were to.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from chronex.engine.decided_spans import spans_with_latest
@@ -31,37 +33,51 @@ _TOLERANCE_MS = 2_000
 NEVER_SET_BEFORE_MS = 1_577_836_800_000  # 2020-01-01T00:00:00Z
 
 
-def follow_clock(store: Store, by_ms: int, now_ms: int) -> int:
-    """The clock was set to `now_ms`, by `by_ms`; how many jobs had to follow."""
-    return rewind(store, now_ms) if by_ms < 0 else begin_later(store, by_ms, now_ms)
+class Followed(NamedTuple):
+    """How many jobs and how many retries were moved."""
+
+    jobs: int
+    retries: int
+
+
+def follow_clock(store: Store, by_ms: int, now_ms: int, node: str) -> Followed:
+    """The clock was set to `now_ms`, by `by_ms`: the jobs follow, and what waits at `node`, all of it or nothing."""
+
+    def write(tx: Transaction) -> Followed:
+        records = Records(tx, now_ms)
+        retries = _move_waits(records, by_ms, node)
+        jobs = _rewind(records, now_ms) if by_ms < 0 else _begin_later(records, by_ms, now_ms)
+        return Followed(jobs, retries)
+
+    return store.update(write)
 
 
 def rewind(store: Store, now_ms: int) -> int:
+    """The clock was put right while no scheduler ran: as `_rewind` says. How many jobs had to follow."""
+    return store.update(lambda tx: _rewind(Records(tx, now_ms), now_ms))
+
+
+def _rewind(records: Records, now_ms: int) -> int:
     """Set cursors that lie ahead of now back to now. How many jobs that was.
 
     A clock that was a year ahead and is set right must not silence every job for a year. Nothing runs twice: an
     instant that has its record, or lies in a span that was decided, is never decided again. A retry that would wait
     longer than its pause is due earlier.
     """
-
-    def write(tx: Transaction) -> int:
-        records = Records(tx, now_ms)
-        ahead = 0
-        for job in records.jobs(limit=_MOST_JOBS):
-            if not is_known(job.dialect, job.schedule):
-                continue
-            if _is_ahead(job, now_ms):
-                ahead += 1
-                _put(records, job, _rewound(job, now_ms))
-            elif job.progress.begun_ms is not None and job.progress.begun_ms > now_ms:
-                records.put(replace(job.progress, watermark_ms=_later(job, job.progress.begun_ms)))
-        for node in records.nodes():
-            records.put(_not_later(node, now_ms))
-        for run in _retries(records):
-            _move(records, run, run.next_attempt_ms or now_ms)
-        return ahead
-
-    return store.update(write)
+    ahead = 0
+    for job in records.jobs(limit=_MOST_JOBS):
+        if not is_known(job.dialect, job.schedule):
+            continue
+        if _is_ahead(job, now_ms):
+            ahead += 1
+            _put(records, job, _rewound(job, now_ms))
+        elif job.progress.begun_ms is not None and job.progress.begun_ms > now_ms:
+            records.put(replace(job.progress, watermark_ms=_later(job, job.progress.begun_ms)))
+    for node in records.nodes():
+        records.put(_not_later(node, now_ms))
+    for run in _retries(records):
+        _move(records, run, run.next_attempt_ms or now_ms)
+    return ahead
 
 
 def _rewound(job: Job, now_ms: int) -> JobProgress:
@@ -93,23 +109,18 @@ def _later(job: Job, cursor_ms: int) -> int:
     return max(cursor_ms, job.progress.watermark_ms or cursor_ms, job.progress.begun_ms or cursor_ms)
 
 
-def move_waits(store: Store, by_ms: int, now_ms: int, node: str) -> int:
-    """The clock was set by `by_ms`: the retries and execution timeouts of this node, and of those that have left, are
-    moved with it. How many retries that was. What belongs to another node that lives, that node moves.
+def _move_waits(records: Records, by_ms: int, node: str) -> int:
+    """The retries and execution timeouts of this node, and of those that have left, move with the clock. How many
+    retries that was. What belongs to another node that lives, that node moves.
     """
-
-    def write(tx: Transaction) -> int:
-        records = Records(tx, now_ms)
-        living = {one.id for one in records.nodes() if one.stopped_ms is None} - {node}
-        for occurrence in records.active(limit=_MOST_RUNS):
-            if occurrence.deadline_ms is not None and occurrence.owner not in living:
-                records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + by_ms))
-        moved = [run for run in _retries(records) if run.owner not in living]
-        for run in moved:
-            _move(records, run, (run.next_attempt_ms or now_ms) + by_ms)
-        return len(moved)
-
-    return store.update(write)
+    living = {one.id for one in records.nodes() if one.stopped_ms is None} - {node}
+    for occurrence in records.active(limit=_MOST_RUNS):
+        if occurrence.deadline_ms is not None and occurrence.owner not in living:
+            records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + by_ms))
+    moved = [run for run in _retries(records) if run.owner not in living]
+    for run in moved:
+        _move(records, run, (run.next_attempt_ms or records.now_ms) + by_ms)
+    return len(moved)
 
 
 def _retries(records: Records) -> list[Run]:
@@ -134,22 +145,17 @@ def _is_ahead(job: Job, now_ms: int) -> bool:
     return max(job.progress.cursor_ms or 0, job.progress.anchor_ms or 0) > now_ms
 
 
-def begin_later(store: Store, by_ms: int, now_ms: int) -> int:
+def _begin_later(records: Records, by_ms: int, now_ms: int) -> int:
     """The clock was set forwards: a job that began less than `by_ms` ago by the old clock begins as much later.
 
     Instants in between passed on no clock that the job has seen, so they are not made up for. A job that is older
     keeps them: the clock may have been slow, and what it had not reached yet is still to be done.
     """
-
-    def write(tx: Transaction) -> int:
-        records = Records(tx, now_ms)
-        moved = [job for job in records.jobs(limit=_MOST_JOBS) if _began_by_the_old_clock(job, by_ms)]
-        for job in moved:
-            is_ahead = job.progress.begun_ms is not None and job.progress.begun_ms > now_ms - by_ms
-            _put(records, job, _begun_ahead(job, now_ms) if is_ahead else _begun_later(job, by_ms, now_ms))
-        return len(moved)
-
-    return store.update(write)
+    moved = [job for job in records.jobs(limit=_MOST_JOBS) if _began_by_the_old_clock(job, by_ms)]
+    for job in moved:
+        is_ahead = job.progress.begun_ms is not None and job.progress.begun_ms > now_ms - by_ms
+        _put(records, job, _begun_ahead(job, now_ms) if is_ahead else _begun_later(job, by_ms, now_ms))
+    return len(moved)
 
 
 def begin_where_never_set(store: Store, now_ms: int) -> int:

@@ -204,7 +204,7 @@ def merged_retry(base: RetryPolicy, given: Given, entry: Entry) -> RetryPolicy:
     for key, shown in (("interval", merged.interval_ms), ("max_interval", merged.longest_ms)):
         if _FIELDS[key] in given and shown < SHORTEST_PAUSE_MS:
             least = format_duration(SHORTEST_PAUSE_MS)
-            message = f"no pause is shorter than {least}, so {key} has no effect"
+            message = f"no pause is shorter than {least}, so {key} counts as that"
             entry.child(key).warn(message, f'write {key} = "{least}" or more', "J103")
     if merged.max_interval_ms is not None and merged.max_interval_ms < merged.interval_ms:
         message = "max_interval is shorter than interval, so every pause is max_interval"

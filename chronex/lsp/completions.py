@@ -25,7 +25,7 @@ _EXPRESSION_STARTS = {
     "github": re.compile(r"""\bcron["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
     "k8s": re.compile(r"""\bschedule["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
     "trigger": re.compile(r""""expression"[ \t]*:[ \t]*"([^"]*)$"""),
-    "python": re.compile(r"""\bparse\([ \t]*["']([^"']*)$"""),
+    "python": re.compile(r"""\b(?:parse|job)\([ \t]*["']([^"']*)$"""),
     "crontab": re.compile(r"^[ \t]*([^#=]*)$"),
     "cron.d": re.compile(r"^[ \t]*([^#=]*)$"),
     "systemd": re.compile(r"^[ \t]*OnCalendar[ \t]*=[ \t]*(.*)$"),

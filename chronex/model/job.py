@@ -11,6 +11,7 @@ makes thousands of them, and the visits cost a seventh of it.
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import Any, Self
 
 from msgspec import Struct
@@ -191,6 +192,12 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
         work = (*(task.run for task in self.tasks), self.on_start, self.on_complete)
         return tuple(dict.fromkeys(one.target for one in work if isinstance(one, Call)))
 
+    @property
+    def shown_name(self) -> str:
+        """What people call it: the id, or the name that the id of a declarative task was made from."""
+        name = self.metadata.get("name", "") if _MADE_ID.fullmatch(self.id) else ""
+        return name if name and task_job_id(name) == self.id else self.id
+
     def task(self, name: str) -> Task | None:
         return next((task for task in self.tasks if task.name == name), None)
 
@@ -299,6 +306,18 @@ class JobVersion(Struct, frozen=True, gc=False):
 
 MAX_NAME = 128
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
+
+# Names of declarative tasks that are ids of jobs as they are; from others an id is made.
+_PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+_MADE_ID = re.compile(r"task-[0-9a-f]{32}", re.ASCII)
+
+
+def task_job_id(name: str) -> str:
+    """The id of a declarative task's job: its name where a job may have that id, else one made from its hash."""
+    if _PLAIN.fullmatch(name) and not _MADE_ID.fullmatch(name):
+        return name
+    return f"task-{sha256(name.encode()).hexdigest()[:32]}"
+
 
 # What the template of an idempotency key may name between braces.
 KEY_FIELDS = ("job", "task", "scheduled", "date", "occurrence")

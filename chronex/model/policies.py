@@ -109,9 +109,12 @@ class RetryPolicy(Struct, frozen=True, gc=False):
 
 
 def retry_pause(policy: RetryPolicy, attempts: int, shortest_ms: int = SHORTEST_PAUSE_MS) -> int:
-    """The pause after `attempts` failed ones, in milliseconds, before any jitter."""
+    """The pause after `attempts` failed ones, in milliseconds, before any jitter.
+
+    An interval below the shortest pause counts as that, because nothing would grow from an interval of nothing.
+    """
     longest = min(policy.longest_ms, LONGEST_PAUSE_MS)
-    pause = float(policy.interval_ms)
+    pause = float(max(policy.interval_ms, shortest_ms))
     for _ in range(attempts - 1 if policy.backoff > 1 else 0):
         pause *= policy.backoff
         if pause >= longest:

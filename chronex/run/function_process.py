@@ -54,6 +54,7 @@ class FunctionCall(msgspec.Struct, frozen=True):
     needs_context: bool
     state: dict[str, str]
     path: list[str]
+    argv: list[str]
     main: str
     parent: int
 
@@ -84,6 +85,7 @@ async def run_in_process(
             not isinstance(function.call, WithoutContext),
             dict(state or {}),
             [one or os.getcwd() for one in sys.path],
+            sys.argv,
             _main_script(),
             os.getpid(),
         )
@@ -102,10 +104,9 @@ def _as_command(request: AttemptRequest, directory: Path, path: list[str]) -> At
 
 
 def _main_script() -> str:
-    """The file of this program, where it is one: functions of `__main__` are found in it."""
-    main = sys.modules.get("__main__")
-    file = getattr(main, "__file__", None)
-    return str(Path(file).absolute()) if file and getattr(main, "__spec__", None) is None else ""
+    """The file of this program, where it was started as one: functions of `__main__` are found in it."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return str(Path(file).absolute()) if file else ""
 
 
 def _outcome(directory: Path) -> FunctionOutcome | None:
@@ -161,6 +162,7 @@ def main() -> int:
 
 
 def _function(call: FunctionCall) -> TaskFunction:
+    sys.argv[:] = call.argv  # what is imported may look at it, as it did in the program
     module_name, _, path = call.reference.partition(":")
     found: Any = _main_module(call.main) if module_name == "__main__" else importlib.import_module(module_name)
     for name in path.split("."):
@@ -171,8 +173,6 @@ def _function(call: FunctionCall) -> TaskFunction:
 
 def _main_module(script: str) -> types.ModuleType:
     """The script of the program under another name, as multiprocessing does: its `if __name__` part does not run."""
-    if not script:
-        raise RuntimeError("a function of __main__ is found only where the program is a file; move it to a module")
     module = types.ModuleType("__mp_main__")
     module.__dict__.update(runpy.run_path(script, run_name="__mp_main__"))
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module

@@ -76,9 +76,22 @@ def _reference(function: TaskFunction) -> str:
     if not module or "<" in name or not inspect.isroutine(function):
         hint = "define it with def at the top of a module"
         raise ChronexError(f"another process cannot find {shown(function)}; {hint}, or use executor='thread'")
+    if module == "__main__":
+        module = _main_module(function)
     if getattr(sys, "frozen", False):
         raise ChronexError("a frozen program has no Python to start a process with; use executor='thread'")
     return f"{module}:{name}"
+
+
+def _main_module(function: TaskFunction) -> str:
+    """The name by which another process finds the module that this program was started as."""
+    main = sys.modules["__main__"]
+    if (spec := getattr(main, "__spec__", None)) is not None:
+        return str(spec.name)  # python -m
+    if not getattr(main, "__file__", None):
+        hint = "move it to a module, or use executor='thread'"
+        raise ChronexError(f"another process cannot find {shown(function)}, which is in no file; {hint}")
+    return "__main__"
 
 
 def shown(function: TaskFunction) -> str:

@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple, TypeVar
 
 from chronex.daemon.wakeups import WakeupDetector
-from chronex.engine.clock_steps import follow_clock, move_waits
+from chronex.engine.clock_steps import follow_clock
 from chronex.engine.engine import Engine
 from chronex.engine.notices import settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
@@ -320,8 +320,7 @@ class SimulatedMachine:
     def _notice_clock(self) -> None:
         if jump := self.detector.check():
             if jump.set_by_ms:
-                self._or_die(lambda: move_waits(self.store, jump.set_by_ms, jump.at_ms, self.engine.node))
-                self._or_die(lambda: follow_clock(self.store, jump.set_by_ms, jump.at_ms))
+                self._or_die(lambda: follow_clock(self.store, jump.set_by_ms, jump.at_ms, self.engine.node))
             self._or_die(lambda: self.journal(jump.name, by_ms=jump.by_ms, slept_ms=jump.slept_ms))
 
     def _wait(self, ms: int) -> None:

@@ -79,8 +79,9 @@ class OccurrenceMonitor:
         self._check_single_answer(job, nominal, line)
         was_queued = nominal in job.queued
         job.add_answer(nominal, line)
-        job.open[nominal] = OccurrenceTrace(line)
-        if not event.data.get("manual"):
+        is_manual = bool(event.data.get("manual"))  # a replay may be of an earlier version, with another delay
+        job.open[nominal] = OccurrenceTrace(line, None if is_manual else job.retry_ms)
+        if not is_manual:
             self._measure_start(line, was_queued=was_queued)
             job.last_start = line
 
@@ -346,11 +347,11 @@ class RunMonitor:
 
     def retry_scheduled(self, line: JournalLine) -> None:
         event = line[1]
-        run = self.state.run(line)
-        if run is None:
+        run, occurrence = self.state.run(line), self.state.occurrence(line)
+        if run is None or occurrence is None:
             return
         run.retry = line
-        delay = self.state.job(event.job).retry_ms
+        delay = occurrence.retry_ms  # an edit of the job does not change what runs already
         if delay is None or run.end is None or run.end[1].data.get("state") == "crashed":
             return
         if event.data.get("at_ms", event.at_ms) < run.end[1].at_ms + delay:

@@ -32,10 +32,11 @@ class RunTrace:
 class OccurrenceTrace:
     """A running occurrence. `interrupted` is the crash of the scheduler that ran it."""
 
-    __slots__ = ("interrupted", "runs", "start")
+    __slots__ = ("interrupted", "retry_ms", "runs", "start")
 
-    def __init__(self, start: JournalLine | None) -> None:
+    def __init__(self, start: JournalLine | None, retry_ms: int | None = None) -> None:
         self.start = start  # None: it began before the trace
+        self.retry_ms = retry_ms  # the retry delay of the version that it began with, where that is known
         self.runs: dict[str, RunTrace] = {}
         self.interrupted: JournalLine | None = None
 
@@ -116,10 +117,13 @@ class TraceState:
             found = self.jobs[name] = JobTrace()
         return found
 
+    def occurrence(self, line: JournalLine) -> OccurrenceTrace | None:
+        job = self.jobs.get(line[1].job)
+        return job.open.get(line[1].nominal_ms or 0) if job is not None else None
+
     def run(self, line: JournalLine) -> RunTrace | None:
         event = line[1]
-        job = self.jobs.get(event.job)
-        occurrence = job.open.get(event.nominal_ms or 0) if job is not None else None
+        occurrence = self.occurrence(line)
         return occurrence.runs.get(event.task) if occurrence is not None else None
 
     def open_runs(self, node: str) -> Iterator[tuple[OccurrenceTrace, RunTrace]]:

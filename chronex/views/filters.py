@@ -71,7 +71,7 @@ def _test(word: str) -> Test | str:
         return _time(*compared.groups())
     keyed = _KEYED.fullmatch(word)
     if keyed is None:
-        return lambda row, _now: is_near(word, row.job.id) or any(is_near(word, tag) for tag in row.job.tags)
+        return lambda row, _now: is_near(word, row.job.shown_name) or any(is_near(word, tag) for tag in row.job.tags)
     key, value = keyed.groups()
     if not value:
         return f"{key}: is followed by what to look for"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from chronex.engine.commands.names import job_named
+from chronex.engine.commands.names import job_id_named, job_named
 from chronex.errors import ChronexError
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import ReasonCode, text_of
@@ -59,19 +59,16 @@ def past_occurrences(reading: Reading, query: HistoryQuery) -> Iterator[Occurren
 def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
     """Newest first: of one job by its nominal time; of all jobs what runs, then what ended, by its end."""
     if query.job is not None:
-        yield from _of_job(reading, query.job, query)
+        yield from _of_job(reading, job_id_named(reading, query.job), query)
         return
     active = sorted(reading.active(), key=lambda o: -(o.started_ms or 0))
     yield from (one for one in active if query.until_ms is None or (one.started_ms or 0) < query.until_ms)
-    after: bytes | None = None
+    after = None if query.until_ms is None else keys.timed(keys.FINISHED, query.until_ms, b"")
     for _ in range(_MOST_SEARCHED // _PAGE):
         rows = reading.tx.scan(keys.FINISHED, after, _PAGE, reverse=True)
         for index, _empty in rows:
-            ended_ms = keys.instant_of(index)
-            if query.since_ms is not None and ended_ms < query.since_ms:
+            if query.since_ms is not None and keys.instant_of(index) < query.since_ms:
                 return
-            if query.until_ms is not None and ended_ms >= query.until_ms:
-                continue
             occurrence = reading.get(keys.record_of(index), Occurrence)
             if occurrence is not None:
                 yield occurrence

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import Verdict, admit
+from chronex.engine.admit import Verdict, admit, gives_way
 from chronex.engine.plan import Chance, plan_job
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
@@ -166,8 +166,11 @@ class _Simulation:
         job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, ())
         running = self.running[occurrence.job]
         free = self.slots - (len(self.ends) - len(self.canceled))
-        waiting = 0 if from_queue else len(queue)
+        replaced = [] if from_queue else [other for other in queue if gives_way(job, other, occurrence)]
+        waiting = 0 if from_queue else len(queue) - len(replaced)
         answer = admit(job, occurrence, running, waiting, free, at, self.parts[job.id].window_ms)
+        if replaced and answer.verdict is not Verdict.SKIP:
+            yield from self._give_way(replaced, occurrence)
         if answer.verdict is Verdict.START or answer.verdict is Verdict.SKIP:
             if from_queue:
                 self._unqueue(occurrence.job)
@@ -179,6 +182,13 @@ class _Simulation:
             self.queued.setdefault(occurrence.job, deque()).append(occurrence)
             if answer.verdict is Verdict.CANCEL_OTHERS:
                 yield from self._cancel(list(running), at)
+
+    def _give_way(self, replaced: list[Occurrence], newer: Occurrence) -> Iterator[Played]:
+        kept = deque(other for other in self.queued.pop(newer.job) if other not in replaced)
+        if kept:
+            self.queued[newer.job] = kept
+        for other in replaced:
+            yield Played(other, OccurrenceState.SKIPPED, Reason(ReasonCode.GAVE_WAY, newer.id))
 
     def _unqueue(self, job_id: str) -> None:
         queue = self.queued.pop(job_id)

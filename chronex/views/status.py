@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import NamedTuple
 
 from chronex.model.job import Job
@@ -64,10 +65,12 @@ class StoreStatus(NamedTuple):
         for row in self.failing:
             often = row.job.progress.counters.failures_in_a_row
             times = f" {often} times in a row" if often > 1 else ""
-            found.append(f"{row.job.id} failed{times}: chronex why {row.job.id}")
+            found.append(f"{row.job.shown_name} failed{times}: chronex why {quote(row.job.shown_name)}")
         for job, functions in self.unserved:
-            found.append(f"{job.id} waits: no scheduler has {named(functions)}; start the program that registers it")
-        found += [f"{job.id} is late" for job in self.late]
+            found.append(
+                f"{job.shown_name} waits: no scheduler has {named(functions)}; start the program that registers it"
+            )
+        found += [f"{job.shown_name} is late" for job in self.late]
         if self.summary.dead_letters:
             found.append(f"{self.summary.dead_letters} in the dead-letter queue: chronex dlq list")
         return found

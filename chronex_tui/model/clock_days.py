@@ -130,7 +130,7 @@ def change_lines(day: ClockDay, display: DisplaySettings, cells: int, most: int,
     """Title, hours, the clock's own row, then a row for each job with a sentence at its end."""
     frame = frame_cells(day.change)
     hours = _hours(frame)
-    label = label or max([6, *(len(one.job.id) for one in day.jobs[:most])])
+    label = label or max([6, *(len(one.job.shown_name) for one in day.jobs[:most])])
     label = min(label, 18, max(6, cells // 6))
     slim = label + 1 + 3 * len(hours) > cells
     lines = [
@@ -179,7 +179,7 @@ def _clock_row(hours: Sequence[tuple[str, list[Cell]]], glyphs: Glyphs, *, slim:
 def _job_rows(
     one: JobOnChange, display: DisplaySettings, label: int, *, slim: bool, free_cells: int, cells: int
 ) -> list[Line]:
-    name = (fit(cell_safe(one.job.id), label, display.glyphs.ellipsis) + " ", "")
+    name = (fit(cell_safe(one.job.shown_name), label, display.glyphs.ellipsis) + " ", "")
     style = "clock" if one.effect.touches else "dim"
     sentence = one.effect.text
     if not any(cell.runs for cell in one.cells) and not one.effect.touches:

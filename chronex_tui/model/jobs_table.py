@@ -92,7 +92,8 @@ class JobsTable(ColumnTable):
         row, display = self.rows[index], self.display
         style = STYLES[row.situation]
         is_marked = row.job.id in self.marked
-        name = f"{display.glyphs.mark} {row.job.id}" if is_marked else row.job.id
+        shown = cell_safe(row.job.shown_name)
+        name = f"{display.glyphs.mark} {shown}" if is_marked else shown
         quiet = "dim" if row.situation in (Situation.PAUSED, Situation.DISABLED, Situation.DONE) else ""
         return {
             "job": ((f"{display.glyphs.situation[row.situation]} ", style), (name, "marked" if is_marked else quiet)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -44,6 +44,11 @@ class LaneMark(NamedTuple):
 class Lane:
     job: str
     marks: tuple[LaneMark, ...]
+    shown_name: str = ""  # where it is not the job's id
+
+    @property
+    def label(self) -> str:
+        return cell_safe(self.shown_name or self.job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def zoom_text(window: Window) -> str:
 
 
 def label_width(lanes: Sequence[Lane], cells: int) -> int:
-    longest = max((len(lane.job) for lane in lanes), default=0)
+    longest = max((len(lane.label) for lane in lanes), default=0)
     return max(_LEAST_LABEL, min(longest, _MOST_LABEL, cells // 4)) + 1
 
 
@@ -99,7 +104,10 @@ def lanes_in(window: Window, rows: Sequence[Row], items: Iterable[RunItem], now_
         found = list(_planned(row, window, now_ms))
         if found:
             marks.setdefault(row.job.id, []).extend(found)
-    return tuple(sorted_lanes(marks, now_ms, MOST_LANES))
+    names = {row.job.id: row.job.shown_name for row in rows}
+    return tuple(
+        replace(lane, shown_name=names.get(lane.job, "")) for lane in sorted_lanes(marks, now_ms, MOST_LANES)
+    )
 
 
 def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
@@ -182,7 +190,7 @@ def lane_line(lane: Lane, window: Window, display: DisplaySettings, cells: int, 
     now = _column(display.now_ms, window, plot_width)
     if 0 <= now < plot_width and row[now][0] == " ":
         row[now] = (display.glyphs.now, "now")
-    name = fit(cell_safe(lane.job), label - 1, display.glyphs.ellipsis) + " "
+    name = fit(lane.label, label - 1, display.glyphs.ellipsis) + " "
     return ((name, ""), *_joined(row))
 
 

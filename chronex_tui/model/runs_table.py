@@ -74,7 +74,7 @@ class RunsTable(ColumnTable):
         started = "" if item.started_ms is None else stamp(item.started_ms, display.now_ms, zone)
         return {
             "state": ((f"{sign(state, display.glyphs)} {word(state)}", style),),
-            "job": ((item.key.job, ""),),
+            "job": ((item.key.job if job is None else cell_safe(job.shown_name), ""),),
             "nominal": ((stamp(item.key.nominal_ms, display.now_ms, zone), ""),),
             "started": ((started, "dim"),),
             "took": ((took(item, display.now_ms), "" if item.finished_ms else "running"),),
@@ -125,7 +125,7 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
     style = STYLES[state]
     yield (
         (f"{sign(state, display.glyphs)} {word(state_words(occurrence.state, occurrence.errors))}", style),
-        (f"  {occurrence.job}", "bold"),
+        (f"  {occurrence.job if job is None else cell_safe(job.shown_name)}", "bold"),
     )
     for piece in wrap(cell_safe(text_of(occurrence.reason)), max(cells - 2, 10)) if occurrence.reason else ():
         yield ((f"  {piece}", style),)

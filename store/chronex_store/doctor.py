@@ -196,6 +196,8 @@ class _RowChecks:
         self.kinds[chr(key[0])] += 1
         if key[:1] in keys.INDEXES:
             self.found_indexes += 1
+            if raw:
+                self.damaged.append(("index", f"the index entry {key!r} has a value, and none belongs there"))
             return
         try:
             expected = index_keys(key, decode(key, raw))
@@ -311,6 +313,9 @@ def _repair_row(records: Records, key: bytes, raw: bytes, repaired: RepairReport
         if not _is_current(records, key):
             records.tx.delete(key)
             repaired.indexes_removed += 1
+        elif raw:
+            records.tx.put(key, b"")
+            repaired.indexes_added += 1
         return
     try:
         record = decode(key, raw)

@@ -135,6 +135,7 @@ def damaged_pages(data: Path) -> list[str]:
             problems: list[str] = verify.verify(str(data))  # type: ignore[no-untyped-call]
         except verify.VerifyError as error:
             problems = [str(error)]
+        problems += _meta_problems(before)
         if not problems or _meta_pages(data) == before:
             return problems
     raise DataFileBusyError
@@ -148,6 +149,19 @@ def refuse_damaged_pages(data: Path) -> None:
         return  # another process commits to it, so LMDB can read it
     if problems:
         raise StoreDamagedError(f"{data} is damaged ({problems[0]}); run `chronex restore` with your last backup")
+
+
+def _meta_problems(first_pages: bytes) -> list[str]:
+    """Commits write the two meta pages in turn, each with the number of its commit.
+
+    A number that is not next to the other was changed. LMDB would take the older page for the newer one, and give an
+    earlier state of the store, whole in itself, for the current one.
+    """
+    metas = [_parse(first_pages[start : start + PAGE]) for start in (0, PAGE)]
+    numbers = [meta[2] for meta in metas if meta is not None]
+    if len(numbers) < len(metas) or abs(numbers[0] - numbers[1]) == 1 or not any(numbers):
+        return []
+    return [f"the meta pages are of the commits {numbers[0]} and {numbers[1]}, which do not follow each other"]
 
 
 def _meta_pages(data: Path) -> bytes:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,9 @@ from chronex.jobfile import JobFileError
 from chronex.model import Job, OverlapPolicy, Task
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
-from chronex_store import MemoryStore
+from chronex_store import LmdbStore, MemoryStore
 from tests.kit.waits import DEADLINE_S, until, until_async
+from tests.verify.assertion import assert_verified
 
 SOON = "@every 100ms {max:1}"
 COMMAND = (Task(name="main", run=("true",)),)
@@ -241,6 +245,20 @@ def test_closing_from_a_function_of_the_engine_is_refused_and_not_a_deadlock() -
     assert "would wait for itself" in told[0]
 
 
+def test_an_engine_that_was_stopped_on_its_loop_can_be_closed_and_opened() -> None:
+    engine = Engine(MemoryStore())
+
+    @engine.job(SOON)
+    async def stops() -> None:
+        await engine.stop()
+
+    with engine:
+        engine.join(DEADLINE_S)
+    assert "chronex engine" not in [thread.name for thread in threading.enumerate()]
+    with engine:
+        assert len(engine.history("stops", state="canceled")) == 1
+
+
 def test_waiting_for_the_end_takes_no_longer_than_asked() -> None:
     engine = Engine(MemoryStore())
     engine.join()  # nothing runs
@@ -268,6 +286,51 @@ async def test_a_loop_does_not_wait_for_itself() -> None:
         with pytest.raises(ChronexError, match="the engine would wait for itself"):
             engine.wait_for(asked)
         assert (await asyncio.to_thread(engine.wait_for, asked)).is_good
+
+
+OUTLIVES = """
+import pathlib, sys, time
+import chronex
+
+here = pathlib.Path(sys.argv[1])
+engine = chronex.Engine(here / "store", name="billing")
+
+@engine.job("@every 100ms {max:1}", executor="process", on_crash="fail", args=[str(here)])
+def crunch(context, place):
+    path = pathlib.Path(place)
+    with open(path / "seen", "a") as seen:
+        seen.write("begin ")
+    while not (path / "go").exists():
+        time.sleep(0.01)
+    with open(path / "seen", "a") as seen:
+        seen.write("end ")
+
+if __name__ == "__main__":
+    with engine:
+        while not engine.history("crunch", state="failed"):
+            time.sleep(0.01)
+            if "taken over" in sys.argv and not (here / "go").exists() and engine.history("crunch", state="running"):
+                (here / "go").touch()
+        print(engine.history("crunch")[0].reason)
+"""
+
+
+def test_a_function_in_a_process_outlives_its_engine_and_is_watched_to_its_end(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(OUTLIVES)
+    command = [sys.executable, str(script), str(tmp_path)]
+    (left := tmp_path / "left").mkdir()
+    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(left)}) as first:
+        until((tmp_path / "seen").exists, "the function to begin")
+        first.kill()
+    assert first.wait() == -9
+    second = subprocess.run([*command, "taken over"], capture_output=True, text=True, check=False)
+    assert second.returncode == 0, second.stderr
+    assert second.stdout == "main: ended, and its exit code is not known: its daemon had died\n"
+    assert list(left.iterdir()) == []
+    assert (tmp_path / "seen").read_text() == "begin end "
+    with LmdbStore.open(tmp_path / "store") as store:
+        assert_verified(store)
 
 
 # -- events ----------------------------------------------------------------------------------------------------------------
@@ -300,7 +363,6 @@ async def test_a_callback_that_raises_or_hangs_harms_nobody(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(event_feed, "LAST_EVENTS_S", 0.05)
-    monkeypatch.setattr(event_feed, "MOST_WAITING", 2)
     engine, seen, hangs = Engine(MemoryStore()), list[str](), threading.Event()
 
     def raises(event: EngineEvent) -> None:
@@ -308,6 +370,7 @@ async def test_a_callback_that_raises_or_hangs_harms_nobody(
 
     engine.on("OccurrenceCompleted", raises)
     stuck = engine.on("*", lambda event: hangs.wait())
+    stuck.most_waiting = 2
     engine.on("OccurrenceCompleted", lambda event: seen.append(event.job))
     engine.job("@every 20ms {max:4}", name="tidy", overlap="queue")(lambda: None)
     async with engine:

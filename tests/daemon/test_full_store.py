@@ -139,3 +139,32 @@ async def test_whoever_is_to_leave_does_not_wait_for_room_for_ever(caplog: pytes
     store.is_full = False
     await stopping
     assert [o.state for o in begun(store)] == [OccurrenceState.RUNNING]
+
+
+class SetClock(SystemClock):
+    """The clock of this machine, set by as much as the test says."""
+
+    set_by_ms = 0
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self.set_by_ms
+
+
+async def test_a_clock_that_is_set_while_the_store_is_full_is_followed_when_there_is_room(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store, clock = Cramped(), SetClock()
+    caplog.set_level("INFO", "chronex")
+    async with EmbeddedEngine(store, calls={"work": lambda _: None}, clock=clock) as engine:
+        engine.apply([job("@every 1s")])
+        await until_async(lambda: begun(store), "the first occurrence")
+        store.is_full = True
+        await until_async(lambda: "StoreRoomLow" in caplog.messages, "the news that the store is full")
+        clock.set_by_ms = -86_400_000
+        await refused(store, 5)
+        store.is_full = False
+        await until_async(lambda: "ClockStepped" in caplog.messages, "the news of the clock")
+        seen = len(begun(store))
+        await until_async(lambda: len(begun(store)) > seen, "the next occurrence, by the new time")
+        assert engine.is_running
+    assert caplog.messages.count("ClockStepped") == 1

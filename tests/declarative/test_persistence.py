@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.declarative import ScheduledTaskState, SchedulerState
-from chronex.declarative.persistence import job_id
 from chronex.declarative.scheduler_errors import (
     ScheduleTaskError,
     TaskInvalidStructureError,
@@ -24,7 +23,7 @@ from chronex.engine.update import apply_jobs
 from chronex.engine.update.apply import write_changes
 from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
-from chronex.model.job import Call, Job, Task
+from chronex.model.job import Call, Job, Task, task_job_id
 from chronex.storage.records import Reading, Records
 from chronex_store.history_retention import RetentionPolicy, trim
 from tests.declarative.host import SimulatedHost, crash, failing
@@ -37,7 +36,7 @@ def jobs(host: SimulatedHost) -> dict[str, Job]:
 
 
 def edit(host: SimulatedHost, name: str, **changes: Any) -> None:
-    job = jobs(host)[job_id(name)]
+    job = jobs(host)[task_job_id(name)]
     host.store.update(lambda tx: Records(tx, 0).put(replace(job, **changes)))
 
 
@@ -200,7 +199,7 @@ async def test_any_name_will_do() -> None:
     await scheduler.stop()
     assert sorted(scheduler.tasks) == sorted(names)
     assert sorted(name for name, _ in host.runs) == sorted(names)
-    assert len({job_id(name) for name in names}) == len(names)
+    assert len({task_job_id(name) for name in names}) == len(names)
 
 
 # -- the identifier -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from chronex.engine.clock_steps import begin_where_never_set, move_waits, newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
 from chronex.engine.commands import pause, resume
 from chronex.engine.decided_spans import MOST_SPANS
 from chronex.model.event import Event
@@ -96,8 +96,8 @@ def test_what_belongs_to_another_living_node_that_node_moves() -> None:
     world = SteppedEngine(retry=HOURLY)
     (launch,) = world.tick(FIRST)
     world.end(launch, "failed", FIRST + 1)
-    assert move_waits(world.store, HOUR, FIRST + HOUR + 2, "node-2") == 0
-    assert move_waits(world.store, HOUR, FIRST + HOUR + 2, "node-1") == 1
+    assert follow_clock(world.store, HOUR, FIRST + HOUR + 2, "node-2").retries == 0
+    assert follow_clock(world.store, HOUR, FIRST + HOUR + 2, "node-1").retries == 1
     assert world.run(FIRST).next_attempt_ms == FIRST + HOUR + 1 + 5 * MINUTE
 
 

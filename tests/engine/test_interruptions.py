@@ -13,7 +13,7 @@ from chronex.testing import SECOND, ProcessOutcome, SimulatedMachine
 from tests.engine.simulator.checker import check
 from tests.engine.simulator.interruptions import interrupted
 
-AT_ONCE = 10
+AT_ONCE = 5
 
 
 def test_a_scheduler_that_was_stopped_for_seconds_leaves_no_instant_of_cancel_running_waiting() -> None:
@@ -32,7 +32,7 @@ def run(seed: int) -> None:
     assert not findings, f"seed {seed}: {findings[:5]}"
 
 
-@pytest.mark.parametrize("first", range(0, 20, AT_ONCE))
+@pytest.mark.parametrize("first", range(0, 10, AT_ONCE))
 def test_minutes_of_interruptions_keep_every_promise(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         run(seed)

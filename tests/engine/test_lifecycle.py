@@ -21,8 +21,9 @@ PAUSES = {
     "its own cap": (RetryPolicy(max=3, interval_ms=1000, max_interval_ms=5000, backoff=10, jitter=0), [1000, 5000, 5000]),
     "an interval beyond the usual cap": (RetryPolicy(max=2, interval_ms=HOUR, jitter=0), [HOUR, HOUR]),
     "a cap below the interval": (RetryPolicy(max=2, interval_ms=HOUR, max_interval_ms=5_000, jitter=0), [5_000, 5_000]),
-    "nothing": (RetryPolicy(max=3, interval_ms=0, jitter=0), [1000, 1000, 1000]),
-    "short, and grows": (RetryPolicy(max=4, interval_ms=400, jitter=0), [1000, 1000, 1600, 3200]),
+    "nothing": (RetryPolicy(max=3, interval_ms=0, backoff=1, jitter=0), [1000, 1000, 1000]),
+    "nothing, and grows": (RetryPolicy(max=3, interval_ms=0, jitter=0), [1000, 2000, 4000]),
+    "short, and grows": (RetryPolicy(max=4, interval_ms=400, jitter=0), [1000, 2000, 4000, 8000]),
     "a cap of nothing": (RetryPolicy(max=2, interval_ms=HOUR, max_interval_ms=1, jitter=0), [1000, 1000]),
 }  # fmt: skip
 

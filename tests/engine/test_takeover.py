@@ -5,14 +5,17 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.engine.engine import Engine
 from chronex.engine.orders import Cancel, Launch
+from chronex.engine.update import apply_jobs
 from chronex.model.job import Task
 from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import FailureStrategy, OverlapPolicy, RetryPolicy, TaskMode
 from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex.storage.ports import SCAN_LIMIT
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, MINUTE
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
@@ -96,6 +99,17 @@ def test_one_that_only_waits_to_be_tried_again_after_a_crash_gives_way_at_once()
     (launch,) = successor.tick(FIRST + MINUTE + 5, START).orders
     assert isinstance(launch, Launch)
     assert launch.occurrence.nominal_ms == FIRST + MINUTE
+
+
+def test_all_of_the_work_of_a_dead_node_is_taken_up_however_much_it_is() -> None:
+    count = SCAN_LIMIT + 50
+    world = SteppedEngine(places=count)
+    apply_jobs(world.store, [replace(world.job, id=f"job-{number}") for number in range(count)], START)
+    while world.tick(FIRST):
+        pass  # at most five hundred at once
+    assert len(world.read(lambda reading: reading.active_attempts(limit=2 * count))) == count
+    die(world).take_over(lambda process: False, FIRST)
+    assert world.read(Reading.active_attempts) == []
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,18 @@ CASES = (
         "from chronex import parse as p\np(r'0 9 * * MNO')\np('0 9 * *' ' MNO')\np('30 1 * * *', tz='America/New_York')\n",
         ("2:13-2:16 E006", "3:3-3:19 E006", "4:4-4:8 W112"),
     ),
+    Case(
+        "engine.py",
+        "import chronex\nengine = chronex.Engine('state')\n@engine.job('0 25 * * *')\ndef f(): ...\n"
+        "engine.add('x', '0 9 * * MNO', f)\nengine.job(schedule='30 1 * * *', timezone='America/New_York')(f)\n"
+        "engine.job('tides', dialect='custom')(f)\nother.job('0 25 * * *')\nengine.add(f)\n",
+        ("3:16-3:18 E003", "5:26-5:29 E006", "6:22-6:26 W112"),
+    ),
+    Case(
+        "with_engine.py",
+        "from chronex import Engine as E\nwith E('s') as one:\n    one.job('0 25 * * *')\nx: E = E('s')\nx.job('0 26 * * *')\n",
+        ("3:16-3:18 E003", "5:10-5:12 E003"),
+    ),
     Case("other.py", "from json import loads as parse\nparse('0 25 * * *')  # chronex\n"),
     Case("compose.yaml", "services:\n  job:\n    schedule: 99 99 * * *\n"),
     Case("pyproject.toml", '[jobs.a]\nschedule = "99"\n'),

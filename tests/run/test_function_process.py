@@ -116,11 +116,18 @@ if __name__ == "__main__":
 """
 
 
-def test_a_function_of_the_script_itself_is_found(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(PROGRAM)
-    ended = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "logs")],
-        capture_output=True, text=True, check=False, env={"PYTHONPATH": ":".join(filter(None, sys.path))},
-    )  # fmt: skip
-    assert ended.stdout == "success  {'main': '__mp_main__'}\n", ended.stderr
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["script.py"], "success  {'main': '__mp_main__'}"),
+        (["-m", "script"], "success  {'main': 'script'}"),
+        (["-c", PROGRAM], "another process cannot find of_the_script(), which is in no file; move it to a module"),
+    ],
+    ids=["a script", "a module", "a text"],
+)
+def test_a_function_of_the_program_itself_is_found(arguments: list[str], found: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(PROGRAM)
+    path = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    command = [sys.executable, *arguments, str(tmp_path / "logs")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=path, cwd=tmp_path)
+    assert found in ended.stdout + ended.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from chronex.errors import ForeignStoreError, StoreDamagedError
 from chronex_store import LmdbStore
-from chronex_store.lmdb_environment import PAGE, DataFileState, data_file_state, write_snapshot
+from chronex_store.lmdb_environment import _META, PAGE, DataFileState, damaged_pages, data_file_state, write_snapshot
 
 
 @pytest.fixture
@@ -99,3 +99,29 @@ def test_a_first_commit_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
     raw = data.read_bytes()
     data.write_bytes(bytes(2 * PAGE) + raw[2 * PAGE :])
     assert data_file_state(data) is DataFileState.UNCOMMITTED
+
+
+def changed_number(data: Path, page: int, bit: int) -> None:
+    """A bit of the number of a commit, which is the last field of a meta page."""
+    raw = bytearray(data.read_bytes())
+    raw[page * PAGE + _META.size - 8 + bit // 8] ^= 1 << bit % 8
+    data.write_bytes(raw)
+
+
+@pytest.mark.parametrize("page", [0, 1])
+def test_a_changed_number_of_a_commit_is_found(data: Path, page: int) -> None:
+    """LMDB would take the older state for the newer. A bit that makes 5 and 6 of 7 and 6 is the one that is not found."""
+    assert damaged_pages(data) == []
+    raw = data.read_bytes()
+    for bit in (bit for bit in range(64) if bit != 1):
+        changed_number(data, page, bit)
+        assert damaged_pages(data) != [], bit
+        data.write_bytes(raw)
+
+
+def test_a_new_store_and_a_snapshot_have_meta_pages_that_follow_each_other(data: Path, tmp_path: Path) -> None:
+    LmdbStore.open(tmp_path / "new").close()
+    assert damaged_pages(tmp_path / "new" / "data.mdb") == []
+    with LmdbStore.open(data.parent, create=False) as store:
+        write_snapshot(store.environment(), tmp_path / "copy")
+    assert damaged_pages(tmp_path / "copy") == []

@@ -123,12 +123,16 @@ def without_additions(shown: Any, wanted: Any) -> Any:
 
 
 def put_right(one: dict[str, Any]) -> Any:
-    """The old program took the failed task `paused` for a pause; all else stays as it was."""
+    """The old program took the failed task `paused` for a pause, and called a timeout a failure; all else stays."""
     wanted = one["output"]
     if one["argv"][:2] == ["why", "paused-task"]:
         for answer in wanted["answers"]:
             assert (answer["cause"], answer["names"]["reason"]) == ("paused", "paused: exit code 1")
             answer["cause"] = "failed"
+    if one["argv"][:2] == ["why", "overtime"]:
+        for answer in wanted["answers"]:
+            assert (answer["cause"], answer["names"]["reason"]) == ("failed", "main: the execution timeout passed")
+            answer["cause"] = "timeout"
     return wanted
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
-from chronex.testing import MINUTE, RandomOutcomes, SimulatedMachine
+from chronex.testing import MINUTE, ProcessOutcome, RandomOutcomes, SimulatedMachine
 from chronex.verify import TITLES, verify_store
+from tests.kit.machine import steady
 from tests.verify.assertion import assert_verified
 from tests.verify.random_histories import random_history
 from tests.verify.traces import complaints
@@ -33,6 +36,17 @@ def test_the_random_histories_put_every_property_to_the_test() -> None:
         for result in verify_store(random_history(seed).store).properties:
             checked[result.property] += result.checked
     assert all(checked.values()), checked
+
+
+def test_a_run_is_tried_again_by_the_version_that_it_began_with() -> None:
+    job = Job(id="job", schedule="* * * * *", tasks=(Task(name="one", run=("false",)),), retry=steady(1, 5_000))
+    machine = SimulatedMachine([job], outcome=lambda _launch: ProcessOutcome(1_000, exit_code=1))
+    machine.run_until(machine.now + MINUTE + 1)
+    assert machine.live, "the first attempt runs while the job is edited"
+    apply_jobs(machine.store, [replace(job, retry=steady(1, 45_000))], machine.now)
+    machine.run_until(machine.now + MINUTE // 2)
+    assert len(machine.starts("job")) == 2
+    assert_verified(machine.store)
 
 
 def test_a_node_that_starts_the_next_task_while_it_stops_is_caught() -> None:

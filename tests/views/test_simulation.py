@@ -35,6 +35,11 @@ CASES: dict[str, tuple[list[Job], dict[str, int], int]] = {
     "queue_one": ([job("a", "*/5 * * * *", overlap=OverlapPolicy.QUEUE_ONE)], {"a": 17 * 60_000}, 50),
     "allow": ([job("a", "*/5 * * * *", overlap=OverlapPolicy.ALLOW)], {"a": 17 * 60_000}, 50),
     "cancel_running": ([job("a", "*/5 * * * *", overlap=OverlapPolicy.CANCEL_RUNNING)], {"a": 7 * 60_000}, 50),
+    "cancel_running in a full pool": (
+        [job("a", "*/5 * * * *", overlap=OverlapPolicy.CANCEL_RUNNING), job("b", "3 8-20 * * *")],
+        {"a": 7 * 60_000, "b": 31 * 60_000},
+        1,
+    ),
     "pool": ([job(c, "*/10 * * * *") for c in "abcd"], dict.fromkeys("abcd", 4 * 60000), 2),
     "window": ([job(c, "*/10 * * * * {window:2m}") for c in "abc"], dict.fromkeys("abc", 4 * 60000), 1),
     "max": ([job("a", "*/10 * * * * {max:7}"), job("b", "@every 7m {max:3}")], {"a": 1000, "b": 1000}, 50),

@@ -166,14 +166,15 @@ def run_drop(chosen: Chosen, reason: str, store: str | None, form: str) -> int:
 
 def _find(reading: Reading, chosen: Chosen) -> list[Run]:
     from chronex.engine.commands import dead_letter, dead_letters
+    from chronex.engine.commands.names import job_id_named
     from chronex.errors import UnknownJobError
     from chronex.text.suggestions import nearest
 
     if chosen.ids:
         return list({run.id: run for run in (dead_letter(reading, one).run for one in chosen.ids)}.values())
-    found = dead_letters(reading, chosen.job or "")
+    found = dead_letters(reading, job_id_named(reading, chosen.job) if chosen.job else "")
     if chosen.job is not None and not found:
-        known = [job.id for job in reading.jobs(limit=100_000)]
+        known = [job.shown_name for job in reading.jobs(limit=100_000)]
         if chosen.job not in known:
             raise UnknownJobError(chosen.job, nearest(chosen.job, known))
     return found
@@ -199,17 +200,17 @@ def _agreed(session: StoreSession, command: str, chosen: Chosen, runs: list[Run]
 def _lines(session: StoreSession, runs: list[Run]) -> list[str]:
     def lines(reading: Reading) -> list[str]:
         zones = JobZones(reading)
-        return [_line(run, zones.of(run.job)) for run in runs]
+        return [_line(run, zones.name_of(run.job), zones.of(run.job)) for run in runs]
 
     return session.read(lines)
 
 
-def _line(run: Run, zone: Zone) -> str:
+def _line(run: Run, job: str, zone: Zone) -> str:
     from chronex.model.reasons import text_of
     from chronex.views.wording import column
 
     died = column(run.finished_ms or run.created_ms, zone)
-    return f"{died}  {f'{run.job}/{run.task}':24} {run.id}  {run.attempts} tried  {text_of(run.reason)}"
+    return f"{died}  {f'{job}/{run.task}':24} {run.id}  {run.attempts} tried  {text_of(run.reason)}"
 
 
 def _run_json(run: Run) -> dict[str, Any]:

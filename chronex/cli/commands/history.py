@@ -100,7 +100,7 @@ def _lines(zones: JobZones, found: list[Occurrence], *, wide: bool) -> list[str]
     from chronex.text.durations import brief_duration
     from chronex.views.wording import column, how_many
 
-    name_width = max((width(o.job) for o in found), default=0)
+    name_width = max((width(zones.name_of(o.job)) for o in found), default=0)
     node_width = max((width(o.owner) for o in found), default=0) if wide else 0
     lines: list[str] = []
     for occurrence in found:
@@ -108,7 +108,7 @@ def _lines(zones: JobZones, found: list[Occurrence], *, wide: bool) -> list[str]
         took = ""
         if occurrence.started_ms is not None and occurrence.finished_ms is not None:
             took = brief_duration(occurrence.finished_ms - occurrence.started_ms)
-        name = padded(occurrence.job, name_width)
+        name = padded(zones.name_of(occurrence.job), name_width)
         front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name}"
         if node_width:
             front += f" {padded(occurrence.owner, node_width)}"

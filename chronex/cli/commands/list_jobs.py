@@ -65,11 +65,12 @@ def run_list(store: str | None, form: str, filter_text: str) -> int:
 
 def _print_table(rows: list[Row], total: int, now_ms: int, zone: Zone) -> None:
     from chronex.cli.record_output import SITUATION_COLOURS, situation_text
+    from chronex.text.terminal import terminal_safe
 
     lines: list[Line] = [("STATE", "JOB", "NEXT", "LAST", "SCHEDULE")]
     lines += [
-        (situation_text(row.situation), row.job.id, next_text(row, now_ms, zone), last_text(row.last, now_ms, zone),
-         row.job.schedule)
+        (situation_text(row.situation), terminal_safe(row.job.shown_name), next_text(row, now_ms, zone),
+         last_text(row.last, now_ms, zone), row.job.schedule)
         for row in rows
     ]  # fmt: skip
     widths = [max(width(line[column]) for line in lines) for column in range(4)]

@@ -111,19 +111,20 @@ def _attempts_named(reading: Reading, what: str) -> list[Attempt]:
 
 def _latest(reading: Reading, job: str) -> list[Attempt]:
     """The attempts of the job's last occurrence that ran; a job that was removed still has its logs."""
-    from chronex.engine.commands.names import job_named
+    from chronex.engine.commands.names import job_id_named, job_named
     from chronex.errors import ChronexError
 
+    written, job = job, job_id_named(reading, job)
     try:
         occurrences = reading.occurrences(job, limit=_MOST_WITHOUT_OUTPUT)
     except ChronexError:
         occurrences = []
     if not occurrences:
-        job_named(reading, job)
+        job_named(reading, written)
     for occurrence in occurrences:
         if occurrence.started_ms is not None:
             return reading.attempts(job, occurrence.nominal_ms)
-    raise UsageError(f"{job} has not run yet; chronex show {job} says when it will")
+    raise UsageError(f"{written} has not run yet; chronex show {written} says when it will")
 
 
 # -- what they wrote ----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import typer
 
 from chronex.cli.options import Form, JobName, StorePath, check_format, read_duration
 from chronex.cli.output import print_result, time_text, timed, zone_of
+from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.model.job import Job
@@ -45,7 +46,7 @@ def run_pause(job: str, duration: str | None, store: str | None, form: str) -> i
         until = None if length is None else session.store.now() + length
         paused = session.change(lambda records: commands.pause(records, job, session.actor, until_ms=until))
         end = f"until {time_text(until, zone_of(paused))}" if until is not None else "until resumed"
-        line = f"paused {paused.id} {end}; what is due meanwhile is skipped"
+        line = f"paused {terminal_safe(paused.shown_name)} {end}; what is due meanwhile is skipped"
         print_result(form, lambda: pause_json(paused), lambda: [line])
         return 0
 
@@ -53,13 +54,13 @@ def run_pause(job: str, duration: str | None, store: str | None, form: str) -> i
 def run_resume(job: str, store: str | None, form: str) -> int:
     from chronex.cli.store_session import open_session
     from chronex.engine import commands
-    from chronex.model.job import is_name
+    from chronex.engine.commands.names import job_named
 
     with open_session(store) as session:
-        before = session.read(lambda reading: reading.job(job)) if is_name(job) else None
+        before = session.read(lambda reading: job_named(reading, job))
         resumed = session.change(lambda records: commands.resume(records, job, session.actor))
-        was_paused = before is not None and before.progress.paused
-        line = f"resumed {resumed.id}" if was_paused else f"{resumed.id} was not paused"
+        name = terminal_safe(resumed.shown_name)
+        line = f"resumed {name}" if before.progress.paused else f"{name} was not paused"
         print_result(form, lambda: pause_json(resumed), lambda: [line])
         return 0
 

@@ -120,6 +120,7 @@ def _originals(reading: Reading, chosen: str | PastFilter) -> list[Occurrence]:
     """Oldest first. The queue of a job has a limit; more replays at once would only be skipped."""
     from chronex.engine.admit import MOST_QUEUED
     from chronex.engine.commands import job_named, occurrence_named
+    from chronex.views.past_runs import HistoryQuery, past_occurrences
 
     if isinstance(chosen, str):
         return [occurrence_named(reading, chosen)]
@@ -127,17 +128,10 @@ def _originals(reading: Reading, chosen: str | PastFilter) -> list[Occurrence]:
     zone = choose_zone(job.timezone).zone
     since = read_instant(chosen.since, zone, "--from") if chosen.since else None
     until = read_instant(chosen.until, zone, "--to") if chosen.until else None
-    found: list[Occurrence] = []
-    before = until
-    while page := reading.occurrences(job.id, before_ms=before):
-        for one in page:
-            if since is not None and one.nominal_ms < since:
-                return found[::-1]
-            if one.state.value in chosen.states:
-                found.append(one)
-        before = page[-1].nominal_ms
-        if len(found) > MOST_QUEUED:
-            raise UsageError(f"more than {MOST_QUEUED} occurrences are meant; narrow it with --from and --to")
+    query = HistoryQuery(job.id, MOST_QUEUED + 1, frozenset(chosen.states), since, until)
+    found = list(past_occurrences(reading, query))
+    if len(found) > MOST_QUEUED:
+        raise UsageError(f"more than {MOST_QUEUED} occurrences are meant; narrow it with --from and --to")
     return found[::-1]
 
 

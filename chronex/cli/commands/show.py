@@ -74,19 +74,21 @@ def run_versions(name: str, store: str | None, form: str) -> int:
             out(terminal_safe(f"  {change['field']:20} {_short(change['from'])} -> {_short(change['to'])}"))
         for task in row["retired_tasks"]:
             out(terminal_safe(f"  {'task retired':20} {task}: no run from this version on has it"))
-    out(terminal_safe(f"back to an earlier one: chronex apply --rollback {name} VERSION"))
+    out(terminal_safe(f"back to an earlier one: chronex apply --rollback {versions[0].id} VERSION"))
     return 0
 
 
 def _kept_versions(reading: Reading, name: str) -> list[Job]:
+    from chronex.engine.commands.names import job_id_named
     from chronex.engine.update import kept_versions
     from chronex.errors import UnknownJobError
     from chronex.model.job import is_name
     from chronex.text.suggestions import nearest
 
-    found = kept_versions(reading, name) if is_name(name) else []
+    job = job_id_named(reading, name)
+    found = kept_versions(reading, job) if is_name(job) else []
     if not found:
-        raise UnknownJobError(name, nearest(name, (job.id for job in reading.jobs(limit=100_000))))
+        raise UnknownJobError(name, nearest(name, (job.shown_name for job in reading.jobs(limit=100_000))))
     return found
 
 

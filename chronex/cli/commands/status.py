@@ -13,6 +13,7 @@ from chronex.cli.output import columns, cut, out, paint, print_json, shown_zone,
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
+    from chronex.model.job import Job
     from chronex.timing.zones import Zone
     from chronex.views.jobs import Row
     from chronex.views.status import OutageCard, StoreStatus
@@ -185,26 +186,27 @@ def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Ite
         since = (
             "" if row.running_since_ms is None else f" for {brief_duration(max(0, now_ms - row.running_since_ms))}"
         )
-        yield f"  running  {row.job.id}{since}"
+        yield f"  running  {_name(row.job)}{since}"
     for one in found.running_removed[:MOST_LISTED]:
         since = brief_duration(max(0, now_ms - (one.started_ms or now_ms)))
         yield f"  running  {one.job} for {since}, whose job is removed"
     for row in found.retrying[:MOST_LISTED]:
         if (retry := row.retry) is not None:
             when = upcoming(retry.at_ms, now_ms, zone)
-            yield f"  retry    {row.job.id}: {retry.task}, attempt {retry.attempt} {when} ({text_of(retry.reason)})"
+            what = f"{retry.task}, attempt {retry.attempt} {when} ({text_of(retry.reason)})"
+            yield f"  retry    {_name(row.job)}: {what}"
     for row in found.failing[:MOST_LISTED]:
         often = row.job.progress.counters.failures_in_a_row
         times = f"{often} times in a row, " if often > 1 else ""
-        yield f"  failing  {row.job.id}: {times}{_reason(row)}"
+        yield f"  failing  {_name(row.job)}: {times}{_reason(row)}"
     for row in found.with_errors[:MOST_LISTED]:
-        yield f"  errors   {row.job.id}: completed with errors, {_reason(row)}"
+        yield f"  errors   {_name(row.job)}: completed with errors, {_reason(row)}"
     for job in found.late[:MOST_LISTED]:
         since = moment(job.progress.late_ms or 0, now_ms, zone)
-        yield f"  late     {job.id}: nothing completed since {since} was due"
+        yield f"  late     {_name(job)}: nothing completed since {since} was due"
     for row in found.upcoming[:5]:
         if row.next is not None:
-            yield f"  next     {row.job.id}: {upcoming(row.next.due_ms, now_ms, zone)}"
+            yield f"  next     {_name(row.job)}: {upcoming(row.next.due_ms, now_ms, zone)}"
     if found.card is not None:
         yield f"outage     {_outage_text(found.card, now_ms, zone)}"
     space = store.space()
@@ -223,6 +225,10 @@ def _node_lines(found: StoreStatus) -> Iterator[str]:
     for row in found.nodes[:MOST_LISTED]:
         beat = f"heartbeat {brief_duration(row.silent_ms)} ago"
         yield f"  {row.state.value:8} {row.node.id}, pid {row.node.process.pid} on {row.node.host}, {beat}"
+
+
+def _name(job: Job) -> str:
+    return terminal_safe(job.shown_name)
 
 
 def _dead_letters_text(count: int) -> str:

@@ -54,9 +54,8 @@ def run_verify(
     if properties is None:
         return 2
     since_ms = None if since is None else read_instant(since, host_zone().zone, "--since")
-    verifier = Verifier(job=job, since_ms=since_ms, properties=properties)
     with open_store(store) as opened:
-        _must_exist(opened, job)
+        verifier = Verifier(job=_known(opened, job), since_ms=since_ms, properties=properties)
         follow(opened, verifier)
         report = verifier.report()
         _print(report, form)
@@ -75,14 +74,21 @@ def _own_properties(config: str | None) -> tuple[Property, ...] | None:
     return None if found is None else found.properties
 
 
-def _must_exist(store: Store, job: str | None) -> None:
+def _known(store: Store, job: str | None) -> str | None:
+    """The id of the job of that name; UsageError where there is none and never was."""
+    from chronex.engine.commands.names import job_id_named
+    from chronex.model.job import is_name
     from chronex.storage.records import Reading
 
-    def is_known(reading: Reading) -> bool:
-        return job is None or reading.job(job) is not None or bool(reading.occurrences(job, limit=1))
+    def find(reading: Reading, name: str) -> str | None:
+        found = job_id_named(reading, name)
+        is_known = is_name(found) and (reading.job(found) is not None or reading.occurrences(found, limit=1))
+        return found if is_known else None
 
-    if not store.view(lambda tx: is_known(Reading(tx))):
+    known = None if job is None else store.view(lambda tx: find(Reading(tx), job))
+    if job is not None and known is None:
         raise UsageError(f"no job {job!r}; chronex list shows them")
+    return known
 
 
 # -- watching -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chronex.cli.options import Form, StorePath, UsageError, check_format
-from chronex.cli.output import columns, out, paint, print_json, timed, width, zone_of
+from chronex.cli.output import JobZones, columns, out, paint, print_json, timed, width, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -45,27 +45,33 @@ def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
     from chronex.cli.store_session import read_store
     from chronex.clock import wall_ms
 
-    answers = read_store(store, lambda reading: answers_to(reading, job, time, wall_ms()))
+    def ask(reading: Reading) -> list[tuple[str, WhyAnswer]]:
+        names, found = JobZones(reading), answers_to(reading, job, time, wall_ms())
+        return [(names.name_of(answer.job), answer) for answer in found]
+
+    answers = read_store(store, ask)
     if form == "json":
-        print_json({"job": job, "answers": [answer_json(answer) for answer in answers]})
+        print_json({"job": job, "answers": [answer_json(answer) for _, answer in answers]})
         return 0
-    for index, answer in enumerate(answers):
+    for index, (name, answer) in enumerate(answers):
         if index:
             out()
-        _print(answer)
+        _print(answer, name)
     return 0
 
 
 def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> list[WhyAnswer]:
     """One answer for a time, or two: the last thing that happened and the next. UsageError without the job."""
+    from chronex.engine.commands.names import job_id_named
     from chronex.views.why import latest_and_next
     from chronex.views.why import why as why_at
     from chronex.views.why.ask import by_occurrence
     from chronex.views.why.schedule_versions import version_history
 
+    written, job = job, job_id_named(reading, job)
     history = version_history(reading, job)
     if history is None:
-        raise UsageError(_unknown(reading, job))
+        raise UsageError(_unknown(reading, written))
     if time is None:
         found = latest_and_next(reading, job, now_ms)
         if not found:
@@ -101,7 +107,7 @@ def _one(answer: WhyAnswer | None) -> list[WhyAnswer]:
 def _unknown(reading: Reading, job: str) -> str:
     from chronex.text.suggestions import nearest
 
-    known = [found.id for found in reading.jobs()]
+    known = [found.shown_name for found in reading.jobs()]
     if not known:
         return f"no job {job[:60]!r}: the store has no jobs yet; write a chronex.toml and run: chronex apply"
     meant = nearest(job, known)
@@ -127,13 +133,13 @@ def _link_json(link: Link) -> dict[str, Any]:
     return {"fact": link.fact, **timed("at", link.at_ms), "source": link.source.value}
 
 
-def _print(answer: WhyAnswer) -> None:
+def _print(answer: WhyAnswer, name: str) -> None:
     from chronex.views.why.answer import stamp
 
     zone = answer.zone
     out(
         paint(
-            terminal_safe(f"{answer.job} {stamp(answer.instant_ms, zone)} ({zone.name}): {answer.cause.value}"),
+            terminal_safe(f"{name} {stamp(answer.instant_ms, zone)} ({zone.name}): {answer.cause.value}"),
             "bold",
         )
     )

@@ -1,4 +1,5 @@
-"""How people name things: a job by its name; an occurrence by its id, a beginning of it, or JOB@TIME."""
+"""How people name things: a job by its name, also a declarative task whose job has an id that was made from the name;
+an occurrence by its id, a beginning of it, or JOB@TIME."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
-from chronex.model.job import Job, is_name
+from chronex.model.job import Job, is_name, task_job_id
 from chronex.model.occurrence import Occurrence, attempt_id, occurrence_id, run_id
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
@@ -29,10 +30,26 @@ class Named(NamedTuple):
 
 def job_named(reading: Reading, name: str) -> Job:
     """The job of that name; UnknownJobError with the nearest name otherwise."""
-    job = reading.job(name) if is_name(name) else None
+    found = job_id_named(reading, name)
+    job = reading.job(found) if is_name(found) else None
     if job is None:
-        raise UnknownJobError(name, nearest(name, (known.id for known in reading.jobs(limit=MOST_SEARCHED))))
+        raise UnknownJobError(name, nearest(name, (known.shown_name for known in reading.jobs(limit=MOST_SEARCHED))))
     return job
+
+
+def job_id_named(reading: Reading, name: str) -> str:
+    """The id of the job of that name, also of one that was removed and has a history; else the name itself."""
+    for found in (name, _made_id(name)):
+        if is_name(found) and (reading.job(found) is not None or reading.occurrences(found, limit=1)):
+            return found
+    return name
+
+
+def _made_id(name: str) -> str:
+    try:
+        return task_job_id(name)
+    except UnicodeEncodeError:  # bytes of a command line that are no text
+        return ""
 
 
 def occurrence_named(reading: Reading, text: str) -> Occurrence:
@@ -74,10 +91,11 @@ def _hint(reading: Reading, text: str) -> str:
 
 def _by_time(reading: Reading, text: str) -> Named:
     """`backup@2027-01-01T03:00:00Z`: for people, and for what is older than any search goes back."""
-    name, _, stamp = text.partition("@")
+    written, _, stamp = text.rpartition("@")
+    name = job_id_named(reading, written)
     job_was_known = bool(reading.occurrences(name, limit=1)) if is_name(name) else False
     if not job_was_known:
-        job_named(reading, name)
+        job_named(reading, written)
     try:
         moment = datetime.fromisoformat(stamp)
     except ValueError:

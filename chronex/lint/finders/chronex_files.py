@@ -1,10 +1,11 @@
-"""Chronex's own schedules: in chronex.toml, in trigger definitions, and in calls of chronex.parse in Python."""
+"""Chronex's own schedules: in chronex.toml, in trigger definitions, and in Python by chronex.parse or an Engine."""
 
 from __future__ import annotations
 
 import ast
 import warnings
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from chronex.jobfile.entries import WrittenSchedule
 from chronex.jobfile.positions import LineIndex
@@ -78,9 +79,24 @@ def _zones(inspected: Inspection) -> Iterator[LintFinding]:
         yield from zone_abbreviation(zone.name, *zone.span)
 
 
-# -- calls of chronex.parse in Python -------------------------------------------------------------------------
+# -- schedules in Python: chronex.parse, and the jobs of a chronex.Engine ---------------------------------------
 
-_UTC = ZoneNote("UTC", "chronex.parse without tz reads in UTC")
+
+class _CallShape(NamedTuple):
+    """Where a call has its schedule and zone: the names of its arguments, those of both, and its zone without one."""
+
+    arguments: tuple[str, ...]
+    text: str
+    zone: str
+    note: ZoneNote
+
+
+_PARSE = _CallShape(("text", "dialect", "tz"), "text", "tz", ZoneNote("UTC", "chronex.parse without tz reads in UTC"))
+_UTC = ZoneNote("UTC", "a job without timezone reads in UTC")
+_OF_ENGINE = {
+    "job": _CallShape(("schedule",), "schedule", "timezone", _UTC),
+    "add": _CallShape(("job", "schedule"), "schedule", "timezone", _UTC),
+}
 
 
 def find_calls(document: Document, assume: Assumptions) -> FinderResult:
@@ -89,8 +105,8 @@ def find_calls(document: Document, assume: Assumptions) -> FinderResult:
         return FinderResult([], [])
     names = _Names(tree)
     source = _Source(document.text)
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and names.is_parse(node.func))
-    sites = [site for call in calls if (site := _call_site(call, source)) is not None]
+    calls = ((node, names.shape_of(node.func)) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    sites = [site for call, shape in calls if shape and (site := _call_site(call, shape, source)) is not None]
     return FinderResult(sorted(sites, key=lambda site: site.start), [])
 
 
@@ -104,23 +120,46 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 class _Names:
-    """What the file calls the module `chronex` and its function `parse`."""
+    """What the file calls the module `chronex`, its `parse`, its `Engine`, and the engines of that class."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.modules: set[str] = set()
-        self.functions: set[str] = set()
+        self.imported: dict[str, str] = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 self.modules.update(a.asname or a.name for a in node.names if a.name == "chronex")
             elif isinstance(node, ast.ImportFrom) and node.module == "chronex" and not node.level:
-                self.functions.update(a.asname or a.name for a in node.names if a.name == "parse")
+                self.imported.update({a.asname or a.name: a.name for a in node.names})
+        self.engines = {name for node in ast.walk(tree) for name in self._engines_of(node)}
 
-    def is_parse(self, function: ast.expr) -> bool:
+    def _engines_of(self, node: ast.AST) -> Iterator[str]:
+        """Names that an engine is given: `engine = Engine(…)`, `with Engine(…) as engine`."""
+        pairs: list[tuple[ast.expr | None, ast.expr | None]] = []
+        if isinstance(node, ast.Assign):
+            pairs = [(target, node.value) for target in node.targets]
+        elif isinstance(node, ast.AnnAssign):
+            pairs = [(node.target, node.value)]
+        elif isinstance(node, ast.withitem):
+            pairs = [(node.optional_vars, node.context_expr)]
+        for target, value in pairs:
+            is_engine = isinstance(value, ast.Call) and self._promised(value.func) == "Engine"
+            if is_engine and isinstance(target, ast.Name):
+                yield target.id
+
+    def _promised(self, function: ast.expr) -> str:
+        """The name in `chronex` that this is, or nothing."""
         if isinstance(function, ast.Name):
-            return function.id in self.functions
-        if not isinstance(function, ast.Attribute) or function.attr != "parse":
-            return False
-        return isinstance(function.value, ast.Name) and function.value.id in self.modules
+            return self.imported.get(function.id, "")
+        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+            return ""
+        return function.attr if function.value.id in self.modules else ""
+
+    def shape_of(self, function: ast.expr) -> _CallShape | None:
+        if self._promised(function) == "parse":
+            return _PARSE
+        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+            return None
+        return _OF_ENGINE.get(function.attr) if function.value.id in self.engines else None
 
 
 class _Source:
@@ -136,21 +175,31 @@ class _Source:
         return start + len(whole.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "ignore"))
 
 
-def _call_site(call: ast.Call, source: _Source) -> ScheduleSite | None:
-    given = dict(zip(("text", "dialect", "tz"), call.args, strict=False)) | {k.arg: k.value for k in call.keywords}
-    node = given.get("text")
+def _call_site(call: ast.Call, shape: _CallShape, source: _Source) -> ScheduleSite | None:
+    given = dict(zip(shape.arguments, call.args, strict=False)) | {k.arg: k.value for k in call.keywords}
+    node = given.get(shape.text)
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return None
-    dialect, zone = given.get("dialect"), given.get("tz")
-    host = POSIX if isinstance(dialect, ast.Constant) and dialect.value == "posix" else CHRONEX
-    note = _UTC
-    if isinstance(zone, ast.Constant) and isinstance(zone.value, str):
-        note = ZoneNote(zone.value, "from tz= of the call")
+    dialect, zone = _constant(given.get("dialect")), _constant(given.get(shape.zone))
+    if dialect == "custom":
+        return None  # the name of a schedule that the program has
+    host = POSIX if dialect == "posix" else CHRONEX
+    note = ZoneNote(zone, f"from {shape.zone}= of the call") if isinstance(zone, str) else shape.note
     start = source.offset(node.lineno, node.col_offset)
     end = source.offset(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
     return ScheduleSite(
-        node.value, start, end, _content(node.value, source.text[start:end], start), host, note, "parse"
+        node.value,
+        start,
+        end,
+        _content(node.value, source.text[start:end], start),
+        host,
+        note,
+        "parse" if shape is _PARSE else "job",
     )
+
+
+def _constant(node: ast.expr | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
 
 
 def _content(value: str, raw: str, start: int) -> int | None:

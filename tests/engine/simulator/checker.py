@@ -97,7 +97,8 @@ def _instants(history: History, job: Job, expected: Expected) -> Iterator[str]:
     if isinstance(expected, AfterEnd):
         yield from _after_ends(history, job, expected)
     elif isinstance(expected, Chain):
-        yield from _chained(expected, recorded, history.machine.horizon_ms, history.set_back)
+        anew = [*history.set_back, *(anchor for anchor, _ in history.anchored[job.id])]
+        yield from _chained(expected, recorded, history.machine.horizon_ms, anew)
     else:
         due = _due(history, job, expected, set(recorded))
         covered = [at for at in due for first, last in history.spans[job.id] if first <= at <= last]
@@ -138,7 +139,8 @@ def _ended_by_max(history: History, job: Job, first_lost: int) -> bool:
 
 
 def _after_ends(history: History, job: Job, expected: AfterEnd) -> Iterator[str]:
-    starts = {expected.anchor, *history.set_back, *(o.finished_ms for o in history.occurrences[job.id])}
+    anchors = [anchor for anchor, _ in history.anchored[job.id]]
+    starts = {expected.anchor, *anchors, *history.set_back, *(o.finished_ms for o in history.occurrences[job.id])}
     last = expected.anchor
     for occurrence in history.occurrences[job.id]:
         if occurrence.nominal_ms - expected.delay not in starts:
@@ -148,11 +150,11 @@ def _after_ends(history: History, job: Job, expected: AfterEnd) -> Iterator[str]
         yield f"nothing has followed the end at {last}"
 
 
-def _chained(expected: Chain, recorded: list[int], horizon: int, set_back: list[int]) -> Iterator[str]:
-    """A clock that is set back begins the chain again: then an instant may follow the step, or any other instant."""
+def _chained(expected: Chain, recorded: list[int], horizon: int, anew: list[int]) -> Iterator[str]:
+    """A clock that is set may begin the chain again: then an instant may follow that time, or any other instant."""
     links = [expected.anchor, *recorded]
     for before, after in pairwise(links):
-        bases = [*set_back, *links] if set_back else [before]
+        bases = [*anew, *links] if anew else [before]
         if not any(expected.shortest <= after - base <= expected.longest for base in bases):
             yield f"{after} is {after - before} ms after the one before"
     if horizon - links[-1] > expected.longest:
