@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from chronex.model import AttemptState, ProcessIdentity
 from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, LogDirectory, RunContext, Started
 from chronex.run.request import EndReason, NotStarted
 from chronex.run.supervise import prepare_command
-from tests.kit.waits import is_gone, until_async
+from tests.kit.waits import DEADLINE_S, POLL_S, is_gone, until_async
 from tests.run.requests import request
 
 
@@ -64,8 +64,9 @@ async def schedulers(tmp_path: Path) -> AsyncIterator[Schedulers]:
         sweeper.tidy(lambda _attempt: False)
         return not made.directories()
 
-    swept: Callable[[], Awaitable[bool]] = is_swept
-    await until_async(swept, lambda: f"no keeper, but there is {made.directories()}")
+    async with asyncio.timeout(DEADLINE_S):
+        while not await is_swept():
+            await asyncio.sleep(POLL_S)
     logs.close()
 
 
