@@ -19,14 +19,19 @@ from chronex.cli.options import job_file_path
 from chronex.cli.service_units import service_state
 from chronex.daemon.wakeups import is_synchronized
 from chronex.errors import UnknownZoneError
+from chronex.keeper.keepers import keepers_of
 from chronex.model.job import Call, Job, Task
 from chronex.model.records import Node
 from chronex.run import is_alive
 from chronex.storage.records import Reading
+from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import load_zone, zone_version
 from chronex_store import LmdbStore
 
 _MOST_JOBS = 1000  # more jobs name few programs that the first thousand do not
+
+
+_MOST_ATTEMPTS = 100_000
 
 
 class CheckVerdict(StrEnum):
@@ -49,6 +54,8 @@ class StoreFacts(NamedTuple):
 
     jobs: tuple[Job, ...]
     node: Node | None
+    living: frozenset[str] = frozenset()  # the ids of all nodes that work on the store now
+    running: frozenset[str] = frozenset()  # attempts without an end on record
 
 
 def examine(found: StoreFacts, environ: Mapping[str, str], service: str) -> list[Check]:
@@ -139,7 +146,30 @@ def _paths(shell: str, theirs: str, source: str) -> Iterator[Check]:
 
 def checks_of(store: Path, is_readable: bool) -> list[Check]:
     found = _found(store) if is_readable else StoreFacts((), None)
-    return [*examine(found, os.environ, service_state().text), *job_file_checks(job_file_path(None))]
+    return [
+        *examine(found, os.environ, service_state().text),
+        *keeper_checks(store, found),
+        *job_file_checks(job_file_path(None)),
+    ]
+
+
+def keeper_checks(store: Path, found: StoreFacts) -> Iterator[Check]:
+    """Keepers that no scheduler has, what they left, and what they complained of."""
+    for keeper in keepers_of(store, found.running):
+        node = keeper.directory.name.rpartition(".")[0]
+        shown = terminal_safe(str(keeper.directory))
+        if keeper.errors:
+            last = terminal_safe(keeper.errors.rpartition("\n")[2])
+            yield Check("keeper", CheckVerdict.WRONG, f"it had a fault: {last}", f"report what is in {shown}/errors")
+        if node in found.living:
+            continue
+        held = f"{keeper.commands} running, {keeper.ends} ended and not on record"
+        if keeper.is_alive:
+            yield Check("keeper", CheckVerdict.NOTE, f"commands of a scheduler that is gone: {held}",
+                        "chronex run takes them up")  # fmt: skip
+        else:
+            yield Check("keeper", CheckVerdict.NOTE, f"{shown} is left of a keeper that is gone: {held}",
+                        "chronex run records what it says and removes it")  # fmt: skip
 
 
 def job_file_checks(path: Path) -> Iterator[Check]:
@@ -161,7 +191,9 @@ def _found(store: Path) -> StoreFacts:
 
 def _read(reading: Reading) -> StoreFacts:
     nodes = sorted(reading.nodes(), key=lambda node: node.started_ms)
-    return StoreFacts(tuple(reading.jobs(limit=_MOST_JOBS)), nodes[-1] if nodes else None)
+    living = frozenset(one.id for one in nodes if one.stopped_ms is None and is_alive(one.process))
+    running = frozenset(one.id for one in reading.active_attempts(limit=_MOST_ATTEMPTS))
+    return StoreFacts(tuple(reading.jobs(limit=_MOST_JOBS)), nodes[-1] if nodes else None, living, running)
 
 
 # -- programs -------------------------------------------------------------------------------------------------------

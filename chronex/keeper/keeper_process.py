@@ -265,7 +265,7 @@ async def keep(directory: Path, logs: Path, on_ready: Callable[[], None]) -> Non
     """Serve until nothing is left to keep; then remove what nobody needs any more."""
     held = os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     lock = os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=held)
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # whoever looks whether it is held has it shared for a moment
     run_context = RunContext(LogDirectory(logs), Inheritance({}))
     keeper = Keeper(run_context, EndsFile(held))
     loop = asyncio.get_running_loop()

@@ -12,9 +12,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from chronex.keeper.ends_file import read_ends
 from chronex.keeper.keeper_process import ERRORS_NAME, LOCK_NAME, READY
@@ -163,25 +164,23 @@ class Keepers:
 
     def recorded(self, attempt_id: str) -> None:
         """Its end is on record: it need not be kept anywhere."""
-        for link in (self._own, *self._others.values()):
-            if link is not None and link.keeps(attempt_id):
-                link.forget(attempt_id)
-                link.send(Recorded(attempt_id))
-        for dead in self._dead.values():
-            dead.ends.pop(attempt_id, None)
+        if self._own is not None:
+            _let_go(self._own, attempt_id)
+        if self.has_any_of_others:
+            self.tidy(lambda other: other != attempt_id)
 
     def tidy(self, is_needed: Callable[[str], bool]) -> None:
         """Let go of ends that nobody waits for, of keepers without any, and of the directories of dead ones."""
         for directory, link in list(self._others.items()):
             for attempt_id in link.ids:
                 if not is_needed(attempt_id):
-                    link.forget(attempt_id)
-                    link.send(Recorded(attempt_id))
+                    _let_go(link, attempt_id)
             if link.is_lost or not link.ids:
                 link.close()
                 del self._others[directory]
         for directory, dead in list(self._dead.items()):
-            if not any(map(is_needed, dead.ends)):
+            dead.ends = {name: end for name, end in dead.ends.items() if is_needed(name)}
+            if not dead.ends:
                 shutil.rmtree(directory, ignore_errors=True)
                 del self._dead[directory]
 
@@ -192,6 +191,37 @@ class Keepers:
         for link in (self._own, *self._others.values()):
             if link is not None:
                 link.close()
+
+
+def _let_go(link: KeeperLink, attempt_id: str) -> None:
+    if link.keeps(attempt_id):
+        link.forget(attempt_id)
+        link.send(Recorded(attempt_id))
+
+
+class KeeperFacts(NamedTuple):
+    """What lies in the directory of one keeper: how many commands it has, how many ends are not on record."""
+
+    directory: Path
+    is_alive: bool
+    commands: int
+    ends: int
+    errors: str
+
+
+def keepers_of(store: Path, running: Collection[str]) -> list[KeeperFacts]:
+    """Every keeper of a store, living or not; `running` are the attempts that have no end on record."""
+    return [_facts(place, running) for place in sorted((store / DIRECTORY).glob("*.*"))]
+
+
+def _facts(directory: Path, running: Collection[str]) -> KeeperFacts:
+    words = {name: word for name, word in read_ends(directory).items() if name in running}
+    ends = sum(isinstance(word, Ended) for word in words.values())
+    try:
+        errors = (directory / ERRORS_NAME).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        errors = ""
+    return KeeperFacts(directory, is_alive(directory), len(words) - ends, ends, errors)
 
 
 def start_keeper(directory: Path, logs: Path) -> None:
@@ -225,7 +255,7 @@ def keeper_command(directory: Path, logs: Path) -> list[str]:
 def is_alive(directory: Path) -> bool:
     """A keeper holds its lock as long as it lives."""
     try:
-        descriptor = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.daemon.machine import LoggedDaemon, Machine
 from tests.kit.processes import processes_of
-from tests.kit.waits import until
+from tests.kit.waits import is_gone, until
 
 JOB = """
 [jobs.slow]
@@ -56,6 +56,12 @@ class Slow:
         assert successor.stopped() == 0
         assert len(self.ran()) == 1, "it was started again"
         return row
+
+
+def is_keeper(pid: int) -> bool:
+    with contextlib.suppress(OSError):  # a sleep of the command may have ended meanwhile
+        return b"chronex-keeper" in Path(f"/proc/{pid}/comm").read_bytes()
+    return False
 
 
 def killed(_machine: Machine, daemon: LoggedDaemon) -> None:
@@ -174,10 +180,8 @@ def test_keeper_and_daemon_killed_together_leave_an_end_that_is_unknown(machine:
     slow = Slow(machine)
     daemon = slow.begin()
     store = machine.directory / "store"
-    for pid in processes_of(store) - {*slow.ran()}:
-        with contextlib.suppress(OSError):  # a sleep of the command may have ended meanwhile
-            if b"keeper" in Path(f"/proc/{pid}/comm").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+    for pid in filter(is_keeper, processes_of(store)):
+        os.kill(pid, signal.SIGKILL)
     killed(machine, daemon)
     assert slow.runs()
     successor = machine.start()
@@ -187,3 +191,21 @@ def test_keeper_and_daemon_killed_together_leave_an_end_that_is_unknown(machine:
     until(lambda: [row["state"] for row in machine.history()] == ["completed"], "the second attempt")
     assert successor.stopped() == 0
     assert len(slow.ran()) == 2
+
+
+def test_doctor_tells_of_commands_without_a_scheduler_and_of_what_a_killed_keeper_left(machine: Machine) -> None:
+    slow = Slow(machine)
+    terminated(machine, slow.begin())
+    told = machine.chronex("doctor").stdout
+    assert "commands of a scheduler that is gone: 1 running, 0 ended and not on record" in told
+    assert "chronex run takes them up" in told
+    (keeper,) = (pid for pid in processes_of(machine.directory / "store") if is_keeper(pid))
+    slow.release()
+    until(lambda: is_gone(keeper), "the keeper, which ends with its last command")
+    told = machine.chronex("doctor").stdout
+    assert "is left of a keeper that is gone: 0 running, 1 ended and not on record" in told
+    assert "chronex run records what it says and removes it" in told
+    successor = machine.start()
+    successor.until_logged("attempt ended")
+    assert successor.stopped() == 0
+    assert "keeper" not in machine.chronex("doctor").stdout
