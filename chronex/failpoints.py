@@ -11,6 +11,8 @@ import signal
 from collections.abc import Callable
 
 VARIABLE = "CHRONEX_FAIL_POINT"
+# The same for the keeper that a scheduler starts, which does not inherit the other.
+KEEPER_VARIABLE = "CHRONEX_KEEPER_FAIL_POINT"
 
 POINTS: dict[str, str] = {
     "update begun": "a write transaction is open, and nothing is in it",
@@ -20,6 +22,11 @@ POINTS: dict[str, str] = {
     "taken over": "what dead nodes left is recorded as ours, and nothing watches it",
     "adopted": "an orphan is about to be watched",
     "tick decided": "what is due is claimed, and nothing is started",
+    "start asked": "the keeper was asked to hold a child, and has not answered",
+    "held told": "the keeper has told which child it holds, and that is not on record",
+    "before opening": "the child is on record, and the keeper was not told to open its barrier",
+    "opening asked": "the keeper was told to open the barrier",
+    "end told": "the keeper has told how the command ended, and that is not on record",
     "before spawn": "an attempt is about to be started",
     "spawned": "the child waits at its start barrier, and its identity is not known",
     "identified": "the child is known, and not on record",
@@ -27,6 +34,7 @@ POINTS: dict[str, str] = {
     "barrier opened": "the command runs",
     "process ended": "the command has ended, and its exit code is known here alone",
     "log finished": "the log is in order, and the end is not on record",
+    "end kept": "the keeper has written the end down, and has told no scheduler",
     "end recorded": "the end is on record, and what follows from it is not started",
     "hook ended": "a hook was called, and that is not on record",
     "history trimmed": "one step of retention is done",

@@ -162,6 +162,7 @@ class Executor:
         self._commands: dict[str, asyncio.Task[None]] = {}  # those of `_work` that wait for a command
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
+        self._leaving = False
 
     def carry_out(self, orders: Iterable[Order]) -> None:
         for order in orders:
@@ -185,7 +186,7 @@ class Executor:
     def stop(self, mode: StopMode) -> None:
         """Nothing begins any more. What runs is asked to end, waited for, or left, as `mode` says.
 
-        One that was claimed before and is ordered only now does not begin: its successor takes it up.
+        One that was claimed before and is ordered only now does not begin: it is canceled, or left to our successor.
         """
         self._stopping = True
         self.prestart.discard()
@@ -196,6 +197,7 @@ class Executor:
 
     def leave(self) -> None:
         """Commands go on without us, and are taken up by our successor; functions have the grace period."""
+        self._leaving = True
         for task in list(self._commands.values()):
             task.cancel()
         functions = {name: one for name, one in self._cancellations.items() if name not in self._commands}
@@ -219,7 +221,7 @@ class Executor:
 
     def _begin(self, order: Launch, request: AttemptRequest) -> None:
         is_command = not isinstance(order.task.run, Call)
-        if self._stopping and self.runner.outlives:  # our successor finds it claimed, and begun by nobody
+        if self._leaving:  # our successor finds it claimed, and begun by nobody
             return
         task = self._spawn(self._attempt(order, request, self.prestart.take(request)))
         if is_command:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from chronex.failpoints import fail_point
 from chronex.keeper.ends_file import ENDS_NAME, EndsFile
 from chronex.keeper.messages import (
     PROTOCOL,
@@ -201,6 +202,7 @@ class Keeper:
         ended = Ended(kept.rules.attempt_id, result)
         if kept.keeps_end:
             self._ends.ended(ended)
+        fail_point("end kept")
         self._tell(ended)
         if self._ends.is_behind:
             asyncio.get_running_loop().call_later(_AGAIN_S, self._write_rest)

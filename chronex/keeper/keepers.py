@@ -12,11 +12,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from chronex.failpoints import KEEPER_VARIABLE, VARIABLE
 from chronex.keeper.ends_file import read_ends
 from chronex.keeper.keeper_process import ERRORS_NAME, LOCK_NAME, READY
 from chronex.keeper.link import ANSWER_WITHIN_S, KeeperLink, KeeperLostError, connect
@@ -31,7 +32,7 @@ _BOOTSTRAP = (
     "from chronex.keeper.keeper_process import main; main(sys.argv[1], sys.argv[2])"
 )
 # What a service manager told the daemon is not for whoever outlives it.
-_OF_THE_SERVICE = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
+_OF_SCHEDULER = frozenset({VARIABLE, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
 
 
 class KeeperNotStartedError(Exception):
@@ -233,7 +234,7 @@ def start_keeper(directory: Path, logs: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=errors,
             start_new_session=True,
-            env={name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE},
+            env=keeper_environment(os.environ),
         )
     assert process.stdout is not None
     with process.stdout as told:
@@ -241,6 +242,12 @@ def start_keeper(directory: Path, logs: Path) -> None:
     process.wait(ANSWER_WITHIN_S)  # the keeper itself is its child by now
     if said != READY:
         raise OSError(said.decode("utf-8", "replace").strip() or "it ended without a word")
+
+
+def keeper_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Ours, without what is for us alone."""
+    kept = {name: value for name, value in environ.items() if name not in _OF_SCHEDULER}
+    return {**kept, VARIABLE: kept[KEEPER_VARIABLE]} if KEEPER_VARIABLE in kept else kept
 
 
 def keeper_command(directory: Path, logs: Path) -> list[str]:

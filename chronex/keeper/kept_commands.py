@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from chronex.failpoints import fail_point
 from chronex.keeper.keepers import KeeperNotStartedError, Keepers
 from chronex.keeper.link import KeeperLink, KeeperLostError
 from chronex.keeper.messages import Discard, Ended, Open, Start, Stop
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.command_runner import HeldCommand, OwnChildren
 from chronex.run.request import AttemptRequest, AttemptResult, EndReason, NotStarted
-from chronex.run.spawn import RunContext
+from chronex.run.spawn import PreparedCommand, RunContext
 from chronex.run.supervise import (
     Hooks,
     Started,
@@ -47,6 +48,11 @@ class _HeldByKeeper:
         self.link.send(Discard(self.attempt_id))
 
 
+def _ask_to_hold(link: KeeperLink, command: PreparedCommand) -> None:
+    link.send(Start(command))
+    fail_point("start asked")
+
+
 class KeptCommands:
     """Commands that our keeper starts; what other keepers have is seen through to its end there."""
 
@@ -65,7 +71,7 @@ class KeptCommands:
         command = prepare_command(request, self._run_context)
         if isinstance(command, NotStarted):
             return command
-        link.send(Start(command))
+        _ask_to_hold(link, command)
         link.held(request.attempt_id)
         return _HeldByKeeper(request.attempt_id, link)
 
@@ -83,7 +89,7 @@ class KeptCommands:
             except KeeperNotStartedError as problem:
                 self._tell_why_not(problem)
                 return await self._children.run(request, hooks, None)
-            link.send(Start(command))
+            _ask_to_hold(link, command)
         else:
             assert isinstance(held, _HeldByKeeper)
             link = held.link
@@ -106,13 +112,16 @@ class KeptCommands:
             raise
         if isinstance(held, Ended):
             return held.result
+        fail_point("held told")
         started_ms = self._run_context.clock.wall_ms()
         try:
             deadline_in_ms = await hooks.started(Started(held.process, started_ms, f"{attempt_id}.log"))
         except BaseException:
             link.send(Discard(attempt_id, keeps_end=True))
             raise
+        fail_point("before opening")
         link.send(Open(attempt_id, deadline_in_ms))
+        fail_point("opening asked")
         return await self._until_end(request, held.process, started_ms, f"{attempt_id}.log", hooks, link)
 
     async def _until_end(
@@ -129,7 +138,9 @@ class KeptCommands:
 
         hooks.cancellation.listen(stop)
         try:
-            return (await link.ended(request.attempt_id)).result
+            ended = await link.ended(request.attempt_id)
+            fail_point("end told")
+            return ended.result
         except KeeperLostError:
             pass
         finally:

@@ -46,7 +46,11 @@ WORKLOADS: dict[str, str] = {
 
 # These come only where there is something to take up, to call, to trim, or to stop.
 ELSEWHERE = {"adopted", "hook ended", "history trimmed", "stop asked", "node leaving"}
-ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE]
+# These are the keeper's own: it dies there, and the daemon goes on.
+OF_KEEPER = {
+    "before spawn", "spawned", "identified", "start recorded", "barrier opened", "process ended", "log finished", "end kept",
+}  # fmt: skip
+ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE | OF_KEEPER]
 
 
 class KilledDaemon:
@@ -57,7 +61,7 @@ class KilledDaemon:
         self.describe("".join(WORKLOADS[name] for name in workloads))
 
     def describe(self, jobs: str, settings: str = "") -> None:
-        self.machine.write(f'[scheduler]\ngrace_period = "1s"\n{settings}{jobs}')
+        self.machine.write(f'[scheduler]\ngrace_period = "1s"\non_stop = "cancel"\n{settings}{jobs}')
 
     @property
     def store(self) -> Path:

@@ -14,7 +14,15 @@ import pytest
 from chronex.failpoints import POINTS
 from tests.daemon.machine import Machine
 from tests.torture.in_parallel import drawn_for, run_in_parallel
-from tests.torture.killed_daemon import ELSEWHERE, NOTE_START, ON_THE_WAY, WORKLOADS, KilledDaemon, kill_at_random
+from tests.torture.killed_daemon import (
+    ELSEWHERE,
+    NOTE_START,
+    OF_KEEPER,
+    ON_THE_WAY,
+    WORKLOADS,
+    KilledDaemon,
+    kill_at_random,
+)
 
 pytestmark = pytest.mark.torture
 
@@ -74,7 +82,7 @@ def deaths_during_adoption(workload: str, chance: Random, machine: Machine) -> N
     killed = KilledDaemon(machine)
     lingering = f"{NOTE_START}; while [ ! -e release ]; do sleep 0.05; done"
     killed.describe(WORKLOADS[workload].replace(NOTE_START, lingering))
-    assert killed.killed("barrier opened")
+    assert killed.killed("opening asked")
     for _ in range(chance.randint(1, 3)):
         assert killed.killed("adopted")
     (machine.directory / "release").touch()
@@ -109,5 +117,5 @@ def test_killed_at_random_times_while_fifty_jobs_run_every_second(machine: Machi
 
 
 def test_every_point_is_in_the_campaign() -> None:
-    assert {*ON_THE_WAY, *STOPPING, "adopted", "history trimmed"} == set(POINTS)
+    assert {*ON_THE_WAY, *OF_KEEPER, *STOPPING, "adopted", "history trimmed"} == set(POINTS)
     assert ELSEWHERE.isdisjoint(ON_THE_WAY)

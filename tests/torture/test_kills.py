@@ -8,20 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from chronex.failpoints import KEEPER_VARIABLE
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.kit.waits import until
 from tests.torture.in_parallel import run_in_parallel
-from tests.torture.killed_daemon import NOTE_START, ON_THE_WAY, KilledDaemon, kill_at_random
+from tests.torture.killed_daemon import NOTE_START, OF_KEEPER, ON_THE_WAY, KilledDaemon, kill_at_random
 
 # Every commit kills at every point, one after the other on a store for each workload: each daemon recovers from the
 # death of the one before. Torture takes all points and workloads with each other (test_campaign.py).
 QUICK = {
-    "steps": ("update begun:9", "before spawn:2", "end recorded:1"),
-    "retry": ("update committed:8", "process ended:2", "update written:9"),
+    "steps": ("update begun:9", "end recorded:1"),
+    "retry": ("update committed:8", "update written:9"),
     "tick": ("node registered:1", "taken over:1"),
-    "overlap": ("tick decided:3", "barrier opened:2"),
-    "once": ("spawned:1", "identified:2", "start recorded:1"),
-    "flood": ("log finished:1",),
+    "overlap": ("tick decided:3", "opening asked:2"),
+    "once": ("start asked:1", "held told:2", "before opening:1"),
+    "flood": ("end told:1",),
 }
 
 
@@ -41,7 +42,7 @@ def test_a_daemon_killed_at_any_point_loses_and_doubles_nothing(tmp_path: Path, 
 def test_a_command_that_was_not_recorded_has_not_run(machine: Machine) -> None:
     """With `on_crash = "fail"` a repeated command would be the worst there is; one that never ran is tried again."""
     killed = KilledDaemon(machine, "once")
-    assert killed.killed("identified")
+    assert killed.killed("held told")
     assert not (machine.directory / "starts").exists()
     killed.run_to_end()
     occurrences = killed.check()
@@ -49,17 +50,41 @@ def test_a_command_that_was_not_recorded_has_not_run(machine: Machine) -> None:
 
 
 def test_a_command_that_may_have_run_is_not_repeated_where_the_job_forbids_it(machine: Machine) -> None:
+    """Its keeper dies with its exit code; nothing else can make an end unknown but the death of the machine."""
     killed = KilledDaemon(machine, "once")
-    assert killed.killed("process ended")
+    machine.env[KEEPER_VARIABLE] = "process ended"
+    daemon = machine.start(quiet=True)
+    until(lambda: any(row["state"] == "failed" for row in machine.history()), "an end that nobody saw")
+    assert daemon.stopped() == 0
+    del machine.env[KEEPER_VARIABLE]
     killed.run_to_end()
-    occurrences = killed.check()
-    assert (occurrences[0].state, str(occurrences[0].reason)) == ("failed", "main: the scheduler died while it ran")
+    killed.check()
+    (failed,) = {row["reason"] for row in machine.history() if row["state"] == "failed"}
+    assert failed.startswith("main: ended, and its exit code is not known")
+
+
+@pytest.mark.parametrize("point", sorted(OF_KEEPER))
+def test_a_keeper_killed_at_any_point_doubles_nothing_and_its_daemon_goes_on(machine: Machine, point: str) -> None:
+    killed = KilledDaemon(machine, "steps", "once")
+    machine.env[KEEPER_VARIABLE] = f"{point}:2"
+    daemon = machine.start(quiet=True)
+    until(lambda: len(keepers_started(machine)) >= 2, "a keeper in the place of the one that died")
+    assert daemon.stopped() == 0
+    del machine.env[KEEPER_VARIABLE]
+    killed.run_to_end()
+    killed.check()
+
+
+def keepers_started(machine: Machine) -> set[str]:
+    """By their directories: each has a number of its own, and the last one is there as long as it lives."""
+    names = {path.name for path in (machine.directory / "store" / "keepers").glob("*")}
+    return {str(number) for name in names for number in range(1, int(name.rpartition(".")[2]) + 1)}
 
 
 def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:
     """Three deep: the recovery, the recovery of that, and the recovery of that."""
     killed = KilledDaemon(machine, "overlap", "steps")
-    assert killed.killed("barrier opened:2")
+    assert killed.killed("opening asked:2")
     for point in ("node registered", "taken over", "tick decided"):
         assert killed.killed(point)
     killed.run_to_end()
@@ -67,7 +92,7 @@ def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:
 
 
 def test_killed_while_it_adopts(machine: Machine) -> None:
-    """The orphan lives through two daemons, is adopted by the third, and its run is tried once more."""
+    """The command lives through two daemons, and the third records its end; it is not run again."""
     release = machine.directory / "release"
     machine.write(
         f'[scheduler]\ngrace_period = "1s"\n[jobs.slow]\n{EVERY_SECOND}overlap = "queue_one"\n'
@@ -83,8 +108,11 @@ def test_killed_while_it_adopts(machine: Machine) -> None:
     assert len((machine.directory / "starts").read_text().splitlines()) == 1, "nothing runs beside the orphan"
     release.touch()
     third = machine.start(quiet=True)
-    until(lambda: len((machine.directory / "starts").read_text().splitlines()) >= 2, "the second try")
+    until(lambda: "completed" in {row["state"] for row in machine.history()}, "the end of the command")
     assert third.stopped() == 0
+    starts = [line.split()[0] for line in (machine.directory / "starts").read_text().splitlines()]
+    assert len(starts) == len(set(starts)), "an attempt was started twice"
+    assert {attempt["number"] for row in machine.history() for attempt in row["attempts"]} == {1}
 
 
 @pytest.mark.parametrize("point", ["stop asked", "node leaving"])
