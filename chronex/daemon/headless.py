@@ -25,7 +25,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
 from chronex.engine.update.diff import of_no_trigger_file
 from chronex.jobfile import SchedulerSettings
-from chronex.keeper.keepers import Keepers
+from chronex.keeper.keepers import UNPACKED_ANEW, Keepers
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
@@ -99,7 +99,8 @@ def run_headless(
         has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))
     _detach_broken_stderr()
     if daemon.must_restart:
-        os.execv(sys.executable, _same_command())  # noqa: S606  # what is installed by now takes this process over
+        # What is installed by now takes this process over.
+        os.execve(sys.executable, _same_command(), {**os.environ, **UNPACKED_ANEW})  # noqa: S606
     return 1 if daemon.has_failed or has_bad_end else 0
 
 

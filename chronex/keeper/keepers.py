@@ -31,6 +31,8 @@ _BOOTSTRAP = (
     "import sys; sys.modules['ssl'] = None; sys.path[:0] = sys.argv[3:]; "
     "from chronex.keeper.keeper_process import main; main(sys.argv[1], sys.argv[2])"
 )
+# A one-file program unpacks itself into a directory that goes with it: what outlives it must unpack its own.
+UNPACKED_ANEW = {"PYINSTALLER_RESET_ENVIRONMENT": "1"}
 # What a service manager told the daemon is not for whoever outlives it.
 _OF_SCHEDULER = frozenset({VARIABLE, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
 
@@ -247,6 +249,8 @@ def start_keeper(directory: Path, logs: Path) -> None:
 def keeper_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Ours, without what is for us alone."""
     kept = {name: value for name, value in environ.items() if name not in _OF_SCHEDULER}
+    if getattr(sys, "frozen", False):
+        kept.update(UNPACKED_ANEW)
     return {**kept, VARIABLE: kept[KEEPER_VARIABLE]} if KEEPER_VARIABLE in kept else kept
 
 
