@@ -83,7 +83,10 @@ def run_headless(
     """
     if not (store_path / DATA_FILE).exists():
         LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
-    with acquire_daemon_lock(store_path) as lock, LmdbStore.open(store_path, verify=lock.was_abandoned) as store:
+    with (
+        acquire_daemon_lock(store_path) as lock,
+        LmdbStore.open(store_path, verify=lock.was_abandoned, held=lock) as store,
+    ):
         if jobs is not None:
             owner = of_no_trigger_file if file is None else file_source(file.path)
             apply_jobs(store, jobs, wall_ms(), actor="run", policy=Policy(settings.update_policy), owns=owner)

@@ -33,13 +33,14 @@ from chronex.declarative.scheduler_states import (
     change_state,
     task_statuses,
 )
+from chronex.engine.update.diff import Change
 from chronex.engine.update.sources import DECLARATIVE
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
 from chronex.model.job import task_job_id
 from chronex.model.reasons import text_of
-from chronex.run import TaskContext
+from chronex.run import TaskContext, is_alive
 from chronex.run.callables import TaskFunction
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction
@@ -182,12 +183,25 @@ class Scheduler:
             return resolve_tasks(Records(tx, now_ms), definitions, self._identifier, zone, self._source)
 
         self._resolved = tuple(self._store.update(write))
+        self._warn_of_the_living(self._store)
         self._callbacks = {task_job_id(one.name): one.callback for one in definitions}
         self._names.update({task_job_id(one.name): one.name for one in definitions})
         for job in self._callbacks:
             function = self._functions.setdefault(job, partial(self._call, job))
             if self._engine is not None:
                 self._engine.add_call(job, function)
+
+    def _warn_of_the_living(self, store: Store) -> None:
+        """Tell of tasks that were removed from a scheduler of the same name which still runs."""
+        removed = [one for one in self._resolved if one.classification is Change.REMOVED and one.scheduler]
+        nodes = store.view(lambda tx: Reading(tx).nodes()) if removed else []
+        living = [node for node in nodes if node.stopped_ms is None and is_alive(node.process)]
+        for one in removed:
+            owner = next((node for node in living if task_job_id(one.task) in (node.functions or ())), None)
+            if owner is not None:
+                advice = "give each program on this store a name of its own, chronex.Scheduler(name=…)"
+                found = f"task {quoted(one.task)} was removed, though a scheduler that lives has it"
+                log_event(log, f"{found} (pid {owner.process.pid}); {advice}", {"node": owner.id}, logging.WARNING)
 
     async def _fail(self, problem: BaseException) -> None:
         """Go back to Uninitialized. Running callbacks end in the background: one of them may be the caller."""

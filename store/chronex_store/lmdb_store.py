@@ -37,6 +37,7 @@ from chronex_store.commits import (
     release_job_control,
     run_batch,
 )
+from chronex_store.daemon_lock import DaemonLock
 from chronex_store.directory_checks import DATA_FILE
 from chronex_store.lmdb_environment import (
     LmdbEnvironment,
@@ -84,6 +85,7 @@ class LmdbStore:
         allow_network: bool = False,
         verify: bool = False,
         clock: Clock = SYSTEM_CLOCK,
+        held: DaemonLock | None = None,
     ) -> LmdbStore:
         """Open the store in the directory `path`, making it when `create`; raises StoreRefusedError.
 
@@ -91,14 +93,15 @@ class LmdbStore:
         given; otherwise it is refused and stays as it is, because a command that only reads must write nothing.
 
         `verify` reads every page first (about 3 s for a million records) and raises StoreDamagedError; a
-        daemon asks for it when its predecessor did not end in good order.
+        daemon asks for it when its predecessor did not end in good order. `held` is the daemon's lock of a daemon,
+        which a migration needs and could not take a second time.
         """
         now = clock.wall_ms()
         env = open_environment(
             Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now, verify=verify
         )
         if create if migrate is None else migrate:
-            env = migrate_if_older(env, now)
+            env = migrate_if_older(env, now, held)
         else:
             refuse_older(env)
         store = cls(env, clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import lmdb
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from chronex.storage.migrate_format_2 import spell_out_retries
 from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import pages
 from chronex_store import lmdb_environment
-from chronex_store.daemon_lock import acquire_daemon_lock
+from chronex_store.daemon_lock import DaemonLock, acquire_daemon_lock
 from chronex_store.lmdb_environment import LmdbEnvironment, write_snapshot
 from chronex_store.transaction import LmdbTransaction, translate
 
@@ -61,12 +62,15 @@ def _to_format_3(tx: Transaction) -> None:
 STEPS: dict[int, MigrationStep] = {1: _to_format_2, 2: _to_format_3}
 
 
-def migrate_if_older(env: LmdbEnvironment, now_ms: int) -> LmdbEnvironment:
-    """The environment in the current format; the old state stays in `before-format-N-….backup` beside it."""
+def migrate_if_older(env: LmdbEnvironment, now_ms: int, held: DaemonLock | None = None) -> LmdbEnvironment:
+    """The environment in the current format; the old state stays in `before-format-N-….backup` beside it.
+
+    `held` is the daemon's lock, where the caller has it already: no process can take it a second time.
+    """
     if env.meta.format == lmdb_environment.FORMAT:
         return env
     try:
-        with acquire_daemon_lock(env.path):
+        with nullcontext() if held is not None else acquire_daemon_lock(env.path):
             write_snapshot(env, env.path / f"before-format-{env.meta.format + 1}-{now_ms}.backup")
             return _migrate(env)
     except BaseException:

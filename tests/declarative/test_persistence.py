@@ -86,6 +86,26 @@ async def test_schedulers_of_two_programs_leave_each_others_tasks_alone() -> Non
     host.verify()
 
 
+async def test_a_task_that_is_taken_from_a_living_scheduler_of_the_same_name_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    host = SimulatedHost()
+    first, second = host.scheduler("backups"), host.scheduler("backups")
+    await first.initialize([host.task("daily backup"), host.task("prune")])
+    await first.initialize([host.task("daily backup")])
+    assert not caplog.records, "its own tasks are its own to remove"
+    await second.initialize([host.task("report")])
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("task 'daily backup' was removed, though a scheduler that lives has it (pid ")
+    await first.stop()
+    await second.stop()
+    caplog.clear()
+    third = host.scheduler("backups")
+    await third.initialize([])
+    assert not caplog.records, "of one that has stopped there is nothing to tell"
+    await third.stop()
+
+
 async def test_tasks_from_before_programs_had_names_go_on_where_they_were() -> None:
     host = SimulatedHost()
     await live(host, host.task("a"), until="10:10")

@@ -18,9 +18,11 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.cli import main
+from chronex.daemon.headless import run_headless
 from chronex.engine.update.apply import apply_jobs
 from chronex.engine.update.diff import Change
 from chronex.errors import StoreFormatError
+from chronex.jobfile import SchedulerSettings
 from chronex.model.policies import RetryPolicy, retry_pause
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.storage import keys
@@ -59,6 +61,13 @@ def test_it_is_migrated_once_after_a_backup(old_store: Path) -> None:
     (saved,) = old_store.glob("before-format-2-*.backup")
     assert len(saved.read_bytes()) == len(before)
     assert examine(old_store).findings == ()
+
+
+def test_a_daemon_migrates_under_the_lock_that_it_holds(tmp_path: Path) -> None:
+    place = unpacked(RETRIES, tmp_path / "old")  # its commands are all `false`
+    assert run_headless(place, None, SchedulerSettings(), once=False, seconds=0) == 0
+    with LmdbStore.open(place, create=False) as store:
+        assert store.environment().meta.migrated_from == (2,)
 
 
 @pytest.mark.parametrize("argv", [["list"], ["status"], ["dlq", "list"], ["why", "paused-task"], ["doctor"]])
