@@ -224,7 +224,8 @@ def test_term_ends_it_in_good_order(world: Path) -> None:
 
 def test_run_is_engine_and_dashboard_and_both_end_together(tmp_path: Path) -> None:
     (tmp_path / "chronex.toml").write_text(
-        '[scheduler]\ngrace_period = "200ms"\n[jobs.ticking]\nschedule = "* * * * * *"\nrun = ["sleep", "60"]\n'
+        '[scheduler]\ngrace_period = "200ms"\non_stop = "cancel"\n[jobs.ticking]\nschedule = "* * * * * *"\n'
+        'run = ["sleep", "60"]\n'
     )
     store = tmp_path / "store"
     terminal = Terminal(store, "run")
