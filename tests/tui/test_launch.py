@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -18,6 +19,7 @@ import pytest
 
 from chronex.model.occurrence import Occurrence
 from chronex_tui.launch import choose_theme
+from tests.kit.processes import end_all
 from tests.kit.waits import DEADLINE_S, until
 from tests.tui.world import MINUTE, NOW, make_store
 
@@ -240,6 +242,33 @@ def test_run_is_engine_and_dashboard_and_both_end_together(tmp_path: Path) -> No
     assert "the scheduler was stopped" in printed
     again = chronex(store, "run", "--headless", "--for", "100ms")
     assert again.returncode == 0, "the store was let go"
+
+
+@pytest.mark.parametrize(
+    ("key", "states"),
+    [(b"l", {"running"}), (b"c", {"canceled"}), (b"w", {"completed"})],
+    ids=["leave", "cancel", "wait"],
+)
+def test_quitting_asks_what_becomes_of_running_commands(tmp_path: Path, key: bytes, states: set[str]) -> None:
+    (tmp_path / "chronex.toml").write_text(
+        '[jobs.slow]\nschedule = "@once +1s"\nrun = "while [ ! -e release ]; do sleep 0.02; done"\n'
+    )
+    store = tmp_path / "store"
+    terminal = Terminal(store, "run")
+    try:
+        terminal.until("running 0:")
+        terminal.type(b"q")
+        terminal.until("quitting stops it")
+        terminal.type(key)
+        if key == b"w":
+            terminal.until("waiting for what runs")
+            (tmp_path / "release").touch()
+        assert terminal.end() == 0
+        printed = json.loads(chronex(store, "history", "--format", "json").stdout)
+        assert {row["state"] for row in printed} == states
+    finally:
+        terminal.close()
+        end_all(store)
 
 
 @pytest.mark.parametrize("gets_signal", [True, False], ids=["hung up", "only closed"])
