@@ -18,7 +18,7 @@ from chronex_tui.app import StartOptions
 from chronex_tui.data import StoreAt
 from chronex_tui.launch import Picture, take_picture
 from chronex_tui.model.display import UNICODE
-from tests.tui.world import HOME, FixedClock, make_store
+from tests.tui.examples import HOME, FixedClock, make_store
 
 DIRECTORY = Path(__file__).parent.parent / "screenshots"
 FONT = "DejaVu Sans Mono"

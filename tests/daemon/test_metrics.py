@@ -49,7 +49,7 @@ from tests.daemon.machine import Machine
 from tests.kit.machine import START
 from tests.kit.waits import DEADLINE_S, until, until_async
 from tests.kit.work import assert_cheap
-from tests.tui.world import FixedClock
+from tests.tui.examples import FixedClock
 
 ROOT = Path(__file__).parent.parent.parent
 TASK = (Task(name="main", run=("true",)),)

@@ -122,9 +122,9 @@ def test_a_loser_of_a_claim_says_so_at_debug_level(
 
 def test_of_two_schedulers_that_race_the_loser_says_who_has_claimed_it(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "chronex")
-    world = SteppedEngine()
-    winner, loser = world.engine, Engine(world.store, "node-2", 10)
-    logs = {engine.node: SkipLog(world.store, FakeClock(FIRST), engine.node) for engine in (winner, loser)}
+    stepped = SteppedEngine()
+    winner, loser = stepped.engine, Engine(stepped.store, "node-2", 10)
+    logs = {engine.node: SkipLog(stepped.store, FakeClock(FIRST), engine.node) for engine in (winner, loser)}
     for log in logs.values():
         log.begin()
     assert len(winner.tick(FIRST, START).orders) == 1
@@ -134,7 +134,7 @@ def test_of_two_schedulers_that_race_the_loser_says_who_has_claimed_it(caplog: p
     asyncio.run(logs[loser.node].do())
     (told,) = caplog.records
     assert (told.getMessage(), fields(told)["node"]) == ("another scheduler has claimed it", winner.node)
-    assert fields(told)["occurrence"] == world.occurrence(FIRST).id
+    assert fields(told)["occurrence"] == stepped.occurrence(FIRST).id
 
 
 def test_a_job_of_every_second_that_overlaps_for_an_hour_is_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:

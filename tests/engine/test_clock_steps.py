@@ -28,11 +28,11 @@ NOW = START + DAY
 
 def progress_after(cursor: int | None, anchor: int | None) -> tuple[int, JobProgress]:
     """How many jobs were set back, and the progress of one that had this cursor and anchor."""
-    world = SteppedEngine("@every 1h")
-    job = world.stored().progressed(cursor_ms=cursor, anchor_ms=anchor, next_ms=START + 400 * DAY)
-    world.store.update(lambda tx: Records(tx, NOW).put(job.progress))
-    count = rewind(world.store, NOW)
-    return count, world.stored().progress
+    stepped = SteppedEngine("@every 1h")
+    job = stepped.stored().progressed(cursor_ms=cursor, anchor_ms=anchor, next_ms=START + 400 * DAY)
+    stepped.store.update(lambda tx: Records(tx, NOW).put(job.progress))
+    count = rewind(stepped.store, NOW)
+    return count, stepped.stored().progress
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_a_clock_that_is_set_moves_no_retry_and_no_execution_timeout(by_ms: int,
 
 
 def test_after_a_restart_on_a_clock_that_was_set_back_a_retry_waits_for_its_pause_at_most() -> None:
-    world = SteppedEngine(retry=HOURLY)
-    (launch,) = world.tick(FIRST)
-    world.end(launch, "failed", FIRST + 1)
-    rewind(world.store, FIRST - HOUR)
-    assert world.run(FIRST).next_attempt_ms == FIRST - HOUR + 5 * MINUTE
-    assert world.event_names()[-1] == "TaskRetryMoved"
+    stepped = SteppedEngine(retry=HOURLY)
+    (launch,) = stepped.tick(FIRST)
+    stepped.end(launch, "failed", FIRST + 1)
+    rewind(stepped.store, FIRST - HOUR)
+    assert stepped.run(FIRST).next_attempt_ms == FIRST - HOUR + 5 * MINUTE
+    assert stepped.event_names()[-1] == "TaskRetryMoved"
 
 
 def test_what_belongs_to_another_living_node_that_node_moves() -> None:
-    world = SteppedEngine(retry=HOURLY)
-    (launch,) = world.tick(FIRST)
-    world.end(launch, "failed", FIRST + 1)
-    assert follow_clock(world.store, HOUR, FIRST + HOUR + 2, "node-2").retries == 0
-    assert follow_clock(world.store, HOUR, FIRST + HOUR + 2, "node-1").retries == 1
-    assert world.run(FIRST).next_attempt_ms == FIRST + HOUR + 1 + 5 * MINUTE
+    stepped = SteppedEngine(retry=HOURLY)
+    (launch,) = stepped.tick(FIRST)
+    stepped.end(launch, "failed", FIRST + 1)
+    assert follow_clock(stepped.store, HOUR, FIRST + HOUR + 2, "node-2").retries == 0
+    assert follow_clock(stepped.store, HOUR, FIRST + HOUR + 2, "node-1").retries == 1
+    assert stepped.run(FIRST).next_attempt_ms == FIRST + HOUR + 1 + 5 * MINUTE
 
 
 def node(started_ms: int, seen_ms: int = 0, stopped_ms: int | None = None) -> Node:

@@ -18,14 +18,14 @@ CONTINUE, FAIL_FAST = FailureStrategy.CONTINUE, FailureStrategy.FAIL_FAST
 GOOD, BAD = AttemptState.SUCCESS, AttemptState.FAILED
 
 
-def play(world: SteppedEngine, ends: dict[str, AttemptState]) -> list[str]:
+def play(machine: SteppedEngine, ends: dict[str, AttemptState]) -> list[str]:
     """Run one occurrence: each task that is started ends as `ends` says. The tasks that ran, in their order."""
-    waiting, ran = list(world.tick(FIRST)), []
+    waiting, ran = list(machine.tick(FIRST)), []
     while waiting:
         launch = waiting.pop(0)
         ran.append(launch.task.name)
         reason = Reason(ReasonCode.EXIT_CODE, "exit code 3") if ends[launch.task.name] is BAD else Reason()
-        waiting += world.launches_after(launch, ends[launch.task.name], FIRST + len(ran), reason=reason)
+        waiting += machine.launches_after(launch, ends[launch.task.name], FIRST + len(ran), reason=reason)
     return ran
 
 
@@ -34,21 +34,21 @@ def test_in_a_sequential_job_it_runs_after_a_failure(is_written: bool) -> None:
     """The cleanup runs although the dump failed; the task between them does not."""
     fast = [replace(task, on_failure=FAIL_FAST) for task in (ONE, TWO)]
     last = replace(THREE, on_failure=CONTINUE) if is_written else THREE
-    world = SteppedEngine(tasks=(*fast, last), failure=FAIL_FAST if is_written else CONTINUE)
-    assert play(world, {"one": BAD, "three": GOOD}) == ["one", "three"]
-    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
-    assert str(world.occurrence(FIRST).reason) == "one: exit code 3"
-    assert world.run(FIRST, "two").state is RunState.CANCELED
-    assert world.run(FIRST, "three").state is RunState.SUCCESS
+    machine = SteppedEngine(tasks=(*fast, last), failure=FAIL_FAST if is_written else CONTINUE)
+    assert play(machine, {"one": BAD, "three": GOOD}) == ["one", "three"]
+    assert machine.occurrence(FIRST).state is OccurrenceState.FAILED
+    assert str(machine.occurrence(FIRST).reason) == "one: exit code 3"
+    assert machine.run(FIRST, "two").state is RunState.CANCELED
+    assert machine.run(FIRST, "three").state is RunState.SUCCESS
 
 
 @pytest.mark.parametrize("is_written", [True, False], ids=["written", "inherited"])
 def test_in_a_parallel_job_no_peer_cancels_it(is_written: bool) -> None:
     steady = replace(TWO, on_failure=CONTINUE) if is_written else TWO
     tasks = (replace(ONE, on_failure=FAIL_FAST), steady, replace(THREE, on_failure=FAIL_FAST))
-    world = SteppedEngine(tasks=tasks, mode=TaskMode.PARALLEL, failure=FAIL_FAST if is_written else CONTINUE)
-    launches = {launch.task.name: launch for launch in world.tick(FIRST)}
-    orders = world.end(launches["one"], BAD, FIRST + 1)
+    machine = SteppedEngine(tasks=tasks, mode=TaskMode.PARALLEL, failure=FAIL_FAST if is_written else CONTINUE)
+    launches = {launch.task.name: launch for launch in machine.tick(FIRST)}
+    orders = machine.end(launches["one"], BAD, FIRST + 1)
     assert [order.attempt.task for order in orders if isinstance(order, Cancel)] == ["three"]
 
 
@@ -65,9 +65,9 @@ def test_a_job_whose_failing_tasks_all_continue_completes_with_errors(
     ends: dict[str, AttemptState], state: OccurrenceState, errors: int
 ) -> None:
     tasks = (replace(ONE, on_failure=CONTINUE), TWO, replace(THREE, on_failure=CONTINUE))
-    world = SteppedEngine(tasks=tasks)
-    assert play(world, ends) == ["one", "two", "three"]
-    occurrence, counters = world.occurrence(FIRST), world.stored().progress.counters
+    machine = SteppedEngine(tasks=tasks)
+    assert play(machine, ends) == ["one", "two", "three"]
+    occurrence, counters = machine.occurrence(FIRST), machine.stored().progress.counters
     assert (occurrence.state, occurrence.errors) == (state, errors)
     assert (counters.completed, counters.completed_with_errors) == (
         int(state is OccurrenceState.COMPLETED),
@@ -80,27 +80,27 @@ def test_a_job_whose_failing_tasks_all_continue_completes_with_errors(
 
 
 def test_what_a_person_cancels_does_not_go_on_with_its_cleanup() -> None:
-    world = SteppedEngine(tasks=(ONE, replace(TWO, on_failure=CONTINUE)))
-    (launch,) = world.tick(FIRST)
-    world.ask(cancel, launch.occurrence, at=FIRST + 1)
-    (order,) = world.canceled(FIRST + 2)
-    assert world.end(launch, AttemptState.CANCELED, FIRST + 3, reason=order.reason) == ()
-    assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
+    machine = SteppedEngine(tasks=(ONE, replace(TWO, on_failure=CONTINUE)))
+    (launch,) = machine.tick(FIRST)
+    machine.ask(cancel, launch.occurrence, at=FIRST + 1)
+    (order,) = machine.canceled(FIRST + 2)
+    assert machine.end(launch, AttemptState.CANCELED, FIRST + 3, reason=order.reason) == ()
+    assert machine.occurrence(FIRST).state is OccurrenceState.CANCELED
 
 
 @pytest.mark.parametrize(("on_errors", "kinds"), [(True, ["completed_with_errors"]), (False, [])])
 def test_notify_can_ask_for_errors(on_errors: bool, kinds: list[str]) -> None:
     notify = NotifyPolicy(("true",), on_errors=on_errors)
-    world = SteppedEngine(tasks=(replace(ONE, on_failure=CONTINUE), TWO), notify=notify)
-    play(world, {"one": BAD, "two": GOOD})
-    notices = world.read(lambda reading: reading.scan(keys.NOTICE, Notice))
+    machine = SteppedEngine(tasks=(replace(ONE, on_failure=CONTINUE), TWO), notify=notify)
+    play(machine, {"one": BAD, "two": GOOD})
+    notices = machine.read(lambda reading: reading.scan(keys.NOTICE, Notice))
     assert [notice.kind for notice in notices] == kinds
 
 
 def test_a_cleanup_that_is_tried_again_is_not_stopped_by_the_failure_before_it() -> None:
-    world = SteppedEngine(tasks=(ONE, replace(TWO, on_failure=CONTINUE)))
-    (first,) = world.tick(FIRST)
-    (cleanup,) = world.end(first, BAD, FIRST + 1)
+    machine = SteppedEngine(tasks=(ONE, replace(TWO, on_failure=CONTINUE)))
+    (first,) = machine.tick(FIRST)
+    (cleanup,) = machine.end(first, BAD, FIRST + 1)
     assert isinstance(cleanup, Launch)
-    assert world.end(cleanup, BAD, FIRST + 2) == ()
-    assert world.occurrence(FIRST).state is OccurrenceState.FAILED
+    assert machine.end(cleanup, BAD, FIRST + 2) == ()
+    assert machine.occurrence(FIRST).state is OccurrenceState.FAILED

@@ -43,85 +43,85 @@ def test_places_that_no_key_can_be_made_of_are_named() -> None:
 
 
 def test_the_second_execution_with_a_live_key_is_skipped_with_that_reason() -> None:
-    world = SteppedEngine(tasks=(DAILY,))
-    (first,) = world.tick(FIRST)
+    machine = SteppedEngine(tasks=(DAILY,))
+    (first,) = machine.tick(FIRST)
     assert first.idempotency_key == "job:2027-01-01"
-    world.end(first, AttemptState.SUCCESS, FIRST + 1)
-    assert world.tick(FIRST + MINUTE) == []
-    skipped = world.occurrence(FIRST + MINUTE)
+    machine.end(first, AttemptState.SUCCESS, FIRST + 1)
+    assert machine.tick(FIRST + MINUTE) == []
+    skipped = machine.occurrence(FIRST + MINUTE)
     assert skipped.state is OccurrenceState.SKIPPED
     assert skipped.reason.code is ReasonCode.IDEMPOTENT
-    assert "OccurrenceSkipped" in world.event_names()
+    assert "OccurrenceSkipped" in machine.event_names()
 
 
 def test_a_key_that_has_expired_executes_again() -> None:
-    world = SteppedEngine(tasks=(DAILY,))
-    (first,) = world.tick(FIRST)
-    world.end(first, AttemptState.SUCCESS, FIRST + 1)
-    launches = [len(world.tick(FIRST + n * MINUTE)) for n in range(1, 6)]
+    machine = SteppedEngine(tasks=(DAILY,))
+    (first,) = machine.tick(FIRST)
+    machine.end(first, AttemptState.SUCCESS, FIRST + 1)
+    launches = [len(machine.tick(FIRST + n * MINUTE)) for n in range(1, 6)]
     assert launches == [0, 0, 0, 0, 1]
 
 
 def test_attempts_of_one_run_share_its_key() -> None:
-    world = SteppedEngine("0 * * * *", tasks=(DAILY,), retry=steady(1, 1_000))
+    machine = SteppedEngine("0 * * * *", tasks=(DAILY,), retry=steady(1, 1_000))
     hour = FIRST + 59 * MINUTE
-    (first,) = world.tick(hour)
-    world.end(first, AttemptState.FAILED, hour + 1)
-    (second,) = world.tick(hour + 1_001)
+    (first,) = machine.tick(hour)
+    machine.end(first, AttemptState.FAILED, hour + 1)
+    (second,) = machine.tick(hour + 1_001)
     assert (second.attempt.number, second.idempotency_key) == (2, first.idempotency_key)
 
 
 def test_a_failed_run_does_not_give_its_key_back() -> None:
-    world = SteppedEngine(tasks=(DAILY,))
-    (first,) = world.tick(FIRST)
-    world.end(first, AttemptState.FAILED, FIRST + 1)
-    assert world.tick(FIRST + MINUTE) == []
+    machine = SteppedEngine(tasks=(DAILY,))
+    (first,) = machine.tick(FIRST)
+    machine.end(first, AttemptState.FAILED, FIRST + 1)
+    assert machine.tick(FIRST + MINUTE) == []
 
 
 @pytest.mark.parametrize("mode", TaskMode)
 def test_a_task_that_was_done_already_is_left_out_and_its_peers_go_on(mode: TaskMode) -> None:
-    world = SteppedEngine(tasks=(DAILY, TWO, replace(THREE, idempotency_key="fixed")), mode=mode)
+    machine = SteppedEngine(tasks=(DAILY, TWO, replace(THREE, idempotency_key="fixed")), mode=mode)
     for nominal, expected in ((FIRST, ["one", "three", "two"]), (FIRST + MINUTE, ["two"])):
         ran: list[str] = []
-        launches = world.tick(nominal)
+        launches = machine.tick(nominal)
         while launches:
             launch = launches.pop(0)
             ran.append(launch.task.name)
-            following = world.end(launch, AttemptState.SUCCESS, nominal + len(ran))
+            following = machine.end(launch, AttemptState.SUCCESS, nominal + len(ran))
             launches += [order for order in following if isinstance(order, Launch)]
         assert sorted(ran) == expected
-        assert world.occurrence(nominal).state is OccurrenceState.COMPLETED
-    left_out = world.run(FIRST + MINUTE, "one")
+        assert machine.occurrence(nominal).state is OccurrenceState.COMPLETED
+    left_out = machine.run(FIRST + MINUTE, "one")
     assert left_out.state is RunState.CANCELED
     assert left_out.reason.code is ReasonCode.IDEMPOTENT
-    assert "TaskRunSkipped" in world.event_names()
+    assert "TaskRunSkipped" in machine.event_names()
 
 
 def test_two_occurrences_that_are_due_at_once_are_decided_in_one_transaction_and_one_wins() -> None:
-    world = SteppedEngine("* * * * * *", tasks=(DAILY,), overlap=OverlapPolicy.ALLOW)
-    launches = world.tick(FIRST + 2_000)
+    machine = SteppedEngine("* * * * * *", tasks=(DAILY,), overlap=OverlapPolicy.ALLOW)
+    launches = machine.tick(FIRST + 2_000)
     assert len(launches) == 1
-    held = world.store.view(lambda tx: Reading(tx).idempotency(launches[0].idempotency_key, FIRST + 2_000))
+    held = machine.store.view(lambda tx: Reading(tx).idempotency(launches[0].idempotency_key, FIRST + 2_000))
     assert held is not None
-    assert held.holder == world.run(launches[0].occurrence.nominal_ms).id
+    assert held.holder == machine.run(launches[0].occurrence.nominal_ms).id
 
 
 def test_a_replay_has_a_key_of_its_own() -> None:
-    world = SteppedEngine("0 0 1 1 *", tasks=(DAILY,), overlap=OverlapPolicy.QUEUE)
+    machine = SteppedEngine("0 0 1 1 *", tasks=(DAILY,), overlap=OverlapPolicy.QUEUE)
     again = Occurrence(
         job="job", nominal_ms=FIRST + 1, due_ms=FIRST, manual=True, replay_of="occ_1", stands_for_ms=FIRST
     )
     first = Occurrence(job="job", nominal_ms=FIRST + 2, due_ms=FIRST, manual=True)
     for occurrence in (first, again):
-        world.store.update(lambda tx, o=occurrence: Records(tx, FIRST).create(o))  # type: ignore[misc]
-    (launch,) = world.tick(FIRST + 10)
-    (later,) = world.end(launch, AttemptState.SUCCESS, FIRST + 20)
+        machine.store.update(lambda tx, o=occurrence: Records(tx, FIRST).create(o))  # type: ignore[misc]
+    (launch,) = machine.tick(FIRST + 10)
+    (later,) = machine.end(launch, AttemptState.SUCCESS, FIRST + 20)
     assert isinstance(later, Launch)
     keys = [launch.idempotency_key, later.idempotency_key]
     assert sorted(keys) == ["job:2027-01-01", f"job:2027-01-01#{again.id}"]
 
 
 def test_a_task_without_a_key_takes_none() -> None:
-    world = SteppedEngine()
-    (launch,) = world.tick(FIRST)
-    assert launch.idempotency_key == world.run(FIRST).idempotency_key == ""
+    machine = SteppedEngine()
+    (launch,) = machine.tick(FIRST)
+    assert launch.idempotency_key == machine.run(FIRST).idempotency_key == ""

@@ -58,12 +58,12 @@ def test_jitter_never_goes_below_the_shortest_pause(jitter: float) -> None:
 
 
 def test_a_failing_run_is_tried_once_a_second_at_most() -> None:
-    world = SteppedEngine("1 0 * * *", retry=RetryPolicy(max=None, interval_ms=0, backoff=1, jitter=0))
-    running, starts = world.tick(FIRST), list[int]()
+    machine = SteppedEngine("1 0 * * *", retry=RetryPolicy(max=None, interval_ms=0, backoff=1, jitter=0))
+    running, starts = machine.tick(FIRST), list[int]()
     for now in range(FIRST, FIRST + 3_000, 10):
         for launch in running:
-            world.end(launch, "failed", now, exit_code=1)
-        running = world.tick(now)
+            machine.end(launch, "failed", now, exit_code=1)
+        running = machine.tick(now)
         starts += [now - FIRST] * len(running)
     assert starts == [1_000, 2_010]
 

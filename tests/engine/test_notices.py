@@ -33,19 +33,19 @@ MINUTE, HOUR = 60_000, 3_600_000
 OK, BAD = AttemptState.SUCCESS, AttemptState.FAILED
 
 
-def notices(world: SteppedEngine) -> list[Notice]:
-    return world.read(lambda reading: reading.scan(keys.NOTICE, Notice))
+def notices(machine: SteppedEngine) -> list[Notice]:
+    return machine.read(lambda reading: reading.scan(keys.NOTICE, Notice))
 
 
-def kinds(world: SteppedEngine) -> list[str]:
-    return [notice.kind for notice in notices(world)]
+def kinds(machine: SteppedEngine) -> list[str]:
+    return [notice.kind for notice in notices(machine)]
 
 
-def run(world: SteppedEngine, *ends: str) -> None:
+def run(machine: SteppedEngine, *ends: str) -> None:
     """One occurrence each minute that ends so."""
     for number, state in enumerate(ends):
-        (launch,) = world.tick(FIRST + number * MINUTE)
-        world.end(launch, state, FIRST + number * MINUTE + 1)
+        (launch,) = machine.tick(FIRST + number * MINUTE)
+        machine.end(launch, state, FIRST + number * MINUTE + 1)
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ def run(world: SteppedEngine, *ends: str) -> None:
     ],
 )
 def test_an_end_writes_a_notice(policy: NotifyPolicy | None, ends: list[str], written: list[str]) -> None:
-    world = SteppedEngine(notify=policy)
-    run(world, *ends)
-    assert kinds(world) == written
+    machine = SteppedEngine(notify=policy)
+    run(machine, *ends)
+    assert kinds(machine) == written
 
 
 def test_a_notice_says_which_occurrence_and_how_many_failures() -> None:
-    world = SteppedEngine(notify=NotifyPolicy("x", after_failures=2))
-    run(world, BAD, BAD)
-    (notice,) = notices(world)
+    machine = SteppedEngine(notify=NotifyPolicy("x", after_failures=2))
+    run(machine, BAD, BAD)
+    (notice,) = notices(machine)
     assert (notice.job, notice.nominal_ms, notice.failures) == ("job", FIRST + MINUTE, 2)
     assert notice.reason
 
@@ -82,9 +82,9 @@ HOURLY = "0 * * * *"
 FIRST_HOUR = START + HOUR
 
 
-def late_since(world: SteppedEngine, now: int) -> int | None:
-    job = world.stored()
-    return world.read(lambda reading: overdue(reading, job, now))
+def late_since(machine: SteppedEngine, now: int) -> int | None:
+    job = machine.stored()
+    return machine.read(lambda reading: overdue(reading, job, now))
 
 
 @pytest.mark.parametrize(
@@ -101,34 +101,34 @@ def test_the_latest_instant_that_should_have_completed(
     changes: dict[str, Any], now: int, expected: int | None
 ) -> None:
     policy: dict[str, Any] = {"expect_within_ms": 10 * MINUTE, **changes}
-    world = SteppedEngine(HOURLY, **policy)
-    assert late_since(world, now) == expected
+    machine = SteppedEngine(HOURLY, **policy)
+    assert late_since(machine, now) == expected
 
 
 @pytest.mark.parametrize(("state", "expected"), [(OK, None), (BAD, FIRST_HOUR)])
 def test_only_work_that_completed_counts(state: str, expected: int | None) -> None:
-    world = SteppedEngine(HOURLY, expect_within_ms=10 * MINUTE)
-    (launch,) = world.tick(FIRST_HOUR)
-    world.end(launch, state, FIRST_HOUR + 1)
-    assert late_since(world, FIRST_HOUR + 10 * MINUTE) == expected
+    machine = SteppedEngine(HOURLY, expect_within_ms=10 * MINUTE)
+    (launch,) = machine.tick(FIRST_HOUR)
+    machine.end(launch, state, FIRST_HOUR + 1)
+    assert late_since(machine, FIRST_HOUR + 10 * MINUTE) == expected
 
 
 @pytest.mark.parametrize(("notify", "written"), [(NotifyPolicy("x"), ["late"]), (None, [])])
 def test_lateness_is_recorded_once_with_an_event_and_a_notice(
     notify: NotifyPolicy | None, written: list[str]
 ) -> None:
-    world = SteppedEngine(HOURLY, expect_within_ms=10 * MINUTE, notify=notify)
+    machine = SteppedEngine(HOURLY, expect_within_ms=10 * MINUTE, notify=notify)
     now = FIRST_HOUR + 10 * MINUTE
-    first, second = (world.store.update(lambda tx: note_late(Records(tx, now), "job")) for _ in range(2))
+    first, second = (machine.store.update(lambda tx: note_late(Records(tx, now), "job")) for _ in range(2))
     assert (first, second) == (True, False)
-    assert world.stored().progress.late_ms == FIRST_HOUR
-    assert world.event_names().count("JobLate") == 1
-    assert kinds(world) == written
+    assert machine.stored().progress.late_ms == FIRST_HOUR
+    assert machine.event_names().count("JobLate") == 1
+    assert kinds(machine) == written
 
 
 def test_a_job_that_is_gone_is_not_late() -> None:
-    world = SteppedEngine(HOURLY)
-    assert not world.store.update(lambda tx: note_late(Records(tx, START), "other"))
+    machine = SteppedEngine(HOURLY)
+    assert not machine.store.update(lambda tx: note_late(Records(tx, START), "other"))
 
 
 @pytest.mark.parametrize(
@@ -143,42 +143,42 @@ def test_a_job_that_is_gone_is_not_late() -> None:
 def test_a_late_job_is_on_time_when_the_late_occurrence_or_a_later_one_completes(
     late_ms: int, state: str, written: list[str]
 ) -> None:
-    world = SteppedEngine(HOURLY, notify=NotifyPolicy("x", after_failures=9))
-    (launch,) = world.tick(FIRST_HOUR)
-    late = world.stored().progressed(late_ms=late_ms).progress
-    world.store.update(lambda tx: Records(tx, FIRST_HOUR).put(late))
-    world.end(launch, state, FIRST_HOUR + 1)
-    assert kinds(world) == written
-    assert world.stored().progress.late_ms == (None if written else late_ms)
+    machine = SteppedEngine(HOURLY, notify=NotifyPolicy("x", after_failures=9))
+    (launch,) = machine.tick(FIRST_HOUR)
+    late = machine.stored().progressed(late_ms=late_ms).progress
+    machine.store.update(lambda tx: Records(tx, FIRST_HOUR).put(late))
+    machine.end(launch, state, FIRST_HOUR + 1)
+    assert kinds(machine) == written
+    assert machine.stored().progress.late_ms == (None if written else late_ms)
 
 
 # -- those that wait ---------------------------------------------------------------------------------------------
 
 
 def test_a_notice_waits_until_its_next_try() -> None:
-    world = SteppedEngine()
+    machine = SteppedEngine()
 
     def put(tx: Transaction) -> None:
         for number, next_ms in enumerate((0, START, START + 1)):
             notice = Notice(job="job", kind="late", at_ms=START + number, next_ms=next_ms)
             Records(tx, START).put(notice)
 
-    world.store.update(put)
-    due = world.read(lambda reading: waiting(reading, START, 10))
+    machine.store.update(put)
+    due = machine.read(lambda reading: waiting(reading, START, 10))
     assert [notice.next_ms for notice in due] == [0, START]
-    assert len(world.read(lambda reading: waiting(reading, START, 1))) == 1
+    assert len(machine.read(lambda reading: waiting(reading, START, 1))) == 1
 
 
 def test_no_more_than_the_bound_wait() -> None:
-    world = SteppedEngine()
+    machine = SteppedEngine()
     job = Job(id="job", schedule="@daily")
 
     def put(tx: Transaction) -> None:
         for number in range(MOST_WAITING + 5):
             put_notice(Records(tx, START + number), job, "failing", START + number, NO_REASON, 1)
 
-    world.store.update(put)
-    assert len(notices(world)) == MOST_WAITING
+    machine.store.update(put)
+    assert len(notices(machine)) == MOST_WAITING
 
 
 # -- hooks -------------------------------------------------------------------------------------------------------
@@ -195,68 +195,70 @@ def told(orders: tuple[Order, ...]) -> list[tuple[str, str, int]]:
     return [(o.report.state, o.report.delivery.partition("/")[2], o.report.call) for o in hooks_of(orders)]
 
 
-def settle(world: SteppedEngine, hook: RunHook, problem: str, now: int) -> None:
+def settle(machine: SteppedEngine, hook: RunHook, problem: str, now: int) -> None:
     """The call of the hook has ended so."""
     assert hook.notice is not None
-    world.store.update(settled(hook.notice, problem, now))
+    machine.store.update(settled(hook.notice, problem, now))
 
 
-def ended_once(world: SteppedEngine, at: int = FIRST) -> RunHook:
+def ended_once(machine: SteppedEngine, at: int = FIRST) -> RunHook:
     """One occurrence starts, its `on_start` is settled, and it ends; its `on_complete` is ordered and not called."""
-    orders = world.engine.tick(at, START).orders
+    orders = machine.engine.tick(at, START).orders
     for hook in hooks_of(orders):
-        settle(world, hook, "", at)
+        settle(machine, hook, "", at)
     (launch,) = (order for order in orders if isinstance(order, Launch))
-    (hook,) = hooks_of(world.end(launch, OK, at + 1))
+    (hook,) = hooks_of(machine.end(launch, OK, at + 1))
     return hook
 
 
-def next_life(world: SteppedEngine, now: int) -> tuple[Order, ...]:
+def next_life(machine: SteppedEngine, now: int) -> tuple[Order, ...]:
     """The node dies, and the next one begins."""
-    world.boot("node-2")
-    orders, _ = world.engine.take_over(lambda process: process.pid == 2, now)
+    machine.boot("node-2")
+    orders, _ = machine.engine.take_over(lambda process: process.pid == 2, now)
     return orders
 
 
-def asked(world: SteppedEngine, now: int) -> tuple[Order, ...]:
-    update = world.engine.hooks_due(now)
-    return () if update is None else world.store.update(update)
+def asked(machine: SteppedEngine, now: int) -> tuple[Order, ...]:
+    update = machine.engine.hooks_due(now)
+    return () if update is None else machine.store.update(update)
 
 
 def test_a_hook_whose_node_died_before_it_called_it_is_called_by_the_next_one_with_the_same_id() -> None:
-    world = SteppedEngine(**HOOKED)
-    first = ended_once(world)
-    assert kinds(world) == ["on_complete"], "recorded with the end"
-    assert asked(world, FIRST + 2) == (), "its node is alive and has it in hand"
-    (again,) = hooks_of(next_life(world, FIRST + 3))
+    machine = SteppedEngine(**HOOKED)
+    first = ended_once(machine)
+    assert kinds(machine) == ["on_complete"], "recorded with the end"
+    assert asked(machine, FIRST + 2) == (), "its node is alive and has it in hand"
+    (again,) = hooks_of(next_life(machine, FIRST + 3))
     assert again.report == first.report
     assert told((again,)) == [("completed", "on_complete", 1)]
-    settle(world, again, "", FIRST + 4)
-    assert kinds(world) == []
-    assert hooks_of(next_life(world, FIRST + 5)) == []
+    settle(machine, again, "", FIRST + 4)
+    assert kinds(machine) == []
+    assert hooks_of(next_life(machine, FIRST + 5)) == []
 
 
 def test_a_start_whose_hook_was_not_called_is_followed_by_the_hook_and_then_by_the_task() -> None:
-    world = SteppedEngine(**HOOKED)
-    world.engine.tick(FIRST, START)
-    orders = next_life(world, FIRST + 1)
+    machine = SteppedEngine(**HOOKED)
+    machine.engine.tick(FIRST, START)
+    orders = next_life(machine, FIRST + 1)
     assert told(orders) == [("running", "on_start", 1)]
-    assert len(world.tick(FIRST + 1)) == 1, "the attempt that never began is tried again, after the hook was ordered"
+    assert len(machine.tick(FIRST + 1)) == 1, (
+        "the attempt that never began is tried again, after the hook was ordered"
+    )
 
 
 def test_a_hook_that_fails_is_called_again_after_growing_pauses_and_then_given_up() -> None:
-    world = SteppedEngine(**HOOKED)
-    hook, now = ended_once(world), FIRST + 1
+    machine = SteppedEngine(**HOOKED)
+    hook, now = ended_once(machine), FIRST + 1
     for number, pause_ms in enumerate(PAUSES_MS):
-        settle(world, hook, "exit code 3", now)
-        assert asked(world, now + pause_ms - 1) == ()
+        settle(machine, hook, "exit code 3", now)
+        assert asked(machine, now + pause_ms - 1) == ()
         now += pause_ms
-        (hook,) = hooks_of(asked(world, now))
+        (hook,) = hooks_of(asked(machine, now))
         assert told((hook,)) == [("completed", "on_complete", number + 2)]
-        assert asked(world, now) == (), "it is in hand"
-    settle(world, hook, "exit code 3", now)
-    assert kinds(world) == []
-    failed = [event for event in world.events() if event.name == "HookFailed"]
+        assert asked(machine, now) == (), "it is in hand"
+    settle(machine, hook, "exit code 3", now)
+    assert kinds(machine) == []
+    failed = [event for event in machine.events() if event.name == "HookFailed"]
     assert [(event.data["try"], event.data["given_up"]) for event in failed] == [
         (1, False), (2, False), (3, False), (4, False), (5, True),
     ]  # fmt: skip
@@ -271,64 +273,64 @@ def test_a_hook_that_fails_is_called_again_after_growing_pauses_and_then_given_u
     ],
 )
 def test_a_hook_of_which_nothing_is_heard_is_called_again(wait_ms: int, calls: int) -> None:
-    world = SteppedEngine(**HOOKED)
-    ended_once(world)
-    assert len(hooks_of(asked(world, FIRST + 1 + wait_ms))) == calls
+    machine = SteppedEngine(**HOOKED)
+    ended_once(machine)
+    assert len(hooks_of(asked(machine, FIRST + 1 + wait_ms))) == calls
 
 
 @pytest.mark.parametrize(("problem", "left"), [("exit code 3", ["on_complete"]), ("", [])])
 def test_a_late_word_of_the_first_caller_counts_where_it_is_good(problem: str, left: list[str]) -> None:
     """Another node has taken the hook over meanwhile, and calls it now."""
-    world = SteppedEngine(**HOOKED)
-    first = ended_once(world)
-    (again,) = hooks_of(next_life(world, FIRST + 3))
-    settle(world, first, problem, FIRST + 4)
-    assert notices(world) == [again.notice] * len(left)
-    assert kinds(world) == left
+    machine = SteppedEngine(**HOOKED)
+    first = ended_once(machine)
+    (again,) = hooks_of(next_life(machine, FIRST + 3))
+    settle(machine, first, problem, FIRST + 4)
+    assert notices(machine) == [again.notice] * len(left)
+    assert kinds(machine) == left
 
 
 def test_a_hook_that_still_fails_after_a_day_is_given_up() -> None:
-    world = SteppedEngine(**HOOKED)
-    hook = ended_once(world)
-    settle(world, hook, "no", FIRST + 1 + LONGEST_KEPT_MS)
-    assert kinds(world) == []
+    machine = SteppedEngine(**HOOKED)
+    hook = ended_once(machine)
+    settle(machine, hook, "no", FIRST + 1 + LONGEST_KEPT_MS)
+    assert kinds(machine) == []
 
 
 def test_a_function_that_this_node_has_not_is_left_to_others_for_a_day() -> None:
-    world = SteppedEngine(on_complete=Call("tell"))
-    ended_once(world)
-    world.boot("node-2")
-    world.engine.has_function = lambda _target: False
-    orders, _ = world.engine.take_over(lambda process: process.pid == 2, FIRST + 2)
-    assert (hooks_of(orders), kinds(world)) == ([], ["on_complete"])
-    asked(world, FIRST + 1 + LONGEST_KEPT_MS)
-    assert kinds(world) == []
-    assert str(world.events()[-1].reason) == "no scheduler has the function 'tell'"
+    machine = SteppedEngine(on_complete=Call("tell"))
+    ended_once(machine)
+    machine.boot("node-2")
+    machine.engine.has_function = lambda _target: False
+    orders, _ = machine.engine.take_over(lambda process: process.pid == 2, FIRST + 2)
+    assert (hooks_of(orders), kinds(machine)) == ([], ["on_complete"])
+    asked(machine, FIRST + 1 + LONGEST_KEPT_MS)
+    assert kinds(machine) == []
+    assert str(machine.events()[-1].reason) == "no scheduler has the function 'tell'"
 
 
 def test_a_hook_whose_occurrence_is_gone_is_given_up_with_an_event() -> None:
-    world = SteppedEngine(**HOOKED)
-    ended_once(world)
-    world.store.update(lambda tx: Records(tx, FIRST + 2).delete(keys.occurrence_key("job", FIRST)))
-    assert hooks_of(next_life(world, FIRST + 3)) == []
-    assert kinds(world) == []
-    assert "HookFailed" in world.event_names()
+    machine = SteppedEngine(**HOOKED)
+    ended_once(machine)
+    machine.store.update(lambda tx: Records(tx, FIRST + 2).delete(keys.occurrence_key("job", FIRST)))
+    assert hooks_of(next_life(machine, FIRST + 3)) == []
+    assert kinds(machine) == []
+    assert "HookFailed" in machine.event_names()
 
 
 def test_hooks_that_nobody_takes_are_bounded_and_leave_room_for_notices() -> None:
-    world = SteppedEngine("* * * * * *", on_complete="say end", notify=NotifyPolicy("x"))
-    orders = [ended_once(world, START + number * 1_000) for number in range(1, MOST_HOOKS + 3)]
-    assert len(kinds(world)) == MOST_HOOKS
+    machine = SteppedEngine("* * * * * *", on_complete="say end", notify=NotifyPolicy("x"))
+    orders = [ended_once(machine, START + number * 1_000) for number in range(1, MOST_HOOKS + 3)]
+    assert len(kinds(machine)) == MOST_HOOKS
     assert [order.notice is None for order in orders[-3:]] == [False, True, True], "called once all the same"
-    (launch,) = world.tick(START + (MOST_HOOKS + 3) * 1_000)
-    world.end(launch, BAD, START + (MOST_HOOKS + 3) * 1_000 + 1)
-    assert "failing" in kinds(world)
+    (launch,) = machine.tick(START + (MOST_HOOKS + 3) * 1_000)
+    machine.end(launch, BAD, START + (MOST_HOOKS + 3) * 1_000 + 1)
+    assert "failing" in kinds(machine)
 
 
 def test_two_occurrences_that_end_in_one_millisecond_have_a_notice_each() -> None:
-    world = SteppedEngine(overlap=OverlapPolicy.ALLOW, on_complete="say end")
-    (one,) = world.tick(FIRST)
-    (two,) = world.tick(FIRST + MINUTE)
+    machine = SteppedEngine(overlap=OverlapPolicy.ALLOW, on_complete="say end")
+    (one,) = machine.tick(FIRST)
+    (two,) = machine.tick(FIRST + MINUTE)
     for launch in (one, two):
-        world.end(launch, OK, FIRST + MINUTE + 1)
-    assert kinds(world) == ["on_complete", "on_complete"]
+        machine.end(launch, OK, FIRST + MINUTE + 1)
+    assert kinds(machine) == ["on_complete", "on_complete"]

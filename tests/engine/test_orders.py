@@ -19,16 +19,16 @@ def kinds(orders: tuple[object, ...] | tuple[Order, ...]) -> list[str]:
 
 
 def test_on_start_comes_before_the_first_task_and_on_complete_after_the_last() -> None:
-    world = SteppedEngine(tasks=(ONE, TWO), **HOOKED)
-    orders = world.engine.tick(FIRST, START).orders
+    machine = SteppedEngine(tasks=(ONE, TWO), **HOOKED)
+    orders = machine.engine.tick(FIRST, START).orders
     assert kinds(orders) == ["on_start", "Launch"]
     assert isinstance(orders[0], RunHook)
     assert (orders[0].work, orders[0].report.state) == (("say", "start"), "running")
     assert isinstance(orders[1], Launch)
-    following = world.end(orders[1], AttemptState.SUCCESS, FIRST + 1_000)
+    following = machine.end(orders[1], AttemptState.SUCCESS, FIRST + 1_000)
     assert kinds(following) == ["Launch"]
     assert isinstance(following[0], Launch)
-    (hook,) = world.end(
+    (hook,) = machine.end(
         following[0], AttemptState.FAILED, FIRST + 2_000, reason=free_text("exit code 3"), exit_code=3
     )
     assert isinstance(hook, RunHook)
@@ -44,20 +44,20 @@ def test_on_start_comes_before_the_first_task_and_on_complete_after_the_last() -
 
 
 def test_a_retry_calls_no_hook_and_is_counted_in_the_report() -> None:
-    world = SteppedEngine("0 * * * *", retry=steady(1, 1_000), **HOOKED)
+    machine = SteppedEngine("0 * * * *", retry=steady(1, 1_000), **HOOKED)
     hour = FIRST + 59 * 60_000
-    start, launch = world.engine.tick(hour, START).orders
+    start, launch = machine.engine.tick(hour, START).orders
     assert isinstance(launch, Launch)
-    assert world.end(launch, AttemptState.FAILED, hour + 1) == ()
-    (again,) = world.tick(hour + 1_001)
-    (hook,) = world.end(again, AttemptState.SUCCESS, hour + 1_002)
+    assert machine.end(launch, AttemptState.FAILED, hour + 1) == ()
+    (again,) = machine.tick(hour + 1_001)
+    (hook,) = machine.end(again, AttemptState.SUCCESS, hour + 1_002)
     assert isinstance(start, RunHook)
     assert isinstance(hook, RunHook)
     assert hook.report.tasks[0].attempts == 2
 
 
 def test_what_never_started_has_no_hooks() -> None:
-    world = SteppedEngine(**HOOKED)
-    world.tick(FIRST)
-    later = world.engine.tick(FIRST + 60_000, START).orders
+    machine = SteppedEngine(**HOOKED)
+    machine.tick(FIRST)
+    later = machine.engine.tick(FIRST + 60_000, START).orders
     assert later == (), "skipped because of the one that runs"

@@ -21,28 +21,28 @@ from chronex.testing import DAY, MINUTE
 from tests.kit.machine import FIRST, ONE, START, TWO, SteppedEngine
 
 
-def begin(world: SteppedEngine, launches: list[Launch]) -> None:
+def begin(machine: SteppedEngine, launches: list[Launch]) -> None:
     """Each runs as a process with the number of its turn."""
     for number, launch in enumerate(launches, start=1):
-        world.store.update(world.engine.started(launch.attempt, ProcessIdentity(number, "boot", 5), "", FIRST))
+        machine.store.update(machine.engine.started(launch.attempt, ProcessIdentity(number, "boot", 5), "", FIRST))
 
 
-def die(world: SteppedEngine) -> Engine:
+def die(machine: SteppedEngine) -> Engine:
     """The node is gone, and this is its successor."""
     dead = Node(id="node-1", process=ProcessIdentity(99, "boot", 1))
-    world.store.update(lambda tx: Records(tx, FIRST).put(dead))
-    world.engine = Engine(world.store, "node-2", 10, Random(1))
-    return world.engine
+    machine.store.update(lambda tx: Records(tx, FIRST).put(dead))
+    machine.engine = Engine(machine.store, "node-2", 10, Random(1))
+    return machine.engine
 
 
 def test_a_peer_that_was_to_be_canceled_is_canceled_by_the_successor() -> None:
     """One fails, its end is recorded, and the daemon dies before it has stopped the other."""
-    world = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
-    launches = world.tick(FIRST)
-    begin(world, launches)
-    (lost,) = world.end(launches[0], AttemptState.FAILED, FIRST + 100)
+    machine = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
+    launches = machine.tick(FIRST)
+    begin(machine, launches)
+    (lost,) = machine.end(launches[0], AttemptState.FAILED, FIRST + 100)
     assert isinstance(lost, Cancel)
-    orders, (orphan,) = die(world).take_over(lambda process: process.pid == 2, FIRST + 1000)
+    orders, (orphan,) = die(machine).take_over(lambda process: process.pid == 2, FIRST + 1000)
     (cancel,) = orders
     assert isinstance(cancel, Cancel)
     assert (cancel.attempt, cancel.reason) == (orphan, lost.reason)
@@ -50,22 +50,22 @@ def test_a_peer_that_was_to_be_canceled_is_canceled_by_the_successor() -> None:
 
 def test_a_peer_that_goes_on_whatever_others_do_runs_on_under_the_successor() -> None:
     two = Task(name="two", run=("true",), on_failure=FailureStrategy.CONTINUE)
-    world = SteppedEngine(tasks=(ONE, two), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
-    launches = world.tick(FIRST)
-    begin(world, launches)
-    assert world.end(launches[0], AttemptState.FAILED, FIRST + 100) == ()
-    orders, adopted = die(world).take_over(lambda process: process.pid == 2, FIRST + 1000)
+    machine = SteppedEngine(tasks=(ONE, two), mode=TaskMode.PARALLEL, failure=FailureStrategy.FAIL_FAST)
+    launches = machine.tick(FIRST)
+    begin(machine, launches)
+    assert machine.end(launches[0], AttemptState.FAILED, FIRST + 100) == ()
+    orders, adopted = die(machine).take_over(lambda process: process.pid == 2, FIRST + 1000)
     assert (orders, len(adopted)) == ((), 1)
 
 
 @pytest.mark.parametrize("process_lives", [True, False])
 def test_one_that_was_to_be_canceled_for_the_next_is_canceled_by_the_successor(process_lives: bool) -> None:
     """It was canceled for the next one, and the daemon died. The next instant, which would say so again, is far away."""
-    world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
-    begin(world, world.tick(FIRST))
-    (lost,) = world.engine.tick(FIRST + MINUTE, START).orders
+    machine = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
+    begin(machine, machine.tick(FIRST))
+    (lost,) = machine.engine.tick(FIRST + MINUTE, START).orders
     assert isinstance(lost, Cancel)
-    successor = die(world)
+    successor = die(machine)
     now = FIRST + MINUTE + 1000
     first_orders, adopted = successor.take_over(lambda process: process_lives and process.pid == 1, now)
     orders = (*first_orders, *successor.tick(now + 1, START).orders)
@@ -77,24 +77,24 @@ def test_one_that_was_to_be_canceled_for_the_next_is_canceled_by_the_successor(p
         (launch,) = orders
         assert isinstance(launch, Launch)
         assert launch.occurrence.nominal_ms == FIRST + MINUTE
-        assert world.occurrence(FIRST).state is OccurrenceState.CANCELED
+        assert machine.occurrence(FIRST).state is OccurrenceState.CANCELED
 
 
 def test_one_that_another_node_runs_is_stopped_by_that_node() -> None:
     """Two engines on one store: the tick that finds the overlap is not always the owner's."""
-    world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
-    (launch,) = world.tick(FIRST)
-    other = Engine(world.store, "node-2", 10, Random(1))
+    machine = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
+    (launch,) = machine.tick(FIRST)
+    other = Engine(machine.store, "node-2", 10, Random(1))
     assert other.tick(FIRST + MINUTE, START).orders == ()
-    (cancel,) = world.engine.tick(FIRST + MINUTE + 1, START).orders
+    (cancel,) = machine.engine.tick(FIRST + MINUTE + 1, START).orders
     assert isinstance(cancel, Cancel)
     assert cancel.attempt.id == launch.attempt.id
 
 
 def test_one_that_only_waits_to_be_tried_again_after_a_crash_gives_way_at_once() -> None:
-    world = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
-    begin(world, world.tick(FIRST))
-    successor = die(world)
+    machine = SteppedEngine(overlap=OverlapPolicy.CANCEL_RUNNING)
+    begin(machine, machine.tick(FIRST))
+    successor = die(machine)
     successor.take_over(lambda process: False, FIRST + MINUTE + 5)
     (launch,) = successor.tick(FIRST + MINUTE + 5, START).orders
     assert isinstance(launch, Launch)
@@ -103,13 +103,13 @@ def test_one_that_only_waits_to_be_tried_again_after_a_crash_gives_way_at_once()
 
 def test_all_of_the_work_of_a_dead_node_is_taken_up_however_much_it_is() -> None:
     count = SCAN_LIMIT + 50
-    world = SteppedEngine(places=count)
-    apply_jobs(world.store, [replace(world.job, id=f"job-{number}") for number in range(count)], START)
-    while world.tick(FIRST):
+    machine = SteppedEngine(places=count)
+    apply_jobs(machine.store, [replace(machine.job, id=f"job-{number}") for number in range(count)], START)
+    while machine.tick(FIRST):
         pass  # at most five hundred at once
-    assert len(world.read(lambda reading: reading.active_attempts(limit=2 * count))) == count
-    die(world).take_over(lambda process: False, FIRST)
-    assert world.read(Reading.active_attempts) == []
+    assert len(machine.read(lambda reading: reading.active_attempts(limit=2 * count))) == count
+    die(machine).take_over(lambda process: False, FIRST)
+    assert machine.read(Reading.active_attempts) == []
 
 
 @pytest.mark.parametrize(
@@ -128,24 +128,24 @@ def test_all_of_the_work_of_a_dead_node_is_taken_up_however_much_it_is() -> None
 def test_three_crashes_are_repeated_beside_the_retries_and_what_never_began_counts_for_nothing(
     most: int, ends: str, begun: int
 ) -> None:
-    world = SteppedEngine("0 0 1 1 *", retry=RetryPolicy(max=most, interval_ms=1000))
+    machine = SteppedEngine("0 0 1 1 *", retry=RetryPolicy(max=most, interval_ms=1000))
     now = START + 365 * DAY
-    (launch,) = world.tick(now)
+    (launch,) = machine.tick(now)
     seen = 0
     for number, end in enumerate(ends, start=1):
         if end != "n":
             seen += 1
-            world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", number), "", now))
+            machine.store.update(machine.engine.started(launch.attempt, ProcessIdentity(77, "boot", number), "", now))
         if end == "f":
-            world.end(launch, AttemptState.FAILED, now)
+            machine.end(launch, AttemptState.FAILED, now)
         else:
-            world.boot(f"node-{number + 1}")
-            world.engine.take_over(lambda process: False, now)
+            machine.boot(f"node-{number + 1}")
+            machine.engine.take_over(lambda process: False, now)
         now += MINUTE
-        following = world.tick(now)
+        following = machine.tick(now)
         if not following:
             break
         (launch,) = following
     assert seen == begun
-    assert world.run(START + 365 * DAY).state is RunState.DLQ
-    assert world.read(Reading.active_attempts) == []
+    assert machine.run(START + 365 * DAY).state is RunState.DLQ
+    assert machine.read(Reading.active_attempts) == []

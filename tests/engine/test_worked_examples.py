@@ -48,76 +48,76 @@ def test_a_tag_changes_no_instant(text: str) -> None:
 
 
 def test_jobs_on_one_schedule_run_side_by_side() -> None:
-    world = SteppedEngine()
+    stepped = SteppedEngine()
     jobs = [Job(id=name, schedule="0 * * * *", tasks=(ONE,)) for name in ("a", "b", "c")]
-    apply_jobs(world.store, jobs, START)
-    assert [launch.job.id for launch in world.tick(START + HOUR)] == ["a", "b", "c"]
+    apply_jobs(stepped.store, jobs, START)
+    assert [launch.job.id for launch in stepped.tick(START + HOUR)] == ["a", "b", "c"]
 
 
 def test_a_job_that_is_switched_off_does_not_fire() -> None:
-    world = SteppedEngine(enabled=False)
-    assert [world.tick(FIRST + minute * MINUTE) for minute in range(3)] == [[], [], []]
-    assert world.read(lambda reading: reading.occurrences("job")) == []
+    stepped = SteppedEngine(enabled=False)
+    assert [stepped.tick(FIRST + minute * MINUTE) for minute in range(3)] == [[], [], []]
+    assert stepped.read(lambda reading: reading.occurrences("job")) == []
 
 
 @pytest.mark.parametrize(
     ("window", "state"), [("1ms", OccurrenceState.SKIPPED), ("2m", OccurrenceState.RUNNING)], ids=["short", "long"]
 )
 def test_what_stagger_and_jitter_delay_beyond_the_window_is_skipped(window: str, state: OccurrenceState) -> None:
-    world = SteppedEngine(f"0 * * * * {{stagger:30s, jitter:30s, window:{window}}}")
+    stepped = SteppedEngine(f"0 * * * * {{stagger:30s, jitter:30s, window:{window}}}")
     hour = START + HOUR
-    world.tick(hour)
-    due = world.occurrence(hour).due_ms
+    stepped.tick(hour)
+    due = stepped.occurrence(hour).due_ms
     assert due > hour + 1
-    world.tick(due)
-    assert world.occurrence(hour).state is state
+    stepped.tick(due)
+    assert stepped.occurrence(hour).state is state
 
 
 def test_skips_do_not_count_towards_max() -> None:
-    world = SteppedEngine("* * * * * {max:2}", overlap=OverlapPolicy.SKIP)
-    (first,) = world.tick(FIRST)
+    stepped = SteppedEngine("* * * * * {max:2}", overlap=OverlapPolicy.SKIP)
+    (first,) = stepped.tick(FIRST)
     for minute in (1, 2, 3):
-        assert world.tick(FIRST + minute * MINUTE) == []
-    world.end(first, "success", FIRST + 3 * MINUTE + 1)
-    assert len(world.tick(FIRST + 4 * MINUTE)) == 1
+        assert stepped.tick(FIRST + minute * MINUTE) == []
+    stepped.end(first, "success", FIRST + 3 * MINUTE + 1)
+    assert len(stepped.tick(FIRST + 4 * MINUTE)) == 1
 
 
 # -- failure -----------------------------------------------------------------------------------------------
 
 
 def test_an_attempt_that_timed_out_is_tried_again_by_policy_and_stays_on_record() -> None:
-    world = SteppedEngine("0 0 * * *", retry=steady(2, 5_000))
+    stepped = SteppedEngine("0 0 * * *", retry=steady(2, 5_000))
     nominal = START + DAY
-    (first,) = world.tick(nominal)
-    world.end(first, "timeout", nominal + 1_000)
-    (second,) = world.tick(nominal + 6_000)
-    world.end(second, "failed", nominal + 7_000, exit_code=3)
-    (third,) = world.tick(nominal + 12_000)
-    world.end(third, "success", nominal + 13_000)
-    attempts = world.read(lambda reading: reading.attempts("job", nominal))
+    (first,) = stepped.tick(nominal)
+    stepped.end(first, "timeout", nominal + 1_000)
+    (second,) = stepped.tick(nominal + 6_000)
+    stepped.end(second, "failed", nominal + 7_000, exit_code=3)
+    (third,) = stepped.tick(nominal + 12_000)
+    stepped.end(third, "success", nominal + 13_000)
+    attempts = stepped.read(lambda reading: reading.attempts("job", nominal))
     assert [(one.number, one.state) for one in attempts] == [
         (1, AttemptState.TIMEOUT),
         (2, AttemptState.FAILED),
         (3, AttemptState.SUCCESS),
     ]
-    assert world.occurrence(nominal).state is OccurrenceState.COMPLETED
+    assert stepped.occurrence(nominal).state is OccurrenceState.COMPLETED
 
 
 def test_with_continue_all_tasks_run_whatever_fails() -> None:
-    world = SteppedEngine("0 0 * * *", tasks=(ONE, TWO, THREE), failure=FailureStrategy.CONTINUE)
+    stepped = SteppedEngine("0 0 * * *", tasks=(ONE, TWO, THREE), failure=FailureStrategy.CONTINUE)
     nominal, ran = START + DAY, list[str]()
-    launches = world.tick(nominal)
+    launches = stepped.tick(nominal)
     while launches:
         (launch,) = launches
         ran.append(launch.task.name)
-        launches = world.launches_after(launch, "failed", nominal + len(ran))
+        launches = stepped.launches_after(launch, "failed", nominal + len(ran))
     assert ran == ["one", "two", "three"]
 
 
 def test_the_report_tells_how_a_cancellation_spread() -> None:
-    world = SteppedEngine(tasks=(ONE, TWO), failure=FailureStrategy.FAIL_FAST, on_complete="say end")
-    (launch,) = world.tick(FIRST)
-    (hook,) = world.end(launch, "failed", FIRST + 1, exit_code=3)
+    stepped = SteppedEngine(tasks=(ONE, TWO), failure=FailureStrategy.FAIL_FAST, on_complete="say end")
+    (launch,) = stepped.tick(FIRST)
+    (hook,) = stepped.end(launch, "failed", FIRST + 1, exit_code=3)
     assert isinstance(hook, RunHook)
     assert (hook.report.tasks[1].state, hook.report.tasks[1].reason) == (
         "canceled",
@@ -126,7 +126,7 @@ def test_the_report_tells_how_a_cancellation_spread() -> None:
 
 
 def test_peers_are_canceled_only_when_the_retries_are_used_up() -> None:
-    world = SteppedEngine(
+    stepped = SteppedEngine(
         "0 0 * * *",
         tasks=(ONE, TWO),
         mode=TaskMode.PARALLEL,
@@ -134,22 +134,22 @@ def test_peers_are_canceled_only_when_the_retries_are_used_up() -> None:
         retry=RetryPolicy(max=1, interval_ms=1_000),
     )
     nominal = START + DAY
-    one, two = sorted(world.tick(nominal), key=lambda launch: launch.task.name)
-    assert world.end(one, "failed", nominal + 1) == ()
-    (again,) = world.tick(nominal + 5_000)
-    (cancel,) = world.end(again, "failed", nominal + 5_001)
+    one, two = sorted(stepped.tick(nominal), key=lambda launch: launch.task.name)
+    assert stepped.end(one, "failed", nominal + 1) == ()
+    (again,) = stepped.tick(nominal + 5_000)
+    (cancel,) = stepped.end(again, "failed", nominal + 5_001)
     assert isinstance(cancel, Cancel)
     assert cancel.attempt.id == two.attempt.id
 
 
 def test_what_outlived_its_deadline_and_its_owner_is_given_up_and_frees_its_job() -> None:
-    world = SteppedEngine(execution_timeout_ms=3 * MINUTE, on_complete="say end")
-    (launch,) = world.tick(FIRST)
-    world.store.update(world.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", FIRST))
-    successor = Engine(world.store, "node-2", 10, Random(1))
+    stepped = SteppedEngine(execution_timeout_ms=3 * MINUTE, on_complete="say end")
+    (launch,) = stepped.tick(FIRST)
+    stepped.store.update(stepped.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", FIRST))
+    successor = Engine(stepped.store, "node-2", 10, Random(1))
     late = FIRST + 3 * MINUTE + MINUTE + 1
     orders, adopted = successor.take_over(lambda _: False, late)
-    given_up = world.occurrence(FIRST)
+    given_up = stepped.occurrence(FIRST)
     assert (given_up.state, given_up.finished_ms, adopted) == (OccurrenceState.FAILED_STALE, late, [])
     assert [order.report.state for order in orders if isinstance(order, RunHook)] == ["failed_stale"]
     assert successor.take_over(lambda _: False, late + 1) == ((), [])
@@ -201,30 +201,30 @@ def test_of_two_hundred_hours_a_day_or_a_hundred_run(policy: RecoveryPolicy, run
 
 
 def pool_of_two(jobs: int, **policy: object) -> SteppedEngine:
-    world = SteppedEngine("0 0 1 1 *", places=2)
+    stepped = SteppedEngine("0 0 1 1 *", places=2)
     hourly = [Job(id=f"job-{n}", schedule="0 * * * *", tasks=(ONE,), **policy) for n in range(jobs)]  # type: ignore[arg-type]
-    apply_jobs(world.store, [world.job, *hourly], START)
-    return world
+    apply_jobs(stepped.store, [stepped.job, *hourly], START)
+    return stepped
 
 
 def test_the_pool_is_kept_and_a_freed_place_goes_to_who_waits() -> None:
-    world = pool_of_two(4)
-    running = world.tick(START + HOUR)
+    stepped = pool_of_two(4)
+    running = stepped.tick(START + HOUR)
     assert [launch.job.id for launch in running] == ["job-0", "job-1"]
-    waiting = world.read(lambda reading: reading.occurrences("job-2"))
+    waiting = stepped.read(lambda reading: reading.occurrences("job-2"))
     assert [one.state for one in waiting] == [OccurrenceState.QUEUED]
-    (third,) = world.launches_after(running[0], "success", START + HOUR + 1)
-    (fourth,) = world.launches_after(running[1], "success", START + HOUR + 2)
+    (third,) = stepped.launches_after(running[0], "success", START + HOUR + 1)
+    (fourth,) = stepped.launches_after(running[1], "success", START + HOUR + 2)
     assert [third.job.id, fourth.job.id] == ["job-2", "job-3"]
 
 
 def test_planned_recovered_and_manual_occurrences_all_need_a_place() -> None:
-    world = pool_of_two(2)
+    stepped = pool_of_two(2)
     awake = START + HOUR + MINUTE
-    recovered = world.tick(awake, awake_since=awake)
+    recovered = stepped.tick(awake, awake_since=awake)
     assert [launch.occurrence.recovery for launch in recovered] == [True, True]
-    asked = world.ask(trigger, "job", at=awake + 1)
-    assert world.tick(awake + 2) == []
-    assert world.occurrence(asked.occurrence.nominal_ms).state is OccurrenceState.QUEUED
-    (manual,) = world.launches_after(recovered[0], "success", awake + 3)
+    asked = stepped.ask(trigger, "job", at=awake + 1)
+    assert stepped.tick(awake + 2) == []
+    assert stepped.occurrence(asked.occurrence.nominal_ms).state is OccurrenceState.QUEUED
+    (manual,) = stepped.launches_after(recovered[0], "success", awake + 3)
     assert manual.occurrence.manual

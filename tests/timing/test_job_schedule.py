@@ -47,28 +47,28 @@ def test_its_instants_are_planned_and_those_it_slept_through_recovered(
     registered: Callable[[Schedule], None],
 ) -> None:
     registered(Minutely())
-    world = SteppedEngine("mine", dialect="custom")
-    (launch,) = world.tick(FIRST)
+    machine = SteppedEngine("mine", dialect="custom")
+    (launch,) = machine.tick(FIRST)
     assert launch.occurrence.nominal_ms == FIRST
-    world.end(launch, AttemptState.SUCCESS, FIRST + 1)
+    machine.end(launch, AttemptState.SUCCESS, FIRST + 1)
     later = FIRST + 10 * MINUTE
-    (launch,) = world.tick(later + 1, awake_since=later + 1)
+    (launch,) = machine.tick(later + 1, awake_since=later + 1)
     assert launch.occurrence.nominal_ms == later
-    assert world.occurrence(later - MINUTE).state is OccurrenceState.MISSED
+    assert machine.occurrence(later - MINUTE).state is OccurrenceState.MISSED
 
 
 def test_a_node_without_the_schedule_leaves_the_job_alone_and_looks_on() -> None:
     register_schedule("mine", Minutely())
-    world = SteppedEngine("mine", dialect="custom")
+    machine = SteppedEngine("mine", dialect="custom")
     forget_schedule("mine")
-    apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
-    assert [launch.job.id for launch in world.tick(FIRST)] == ["other"]
-    rows = world.store.view(lambda tx: rows_of(Reading(tx), FIRST))
+    apply_jobs(machine.store, [machine.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
+    assert [launch.job.id for launch in machine.tick(FIRST)] == ["other"]
+    rows = machine.store.view(lambda tx: rows_of(Reading(tx), FIRST))
     assert [(row.job.id, row.situation) for row in rows] == [("job", Situation.WAITING), ("other", Situation.RUNNING)]
-    assert world.engine.tick(FIRST, START).has_more is False
+    assert machine.engine.tick(FIRST, START).has_more is False
     try:
         register_schedule("mine", Minutely())
-        assert [launch.job.id for launch in world.tick(FIRST + 5)] == ["job"]
+        assert [launch.job.id for launch in machine.tick(FIRST + 5)] == ["job"]
     finally:
         forget_schedule("mine")
 
@@ -90,15 +90,15 @@ def test_a_fault_is_told_and_troubles_no_other_job(
 ) -> None:
     schedule = Minutely()
     registered(schedule)
-    world = SteppedEngine("mine", dialect="custom")
-    apply_jobs(world.store, [world.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
+    machine = SteppedEngine("mine", dialect="custom")
+    apply_jobs(machine.store, [machine.job, Job(id="other", schedule="* * * * *", tasks=(ONE,))], START)
     schedule.fault = fault
-    assert [launch.job.id for launch in world.tick(FIRST)] == ["other"]
-    assert "ScheduleFailed" in world.event_names()
+    assert [launch.job.id for launch in machine.tick(FIRST)] == ["other"]
+    assert "ScheduleFailed" in machine.event_names()
     with pytest.raises(CustomScheduleError, match=expected):
         custom_schedule("mine").next(FIRST)
     schedule.fault = lambda: None
-    assert [launch.job.id for launch in world.tick(FIRST + MINUTE)][:1] == ["job"], "every instant is found again"
+    assert [launch.job.id for launch in machine.tick(FIRST + MINUTE)][:1] == ["job"], "every instant is found again"
 
 
 def test_one_name_means_one_schedule(registered: Callable[[Schedule], None]) -> None:
@@ -112,14 +112,14 @@ def test_one_name_means_one_schedule(registered: Callable[[Schedule], None]) -> 
 
 
 def test_an_interval_without_a_start_counts_from_its_apply_and_ends_after_its_repetitions() -> None:
-    world = SteppedEngine("R2/PT1M")
+    machine = SteppedEngine("R2/PT1M")
     due = [START + MINUTE, START + 2 * MINUTE]
     for at in due:
-        assert world.tick(at - 1) == []
-        (launch,) = world.tick(at)
+        assert machine.tick(at - 1) == []
+        (launch,) = machine.tick(at)
         assert launch.occurrence.nominal_ms == at
-        world.end(launch, AttemptState.SUCCESS, at + 1)
-        apply_jobs(world.store, [world.job], at + 2)  # the same text keeps its anchor
-    assert world.tick(START + 3 * MINUTE) == []
-    (row,) = world.store.view(lambda tx: rows_of(Reading(tx), START + 3 * MINUTE))
+        machine.end(launch, AttemptState.SUCCESS, at + 1)
+        apply_jobs(machine.store, [machine.job], at + 2)  # the same text keeps its anchor
+    assert machine.tick(START + 3 * MINUTE) == []
+    (row,) = machine.store.view(lambda tx: rows_of(Reading(tx), START + 3 * MINUTE))
     assert row.situation is Situation.DONE

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.world import make_store
+from tests.tui.examples import make_store
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Path:
+def example_store(tmp_path: Path) -> Path:
     """A store with one job in every situation, and a living daemon."""
     return make_store(tmp_path / "store")

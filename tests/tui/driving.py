@@ -14,7 +14,7 @@ from chronex_tui.data import StoreAt, StoreSource
 from chronex_tui.launch import frame_text, wait_until_idle
 from chronex_tui.model.display import ASCII, UNICODE
 from tests.kit.waits import until_async
-from tests.tui.world import HOME, FixedClock
+from tests.tui.examples import HOME, FixedClock
 
 _OPENING = ("1", "2", "3", "4", "5", "l", "enter")
 SIZES = ((80, 24), (120, 40), (200, 60))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from chronex_tui.model.clock_days import POLICIES, change_lines, clock_days, title_line
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.layout import plain
-from tests.tui.world import HOME, NOW, job
+from tests.tui.examples import HOME, NOW, job
 
 DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
 

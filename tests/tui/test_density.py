@@ -24,7 +24,7 @@ from chronex_tui.model.density import (
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.layout import plain
 from chronex_tui.model.snapshot import RunItem, RunKey
-from tests.tui.world import DAY, HOME, HOUR, MINUTE, NOW, job
+from tests.tui.examples import DAY, HOME, HOUR, MINUTE, NOW, job
 
 MIDNIGHT = NOW // DAY * DAY + DAY  # of UTC
 DISPLAY = DisplaySettings(NOW, UNICODE, HOME)

@@ -7,7 +7,7 @@ import pytest
 from chronex.model.reasons import Reason, ReasonCode, short_text
 from chronex.text.durations import countdown, elapsed, largest_unit, rounded_duration
 from chronex_tui.model.display import stamp
-from tests.tui.world import DAY, HOME, HOUR, MINUTE, NOW
+from tests.tui.examples import DAY, HOME, HOUR, MINUTE, NOW
 
 
 @pytest.mark.parametrize(

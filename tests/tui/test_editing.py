@@ -16,7 +16,7 @@ from chronex_store import LmdbStore
 from chronex_tui.app import ChronexApp, StartOptions
 from chronex_tui.editing import CannotEditError, definition_line, definition_of, editor_call, editor_command
 from tests.tui.driving import app_on, driven
-from tests.tui.world import NOW
+from tests.tui.examples import NOW
 
 TOML = """\
 [scheduler]
@@ -31,9 +31,9 @@ run = "vacuumdb --all"
 """
 
 
-def defined_in(world: Path, source: str) -> None:
+def defined_in(example_store: Path, source: str) -> None:
     """The job vacuum says that it comes from there."""
-    with LmdbStore.open(world, create=False) as store:
+    with LmdbStore.open(example_store, create=False) as store:
 
         def write(tx: object) -> None:
             records = Records(tx, NOW)  # type: ignore[arg-type]
@@ -75,14 +75,14 @@ def notes(app: ChronexApp) -> str:
 
 
 async def test_e_opens_the_editor_at_the_line_of_the_job(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "a file; touch x.toml"
     file.write_text(TOML)
-    defined_in(world, str(file))
+    defined_in(example_store, str(file))
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"'{editor_in(tmp_path)}' -u NONE")
-    app = app_on(world, StartOptions(job="vacuum"))
+    app = app_on(example_store, StartOptions(job="vacuum"))
     lent = lending(app, monkeypatch)
     async with driven(app) as driver:
         await driver.press("e")
@@ -92,16 +92,16 @@ async def test_e_opens_the_editor_at_the_line_of_the_job(
 
 
 async def test_the_terminal_is_taken_back_where_the_editor_cannot_start(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "chronex.toml"
     file.write_text(TOML)
-    defined_in(world, str(file))
+    defined_in(example_store, str(file))
     broken = tmp_path / "vi"
     broken.write_text("#!/nowhere/interpreter\n")
     broken.chmod(0o700)
     monkeypatch.setenv("VISUAL", str(broken))
-    app = app_on(world, StartOptions(job="vacuum"))
+    app = app_on(example_store, StartOptions(job="vacuum"))
     lent = lending(app, monkeypatch)
     async with driven(app) as driver:
         await driver.press("e")
@@ -109,12 +109,14 @@ async def test_the_terminal_is_taken_back_where_the_editor_cannot_start(
     assert lent == ["lent", "back"]
 
 
-async def test_an_editor_that_fails_is_reported(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_editor_that_fails_is_reported(
+    example_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "chronex.toml"
     file.write_text(TOML)
-    defined_in(world, str(file))
+    defined_in(example_store, str(file))
     monkeypatch.setenv("VISUAL", str(editor_in(tmp_path, code=3)))
-    app = app_on(world, StartOptions(job="vacuum"))
+    app = app_on(example_store, StartOptions(job="vacuum"))
     lending(app, monkeypatch)
     async with driven(app) as driver:
         await driver.press("e")
@@ -132,14 +134,14 @@ async def test_an_editor_that_fails_is_reported(world: Path, tmp_path: Path, mon
     ],
 )
 async def test_where_no_editor_opens_a_sentence_says_why(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, editor: str, sentence: str
+    example_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, editor: str, sentence: str
 ) -> None:
     file = tmp_path / "chronex.toml"
     file.write_text(TOML)
-    defined_in(world, str(file) if source == "FILE" else source)
+    defined_in(example_store, str(file) if source == "FILE" else source)
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", editor)
-    app = app_on(world, StartOptions(job="vacuum"))
+    app = app_on(example_store, StartOptions(job="vacuum"))
     async with driven(app) as driver:
         await driver.press("e")
         assert sentence in notes(app)

@@ -26,8 +26,8 @@ def compare(name: str, found: str) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_every_screen_is_drawn_as_it_was(world: Path, size: tuple[int, int]) -> None:
-    async with driven(app_on(world), size) as driver:
+async def test_every_screen_is_drawn_as_it_was(example_store: Path, size: tuple[int, int]) -> None:
+    async with driven(app_on(example_store), size) as driver:
         await driver.press("j")
         for key, screen in SCREENS.items():
             frame = await driver.press(key)
@@ -35,15 +35,15 @@ async def test_every_screen_is_drawn_as_it_was(world: Path, size: tuple[int, int
             assert all(len(line) <= size[0] for line in frame.splitlines())
 
 
-async def test_ascii_needs_nothing_beyond_ascii(world: Path) -> None:
-    async with driven(app_on(world, is_ascii=True), (120, 40)) as driver:
+async def test_ascii_needs_nothing_beyond_ascii(example_store: Path) -> None:
+    async with driven(app_on(example_store, is_ascii=True), (120, 40)) as driver:
         for key in SCREENS:
             assert (await driver.press(key)).isascii()
         compare("density-ascii-120x40", driver.frame())
 
 
-async def test_a_very_small_terminal_still_shows_the_jobs(world: Path) -> None:
-    async with driven(app_on(world), (40, 12)) as driver:
+async def test_a_very_small_terminal_still_shows_the_jobs(example_store: Path) -> None:
+    async with driven(app_on(example_store), (40, 12)) as driver:
         frame = driver.frame()
         compare("jobs-40x12", frame)
         assert "backup-db" in frame

@@ -26,9 +26,9 @@ def test_a_job_file_names_exactly_the_actions_that_there_are() -> None:
     assert len(set(KEYS)) == len(ACTIONS)
 
 
-async def test_an_action_has_the_key_that_was_given_and_no_longer_its_own(world: Path) -> None:
+async def test_an_action_has_the_key_that_was_given_and_no_longer_its_own(example_store: Path) -> None:
     keys = {"trigger": "r", "screen-density": "f5", "copy": "ctrl+y"}
-    async with driven(app_on(world, StartOptions(job="vacuum", keys=keys)), (120, 140)) as driver:
+    async with driven(app_on(example_store, StartOptions(job="vacuum", keys=keys)), (120, 140)) as driver:
         assert "r trigger" in driver.frame().splitlines()[-1]
         assert "ctrl+y copies" in driver.frame()
         assert "Run vacuum now?" not in await driver.press("t")

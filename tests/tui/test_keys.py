@@ -23,7 +23,7 @@ from chronex_tui.model.available_actions import KeyClashError, check_keys
 from chronex_tui.model.snapshot import RunKey
 from chronex_tui.screens.log_screen import open_log_screen
 from tests.tui.driving import app_on, driven
-from tests.tui.world import MINUTE, NOW
+from tests.tui.examples import MINUTE, NOW
 
 
 def read_job(path: Path, name: str) -> Job:
@@ -46,28 +46,28 @@ def events(path: Path) -> list[tuple[str, str, str]]:
 # -- commands -------------------------------------------------------------------------------------------------------
 
 
-async def test_trigger_asks_first_and_then_writes_an_occurrence_that_is_due(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+async def test_trigger_asks_first_and_then_writes_an_occurrence_that_is_due(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         frame = await driver.press("t")
         assert "Run vacuum now?" in frame
         assert "chronex trigger vacuum" in frame
         await driver.press("y")
         await driver.until(lambda _: occurrences_in(driver.app, "vacuum")[0].manual)
-    newest = occurrences(world, "vacuum")[0]
+    newest = occurrences(example_store, "vacuum")[0]
     assert (newest.manual, newest.state) == (True, OccurrenceState.PENDING)
-    assert any(name == "JobTriggered" and "(tui)" in actor for name, _, actor in events(world))
+    assert any(name == "JobTriggered" and "(tui)" in actor for name, _, actor in events(example_store))
 
 
 @pytest.mark.parametrize("answer", ["n", "enter", "escape"])
-async def test_everything_but_y_means_no(world: Path, answer: str) -> None:
-    before = len(occurrences(world, "vacuum"))
-    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+async def test_everything_but_y_means_no(example_store: Path, answer: str) -> None:
+    before = len(occurrences(example_store, "vacuum"))
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         await driver.press("t", answer)
-    assert len(occurrences(world, "vacuum")) == before
+    assert len(occurrences(example_store, "vacuum")) == before
 
 
-async def test_trigger_says_what_the_overlap_policy_does_to_a_job_that_runs(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="etl-orders"))) as driver:
+async def test_trigger_says_what_the_overlap_policy_does_to_a_job_that_runs(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="etl-orders"))) as driver:
         frame = await driver.press("t")
         assert "etl-orders runs already; its overlap policy is skip." in frame
         await driver.press("y")
@@ -79,8 +79,8 @@ def occurrences_in(app: object, name: str) -> list[Occurrence]:
     return store.view(lambda tx: Reading(tx).occurrences(name))  # type: ignore[no-any-return]
 
 
-async def test_pause_and_resume_need_no_question_and_can_be_taken_back(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+async def test_pause_and_resume_need_no_question_and_can_be_taken_back(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         await driver.press("p")
         await driver.until(lambda frame: "‖ vacuum" in frame)
         await driver.press("u")
@@ -89,30 +89,30 @@ async def test_pause_and_resume_need_no_question_and_can_be_taken_back(world: Pa
         await driver.until(lambda frame: "‖ vacuum" in frame)
         await driver.press("p")
         await driver.until(lambda frame: "● vacuum" in frame)
-    assert not read_job(world, "vacuum").progress.is_paused_at(NOW)
-    assert [name for name, job, _ in events(world) if job == "vacuum"] == [
+    assert not read_job(example_store, "vacuum").progress.is_paused_at(NOW)
+    assert [name for name, job, _ in events(example_store) if job == "vacuum"] == [
         "JobPaused", "JobResumed", "JobPaused", "JobResumed",
     ]  # fmt: skip
 
 
-async def test_cancel_names_what_it_ends_and_records_the_wish(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="etl-orders"))) as driver:
+async def test_cancel_names_what_it_ends_and_records_the_wish(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="etl-orders"))) as driver:
         frame = await driver.press("X")
         assert "Cancel 1 run" in frame
         assert "etl-orders, scheduled for Sun 15 Nov 14:55:22 CET: running, 0:42" in frame
         await driver.press("y")
-    running = next(o for o in occurrences(world, "etl-orders") if o.started_ms == NOW - 42_000)
+    running = next(o for o in occurrences(example_store, "etl-orders") if o.started_ms == NOW - 42_000)
     assert running.cancel_reason.code is ReasonCode.CANCELED
     assert "(tui)" in running.cancel_reason.by
 
 
-async def test_a_job_that_does_nothing_cannot_be_canceled(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+async def test_a_job_that_does_nothing_cannot_be_canceled(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         assert "Cancel" not in await driver.press("X")
 
 
-async def test_replay_of_a_dead_letter_from_the_list_of_runs(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_replay_of_a_dead_letter_from_the_list_of_runs(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         frame = await driver.press("2", "d")
         assert "Dead letters" in frame
         frame = await driver.press("R")
@@ -120,24 +120,24 @@ async def test_replay_of_a_dead_letter_from_the_list_of_runs(world: Path) -> Non
         assert "chronex replay sync-s3@" in frame
         await driver.press("y")
         await driver.until(lambda _: len(driver.app.state.history.dead) == 1)
-    newest = occurrences(world, "sync-s3")[0]
+    newest = occurrences(example_store, "sync-s3")[0]
     assert newest.replay_of
     assert newest.state is OccurrenceState.PENDING
 
 
-async def test_replay_of_all_dead_letters_of_a_job_from_the_list_of_jobs(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="sync-s3"))) as driver:
+async def test_replay_of_all_dead_letters_of_a_job_from_the_list_of_jobs(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="sync-s3"))) as driver:
         frame = await driver.press("R")
         assert "all 2 dead letters of sync-s3" in frame
         frame = await driver.press("a")
         assert "Run 2 runs again" in frame
         await driver.press("y")
         await driver.until(lambda _: not driver.app.state.history.dead)
-    assert sum(1 for o in occurrences(world, "sync-s3") if o.replay_of) == 2
+    assert sum(1 for o in occurrences(example_store, "sync-s3") if o.replay_of) == 2
 
 
-async def test_marked_jobs_are_acted_on_together(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+async def test_marked_jobs_are_acted_on_together(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         await driver.press("space", "j", "space")
         await driver.press("p")
         await driver.until(lambda frame: "‖ 3 paused" in frame)
@@ -146,8 +146,8 @@ async def test_marked_jobs_are_acted_on_together(world: Path) -> None:
         assert "▸ vacuum" not in driver.frame()
 
 
-async def test_read_only_hides_every_key_that_writes_until_it_is_left(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="vacuum", is_read_only=True))) as driver:
+async def test_read_only_hides_every_key_that_writes_until_it_is_left(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum", is_read_only=True))) as driver:
         for key in ("t", "p", "R", "X"):
             assert "yes" not in await driver.press(key)
         assert "trigger" not in driver.frame().splitlines()[-1]
@@ -158,16 +158,16 @@ async def test_read_only_hides_every_key_that_writes_until_it_is_left(world: Pat
 # -- view actions ----------------------------------------------------------------------------------------------------
 
 
-async def test_looking_at_everything_writes_nothing(world: Path) -> None:
-    before = hashes(world)
-    async with driven(app_on(world), (120, 40)) as driver:
+async def test_looking_at_everything_writes_nothing(example_store: Path) -> None:
+    before = hashes(example_store)
+    async with driven(app_on(example_store), (120, 40)) as driver:
         await driver.press(
             "j", "k", "2", "j", "enter", "escape", "escape", "3", "+", "left", "0", "4", "]", "space", "5"
         )
         await driver.press(
             "1", "x", "escape", "l", "escape", "n", "escape", "?", "escape", "a", "escape", "T", "s", "S"
         )
-    assert hashes(world) == before
+    assert hashes(example_store) == before
 
 
 def hashes(path: Path) -> dict[str, str]:
@@ -176,8 +176,8 @@ def hashes(path: Path) -> dict[str, str]:
     return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-async def test_the_filter_narrows_as_it_is_typed_and_escape_drops_it(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_the_filter_narrows_as_it_is_typed_and_escape_drops_it(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         await driver.press("slash")
         frame = await driver.press(*"state:failed")
         assert "1 of 8 jobs" in frame
@@ -189,15 +189,15 @@ async def test_the_filter_narrows_as_it_is_typed_and_escape_drops_it(world: Path
         assert "0 of 8 jobs match" in frame
 
 
-async def test_a_mistake_in_the_filter_is_reported(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(filter="state:faild"))) as driver:
+async def test_a_mistake_in_the_filter_is_reported(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(filter="state:faild"))) as driver:
         assert "did you mean failed?" in driver.frame()
-    async with driven(app_on(world, StartOptions(filter="state:x")), (80, 24)) as driver:
+    async with driven(app_on(example_store, StartOptions(filter="state:x")), (80, 24)) as driver:
         assert "no state 'x'" in driver.frame()
 
 
-async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="rotate-logs"))) as driver:
+async def test_the_cursor_stays_with_its_job_when_the_order_changes(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="rotate-logs"))) as driver:
         for _ in range(4):
             await driver.press("s")
             assert driver.app.state.job == "rotate-logs"
@@ -205,11 +205,11 @@ async def test_the_cursor_stays_with_its_job_when_the_order_changes(world: Path)
         assert driver.app.state.job == "rotate-logs"
 
 
-async def test_columns_are_chosen_from_a_list_with_marks_and_stay_chosen(world: Path) -> None:
+async def test_columns_are_chosen_from_a_list_with_marks_and_stay_chosen(example_store: Path) -> None:
     def head(frame: str) -> str:
         return next(line for line in frame.splitlines() if "JOB" in line)
 
-    async with driven(app_on(world), (200, 60)) as driver:
+    async with driven(app_on(example_store), (200, 60)) as driver:
         assert all(title in head(driver.frame()) for title in ("SCHEDULE", "NEXT", "LAST", "RETRY", "ZONE"))
         assert "[x] schedule" in await driver.press("c")
         frame = await driver.press("s", "z")
@@ -226,15 +226,15 @@ async def test_columns_are_chosen_from_a_list_with_marks_and_stay_chosen(world: 
         assert "ZONE" in head(await driver.press("c", "a", "c"))
 
 
-async def test_the_table_of_jobs_stands_without_any_other_column(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_the_table_of_jobs_stands_without_any_other_column(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         frame = await driver.press("c", "s", "n", "l", "r", "z", "enter")
         assert "vacuum" in frame
         assert "NEXT" not in frame
 
 
-async def test_what_is_selected_goes_along_from_screen_to_screen(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="rotate-logs"))) as driver:
+async def test_what_is_selected_goes_along_from_screen_to_screen(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="rotate-logs"))) as driver:
         await driver.press("3")
         assert driver.app.state.job == "rotate-logs"
         await driver.press("down", "1")
@@ -242,8 +242,8 @@ async def test_what_is_selected_goes_along_from_screen_to_screen(world: Path) ->
         assert "╭─ warm-cache" in driver.frame()
 
 
-async def test_states_are_chosen_from_a_list_with_counts(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_states_are_chosen_from_a_list_with_counts(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         frame = await driver.press("f")
         assert "ok           3" in frame
         await driver.press("escape", "2")
@@ -252,8 +252,8 @@ async def test_states_are_chosen_from_a_list_with_counts(world: Path) -> None:
         assert "etl-orders" in frame
 
 
-async def test_times_are_shown_by_three_clocks(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_times_are_shown_by_three_clocks(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         assert "times in Europe/Berlin" in driver.frame()
         assert "times in each job's zone" in await driver.press("T")
         frame = await driver.press("T")
@@ -261,33 +261,33 @@ async def test_times_are_shown_by_three_clocks(world: Path) -> None:
         assert "13:56:04 UTC" in frame
 
 
-async def test_the_timeline_zooms_pans_and_returns_to_now(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(screen="timeline"))) as driver:
+async def test_the_timeline_zooms_pans_and_returns_to_now(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(screen="timeline"))) as driver:
         assert "6 hours before and after now" in await driver.press("minus")
         assert "an hour before and after now" in await driver.press("plus")
         assert "before and after 14:26" in await driver.press("left")
         assert "before and after now" in await driver.press("0")
 
 
-async def test_the_clock_screen_asks_what_if_without_saving_it(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(screen="clock"))) as driver:
+async def test_the_clock_screen_asks_what_if_without_saving_it(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(screen="clock"))) as driver:
         assert "the run fires at 03:00 instead" in driver.frame()
         await driver.press("space")
         frame = await driver.press("space")
         assert "what if: gap skip, overlap first" in frame
         assert "1 run skipped" in frame
-    assert read_job(world, "backup-db").dst is None
+    assert read_job(example_store, "backup-db").dst is None
 
 
-async def test_the_past_week_counts_what_did_start(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(screen="density"))) as driver:
+async def test_the_past_week_counts_what_did_start(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(screen="density"))) as driver:
         frame = await driver.press("P")
         assert "the past seven days" in frame
         await driver.until(lambda frame: "started in the hour" in frame)
 
 
-async def test_run_time_is_counted_instead_of_starts_in_either_week(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(screen="density"))) as driver:
+async def test_run_time_is_counted_instead_of_starts_in_either_week(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(screen="density"))) as driver:
         frame = await driver.press("D")
         assert "Density  minutes of run time in each hour of the coming seven days" in frame
         frame = await driver.until(lambda frame: "minutes of run time in the hour" in frame)
@@ -298,20 +298,20 @@ async def test_run_time_is_counted_instead_of_starts_in_either_week(world: Path)
         await driver.until(lambda frame: "started in the hour" in frame)
 
 
-async def test_the_busiest_minute_is_spread_in_words_only(world: Path) -> None:
-    before = hashes(world)
-    async with driven(app_on(world, StartOptions(screen="density"))) as driver:
+async def test_the_busiest_minute_is_spread_in_words_only(example_store: Path) -> None:
+    before = hashes(example_store)
+    async with driven(app_on(example_store, StartOptions(screen="density"))) as driver:
         await driver.press("H")
         frame = await driver.until(lambda frame: "Busiest minute" in frame)
         assert "starts in this minute" in frame
         assert "becomes" in frame
         assert "Nothing is changed" in frame
         assert "Busiest minute" not in await driver.press("escape")
-    assert hashes(world) == before
+    assert hashes(example_store) == before
 
 
-async def test_a_schedule_is_tried_as_it_is_typed(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_a_schedule_is_tried_as_it_is_typed(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         frame = await driver.press("n", *"30 2 * * *")
         assert "At 02:30" in frame
         assert "Mon 16 Nov 02:30 CET" in frame
@@ -321,16 +321,16 @@ async def test_a_schedule_is_tried_as_it_is_typed(world: Path) -> None:
         assert "E0" in frame
 
 
-async def test_explain_says_what_the_shell_says(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="backup-db"))) as driver:
+async def test_explain_says_what_the_shell_says(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="backup-db"))) as driver:
         frame = await driver.press("x")
         assert "Explain backup-db" in frame
         assert "next 5 runs after" in frame
         assert "clock changes of Europe/Berlin" in frame
 
 
-async def test_why_tells_the_chain_of_a_run_and_of_a_job(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="sync-s3"))) as driver:
+async def test_why_tells_the_chain_of_a_run_and_of_a_job(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="sync-s3"))) as driver:
         frame = await driver.press("w")
         assert "Why: sync-s3" in frame
         assert "Sun 15 Nov 14:55 CET" in frame or "Sun 15 Nov 13:55 UTC" in frame
@@ -341,8 +341,8 @@ async def test_why_tells_the_chain_of_a_run_and_of_a_job(world: Path) -> None:
         assert "exit code 2" in frame
 
 
-async def test_help_lists_every_key_of_the_screen_with_its_command(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="vacuum")), (120, 140)) as driver:
+async def test_help_lists_every_key_of_the_screen_with_its_command(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum")), (120, 140)) as driver:
         frame = await driver.press("question_mark")
         for action in ACTIONS:
             if "jobs" in action.screens:
@@ -350,8 +350,8 @@ async def test_help_lists_every_key_of_the_screen_with_its_command(world: Path) 
         assert "$ chronex trigger vacuum" in frame
 
 
-async def test_the_palette_finds_actions_by_name(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_the_palette_finds_actions_by_name(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         await driver.press("colon")
         await driver.press(*"density")
         await driver.until(lambda frame: "how many runs start" in frame)
@@ -359,8 +359,8 @@ async def test_the_palette_finds_actions_by_name(world: Path) -> None:
         await driver.until(lambda frame: "In this hour" in frame)
 
 
-async def test_freezing_holds_the_picture(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+async def test_freezing_holds_the_picture(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         await driver.press("!")
         await driver.press("p")
         assert "● vacuum" in await driver.until(lambda frame: "frozen" in frame)
@@ -368,14 +368,14 @@ async def test_freezing_holds_the_picture(world: Path) -> None:
         await driver.until(lambda frame: "‖ vacuum" in frame)
 
 
-async def test_a_panel_is_zoomed_and_given_back(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_a_panel_is_zoomed_and_given_back(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         assert "Timeline" not in await driver.press("z")
         assert "Timeline ─" in await driver.press("escape")
 
 
-async def test_copy_offers_the_command_first(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+async def test_copy_offers_the_command_first(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         frame = await driver.press("y")
         assert "chronex show vacuum" in frame
         await driver.press("y")
@@ -385,8 +385,8 @@ async def test_copy_offers_the_command_first(world: Path) -> None:
 # -- the log --------------------------------------------------------------------------------------------------------
 
 
-async def test_the_log_is_searched_wrapped_and_left(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="backup-db"))) as driver:
+async def test_the_log_is_searched_wrapped_and_left(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="backup-db"))) as driver:
         frame = await driver.press("l")
         assert "backup-db  main, try 2  ✖ failed exit 1" in frame
         assert "pg_dump: error: connection refused" in frame
@@ -398,13 +398,13 @@ async def test_the_log_is_searched_wrapped_and_left(world: Path) -> None:
         assert "2 Runs" in frame
 
 
-async def test_a_growing_log_is_followed(world: Path) -> None:
+async def test_a_growing_log_is_followed(example_store: Path) -> None:
     attempt = Attempt(job="etl-orders", nominal_ms=NOW - 42_000, task="main", number=1)
     name = f"{attempt.id}.log"
-    log = world / "logs" / name
+    log = example_store / "logs" / name
     log.write_text("begun\n")
     log.chmod(0o600)
-    with LmdbStore.open(world, create=False) as store:
+    with LmdbStore.open(example_store, create=False) as store:
 
         def link(tx: object) -> None:
             records = Records(tx, NOW)  # type: ignore[arg-type]
@@ -413,7 +413,7 @@ async def test_a_growing_log_is_followed(world: Path) -> None:
             records.put(replace(found, log_path=name))
 
         store.update(link)
-    async with driven(app_on(world, StartOptions(job="etl-orders")), (80, 24)) as driver:
+    async with driven(app_on(example_store, StartOptions(job="etl-orders")), (80, 24)) as driver:
         await driver.press("l")
         await driver.until(lambda frame: "begun" in frame)
         for number in range(40):
@@ -445,8 +445,8 @@ def test_what_cannot_be_taken_back_is_a_capital_or_asks() -> None:
             assert action.id in ("pause", "undo", "mark"), action.id
 
 
-async def test_every_action_has_a_handler_and_only_those_that_write_can_change_the_store(world: Path) -> None:
-    app = app_on(world)
+async def test_every_action_has_a_handler_and_only_those_that_write_can_change_the_store(example_store: Path) -> None:
+    app = app_on(example_store)
     assert set(app.view_actions.handlers) == {action.id for action in ACTIONS if not action.writes}
     assert set(app.store_commands.handlers) == {action.id for action in ACTIONS if action.writes}
     app.live.close()
@@ -459,10 +459,10 @@ def test_every_action_has_a_sentence(action: DashboardAction) -> None:
 
 @pytest.mark.parametrize("asks", [True, False])
 async def test_the_table_decides_whether_a_dialog_asks_first(
-    world: Path, monkeypatch: pytest.MonkeyPatch, asks: bool
+    example_store: Path, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
     monkeypatch.setitem(BY_ID, "pause", dataclasses.replace(BY_ID["pause"], asks=asks))
-    async with driven(app_on(world, StartOptions(job="vacuum"))) as driver:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         frame = await driver.press("p")
         assert ("no, which enter and esc say too" in frame) == asks
         if asks:
@@ -471,9 +471,9 @@ async def test_the_table_decides_whether_a_dialog_asks_first(
 
 
 @pytest.mark.parametrize("keys", ["tnn", "tyy", "xxx"])
-async def test_keys_of_one_burst_end_a_dialog_once(world: Path, keys: str) -> None:
+async def test_keys_of_one_burst_end_a_dialog_once(example_store: Path, keys: str) -> None:
     """Both keys are in the queue of the dialog before the first one has ended it."""
-    app = app_on(world, StartOptions(job="vacuum"))
+    app = app_on(example_store, StartOptions(job="vacuum"))
     async with driven(app) as driver:
         await driver.press(keys[0])
         screen = app.screen
@@ -484,8 +484,8 @@ async def test_keys_of_one_burst_end_a_dialog_once(world: Path, keys: str) -> No
         assert app.is_running
 
 
-async def test_a_log_that_is_left_twice_is_left_once(world: Path) -> None:
-    app = app_on(world, StartOptions(job="backup-db"))
+async def test_a_log_that_is_left_twice_is_left_once(example_store: Path) -> None:
+    app = app_on(example_store, StartOptions(job="backup-db"))
     async with driven(app) as driver:
         await driver.press("l")
         log = open_log_screen(app)
@@ -498,34 +498,38 @@ async def test_a_log_that_is_left_twice_is_left_once(world: Path) -> None:
 # -- where it begins ------------------------------------------------------------------------------------------------
 
 
-async def test_a_deep_link_opens_the_log_of_a_job(world: Path) -> None:
-    async with driven(app_on(world, StartOptions(job="backup-db", log=True))) as driver:
+async def test_a_deep_link_opens_the_log_of_a_job(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="backup-db", log=True))) as driver:
         await driver.until(lambda frame: "backup-db  main, try 2" in frame)
 
 
-async def test_a_deep_link_selects_a_run(world: Path) -> None:
+async def test_a_deep_link_selects_a_run(example_store: Path) -> None:
     key = RunKey("backup-db", NOW - 12 * MINUTE)
-    async with driven(app_on(world, StartOptions(screen="runs", run=key))) as driver:
+    async with driven(app_on(example_store, StartOptions(screen="runs", run=key))) as driver:
         assert driver.app.state.run == key
         assert "↻ main  retrying" in driver.frame()
 
 
-async def test_a_deep_link_to_a_clock_change(world: Path) -> None:
+async def test_a_deep_link_to_a_clock_change(example_store: Path) -> None:
     since = 1_835_000_000_000  # in February 2028
-    async with driven(app_on(world, StartOptions(screen="clock", zone="Asia/Tehran", since_ms=since))) as driver:
+    async with driven(
+        app_on(example_store, StartOptions(screen="clock", zone="Asia/Tehran", since_ms=since))
+    ) as driver:
         assert "Asia/Tehran never changes its clock" in driver.frame()
-    async with driven(app_on(world, StartOptions(screen="clock", zone="America/New_York", since_ms=since))) as driver:
+    async with driven(
+        app_on(example_store, StartOptions(screen="clock", zone="America/New_York", since_ms=since))
+    ) as driver:
         assert "Sun 12 Mar 2028  America/New_York" in driver.frame()
 
 
-async def test_a_job_that_is_not_there_is_reported(world: Path) -> None:
-    app = app_on(world, StartOptions(job="bakcup"))
+async def test_a_job_that_is_not_there_is_reported(example_store: Path) -> None:
+    app = app_on(example_store, StartOptions(job="bakcup"))
     async with driven(app) as driver:
         await driver.pilot.pause()
         assert any("there is no job bakcup" in str(note.message) for note in app._notifications)
 
 
-async def test_the_mouse_selects_a_row(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_the_mouse_selects_a_row(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         await driver.pilot.click("#jobs", offset=(6, 4))
         assert driver.app.state.job == "sync-s3"

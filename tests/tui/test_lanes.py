@@ -8,7 +8,7 @@ from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.lanes import Lane, LaneMark, Window, lane_line, lanes_in, past_marks
 from chronex_tui.model.layout import plain
 from chronex_tui.model.snapshot import RunItem, RunKey
-from tests.tui.world import HOME, HOUR, MINUTE, NOW, job
+from tests.tui.examples import HOME, HOUR, MINUTE, NOW, job
 
 DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
 

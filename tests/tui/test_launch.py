@@ -21,7 +21,7 @@ from chronex.model.occurrence import Occurrence
 from chronex_tui.launch import choose_theme
 from tests.kit.processes import end_all
 from tests.kit.waits import DEADLINE_S, until
-from tests.tui.world import MINUTE, NOW, make_store
+from tests.tui.examples import MINUTE, NOW, make_store
 
 COMMAND = [sys.executable, "-m", "chronex"]
 
@@ -44,8 +44,8 @@ def chronex(store: Path, *arguments: str, **more: str) -> subprocess.CompletedPr
     )  # fmt: skip
 
 
-def test_one_frame_as_text(world: Path) -> None:
-    done = chronex(world, "tui", "--print", "--size", "80x24", "--filter", "state:failed")
+def test_one_frame_as_text(example_store: Path) -> None:
+    done = chronex(example_store, "tui", "--print", "--size", "80x24", "--filter", "state:failed")
     assert done.returncode == 0, done.stderr
     assert "1 of 8 jobs" in done.stdout
     assert "✖ sync-s3" in done.stdout
@@ -54,22 +54,22 @@ def test_one_frame_as_text(world: Path) -> None:
 
 
 @pytest.mark.parametrize("beginning", [40, 16])
-def test_a_run_is_selected_by_its_id(world: Path, beginning: int) -> None:
+def test_a_run_is_selected_by_its_id(example_store: Path, beginning: int) -> None:
     name = Occurrence(job="backup-db", nominal_ms=NOW - 12 * MINUTE, due_ms=0).id
-    done = chronex(world, "tui", "--print", "--size", "120x40", "--run", name[:beginning])
+    done = chronex(example_store, "tui", "--print", "--size", "120x40", "--run", name[:beginning])
     assert done.returncode == 0, done.stderr
     assert "↻ main  retrying" in done.stdout
 
 
-def test_a_run_that_is_not_there_is_one_sentence(world: Path) -> None:
-    done = chronex(world, "tui", "--print", "--run", "nonsense")
+def test_a_run_that_is_not_there_is_one_sentence(example_store: Path) -> None:
+    done = chronex(example_store, "tui", "--print", "--run", "nonsense")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
 
 
-def test_one_frame_as_an_svg_file(world: Path, tmp_path: Path) -> None:
+def test_one_frame_as_an_svg_file(example_store: Path, tmp_path: Path) -> None:
     file = tmp_path / "board.svg"
-    assert chronex(world, "tui", "--screenshot", str(file), "--size", "80x24").returncode == 0
+    assert chronex(example_store, "tui", "--screenshot", str(file), "--size", "80x24").returncode == 0
     assert "etl-orders" in file.read_text()
 
 
@@ -190,8 +190,8 @@ class Terminal:
         os.close(self._master)
 
 
-def test_a_session_at_a_terminal_ends_with_q_and_restores_the_screen(world: Path) -> None:
-    terminal = Terminal(world, "tui")
+def test_a_session_at_a_terminal_ends_with_q_and_restores_the_screen(example_store: Path) -> None:
+    terminal = Terminal(example_store, "tui")
     try:
         terminal.until("etl-orders")
         terminal.type(b"q")
@@ -201,9 +201,9 @@ def test_a_session_at_a_terminal_ends_with_q_and_restores_the_screen(world: Path
         terminal.close()
 
 
-def test_the_dashboard_is_seen_where_standard_error_goes_to_a_file(world: Path, tmp_path: Path) -> None:
+def test_the_dashboard_is_seen_where_standard_error_goes_to_a_file(example_store: Path, tmp_path: Path) -> None:
     with (tmp_path / "errors.log").open("wb") as errors:
-        terminal = Terminal(world, "tui", errors=errors)
+        terminal = Terminal(example_store, "tui", errors=errors)
     try:
         terminal.until("etl-orders")
         terminal.type(b"q")
@@ -213,8 +213,8 @@ def test_the_dashboard_is_seen_where_standard_error_goes_to_a_file(world: Path, 
         terminal.close()
 
 
-def test_term_ends_it_in_good_order(world: Path) -> None:
-    terminal = Terminal(world, "tui")
+def test_term_ends_it_in_good_order(example_store: Path) -> None:
+    terminal = Terminal(example_store, "tui")
     try:
         terminal.until("etl-orders")
         terminal.process.send_signal(signal.SIGTERM)
@@ -273,8 +273,10 @@ def test_quitting_asks_what_becomes_of_running_commands(tmp_path: Path, key: byt
 
 @pytest.mark.parametrize("gets_signal", [True, False], ids=["hung up", "only closed"])
 @pytest.mark.parametrize("command", ["tui", "run"])
-def test_when_its_terminal_is_gone_it_leaves(world: Path, tmp_path: Path, command: str, gets_signal: bool) -> None:
-    store = world if command == "tui" else tmp_path / "store"
+def test_when_its_terminal_is_gone_it_leaves(
+    example_store: Path, tmp_path: Path, command: str, gets_signal: bool
+) -> None:
+    store = example_store if command == "tui" else tmp_path / "store"
     if command == "run":
         (tmp_path / "chronex.toml").write_text('[jobs.ticking]\nschedule = "* * * * * *"\nrun = ["true"]\n')
     terminal = Terminal(store, command, is_controlling=gets_signal)

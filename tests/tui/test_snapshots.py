@@ -26,6 +26,6 @@ async def ready(pilot: Pilot[int]) -> None:
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_colours_are_as_they_were(world: Path, name: str, snap_compare: Callable[..., Any]) -> None:
+def test_colours_are_as_they_were(example_store: Path, name: str, snap_compare: Callable[..., Any]) -> None:
     options, size = PICTURES[name]
-    assert snap_compare(app_on(world, options), terminal_size=size, run_before=ready)
+    assert snap_compare(app_on(example_store, options), terminal_size=size, run_before=ready)

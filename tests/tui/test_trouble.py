@@ -22,7 +22,7 @@ from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
 from chronex_tui.data import DataArrived, JobRead
 from tests.tui.driving import app_on, driven
-from tests.tui.world import HOUR, JOBS, MINUTE, NOW, job, make_store, node
+from tests.tui.examples import HOUR, JOBS, MINUTE, NOW, job, make_store, node
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m",
@@ -87,8 +87,8 @@ async def test_the_driver_is_never_given_an_escape_from_data(tmp_path: Path) -> 
         assert "\x1b" not in svg
 
 
-async def test_it_lives_through_every_size_and_back(world: Path) -> None:
-    async with driven(app_on(world), (200, 60)) as driver:
+async def test_it_lives_through_every_size_and_back(example_store: Path) -> None:
+    async with driven(app_on(example_store), (200, 60)) as driver:
         await driver.press("1")
         wide = driver.frame()
         for key, sizes in (("1", ((40, 12), (20, 6), (61, 17))), *((key, ((40, 12),)) for key in "2345")):
@@ -118,13 +118,13 @@ async def test_a_daemon_that_dies_and_returns_is_told_without_a_key(tmp_path: Pa
         assert "would run" not in frame
 
 
-async def test_a_store_that_is_moved_away_and_comes_back(world: Path) -> None:
-    aside = world.with_name("aside")
-    async with driven(app_on(world)) as driver:
-        world.rename(aside)
+async def test_a_store_that_is_moved_away_and_comes_back(example_store: Path) -> None:
+    aside = example_store.with_name("aside")
+    async with driven(app_on(example_store)) as driver:
+        example_store.rename(aside)
         frame = await driver.until(lambda frame: "etl-orders" in frame and "8 jobs" not in frame.splitlines()[1])
         assert "etl-orders" in frame, "the last picture stays"
-        aside.rename(world)
+        aside.rename(example_store)
         await driver.until(lambda frame: "8 jobs" in frame.splitlines()[1])
 
 
@@ -150,10 +150,10 @@ async def test_an_empty_store_says_how_to_begin(tmp_path: Path) -> None:
         assert "Opening this screen changes nothing." in frame
 
 
-async def test_a_job_that_is_removed_leaves_and_a_new_one_comes(world: Path) -> None:
+async def test_a_job_that_is_removed_leaves_and_a_new_one_comes(example_store: Path) -> None:
     from chronex.engine.update import apply_jobs
 
-    async with driven(app_on(world)) as driver:
+    async with driven(app_on(example_store)) as driver:
         store = driver.app.live.store
         assert store is not None
         apply_jobs(store, [*(one for one in JOBS if one.id != "vacuum"), job("added", "0 5 * * *")], NOW)
@@ -161,9 +161,9 @@ async def test_a_job_that_is_removed_leaves_and_a_new_one_comes(world: Path) -> 
         assert "vacuum " not in frame
 
 
-async def test_a_schedule_that_another_program_knows_is_no_trouble_here(world: Path) -> None:
+async def test_a_schedule_that_another_program_knows_is_no_trouble_here(example_store: Path) -> None:
     write(
-        world,
+        example_store,
         Job(
             id="foreign",
             schedule="moon-phases",
@@ -171,15 +171,15 @@ async def test_a_schedule_that_another_program_knows_is_no_trouble_here(world: P
             progress=JobProgress(next_ms=NOW + HOUR, cursor_ms=NOW),
         ),
     )
-    async with driven(app_on(world, StartOptions(job="foreign"))) as driver:
+    async with driven(app_on(example_store, StartOptions(job="foreign"))) as driver:
         for key in ("3", "4", "5", "1"):
             frame = await driver.press(key)
         assert "a schedule of the program's own" in frame
         assert "9 jobs" in frame
 
 
-async def test_a_mistake_in_one_answer_does_not_end_the_others(world: Path) -> None:
-    async with driven(app_on(world)) as driver:
+async def test_a_mistake_in_one_answer_does_not_end_the_others(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
         driver.app.live.compute("broken", lambda: 1 // 0)
         await driver.until(lambda frame: "this should not have happened (ZeroDivisionError" in frame)
         store = driver.app.live.store
@@ -189,16 +189,16 @@ async def test_a_mistake_in_one_answer_does_not_end_the_others(world: Path) -> N
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "colorblind", "ansi", "mono"])
-async def test_state_is_told_by_sign_and_word_in_every_theme(world: Path, theme: str) -> None:
-    async with driven(app_on(world, StartOptions(theme=theme)), (80, 24)) as driver:
+async def test_state_is_told_by_sign_and_word_in_every_theme(example_store: Path, theme: str) -> None:
+    async with driven(app_on(example_store, StartOptions(theme=theme)), (80, 24)) as driver:
         frame = driver.frame()
         for sign in ("▶ 1 running", "↻ 1 retrying", "✖ 1 failed", "‖ 1 paused"):
             assert sign in frame
 
 
-async def test_no_colour_means_no_colour(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_colour_means_no_colour(example_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with driven(app_on(world, StartOptions(theme="mono")), (80, 24)) as driver:
+    async with driven(app_on(example_store, StartOptions(theme="mono")), (80, 24)) as driver:
         styles = [seg.style for strip in driver.app.screen._compositor.render_strips() for seg in strip if seg.style]
         colours = {str(style.color) for style in styles if style.color and not style.color.is_default}
         grounds = {str(style.bgcolor) for style in styles if style.bgcolor and not style.bgcolor.is_default}
@@ -207,18 +207,18 @@ async def test_no_colour_means_no_colour(world: Path, monkeypatch: pytest.Monkey
         assert any(style.reverse for style in styles), "the cursor is still to be seen"
 
 
-async def test_leaving_lets_go_of_the_store(world: Path) -> None:
-    async with driven(app_on(world)):
+async def test_leaving_lets_go_of_the_store(example_store: Path) -> None:
+    async with driven(app_on(example_store)):
         pass
-    with LmdbStore.open(world, create=False):
+    with LmdbStore.open(example_store, create=False):
         pass
-    shutil.rmtree(world)
+    shutil.rmtree(example_store)
 
 
 async def test_data_that_arrives_while_the_panels_close_ends_nothing(
-    world: Path, monkeypatch: pytest.MonkeyPatch
+    example_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with driven(app_on(world)) as driver:
+    async with driven(app_on(example_store)) as driver:
         app = driver.app
         await app.query_one("#side-log").remove()
         with monkeypatch.context() as closing:

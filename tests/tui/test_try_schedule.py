@@ -6,7 +6,7 @@ import pytest
 
 from chronex_tui.model.layout import line_width, plain
 from chronex_tui.model.try_schedule import try_schedule_lines
-from tests.tui.world import HOME, NOW
+from tests.tui.examples import HOME, NOW
 
 
 @pytest.mark.parametrize(

@@ -26,30 +26,30 @@ NOW = START + 3_600_000
     ],
 )
 def test_how_a_scheduler_is(pid: int, seen_ms: int, stopped_ms: int | None, state: NodeHealth) -> None:
-    world = SteppedEngine()
+    machine = SteppedEngine()
     node = Node(
         id="node-7", process=ProcessIdentity(pid, "boot", 1), started_ms=START, seen_ms=seen_ms, stopped_ms=stopped_ms
     )
-    world.store.update(lambda tx: Records(tx, NOW).put(node))
-    rows = world.read(lambda reading: nodes_of(reading, NOW, lambda process: process.pid == 7))
+    machine.store.update(lambda tx: Records(tx, NOW).put(node))
+    rows = machine.read(lambda reading: nodes_of(reading, NOW, lambda process: process.pid == 7))
     (row,) = (row for row in rows if row.node.id == "node-7")
     assert (row.state, row.silent_ms) == (state, max(0, NOW - seen_ms))
     assert row.is_alive == (state in ("alive", "silent"))
 
 
 def test_the_living_come_first_and_each_tells_how_much_it_runs() -> None:
-    world = SteppedEngine()
-    world.tick(FIRST)
-    world.boot("node-2")
-    rows = world.read(lambda reading: nodes_of(reading, NOW, lambda process: process.pid == 2))
+    machine = SteppedEngine()
+    machine.tick(FIRST)
+    machine.boot("node-2")
+    rows = machine.read(lambda reading: nodes_of(reading, NOW, lambda process: process.pid == 2))
     assert [(row.node.id, row.is_alive, row.running) for row in rows] == [("node-2", True, 0), ("node-1", False, 1)]
 
 
 def test_who_ran_it_is_known_as_long_as_its_node_is() -> None:
-    world = SteppedEngine()
-    assert world.read(lambda reading: owner_facts(reading, "node-1")) == {"id": "node-1", "host": None, "pid": 1}
-    assert world.read(lambda reading: owner_facts(reading, "node-9")) == {"id": "node-9", "host": None, "pid": None}
-    assert world.read(lambda reading: owner_facts(reading, "")) is None
+    machine = SteppedEngine()
+    assert machine.read(lambda reading: owner_facts(reading, "node-1")) == {"id": "node-1", "host": None, "pid": 1}
+    assert machine.read(lambda reading: owner_facts(reading, "node-9")) == {"id": "node-9", "host": None, "pid": None}
+    assert machine.read(lambda reading: owner_facts(reading, "")) is None
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_a_scheduler_that_hangs_while_it_runs_something_needs_attention(
     silent_ms: int, runs: bool, needs_attention: int
 ) -> None:
     """Without a timeout nothing ends what it runs, however long that takes."""
-    world = SteppedEngine()
+    machine = SteppedEngine()
     if runs:
-        world.tick(FIRST)
+        machine.tick(FIRST)
     node = Node(id="node-1", process=ProcessIdentity(1, "boot", 1), started_ms=START, seen_ms=NOW - silent_ms)
-    world.store.update(lambda tx: Records(tx, NOW).put(node))
-    found = world.read(lambda reading: store_status(reading, NOW, lambda process: True)).attention()
+    machine.store.update(lambda tx: Records(tx, NOW).put(node))
+    found = machine.read(lambda reading: store_status(reading, NOW, lambda process: True)).attention()
     assert sum("has given no heartbeat for 1h" in sentence for sentence in found) == needs_attention

@@ -25,12 +25,12 @@ def test_the_file_is_that_of_the_types() -> None:
 
 @pytest.mark.parametrize("state", [None, AttemptState.SUCCESS, AttemptState.FAILED, AttemptState.CANCELED])
 def test_a_report_is_valid_and_one_of_another_shape_is_not(state: str | None) -> None:
-    world = SteppedEngine(tasks=(ONE, TWO), retry=RetryPolicy(max=0))
-    (launch,) = world.tick(FIRST)
+    machine = SteppedEngine(tasks=(ONE, TWO), retry=RetryPolicy(max=0))
+    (launch,) = machine.tick(FIRST)
     if state is not None:
-        world.end(launch, state, FIRST + 1)
-    occurrence = world.occurrence(FIRST)
-    found = world.read(lambda reading: report_of(reading, reading.version_run(occurrence), occurrence))
+        machine.end(launch, state, FIRST + 1)
+    occurrence = machine.occurrence(FIRST)
+    found = machine.read(lambda reading: report_of(reading, reading.version_run(occurrence), occurrence))
     plain = json.loads(msgspec.json.encode(found))
     validator = jsonschema.Draft202012Validator(SCHEMA)
     validator.validate(plain)
