@@ -75,13 +75,13 @@ def test_the_two_commands_are_targets_of_the_makefile(line: str) -> None:
 
 
 def test_every_other_command_runs_in_its_order(tmp_path: Path) -> None:
-    """What runs until it is stopped is stopped after a few seconds, as a reader would."""
+    """What runs until it is stopped is stopped after a second, as a reader would."""
     run("chronex init && chronex apply && chronex trigger hello && chronex run --headless --once", tmp_path)
     lines = [line for block in SHELL.findall(README.read_text())[1:] for line in block.splitlines()]
     assert len(lines) >= 15
     for line in lines:
         command = line.partition("  #")[0].strip()
-        run(f"{command} --headless --for 3s" if command == "chronex run" else command, tmp_path)
+        run(f"{command} --headless --for 1s" if command == "chronex run" else command, tmp_path)
 
 
 def test_the_links_of_the_readme_lead_somewhere() -> None:

@@ -10,12 +10,11 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import Launch, Order, StopProcess
 from chronex.engine.takeover import STALE_AFTER_MS
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.policies import FailureStrategy, OverlapPolicy
+from chronex.model.policies import FailureStrategy
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState, RunState
-from chronex.storage.records import Reading, Records
-from chronex.testing import MINUTE
+from chronex.storage.records import Records
 from tests.kit.machine import FIRST, ONE, TWO, SteppedEngine, steady
 
 TIMEOUT = 4_000
@@ -120,16 +119,3 @@ def test_the_deadline_counts_from_a_start_that_came_long_after_its_claim(after_m
     (launch,) = machine.tick(FIRST)
     machine.store.update(machine.engine.started(launch.attempt, CHILD, "", FIRST + after_ms))
     assert machine.occurrence(FIRST).deadline_ms == FIRST + TIMEOUT + moved_ms
-
-
-def test_takeover_looks_at_every_attempt() -> None:
-    many = 1_100
-    machine = SteppedEngine("* * * * *", many, overlap=OverlapPolicy.ALLOW)
-    for minute in range(many):
-        (launch,) = machine.tick(FIRST + minute * MINUTE)
-        machine.store.update(machine.engine.started(launch.attempt, CHILD, "", FIRST))
-    _, adopted = Engine(machine.store, "node-2", many, Random(1)).take_over(
-        lambda process: process == CHILD, FIRST + many * MINUTE
-    )
-    assert len(adopted) == many
-    assert {attempt.owner for attempt in machine.store.view(lambda tx: Reading(tx).active_attempts())} == {"node-2"}

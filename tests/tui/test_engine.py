@@ -26,7 +26,7 @@ COUNTING = 'echo counted 1; until [ -e "$CHRONEX_STORE/go" ]; do sleep 0.05; don
 JOBS = (
     Job(id="bad", schedule=NEVER, tasks=(Task(name="main", run="echo it went wrong; exit 3"),)),
     Job(id="counting", schedule=NEVER, tasks=(Task(name="main", run=COUNTING),)),
-    Job(id="flaky", schedule=NEVER, tasks=(Task(name="main", run="exit 4"),), retry=RetryPolicy(max=2, interval_ms=600_000)),
+    Job(id="flaky", schedule=NEVER, tasks=(Task(name="main", run="exit 4"),), retry=RetryPolicy(max=2, interval_ms=600_000, jitter=0)),
     Job(id="slow", schedule=NEVER, tasks=(Task(name="main", run=("sleep", "60")),)),
 )  # fmt: skip
 
