@@ -19,7 +19,7 @@ from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
-from chronex.run import TaskContext
+from chronex.run.callables import TaskContext
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore

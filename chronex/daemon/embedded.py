@@ -38,9 +38,9 @@ from chronex.jobfile.trigger_definition import DefinitionSource, TriggerDefiniti
 from chronex.keeper.keepers import Keepers
 from chronex.model.job import Call, Job
 from chronex.model.states import is_final
-from chronex.run import Calls, LogDirectory, RunContext
+from chronex.run import LogDirectory, RunContext
 from chronex.run.callables import TaskFunction
-from chronex.run.functions import registered
+from chronex.run.functions import Calls, registered
 from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.timing.job_schedule import Schedule, register_schedule

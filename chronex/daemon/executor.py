@@ -28,20 +28,12 @@ from chronex.model.policies import StopMode
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
 from chronex.model.records import Notice
 from chronex.model.states import AttemptState
-from chronex.run import (
-    AttemptRequest,
-    AttemptResult,
-    Calls,
-    Cancellation,
-    Hooks,
-    RunContext,
-    Started,
-    run_callable,
-    stop_process,
-)
+from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, RunContext, Started, stop_process
 from chronex.run.attempt_log import DEFAULT_LIMIT
+from chronex.run.callables import run_callable
 from chronex.run.command_runner import CommandRunner, HeldCommand, OwnChildren
 from chronex.run.function_process import run_in_process
+from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.storage.journal import append

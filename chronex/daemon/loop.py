@@ -40,7 +40,8 @@ from chronex.model.event import Event
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
-from chronex.run import Calls, RunContext, identity_of, is_alive
+from chronex.run import RunContext, identity_of, is_alive
+from chronex.run.functions import Calls
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
 from chronex.storage.records import Reading, Records

@@ -40,8 +40,8 @@ from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
 from chronex.model.job import task_job_id
 from chronex.model.reasons import text_of
-from chronex.run import TaskContext, is_alive
-from chronex.run.callables import TaskFunction
+from chronex.run import is_alive
+from chronex.run.callables import TaskContext, TaskFunction
 from chronex.storage import journal
 from chronex.storage.ports import Store, Transaction
 from chronex.storage.records import Reading, Records

@@ -1,12 +1,13 @@
-"""Starts, supervises and records one attempt: a command in a process of its own, or a Python callable."""
+"""Starts, supervises and records one attempt: a command in a process of its own, or a Python callable.
+
+The keeper loads this for its commands, so what callables need is not loaded here.
+"""
 
 from __future__ import annotations
 
 from chronex.model import LeftoverPolicy
 from chronex.run.adopt import adopt_attempt, stop_process
 from chronex.run.attempt_log import BoundedLog, LogDirectory, LogSummary
-from chronex.run.callables import TaskContext, run_callable
-from chronex.run.functions import Calls
 from chronex.run.process import boot_id, identity_of, is_alive, signal_group
 from chronex.run.request import AttemptRequest, AttemptResult, EndReason
 from chronex.run.spawn import RunContext
@@ -16,7 +17,6 @@ __all__ = [
     "AttemptRequest",
     "AttemptResult",
     "BoundedLog",
-    "Calls",
     "Cancellation",
     "EndReason",
     "Hooks",
@@ -25,13 +25,11 @@ __all__ = [
     "LogSummary",
     "RunContext",
     "Started",
-    "TaskContext",
     "adopt_attempt",
     "boot_id",
     "identity_of",
     "is_alive",
     "run_attempt",
-    "run_callable",
     "signal_group",
     "stop_process",
 ]

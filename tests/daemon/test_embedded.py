@@ -24,7 +24,8 @@ from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import CrashPolicy, OverlapPolicy, RetryPolicy
 from chronex.model.states import OccurrenceState
-from chronex.run import TaskContext, is_alive
+from chronex.run import is_alive
+from chronex.run.callables import TaskContext
 from chronex.storage import journal
 from chronex.storage.ports import Store, T, UpdateFn
 from chronex.storage.records import Reading, Records

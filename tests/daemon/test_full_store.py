@@ -16,7 +16,7 @@ from chronex.model.job import Call, Job, Task
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
-from chronex.run import TaskContext
+from chronex.run.callables import TaskContext
 from chronex.storage.ports import T, UpdateFn
 from chronex_store import MemoryStore
 from tests.daemon.test_embedded import begun

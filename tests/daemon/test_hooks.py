@@ -12,7 +12,8 @@ from chronex.daemon.embedded import EmbeddedEngine
 from chronex.engine.execution_report import Report
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.states import OccurrenceState
-from chronex.run import Calls, LogDirectory, RunContext
+from chronex.run import LogDirectory, RunContext
+from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.storage import journal
 from tests.daemon.machine import Machine

@@ -27,7 +27,8 @@ from chronex.model import Call, Job, OverlapPolicy, Task
 from chronex.model.policies import FailureStrategy, Overrides
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
-from chronex.run import Calls, TaskContext
+from chronex.run.callables import TaskContext
+from chronex.run.functions import Calls
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.testing import DAY, HOUR, MINUTE, FakeClock, MemoryStore, ProcessOutcome, SimulatedMachine

@@ -21,7 +21,7 @@ from chronex.jobfile.settings import Address, HistorySettings, LogSettings
 from chronex.model.job import Call, Job, Task
 from chronex.model.policies import NotifyPolicy, OverlapPolicy
 from chronex.model.records import Node
-from chronex.run import TaskContext
+from chronex.run.callables import TaskContext
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore, MemoryStore

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from chronex.run import TaskContext
+from chronex.run.callables import TaskContext
 
 
 def work(context: TaskContext, to: str, copies: int = 1) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from chronex.model import AttemptState
-from chronex.run import AttemptResult, Cancellation, EndReason, Hooks, RunContext, Started, TaskContext, run_callable
+from chronex.run import AttemptResult, Cancellation, EndReason, Hooks, RunContext, Started
+from chronex.run.callables import TaskContext, run_callable
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.run.requests import output, request
 

@@ -12,8 +12,9 @@ import pytest
 
 from chronex.errors import ChronexError
 from chronex.model import AttemptState
-from chronex.run import AttemptResult, Calls, Cancellation, Hooks, RunContext, TaskContext, run_callable
-from chronex.run.functions import ExecutorKind, check_arguments, registered
+from chronex.run import AttemptResult, Cancellation, Hooks, RunContext
+from chronex.run.callables import TaskContext, run_callable
+from chronex.run.functions import Calls, ExecutorKind, check_arguments, registered
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.run.requests import output, request
 
