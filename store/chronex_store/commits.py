@@ -403,6 +403,10 @@ class FileWatch:
             self.descriptor = -1
 
 
+# A sleeper that is woken has left within milliseconds.
+SLEEPERS_LEAVE_WITHIN_S = 2.0
+
+
 class CommitWatch:
     """All sleepers of one open store. Each has its own watch; idle watches are kept for the next sleeper.
 
@@ -465,7 +469,8 @@ class CommitWatch:
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(changed.set)
             # A sleeper on an event loop may be on the thread that closes: it closes its own watch when it wakes.
-            self._lock.wait_for(lambda: self._sleepers == len(self._loops))
+            # Ctrl-C may strike a sleeper between its count and its sleep, and is then counted for ever.
+            self._lock.wait_for(lambda: self._sleepers == len(self._loops), SLEEPERS_LEAVE_WITHIN_S)
             for watch in self._idle:
                 watch.close()
             os.close(self._close_signal)

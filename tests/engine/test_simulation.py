@@ -48,10 +48,11 @@ def test_a_simulated_week_keeps_every_promise(first: int) -> None:
         run(seed)
 
 
-def test_a_simulated_year_of_typical_jobs_takes_seconds() -> None:
-    machine = simulate(1, YEAR, typical_jobs(), NEW_YEAR)
+def test_a_simulated_quarter_of_typical_jobs_takes_seconds() -> None:
+    """Torture takes whole years of them."""
+    machine = simulate(1, YEAR // 4, typical_jobs(), NEW_YEAR)
     assert check(machine) == []
-    assert len(machine.processes) > 4_000
+    assert len(machine.processes) > 1_000
 
 
 def test_the_seeds_meet_every_policy_and_every_fault() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,3 +164,16 @@ def test_nobody_who_is_interrupted_keeps_the_lead(monkeypatch: pytest.MonkeyPatc
     assert not queue._has_leader
     assert queue.run(commits.Update(lambda _tx: 2, False)) == 2
     queue.close()
+
+
+def test_a_sleeper_whom_an_interrupt_struck_does_not_hold_up_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in `chronex events --follow` between the count of a sleeper and its sleep: the program hung for ever."""
+    monkeypatch.setattr(commits, "SLEEPERS_LEAVE_WITHIN_S", 0.01)
+    store = LmdbStore.open(tmp_path / "store")
+    store._commits._sleepers += 1  # as the interrupt leaves it
+    closing = threading.Thread(target=store.close, daemon=True)
+    closing.start()
+    closing.join(DEADLINE_S)
+    assert not closing.is_alive()

@@ -122,14 +122,18 @@ def test_looking_never_writes_and_ends_on_an_interrupt_and_on_a_closed_pipe(past
         )
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline().split()[0] == str(head)
-        if end is None:
+        try:
+            assert process.stdout.readline().split()[0] == str(head)
+            if end is None:
+                process.stdout.close()
+            else:
+                process.send_signal(end)
+            assert process.wait(DEADLINE_S) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
             process.stdout.close()
-        else:
-            process.send_signal(end)
-        assert process.wait(DEADLINE_S) == 0
-        assert process.stderr.read() == ""
-        process.stderr.close()
-        process.stdout.close()
     with LmdbStore.open(past.place) as store:
         assert store.view(journal.head) == head
