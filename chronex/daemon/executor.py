@@ -182,7 +182,7 @@ class Executor:
         """
         self._stopping = True
         self.prestart.discard()
-        if mode is StopMode.CANCEL or (mode is StopMode.LEAVE and not self.runner.outlives):
+        if mode is StopMode.CANCEL or (mode is StopMode.LEAVE and not self.runner.has_keeper):
             self._stop_all(self._cancellations, ReasonCode.STOPPING)
         elif mode is StopMode.LEAVE:
             self.leave()
@@ -190,8 +190,11 @@ class Executor:
     def leave(self) -> None:
         """Commands go on without us, and are taken up by our successor; functions have the grace period."""
         self._leaving = True
-        for task in list(self._commands.values()):
-            task.cancel()
+        for attempt_id, task in list(self._commands.items()):
+            if self.runner.outlives(attempt_id):
+                task.cancel()
+            else:
+                self._cancellations[attempt_id].stop(Reason(ReasonCode.STOPPING))
         functions = {name: one for name, one in self._cancellations.items() if name not in self._commands}
         interrupt = partial(self._stop_all, functions, ReasonCode.INTERRUPTED)
         asyncio.get_running_loop().call_later(self.settings.grace_ms / 1000, interrupt)

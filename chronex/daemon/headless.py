@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from chronex.clock import wall_ms
@@ -24,7 +25,8 @@ from chronex.daemon.service_notify import ALIVE, READY, STOPPING, ServiceNotify
 from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
 from chronex.engine.update.diff import of_no_trigger_file
-from chronex.jobfile import SchedulerSettings
+from chronex.errors import ChronexError
+from chronex.jobfile import JobFileError, SchedulerSettings
 from chronex.keeper.keepers import UNPACKED_ANEW, Keepers
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
@@ -97,14 +99,16 @@ def run_headless(
             daemon.executor.on_end = ends.note
         gc.freeze()  # what is loaded stays: no collection need walk through it again
         if foreground is not None:
-            return run_with_foreground(daemon, settings, file, lambda engine: foreground(store, engine))
-        asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
-        has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))
+            code = run_with_foreground(daemon, settings, file, lambda engine: foreground(store, engine))
+        else:
+            asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
+            has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))
+            code = 1 if daemon.has_failed or has_bad_end else 0
     _detach_broken_stderr()
     if daemon.must_restart:
         # What is installed by now takes this process over.
         os.execve(sys.executable, _same_command(), {**os.environ, **UNPACKED_ANEW})  # noqa: S606
-    return 1 if daemon.has_failed or has_bad_end else 0
+    return code
 
 
 def _same_command() -> list[str]:
@@ -167,8 +171,8 @@ async def _run(
         nonlocal asked_ms
         now = daemon.clock.monotonic_ms()
         if asked_ms is None:
-            asked_ms = now
             daemon.stop_as_asked()
+            asked_ms = now if daemon.is_stopping else None  # a restart may be refused
         elif now - asked_ms > _SAME_KEYPRESS_MS:
             # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
             os._exit(1)
@@ -177,11 +181,23 @@ async def _run(
         loop.add_signal_handler(number, stop)
     _tell_service_manager(daemon)
     if file is not None:
+        daemon.problem_of_successor = partial(_problem_of, file)
         Reloader(daemon, file).attach()
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
     async with serve_metrics(daemon, settings):
         await daemon.run(once=once)
+
+
+def _problem_of(file: JobFileSource) -> str:
+    """The first mistake of the job file; empty where it has none."""
+    try:
+        file.load()
+    except JobFileError as error:
+        return str(error.problems[0])
+    except ChronexError as error:
+        return str(error)
+    return ""
 
 
 def _tell_service_manager(daemon: Daemon) -> None:
@@ -231,7 +247,8 @@ class EngineThread:
         if loop is not None and self.is_alive:
             # It may end between the question and the call: then there is nothing left to stop.
             try:
-                loop.call_soon_threadsafe(self._daemon.stop, self.stop_mode)
+                mode, daemon = self.stop_mode, self._daemon
+                loop.call_soon_threadsafe(daemon.stop_as_asked if mode is None else partial(daemon.stop, mode))
             except RuntimeError:
                 return
 

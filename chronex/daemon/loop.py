@@ -83,6 +83,7 @@ class Daemon:
         self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False
         self.must_restart = False  # whoever runs it is to run a new one in its place
+        self.problem_of_successor: Callable[[], str] = lambda: ""  # why one could not begin now
         self._ages = AgeClock(self.clock)
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._full_since_ms: int | None = None  # by the monotonic clock
@@ -122,16 +123,31 @@ class Daemon:
             self.executor.stop(mode)
         fail_point("stop asked")
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
     def stop_as_asked(self) -> None:
         """A signal came: stop as `chronex stop` has asked for it, else as the settings say."""
         with contextlib.suppress(StoreError):
             found = self.store.view(lambda tx: Reading(tx).node(self.node.id))
+            if found is not None and found.stop_mode == RESTART:
+                self._stop_to_restart()
+                return
             if found is not None and found.stop_mode:
-                self.must_restart = found.stop_mode == RESTART
-                mode = StopMode.LEAVE if self.must_restart else StopMode(found.stop_mode)
-                self.stop(mode, found.stop_within_ms)
+                self.stop(StopMode(found.stop_mode), found.stop_within_ms)
                 return
         self.stop()
+
+    def _stop_to_restart(self) -> None:
+        """A successor that cannot begin would leave nobody to schedule: then this one goes on, and says why."""
+        problem = self.problem_of_successor()
+        if not problem:
+            self.must_restart = True
+            self.stop(StopMode.LEAVE)
+            return
+        self.store.update(self._refusing(problem))
+        self.journal("ConfigurationRejected", {"because": "restart", "error": problem})
 
     def fail(self) -> None:
         """A start or an end could not be recorded: stop, so that the next daemon goes by what the store says."""
@@ -193,11 +209,12 @@ class Daemon:
 
     async def _begin(self) -> None:
         """Record this node, then take up what dead nodes left."""
-        if self.keepers is not None and self.keepers.starts_at_once:
-            self.keepers.begin()
         self._check_clock_set_back()
         self._ages = AgeClock(self.clock, self.store.view(lambda tx: Reading(tx).nodes()))
         self._put_node(self.node)
+        if self.keepers is not None and self.keepers.starts_at_once:
+            # After the record: others clear away what lies there of a node that they do not know.
+            self.keepers.begin()
         self._skips.begin()
         self.journal("SchedulerStarted", {"node": self.node.id})
         fail_point("node registered")
@@ -382,8 +399,21 @@ class Daemon:
                     "stop_mode": found.stop_mode,
                     "stop_within_ms": found.stop_within_ms,
                     "stop_by": found.stop_by,
+                    "stop_refused": found.stop_refused,
                 }
                 records.put(replace(told, **asked))
+
+        return write
+
+    def _refusing(self, problem: str) -> UpdateFn[None]:
+        """The answer to whoever asked for a restart, in place of the question."""
+        now_ms = self.clock.wall_ms()
+
+        def write(tx: Transaction) -> None:
+            records = Records(tx, now_ms)
+            found = records.node(self.node.id)
+            if found is not None:
+                records.put(replace(found, stop_mode="", stop_within_ms=None, stop_by="", stop_refused=problem))
 
         return write
 

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from chronex.keeper.messages import (
     SOCKET_NAME,
     Discard,
     Ended,
+    FrameReader,
     FrameTooLongError,
     Held,
     Message,
@@ -35,7 +37,6 @@ from chronex.keeper.messages import (
     Welcome,
     frame,
     socket_path,
-    take_frames,
 )
 from chronex.model import AttemptState
 from chronex.run.attempt_log import LogDirectory
@@ -43,7 +44,15 @@ from chronex.run.environment import Inheritance
 from chronex.run.process import identity_of
 from chronex.run.request import AttemptResult, EndReason, NotStarted
 from chronex.run.spawn import PreparedCommand, RunContext, seal_descriptors
-from chronex.run.supervise import Cancellation, Hooks, Started, not_started, start_prepared
+from chronex.run.supervise import (
+    Cancellation,
+    Hooks,
+    Started,
+    never_started,
+    not_started,
+    start_prepared,
+    unknown_exit,
+)
 from chronex.version import __version__
 
 LOCK_NAME, ERRORS_NAME = "lock", "errors"
@@ -103,7 +112,7 @@ class Client(asyncio.Protocol):
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._transport: asyncio.Transport | None = None
-        self._received = bytearray()
+        self._frames = FrameReader()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -111,15 +120,11 @@ class Client(asyncio.Protocol):
         self._keeper.joined(self)
 
     def data_received(self, data: bytes) -> None:
-        self._received += data
         try:
-            messages, used = take_frames(bytes(self._received))
+            for message in self._frames.feed(data):
+                self._keeper.told(self, message)
         except FrameTooLongError:
             self.close()
-            return
-        del self._received[:used]
-        for message in messages:
-            self._keeper.told(self, message)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._keeper.left(self)
@@ -186,6 +191,7 @@ class Keeper:
     # -- commands ------------------------------------------------------------------------------------------------
 
     def _begin(self, command: PreparedCommand, client: Client) -> None:
+        assert command.rules.attempt_id not in self._commands, "a scheduler waits until what it discarded is gone"
         kept = self._commands[command.rules.attempt_id] = KeptCommand(command, client)
         task = asyncio.get_running_loop().create_task(self._keep(command, kept))
         self._work.add(task)
@@ -196,9 +202,11 @@ class Keeper:
             result = await self._run(command, kept)
         except _NotOpenedError:
             result = _never_opened(self._run_context)
-        finally:
-            kept.over()
-            del self._commands[kept.rules.attempt_id]
+        except Exception as problem:  # a fault of ours: whoever waits for the command must be told all the same
+            traceback.print_exc()
+            result = _fault(self._run_context, problem)
+        kept.over()
+        del self._commands[kept.rules.attempt_id]
         ended = Ended(kept.rules.attempt_id, result)
         if kept.keeps_end:
             self._ends.ended(ended)
@@ -252,6 +260,12 @@ def _never_opened(run_context: RunContext) -> AttemptResult:
         error="its scheduler died before the command could begin",
         finished_ms=run_context.clock.wall_ms(),
     )
+
+
+def _fault(run_context: RunContext, problem: Exception) -> AttemptResult:
+    """The command was killed with its supervision, or never began: how far it came is not known."""
+    verdict = unknown_exit(f"its keeper had a fault: {type(problem).__name__}")
+    return never_started(verdict, run_context.clock)
 
 
 def _sendable(result: AttemptResult, kept: KeptCommand) -> AttemptResult:

@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from chronex.keeper.messages import Ended, Recorded
 log = logging.getLogger(__name__)
 
 DIRECTORY = "keepers"
+_SHORT_LIFE_S, _LONGEST_PAUSE_S = 10.0, 30.0
+READY_WITHIN_S = 20.0
 # asyncio works without it, and it is a third of the keeper's start and memory.
 _BOOTSTRAP = (
     "import sys; sys.modules['ssl'] = None; sys.path[:0] = sys.argv[3:]; "
@@ -61,6 +64,8 @@ class Keepers:
         self._logs = logs
         self._name = name
         self._number = 0
+        self._begun: float | None = None  # when the last keeper was started, by the clock of the loop
+        self._short_lives = 0  # how many in a row
         self._own: KeeperLink | None = None
         self._own_directory: Path | None = None
         self._starting: asyncio.Task[KeeperLink] | None = None
@@ -73,13 +78,23 @@ class Keepers:
     def begin(self) -> None:
         """Start the keeper in the background, so that it is there when the first command is due."""
         if self._starting is None and (self._own is None or self._own.is_lost):
-            self._starting = asyncio.get_running_loop().create_task(self._start())
+            self._starting = asyncio.get_running_loop().create_task(self._start_anew())
             self._starting.add_done_callback(self._started)
 
     def _started(self, task: asyncio.Task[KeeperLink]) -> None:
         self._starting = None
         if not task.cancelled() and task.exception() is None:
             self._own = task.result()
+
+    async def _start_anew(self) -> KeeperLink:
+        """At once; after a keeper that did not live for long, or could not begin, only after a pause that grows."""
+        now = asyncio.get_running_loop().time()
+        is_short = self._begun is not None and now - self._begun < _SHORT_LIFE_S
+        self._short_lives = self._short_lives + 1 if is_short else 0
+        if self._short_lives > 1:
+            await asyncio.sleep(min(_LONGEST_PAUSE_S, 0.5 * 2**self._short_lives))
+        self._begun = asyncio.get_running_loop().time()
+        return await self._start()
 
     async def own(self) -> KeeperLink:
         """The keeper for new commands; a new one where the last was killed."""
@@ -121,6 +136,14 @@ class Keepers:
             if directory in self._others or directory in self._dead or not (is_own_lost or is_ours(node)):
                 continue
             await self._look_at(directory)
+
+    async def look_at_lost(self) -> None:
+        """Those that were killed while we were connected, our own too: what had they written?"""
+        for directory, link in list(self._others.items()):
+            if link.is_lost:
+                del self._others[directory]
+                await self._look_at(directory)
+        await self.look(lambda _node: False)
 
     async def look_at_stuck(self) -> None:
         """Ask again those that did not answer."""
@@ -240,8 +263,13 @@ def start_keeper(directory: Path, logs: Path) -> None:
         )
     assert process.stdout is not None
     with process.stdout as told:
-        said = told.readline()
-    process.wait(ANSWER_WITHIN_S)  # the keeper itself is its child by now
+        is_there, _, _ = select.select([told], [], [], READY_WITHIN_S)
+        said = told.readline() if is_there else b"it did not begin in time"
+    try:
+        process.wait(ANSWER_WITHIN_S)  # the keeper itself is its child by now
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
     if said != READY:
         raise OSError(said.decode("utf-8", "replace").strip() or "it ended without a word")
 

@@ -32,19 +32,18 @@ class _HeldByKeeper:
     def __init__(self, attempt_id: str, link: KeeperLink) -> None:
         self.attempt_id = attempt_id
         self.link = link
-        self._discarded = False
+        self._ended = link.ended(attempt_id)
 
     @property
     def is_held(self) -> bool:
-        ended = self.link.keeps(self.attempt_id) and self.link.ended(self.attempt_id).done()
-        return not self._discarded and not self.link.is_lost and not ended
+        return not self._ended.done()
 
     @property
     def is_gone(self) -> bool:
-        return self.link.is_lost or self.link.ended(self.attempt_id).done()
+        return self._ended.done()
 
     def discard(self) -> None:
-        self._discarded = True
+        self._ended.add_done_callback(lambda _ended: self.link.forget(self.attempt_id))
         self.link.send(Discard(self.attempt_id))
 
 
@@ -56,9 +55,10 @@ def _ask_to_hold(link: KeeperLink, command: PreparedCommand) -> None:
 class KeptCommands:
     """Commands that our keeper starts; what other keepers have is seen through to its end there."""
 
-    outlives = True
+    has_keeper = True
 
     def __init__(self, keepers: Keepers, run_context: RunContext) -> None:
+        self._unkept: set[str] = set()  # children of our own, for want of a keeper
         self._keepers = keepers
         self._run_context = run_context
         self._children = OwnChildren(run_context)
@@ -71,8 +71,9 @@ class KeptCommands:
         command = prepare_command(request, self._run_context)
         if isinstance(command, NotStarted):
             return command
+        if link.keeps(request.attempt_id):
+            return NotStarted("it was held and discarded a moment ago, and its process is not gone yet")
         _ask_to_hold(link, command)
-        link.held(request.attempt_id)
         return _HeldByKeeper(request.attempt_id, link)
 
     async def run(self, request: AttemptRequest, hooks: Hooks, held: HeldCommand | None) -> AttemptResult:
@@ -88,12 +89,24 @@ class KeptCommands:
                 link = await self._keepers.own()
             except KeeperNotStartedError as problem:
                 self._tell_why_not(problem)
-                return await self._children.run(request, hooks, None)
+                return await self._run_unkept(request, hooks)
+            if link.keeps(request.attempt_id):  # held for another command, and discarded: until that is gone
+                await asyncio.wait([link.ended(request.attempt_id)])
             _ask_to_hold(link, command)
         else:
             assert isinstance(held, _HeldByKeeper)
             link = held.link
         return await self._see_through(request, hooks, link)
+
+    async def _run_unkept(self, request: AttemptRequest, hooks: Hooks) -> AttemptResult:
+        self._unkept.add(request.attempt_id)
+        try:
+            return await self._children.run(request, hooks, None)
+        finally:
+            self._unkept.discard(request.attempt_id)
+
+    def outlives(self, attempt_id: str) -> bool:
+        return attempt_id not in self._unkept
 
     def _tell_why_not(self, problem: KeeperNotStartedError) -> None:
         if not self._told_why_not:
@@ -119,6 +132,9 @@ class KeptCommands:
         except BaseException:
             link.send(Discard(attempt_id, keeps_end=True))
             raise
+        if hooks.cancellation.requested:  # before it could do anything
+            link.send(Discard(attempt_id, keeps_end=True))
+            return never_started(canceled(hooks.cancellation.reason), self._run_context.clock)
         fail_point("before opening")
         link.send(Open(attempt_id, deadline_in_ms))
         fail_point("opening asked")
@@ -154,7 +170,7 @@ class KeptCommands:
 
         One that lives and does not answer is waited for: what it holds is its own, and only it knows the end.
         """
-        await self._keepers.look(lambda _node: False)
+        await self._keepers.look_at_lost()
         while self._keepers.is_stuck(request.attempt_id):
             await asyncio.sleep(_ASK_AGAIN_S)
             await self._keepers.look_at_stuck()

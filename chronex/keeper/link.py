@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 from chronex.keeper.messages import (
     Ended,
+    FrameReader,
     FrameTooLongError,
     Held,
     Message,
     Welcome,
     frame,
     socket_path,
-    take_frames,
 )
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class KeeperLink(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._received = bytearray()
+        self._frames = FrameReader()
         self._loop = asyncio.get_running_loop()
         self.welcome: asyncio.Future[Welcome] = self._loop.create_future()
         self._held: dict[str, asyncio.Future[Held | Ended]] = {}
@@ -45,15 +45,11 @@ class KeeperLink(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._received += data
         try:
-            messages, used = take_frames(bytes(self._received))
+            for message in self._frames.feed(data):
+                self._told(message)
         except FrameTooLongError:
             self.close()
-            return
-        del self._received[:used]
-        for message in messages:
-            self._told(message)
 
     def _told(self, message: Message) -> None:
         if isinstance(message, Held):

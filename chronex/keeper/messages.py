@@ -109,6 +109,20 @@ class FrameTooLongError(Exception):
     """No message is as long as this: the other side is no keeper."""
 
 
+class FrameReader:
+    """The messages of one connection, as its bytes come in."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+
+    def feed(self, data: bytes) -> list[Message]:
+        """Every message that is whole by now; FrameTooLongError where the other side is no keeper."""
+        self._received += data
+        messages, used = take_frames(bytes(self._received))
+        del self._received[:used]
+        return messages
+
+
 class Taken(NamedTuple):
     messages: list[Message]
     used: int  # how many bytes they were; what is left is the beginning of a frame

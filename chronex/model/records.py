@@ -35,6 +35,8 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     stop_mode: str = ""
     stop_within_ms: int | None = None
     stop_by: str = ""
+    # Why it went on all the same: what it was to be restarted with has a mistake.
+    stop_refused: str = ""
     # While it doubts its clock, which has jumped ahead: the time of ages, and how much longer the clock must hold.
     aged_ms: int = 0
     doubt_ms: int = 0

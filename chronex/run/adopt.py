@@ -22,7 +22,7 @@ from chronex.run.supervise import Hooks, Supervision, unknown_exit
 
 _POLL_AGAIN_S = 0.2
 _KILLED_WITHIN_S = 10.0
-_ORPHANED = "its daemon had died"
+_ORPHANED = "whoever watched it had died"
 
 
 async def adopt_attempt(

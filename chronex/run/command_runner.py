@@ -26,9 +26,13 @@ class HeldCommand(Protocol):
 
 
 class CommandRunner(Protocol):
-    """How commands are run. With `outlives` they go on when this process ends, and their exit codes are kept."""
+    """How commands are run. With `has_keeper` they go on when this process ends, and their exit codes are kept."""
 
-    outlives: bool
+    has_keeper: bool
+
+    def outlives(self, attempt_id: str) -> bool:
+        """This one goes on when our task that waits for it is cancelled, for our successor to find."""
+        ...
 
     def hold(self, request: AttemptRequest) -> HeldCommand | NotStarted:
         """Start it, and hold it at its start barrier."""
@@ -50,7 +54,10 @@ class CommandRunner(Protocol):
 class OwnChildren:
     """Commands as children of this process. Where it dies they go on, and their exit codes are lost."""
 
-    outlives = False
+    has_keeper = False
+
+    def outlives(self, attempt_id: str) -> bool:
+        return False
 
     def __init__(self, run_context: RunContext) -> None:
         self._run_context = run_context

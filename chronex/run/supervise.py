@@ -294,7 +294,7 @@ class Supervision:
         self.barrier: StartBarrier | None = None
 
     async def supervise(self, hooks: Hooks, *, report: bool) -> AttemptResult:
-        """Watch until the end. When the hook raises, or the caller is cancelled, the group is killed."""
+        """Watch until the end. When the hook raises, or the caller is cancelled, the group of a child is killed."""
         if report:  # it may have been held at its barrier for a while
             self.started_ms, self.began = self.clock.wall_ms(), self.clock.monotonic_ms()
         try:
@@ -310,7 +310,8 @@ class Supervision:
             self._begin_timeout()
             return await self.finish()
         except BaseException:
-            self.process.signal_group(signal.SIGKILL)
+            if report:  # one that was adopted outlived its scheduler before, and outlives this one too
+                self.process.signal_group(signal.SIGKILL)
             self.capture.close()
             self.log.finish()
             raise

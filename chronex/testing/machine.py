@@ -128,7 +128,7 @@ class SimulatedProcess:
         if self.canceled_by is not None:
             return AttemptEnd(self.state, self.canceled_by.reason, retryable=self.state != "timeout")
         if self.is_adopted:
-            unknown = "its daemon had died"
+            unknown = "whoever watched it had died"
             return AttemptEnd(self.state, Reason(ReasonCode.UNKNOWN_EXIT, unknown), error=unknown)
         error = f"exit code {self.exit_code}" if self.exit_code else ""
         return AttemptEnd(self.state, exit_code=self.exit_code, error=error)

@@ -326,7 +326,7 @@ def test_a_function_in_a_process_outlives_its_engine_and_is_watched_to_its_end(t
     assert first.wait() == -9
     second = subprocess.run([*command, "taken over"], capture_output=True, text=True, check=False)
     assert second.returncode == 0, second.stderr
-    assert second.stdout == "main: ended, and its exit code is not known: its daemon had died\n"
+    assert second.stdout == "main: ended, and its exit code is not known: whoever watched it had died\n"
     assert list(left.iterdir()) == []
     assert (tmp_path / "seen").read_text() == "begin end "
     with LmdbStore.open(tmp_path / "store") as store:

@@ -125,6 +125,44 @@ def test_a_restart_replaces_the_daemon_and_the_command_runs_on(machine: Machine)
     assert len(slow.ran()) == 1
 
 
+def test_a_restart_that_could_not_begin_again_is_refused(machine: Machine) -> None:
+    """A job file with a mistake would leave nobody to schedule: the daemon goes on with what it has."""
+    slow = Slow(machine)
+    daemon = slow.begin()
+    good = (machine.directory / "chronex.toml").read_text()
+    machine.write(good.replace("schedule", "shedule"))
+    done = machine.chronex("restart")
+    assert done.returncode == 1
+    assert done.stderr.startswith("not restarted, and the daemon goes on as it is: ")
+    assert "job 'slow' has no schedule" in done.stderr
+    assert daemon.poll() is None
+    machine.write(good)
+    done = machine.chronex("restart")
+    assert done.stdout.endswith("; slow: ran on meanwhile\n"), done
+    slow.release()
+    daemon.until_logged("attempt ended")
+    assert daemon.stopped() == 0
+    assert len(slow.ran()) == 1
+
+
+def test_an_orphan_that_was_adopted_outlives_its_adopter_too(machine: Machine) -> None:
+    """Its keeper is gone: it is watched by its identity alone, and a stop leaves it as it leaves others."""
+    slow = Slow(machine, settings='[defaults]\non_crash = "fail"\n')
+    daemon = slow.begin()
+    for pid in filter(is_keeper, processes_of(machine.directory / "store")):
+        os.kill(pid, signal.SIGKILL)
+    killed(machine, daemon)
+    adopter = machine.start()
+    adopter.until_logged("attempt adopted")
+    assert adopter.stopped() == 0
+    assert slow.runs()
+    row = slow.seen_through()
+    assert (row["state"], row["reason"]) == (
+        "failed",
+        "main: ended, and its exit code is not known: whoever watched it had died",
+    )
+
+
 def test_cancel_stops_what_runs_and_drain_waits_for_it(machine: Machine) -> None:
     slow = Slow(machine)
     daemon = slow.begin()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chronex.keeper.ends_file import read_ends
+from chronex.keeper.keeper_process import keep
 from chronex.keeper.keepers import Keepers
 from chronex.keeper.kept_commands import KeptCommands
 from chronex.keeper.link import KeeperLink, connect
@@ -207,6 +208,97 @@ async def test_what_a_scheduler_discards_leaves_nothing(schedulers: Schedulers) 
     assert not read_ends(schedulers.directories()[0])
 
 
+async def test_what_was_held_and_discarded_can_be_run_again_at_once(schedulers: Schedulers) -> None:
+    """Its job was edited shortly before its instant: the attempt is the same, and its command is another one."""
+    keepers = schedulers.begin("one")
+    link = await keepers.own()
+    commands = schedulers.commands(keepers)
+    before = commands.hold(request(("touch", str(schedulers.place / "witness")), attempt_id="same"))
+    assert not isinstance(before, NotStarted), before
+    before.discard()
+    assert isinstance(commands.hold(request("exit 7", attempt_id="same")), NotStarted)
+    result = await commands.run(request("exit 7", attempt_id="same"), Hooks(), None)
+    assert result.exit_code == 7
+    assert before.is_gone
+    assert not before.is_held
+    assert not (schedulers.place / "witness").exists()
+    commands.recorded("same")
+    assert not link.ids
+
+
+async def test_what_is_discarded_leaves_nothing_in_the_memory_of_the_scheduler(schedulers: Schedulers) -> None:
+    keepers = schedulers.begin("one")
+    link = await keepers.own()
+    commands = schedulers.commands(keepers)
+    for _ in range(5):
+        kept = commands.hold(request("exit 0"))
+        assert not isinstance(kept, NotStarted), kept
+        kept.discard()
+    await until_async(lambda: not link.ids, "the end of each")
+    assert not link._held
+
+
+async def test_a_cancellation_between_start_and_barrier_runs_nothing(schedulers: Schedulers) -> None:
+    witness = schedulers.place / "witness"
+    cancellation = Cancellation()
+
+    async def cancel(_started: Started) -> int | None:
+        cancellation.request("enough")
+        return None
+
+    commands = schedulers.commands(schedulers.begin("one"))
+    result = await commands.run(request(("touch", str(witness))), Hooks(cancel, cancellation), None)
+    assert (result.state, result.error) == (AttemptState.CANCELED, "enough")
+    assert not witness.exists()
+
+
+async def test_a_fault_of_the_keeper_is_told_to_who_waits(
+    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without it a scheduler would wait for ever for a command that nobody watches any more."""
+
+    def fault(*_: object) -> NotStarted:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr("chronex.keeper.keeper_process.start_prepared", fault)
+    directory = schedulers.place / "in-this-process"
+    directory.mkdir()
+    ready = asyncio.Event()
+    keeper = asyncio.ensure_future(keep(directory, schedulers.run_context.logs.path, ready.set))
+    await ready.wait()
+    link = await connect(directory)
+    asked = request("exit 0")
+    command = prepare_command(asked, schedulers.run_context)
+    assert not isinstance(command, NotStarted)
+    link.send(Start(command))
+    result = (await link.ended(asked.attempt_id)).result
+    assert (result.state, result.reason) == (AttemptState.CRASHED, EndReason.UNKNOWN_EXIT)
+    assert "its keeper had a fault: RuntimeError" in result.error
+    assert "not foreseen" in capsys.readouterr().err
+    link.close()
+    await keeper
+
+
+async def test_a_keeper_that_does_not_begin_is_not_waited_for(
+    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command then runs as a child of the scheduler, which says so."""
+    monkeypatch.setattr("chronex.keeper.keepers.keeper_command", lambda *_: ["sleep", "600"])
+    monkeypatch.setattr("chronex.keeper.keepers.READY_WITHIN_S", 0.01)
+    monkeypatch.setattr("chronex.keeper.keepers.ANSWER_WITHIN_S", 0.01)
+    commands = schedulers.commands(schedulers.begin("one"))
+    asked = request("exit 7")
+    seen: list[bool] = []
+
+    async def note(_started: Started) -> int | None:
+        seen.append(commands.outlives(asked.attempt_id))
+        return None
+
+    assert (await commands.run(asked, Hooks(note), None)).exit_code == 7
+    assert seen == [False]
+    assert commands.outlives(asked.attempt_id), "nothing of it is left"
+
+
 async def test_timeout_and_deadline_hold_while_no_scheduler_lives(schedulers: Schedulers) -> None:
     by_timeout = request(("sleep", "600"), timeout_ms=50)
     by_deadline = request(("sleep", "600"))
@@ -290,6 +382,21 @@ async def test_an_end_that_a_killed_keeper_had_written_is_known(schedulers: Sche
     os.kill(keeper, signal.SIGKILL)
     await until_async(lambda: is_gone(keeper), "the keeper to be gone")
     result = await adopted(schedulers, "two", asked, process)
+    assert (result.state, result.exit_code) == (AttemptState.FAILED, 5)
+
+
+async def test_an_end_that_another_s_keeper_wrote_before_it_was_killed_is_known(
+    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies between writing the end and telling it, while its adopter is connected."""
+    monkeypatch.setenv("CHRONEX_KEEPER_FAIL_POINT", "end kept")
+    asked = request("exit 5")
+    process = await left_running_behind_gate(schedulers, asked)
+    monkeypatch.delenv("CHRONEX_KEEPER_FAIL_POINT")
+    waiting = asyncio.ensure_future(adopted(schedulers, "two", asked, process))
+    await until_async(lambda: schedulers._living[-1].link_of(asked.attempt_id) is not None, "the adopter")
+    (schedulers.place / "gate").touch()
+    result = await waiting
     assert (result.state, result.exit_code) == (AttemptState.FAILED, 5)
 
 

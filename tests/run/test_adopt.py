@@ -105,7 +105,7 @@ async def test_an_orphan_is_watched_to_its_end_and_its_exit_code_is_unknown(
 ) -> None:
     result = await adopted(run_context, request(staged(stage, first="sleep 0.5", last="exit 0")), stage)
     assert (result.state, result.reason, result.exit_code) == (AttemptState.CRASHED, EndReason.UNKNOWN_EXIT, None)
-    assert "exit code is not known: its daemon had died" in result.error
+    assert "exit code is not known: whoever watched it had died" in result.error
     assert result.retryable
     assert result.duration_ms >= 500
     assert not is_alive(result.process)

@@ -8,6 +8,7 @@ import typer
 
 from chronex.cli.options import Form, StorePath, UsageError, check_format, read_duration
 from chronex.cli.output import err, print_result
+from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,12 +86,16 @@ def run_restart(store: str | None, form: str) -> int:
             return 1
         found: list[Node] = []
 
-        def is_back() -> bool:
-            found[:] = [one for one in session.read(lambda reading: reading.nodes()) if _follows(one, before)]
+        def has_answer() -> bool:
+            nodes = session.read(lambda reading: reading.nodes())
+            found[:] = [one for one in nodes if _follows(one, before) or (one.id == before.id and one.stop_refused)]
             return bool(found)
 
-        if not _until(session, is_back, _ANSWERS_WITHIN_MS):
+        if not _until(session, has_answer, _ANSWERS_WITHIN_MS):
             err("no new daemon has begun; look at the log of the old one, and run: chronex status")
+            return 1
+        if found[0].id == before.id:
+            err(f"not restarted, and the daemon goes on as it is: {terminal_safe(found[0].stop_refused)}")
             return 1
         took_ms = max(0, found[0].started_ms - asked_ms)
         running = _running(session)

@@ -20,7 +20,7 @@ def ask_to_stop(records: Records, pid: int, mode: str, within_ms: int | None, ac
     if not found:
         raise NotPossibleError("the daemon has not begun yet; try again in a moment")
     node = max(found, key=lambda one: one.started_ms)
-    asked = replace(node, stop_mode=mode, stop_within_ms=within_ms, stop_by=str(actor))
+    asked = replace(node, stop_mode=mode, stop_within_ms=within_ms, stop_by=str(actor), stop_refused="")
     records.put(asked)
     data = {"node": node.id, "mode": mode, "by": str(actor)}
     append(records.tx, Event(name="SchedulerStopAsked", at_ms=records.now_ms, data=data))
