@@ -65,6 +65,7 @@ class Panel(LineWidget, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._draw, self.palette = draw, palette
         self._lines: Sequence[Line] | None = None
+        self._drawn_width = 0
         if title:
             self.border_title = title
 
@@ -81,17 +82,18 @@ class Panel(LineWidget, can_focus=True):
         width, height = self.scrollable_content_region.size
         if not width or not height:
             return
-        self._lines = self._draw(width, height)
+        self._lines, self._drawn_width = self._draw(width, height), width
         size = Size(width, len(self._lines))
         if self.virtual_size != size:
             self.virtual_size = size
 
     def render_line(self, y: int) -> Strip:
-        if self._lines is None:
+        width = self.scrollable_content_region.width
+        # A scroll bar that came with the last drawing has taken some of its width, and no event tells of that.
+        if self._lines is None or self._drawn_width != width:
             self._measure()
         lines = self._lines or ()
         index = y + self.scroll_offset.y
-        width = self.scrollable_content_region.width
         if index >= len(lines):
             return Strip.blank(width, self.background_style)
         return strip_of(lines[index], width, self.palette, self.background_style)

@@ -11,7 +11,7 @@ from chronex.cli.output import paint, timed, wants_unicode
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence
-from chronex.model.policies import RecoveryPolicy, RetryPolicy
+from chronex.model.policies import CrashCheck, CrashPolicy, RecoveryPolicy, RetryPolicy
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
@@ -259,12 +259,16 @@ def _task(job: Job, task: Task) -> Iterator[str]:
         yield f"           in {terminal_safe(task.directory)}"
 
 
+def _on_crash(policy: CrashPolicy | CrashCheck) -> str:
+    return f"as its check says: {command_text(policy.check)}" if isinstance(policy, CrashCheck) else policy.value
+
+
 def _policies(job: Job) -> Iterator[tuple[str, str]]:
     yield "overlap", job.overlap.value
     yield "recovery", _recovery(job.recovery)
     yield "tasks", job.mode.value
     yield "timeout", f"{_duration(job.execution_timeout_ms)} for all tasks together"
-    yield "on crash", job.on_crash.value
+    yield "on crash", _on_crash(job.on_crash)
     if job.spread is not None:
         yield "spread", f"{job.spread.distribution} over {format_duration(job.spread.duration_ms)} {job.spread.mode}"
     for key, hook in (("on start", job.on_start), ("on end", job.on_complete)):
@@ -353,7 +357,7 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "recovery": _plain(job.recovery),
         "mode": job.mode.value,
         "on_failure": job.failure.value,
-        "on_crash": job.on_crash.value,
+        "on_crash": _plain(job.on_crash) if isinstance(job.on_crash, CrashCheck) else job.on_crash.value,
         "cadence": job.cadence.value,
         "execution_timeout_ms": job.execution_timeout_ms,
         "grace_ms": job.grace_ms,

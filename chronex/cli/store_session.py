@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,10 +29,45 @@ _POLL_S = 1.0
 
 
 @contextmanager
-def open_store(option: str | None) -> Iterator[LmdbStore]:
-    """A store that must exist: a name that leads nowhere is a mistake, and reading never creates a store."""
-    with LmdbStore.open(store_path(option), create=False) as store:
+def open_store(option: str | None, *, interrupted: int = 130) -> Iterator[LmdbStore]:
+    """A store that must exist: a name that leads nowhere is a mistake, and reading never creates a store.
+
+    Ctrl-C ends the command with the exit code `interrupted`.
+    """
+    with LmdbStore.open(store_path(option), create=False) as store, _ended_by_ctrl_c(interrupted):
         yield store
+
+
+@contextmanager
+def _ended_by_ctrl_c(code: int) -> Iterator[None]:
+    """The process ends where it stands: a transaction is whole or not at all.
+
+    An exception could come between taking a lock of the store and noting it, and closing the store would then wait
+    for that lock for ever.
+    """
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: os._exit(code))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def noting_ctrl_c() -> Iterator[threading.Event]:
+    """For a command that has something to say at its end: Ctrl-C is noted, and comes between no two steps."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def read_store(option: str | None, fn: Callable[[Reading], T]) -> T:

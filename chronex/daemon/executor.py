@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
+from chronex.engine import unknown_ends
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
 from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
@@ -24,7 +25,7 @@ from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
-from chronex.model.policies import StopMode
+from chronex.model.policies import CrashCheck, StopMode
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
 from chronex.model.records import Notice
 from chronex.model.states import AttemptState
@@ -32,10 +33,12 @@ from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, RunC
 from chronex.run.attempt_log import DEFAULT_LIMIT
 from chronex.run.callables import run_callable
 from chronex.run.command_runner import CommandRunner, HeldCommand, OwnChildren
+from chronex.run.crash_check import ask_check
 from chronex.run.function_process import run_in_process
 from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
+from chronex.run.supervise import never_started, unknown_exit
 from chronex.storage.journal import append
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
@@ -283,7 +286,7 @@ class Executor:
         except StoreError as error:
             self._log_unrecorded("the start could not be recorded", attempt, error)
             return
-        await self._ended(attempt, result)
+        await self._ended(attempt, request, result, launch.job)
 
     async def _call(
         self, request: AttemptRequest, target: str, hooks: Hooks, state: Mapping[str, str]
@@ -313,15 +316,17 @@ class Executor:
         )
 
     async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
-        request = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
-        assert attempt.process is not None, "only a known process is adopted"
+        request, job = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
         log_event(log, "attempt adopted", log_fields(attempt))
         fail_point("adopted")
-        started = attempt.started_ms or attempt.created_ms
-        result = await self.runner.adopt(request, attempt.process, started, attempt.log_path, hooks)
-        await self._ended(attempt, result)
+        if attempt.process is None:  # a function, which died with its scheduler
+            result = never_started(unknown_exit("its scheduler had died"), self.clock)
+        else:
+            started = attempt.started_ms or attempt.created_ms
+            result = await self.runner.adopt(request, attempt.process, started, attempt.log_path, hooks)
+        await self._ended(attempt, request, result, job)
 
-    def _orphan_request(self, reading: Reading, attempt: Attempt) -> AttemptRequest:
+    def _orphan_request(self, reading: Reading, attempt: Attempt) -> tuple[AttemptRequest, Job | None]:
         """What a dead daemon had started, as far as the records still say."""
         occurrence = reading.occurrence(attempt.job, attempt.nominal_ms)
         job = reading.job(attempt.job)
@@ -332,8 +337,8 @@ class Executor:
             request = self._request(job, task, occurrence, attempt)
             self._set_deadline(occurrence.deadline_ms, attempt)
             # Its log goes on as it began, whatever the settings say now.
-            return dataclasses.replace(request, log_limit=attempt.log_limit or request.log_limit)
-        return AttemptRequest(
+            return dataclasses.replace(request, log_limit=attempt.log_limit or request.log_limit), job
+        bare = AttemptRequest(
             attempt_id=attempt.id,
             number=attempt.number,
             job=attempt.job,
@@ -342,6 +347,7 @@ class Executor:
             nominal_ms=attempt.nominal_ms,
             extra_environment=self.run_context.environment,
         )
+        return bare, None
 
     def _set_deadline(self, deadline_ms: int | None, attempt: Attempt) -> int | None:
         """Stop the attempt at the execution timeout of its occurrence, and say how long that is from now.
@@ -384,11 +390,35 @@ class Executor:
             cancellation.stop(Reason(ReasonCode.STOPPING))
         return Hooks(record, cancellation)
 
-    async def _ended(self, attempt: Attempt, result: AttemptResult) -> None:
-        cancellation = self._cancellations.pop(attempt.id)
+    async def _ended(self, attempt: Attempt, request: AttemptRequest, result: AttemptResult, job: Job | None) -> None:
+        end = self._end_of(attempt, result)
+        if job is not None and isinstance(job.on_crash, CrashCheck) and unknown_ends.is_unknown(end):
+            if self._leaving:  # the next scheduler finds an end that nobody saw, and asks
+                self._forget(attempt)
+                return
+            end = await self._checked(attempt, request, end, job.on_crash)
+        self._forget(attempt)
+        await self._record_end(attempt, end)
+
+    def _end_of(self, attempt: Attempt, result: AttemptResult) -> AttemptEnd:
+        return end_of(result, self._cancellations[attempt.id].stop_reason or _stopped_before(result))
+
+    async def _checked(
+        self, attempt: Attempt, request: AttemptRequest, end: AttemptEnd, policy: CrashCheck
+    ) -> AttemptEnd:
+        answer = await ask_check(policy.check, request, self._cancellations[attempt.id], self.run_context)
+        if answer.canceled is not None:
+            return self._end_of(attempt, answer.canceled)
+        fields = {**log_fields(attempt), "exit_code": answer.exit_code, "said": answer.problem}
+        log_event(log, "nobody saw its end, and its check was asked", fields)
+        return unknown_ends.answered(end, answer.exit_code, answer.problem)
+
+    def _forget(self, attempt: Attempt) -> None:
+        del self._cancellations[attempt.id]
         if (deadline := self._deadlines.pop(attempt.id, None)) is not None:
             deadline.cancel()
-        end = end_of(result, cancellation.stop_reason or _stopped_before(result))
+
+    async def _record_end(self, attempt: Attempt, end: AttemptEnd) -> None:
         reason = "" if end.reason.code is ReasonCode.NONE else text_of(end.reason)
         fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": reason}
         log_event(log, "attempt ended", fields)

@@ -580,6 +580,10 @@ def has_begun(attempt: Attempt) -> bool:
 
 
 def may_repeat(job: Job, attempt: Attempt) -> bool:
-    """`on_crash = "fail"` wants no second try of what may have done its work; what never began has not."""
+    """`on_crash = "fail"` wants no second try of what may have done its work; what never began has not.
+
+    Nor has what its check has looked for in vain.
+    """
     is_unknown = attempt.state is AttemptState.CRASHED and has_begun(attempt)
-    return not is_unknown or job.on_crash is CrashPolicy.RETRY
+    is_undone = attempt.reason.code is ReasonCode.CHECK_UNDONE
+    return not is_unknown or is_undone or job.on_crash is CrashPolicy.RETRY

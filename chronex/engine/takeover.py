@@ -6,6 +6,7 @@ from collections.abc import Callable, Set
 
 from msgspec.structs import replace
 
+from chronex.engine import unknown_ends
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.orders import AttemptEnd, Cancel, StopProcess
 from chronex.model.event import Event
@@ -26,8 +27,8 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
     """End or adopt every running attempt whose node is dead; cancel those past their occurrence's deadline.
 
     A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
-    the caller to watch; so is one whose end a keeper knows. One that is gone has crashed. One without a recorded
-    start never ran: nothing starts before its start is on record.
+    the caller to watch; so is one whose end a keeper knows, or a check is asked for. One that is gone has crashed.
+    One without a recorded start never ran: nothing starts before its start is on record.
     """
     dead = _dead_nodes(records, lifecycle, node, is_alive)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
@@ -39,7 +40,7 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
         if attempt.owner == node:
             _cancel_overdue(records, lifecycle, attempt)
         elif attempt.owner in dead:
-            if attempt.process is not None and (is_kept(attempt.id) or is_alive(attempt.process)):
+            if _has_end(attempt, is_alive, is_kept) or _is_asked_for(records, lifecycle, attempt):
                 adopted.append(_adopt(records, lifecycle, attempt, node))
                 _cancel_overdue(records, lifecycle, adopted[-1])
             else:
@@ -47,6 +48,19 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
     for attempt in adopted:
         _go_on(records, lifecycle, attempt)
     return adopted
+
+
+def _has_end(attempt: Attempt, is_alive: IsAlive, is_kept: IsKept) -> bool:
+    """It has not ended, or somebody knows how."""
+    return attempt.process is not None and (is_kept(attempt.id) or is_alive(attempt.process))
+
+
+def _is_asked_for(records: Records, lifecycle: Lifecycle, attempt: Attempt) -> bool:
+    """Nobody saw its end, and a check says whether its work was done."""
+    occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
+    if occurrence is None or occurrence.cancel_reason or attempt.started_ms is None:
+        return False
+    return unknown_ends.asks(lifecycle.version_of(occurrence))
 
 
 def _end_overdue(

@@ -26,6 +26,8 @@ from chronex.jobfile.values import (
 from chronex.model.job import ONLY_ZERO, Command
 from chronex.model.policies import (
     SHORTEST_PAUSE_MS,
+    CrashCheck,
+    CrashPolicy,
     DstSetting,
     NotifyPolicy,
     RecoveryPolicy,
@@ -233,6 +235,24 @@ def merged_recovery(base: RecoveryPolicy, given: Given, entry: Entry) -> Recover
         hint = 'write strategy = "bounded", or remove them'
         entry.report(f"max_count and max_age do not go with {merged.strategy}", hint, "J024")
     return merged
+
+
+CRASH: dict[str, Reader] = {"check": command}
+
+
+def on_crash(entry: Entry) -> CrashPolicy | CrashCheck:
+    """One of the words, or a command that looks."""
+    if isinstance(entry.value, str):
+        return choice_of(CrashPolicy)(entry)
+    example = entry.assignment('{ check = ["test", "-e", "/backup/done"] }')
+    if not isinstance(entry.value, dict):
+        entry.refuse_type("retry, fail or a table with a check", example)
+    found = read_table(entry, CRASH, example)
+    if not entry.value:
+        entry.refuse(f"{entry.label} has no check", f"write {example}", "J012")
+    if "check" not in found:
+        raise RefusedError
+    return CrashCheck(found["check"])
 
 
 def dst(entry: Entry) -> Given:

@@ -23,7 +23,6 @@ from chronex.jobfile.values import filled_text
 from chronex.model.job import Job, Task
 from chronex.model.policies import (
     Cadence,
-    CrashPolicy,
     DstSetting,
     FailureStrategy,
     LeftoverPolicy,
@@ -118,7 +117,7 @@ DEFAULTS: dict[str, Reader] = {
     "retry": inherited_tables.retry,
     **_FAILURE,
     "mode": values.choice_of(TaskMode),
-    "on_crash": values.choice_of(CrashPolicy),
+    "on_crash": inherited_tables.on_crash,
     "cadence": values.choice_of(Cadence),
     "spread": spread,
     "notify": notify,

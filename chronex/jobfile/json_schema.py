@@ -18,7 +18,7 @@ from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import NOTIFY
 from chronex.jobfile.reader import TABLES, TRIGGER
 from chronex.model.job import MAX_NAME
-from chronex.model.policies import RetryPolicy
+from chronex.model.policies import CrashPolicy, RetryPolicy
 from chronex.text.durations import format_duration
 
 Schema = dict[str, Any]
@@ -53,6 +53,7 @@ _BY_READER: dict[Any, Schema] = {
     inherited_tables.retry: {"anyOf": [{"type": "integer", "minimum": 0}, _TEXT, _table("retry")]},
     inherited_tables.recovery: {"anyOf": [_TEXT, _table("recovery")]},
     inherited_tables.dst: _table("dst"),
+    inherited_tables.on_crash: {"anyOf": [{"enum": [one.value for one in CrashPolicy]}, _table("on_crash")]},
     inherited_tables.notify: {"anyOf": [_COMMAND, _table("notify")]},
     inherited_tables.environment: {"type": "object", "additionalProperties": _TEXT},
     inherited_tables.secrets: _TEXTS,

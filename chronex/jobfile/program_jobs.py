@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
-from chronex.jobfile.inherited_tables import DST, ENVIRONMENT, NOTIFY, RECOVERY, RETRY, UNLIMITED
+from chronex.jobfile.inherited_tables import CRASH, DST, ENVIRONMENT, NOTIFY, RECOVERY, RETRY, UNLIMITED
 from chronex.jobfile.job_tables import (
     JOB,
     JOB_FIELDS,
@@ -33,7 +33,7 @@ from chronex.jobfile.positions import TextNode, TextSpan
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import check_name, filled_text
 from chronex.model.job import Call, Job, Task
-from chronex.model.policies import DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.policies import CrashCheck, DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
 from chronex.text.terminal import quoted
 from chronex.timing.job_schedule import CUSTOM
 
@@ -236,6 +236,7 @@ _POLICIES: dict[type[Struct], Mapping[str, Reader]] = {
     SpreadPolicy: SPREAD,
     DstSetting: DST,
     NotifyPolicy: NOTIFY,
+    CrashCheck: CRASH,
 }
 
 

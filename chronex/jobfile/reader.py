@@ -21,7 +21,7 @@ from chronex.jobfile.entries import (
     WrittenSchedule,
     read_table,
 )
-from chronex.jobfile.inherited_tables import DST, RECOVERY, RETRY
+from chronex.jobfile.inherited_tables import CRASH, DST, RECOVERY, RETRY
 from chronex.jobfile.job_tables import (
     DEFAULTS,
     JOB,
@@ -248,6 +248,6 @@ def _trigger(entry: Entry, known: dict[str, str], zone: FileZone, *, needs_tasks
 # By the name under which the table is written; "top" is the file itself, "job" a table under [jobs].
 TABLES: Mapping[str, Mapping[str, Reader]] = {
     "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
-    "recovery": RECOVERY, "dst": DST, "spread": SPREAD, "history": HISTORY, "logs": LOGS, "property": PROPERTY,
-    "tui": TUI, "keys": KEYS,
+    "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
+    "property": PROPERTY, "tui": TUI, "keys": KEYS,
 }  # fmt: skip

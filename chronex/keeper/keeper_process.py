@@ -295,12 +295,13 @@ async def keep(directory: Path, logs: Path, on_ready: Callable[[], None]) -> Non
 
 def _remove(held: int, directory: Path, *, keeps_ends: bool) -> None:
     """Everything, or all but the ends that no scheduler has recorded yet."""
-    for name in (SOCKET_NAME,) if keeps_ends else (SOCKET_NAME, ENDS_NAME, LOCK_NAME):
-        with contextlib.suppress(OSError):
-            os.unlink(name, dir_fd=held)
     with contextlib.suppress(OSError):
         if not os.stat(ERRORS_NAME, dir_fd=held).st_size:
             os.unlink(ERRORS_NAME, dir_fd=held)
+    # The lock goes last: where there is none, nothing is left that would be worth a word.
+    for name in (SOCKET_NAME,) if keeps_ends else (SOCKET_NAME, ENDS_NAME, LOCK_NAME):
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=held)
     with contextlib.suppress(OSError):  # something is left in it
         os.rmdir(directory)
 

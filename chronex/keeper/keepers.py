@@ -237,7 +237,20 @@ class KeeperFacts(NamedTuple):
 
 def keepers_of(store: Path, running: Collection[str]) -> list[KeeperFacts]:
     """Every keeper of a store, living or not; `running` are the attempts that have no end on record."""
-    return [_facts(place, running) for place in sorted((store / DIRECTORY).glob("*.*"))]
+    places = sorted((store / DIRECTORY).glob("*.*"))
+    return [_facts(place, running) for place in places if not _begins_or_ends(place)]
+
+
+def _begins_or_ends(directory: Path) -> bool:
+    """It has no lock yet, or none any more, and nothing to say."""
+    try:
+        return LOCK_NAME not in (names := os.listdir(directory)) and not _has_errors(directory, names)
+    except OSError:
+        return True
+
+
+def _has_errors(directory: Path, names: list[str]) -> bool:
+    return ERRORS_NAME in names and (directory / ERRORS_NAME).stat().st_size > 0
 
 
 def _facts(directory: Path, running: Collection[str]) -> KeeperFacts:

@@ -17,6 +17,7 @@ from chronex.model.occurrence import (
 )
 from chronex.model.policies import (
     Cadence,
+    CrashCheck,
     CrashPolicy,
     DstSetting,
     FailureStrategy,
@@ -40,6 +41,7 @@ __all__ = [
     "Cadence",
     "Call",
     "Counters",
+    "CrashCheck",
     "CrashPolicy",
     "Decision",
     "DstSetting",

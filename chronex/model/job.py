@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from chronex.errors import ChronexError
 from chronex.model.policies import (
     Cadence,
+    CrashCheck,
     CrashPolicy,
     DstSetting,
     FailureStrategy,
@@ -114,7 +115,7 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     # What a failed task means for the others, where a task does not say it itself.
     failure: FailureStrategy = FailureStrategy.FAIL_FAST
     # What follows when the outcome of an attempt is unknown.
-    on_crash: CrashPolicy = CrashPolicy.RETRY
+    on_crash: CrashPolicy | CrashCheck = CrashPolicy.RETRY
     # Whether an interval counts from its anchor, or from the end of the run before.
     cadence: Cadence = Cadence.FIXED_RATE
     # How failed runs are tried again, where a task does not say it itself.

@@ -42,6 +42,12 @@ class CrashPolicy(StrEnum):
     FAIL = "fail"
 
 
+class CrashCheck(Struct, frozen=True, gc=False):
+    """The same, decided by a command that looks: exit code 0 says that the work was done, another that it was not."""
+
+    check: str | tuple[str, ...]
+
+
 class StopMode(StrEnum):
     """The scheduler is asked to stop while something runs.
 

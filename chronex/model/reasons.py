@@ -60,6 +60,11 @@ class ReasonCode(StrEnum):
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
 
+    # Nobody saw its end, and the check of `on_crash` was asked; the detail is how the check ended.
+    CHECK_DONE = "check_done"
+    CHECK_UNDONE = "check_undone"
+    CHECK_UNCLEAR = "check_unclear"
+
     # An occurrence began, and its job had nothing for it to do.
     NO_TASKS = "no_tasks"
 
@@ -154,6 +159,9 @@ _WORDS = {
     ReasonCode.TIMEOUT: _DETAIL,
     ReasonCode.NOT_STARTED: _DETAIL,
     ReasonCode.UNKNOWN_EXIT: _DETAIL,
+    ReasonCode.CHECK_DONE: "nobody saw its end, and its check says that the work was done",
+    ReasonCode.CHECK_UNDONE: "nobody saw its end, and its check says that the work was not done",
+    ReasonCode.CHECK_UNCLEAR: "nobody saw its end, and its check gave no answer",
     ReasonCode.NO_TASKS: "its job has no task to run",
     ReasonCode.REPLAYED: "replayed",
     ReasonCode.DROPPED: "dropped",
@@ -173,6 +181,8 @@ ENDS_OF_TASKS = frozenset(
         ReasonCode.TIMEOUT,
         ReasonCode.NOT_STARTED,
         ReasonCode.UNKNOWN_EXIT,
+        ReasonCode.CHECK_UNDONE,
+        ReasonCode.CHECK_UNCLEAR,
         ReasonCode.EXECUTION_TIMEOUT,
         ReasonCode.OWNER_DIED,
         ReasonCode.NEVER_STARTED,

@@ -10,6 +10,7 @@ from random import Random
 from typing import NamedTuple, TypeVar
 
 from chronex.daemon.wakeups import WakeupDetector
+from chronex.engine import unknown_ends
 from chronex.engine.clock_steps import follow_clock
 from chronex.engine.engine import Engine
 from chronex.engine.notices import settled
@@ -21,8 +22,9 @@ from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Node
+from chronex.model.states import AttemptState
 from chronex.storage import journal
-from chronex.storage.ports import Store
+from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading, Records
 from chronex.testing.clock import HOUR, MINUTE, SECOND, FakeClock, Instant, Span, instant_ms, span_ms
 from chronex_store import MemoryStore
@@ -45,6 +47,7 @@ class ProcessOutcome(NamedTuple):
 
 OutcomeOf = Callable[[Launch], ProcessOutcome]
 StopTimeOf = Callable[[Launch], int]
+CheckOf = Callable[[Attempt], int]
 
 
 def succeed(_launch: Launch) -> ProcessOutcome:
@@ -55,6 +58,11 @@ def succeed(_launch: Launch) -> ProcessOutcome:
 def stop_at_once(_launch: Launch) -> int:
     """A canceled process ends in the same millisecond."""
     return 0
+
+
+def nothing_done(_attempt: Attempt) -> int:
+    """The check of `on_crash` finds that the work was not done."""
+    return 1
 
 
 class RandomOutcomes:
@@ -159,6 +167,7 @@ class SimulatedMachine:
         self.slots = slots
         self.outcome = outcome
         self.stop_time = stop_time
+        self.check: CheckOf = nothing_done
         self.processes: list[SimulatedProcess] = []
         self.live: dict[str, SimulatedProcess] = {}
         self.hooks: list[RunHook] = []
@@ -211,8 +220,13 @@ class SimulatedMachine:
         orders, adopted = self.engine.take_over(self._is_alive, self.now)
         self._adopted |= {attempt.id: attempt for attempt in adopted}
         for attempt in adopted:
-            self.live[attempt.id].is_adopted = True
+            if attempt.id in self.live:
+                self.live[attempt.id].is_adopted = True
         self.carry_out(orders)
+        for attempt in adopted:
+            if attempt.id not in self.live:  # it died with its scheduler, and its check is asked
+                gone = AttemptEnd(AttemptState.CRASHED, Reason(ReasonCode.OWNER_DIED))
+                self.carry_out(self._record_end(attempt, gone))
 
     def _is_alive(self, process: ProcessIdentity) -> bool:
         return process.pid == self.boots or any(child.identity == process for child in self.live.values())
@@ -404,10 +418,23 @@ class SimulatedMachine:
 
     def _report(self, process: SimulatedProcess) -> tuple[Order, ...]:
         attempt = self._adopted.get(process.attempt_id, process.launch.attempt)
-        update = self.engine.ended(attempt, self.end_of(process), self.now)
-        orders = self._or_die(lambda: self.store.update(update, use_reserve=True))
+        orders = self._record_end(attempt, self.end_of(process))
         process.is_reported = True
         return orders
+
+    def _record_end(self, attempt: Attempt, end: AttemptEnd) -> tuple[Order, ...]:
+        if unknown_ends.is_unknown(end) and unknown_ends.asks(self._version_of(attempt)):
+            code = self.check(attempt)
+            end = unknown_ends.answered(end, code, f"exit code {code}" if code else "")
+        update = self.engine.ended(attempt, end, self.now)
+        return self._or_die(lambda: self.store.update(update, use_reserve=True))
+
+    def _version_of(self, attempt: Attempt) -> Job | None:
+        def read(tx: ReadTransaction) -> Job | None:
+            occurrence = Reading(tx).occurrence(attempt.job, attempt.nominal_ms)
+            return None if occurrence is None else Reading(tx).version_run(occurrence)
+
+        return self.store.view(read)
 
     def end_of(self, process: SimulatedProcess) -> AttemptEnd:
         """How the process ended; a subclass may know more of it."""

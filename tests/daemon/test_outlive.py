@@ -227,6 +227,33 @@ def test_keeper_and_daemon_killed_together_leave_an_end_that_is_unknown(machine:
     assert len(slow.ran()) == 2
 
 
+@pytest.mark.parametrize(
+    ("check", "state", "reason", "runs"),
+    [
+        ('["test", "-e", "release"]', "completed", "", 1),
+        ('"exit 1"', "completed", "", 2),
+        ('"kill $$"', "failed", "main: nobody saw its end, and its check gave no answer: ended by SIGTERM", 1),
+    ],
+    ids=["done", "not done", "no answer"],
+)
+def test_where_nobody_saw_the_end_a_check_is_asked(
+    machine: Machine, check: str, state: str, reason: str, runs: int
+) -> None:
+    """Keeper, daemon and command die together, as when the machine does."""
+    slow = Slow(machine, settings=f'[defaults]\non_crash = {{ check = {check} }}\nretry = {{ interval = "1s" }}\n')
+    daemon = slow.begin()
+    for pid in filter(is_keeper, processes_of(machine.directory / "store")):
+        os.kill(pid, signal.SIGKILL)
+    killed(machine, daemon)
+    os.killpg(slow.ran()[0], signal.SIGKILL)
+    until(lambda: not slow.runs(), "the end of the command")
+    slow.release()
+    successor = machine.start()
+    (row,) = until(lambda: [one for one in machine.history() if one["state"] != "running"], "its end")
+    assert successor.stopped() == 0
+    assert (row["state"], row["reason"], len(slow.ran())) == (state, reason, runs)
+
+
 def test_doctor_tells_of_commands_without_a_scheduler_and_of_what_a_killed_keeper_left(machine: Machine) -> None:
     slow = Slow(machine)
     terminated(machine, slow.begin())

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from chronex.engine.engine import MOST_PLANNED, Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
 from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_CATCH_UP, MOST_COUNTED, MOST_LISTED, TOO_MANY
+from chronex.engine.unknown_ends import answered
 from chronex.engine.update import Change, apply_jobs
 from chronex.model.job import Job
 from chronex.model.occurrence import ProcessIdentity, occurrence_id
 from chronex.model.policies import (
     Cadence,
+    CrashCheck,
     CrashPolicy,
     FailureStrategy,
     OverlapPolicy,
@@ -291,6 +293,31 @@ def test_on_crash_holds_for_a_child_that_was_adopted_as_for_one_that_was_gone(
     again = [order for order in successor.tick(new_year + 5_000, START).orders if isinstance(order, Launch)]
     assert len(again) == (1 if on_crash is CrashPolicy.RETRY else 0)
     assert stepped.run(new_year).state is (RunState.RUNNING if again else RunState.DLQ)
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [(0, RunState.SUCCESS), (1, RunState.RUNNING), (None, RunState.DLQ)],
+    ids=["done", "not done", "no answer"],
+)
+def test_a_check_says_whether_a_child_that_is_gone_had_done_its_work(code: int | None, state: RunState) -> None:
+    stepped = SteppedEngine("0 0 1 1 *", on_crash=CrashCheck(("test", "-e", "done")), retry=steady(3, 1000))
+    new_year = START + 365 * 24 * 60 * MINUTE
+    (launch,) = stepped.tick(new_year)
+    stepped.store.update(stepped.engine.started(launch.attempt, ProcessIdentity(77, "boot", 5), "", new_year))
+    dead = Node(id="node-1", process=ProcessIdentity(1, "boot", 1))
+    stepped.store.update(lambda tx: Records(tx, new_year).put(dead))
+    for number in (2, 3):  # the first of them dies before its check has answered
+        successor = Engine(stepped.store, f"node-{number}", 10, Random(1))
+        _, (orphan,) = successor.take_over(lambda _identity: False, new_year + number)
+        node = Node(id=f"node-{number}", process=ProcessIdentity(number, "boot", 1))
+        stepped.store.update(lambda tx, node=node: Records(tx, new_year).put(node))  # type: ignore[misc]
+        assert stepped.run(new_year).state is RunState.RUNNING
+    unknown = AttemptEnd(AttemptState.CRASHED, Reason(ReasonCode.OWNER_DIED))
+    stepped.store.update(successor.ended(orphan, answered(unknown, code, "said"), new_year + 9))
+    again = [order for order in successor.tick(new_year + 5_000, START).orders if isinstance(order, Launch)]
+    assert len(again) == (1 if code == 1 else 0)
+    assert stepped.run(new_year).state is state
 
 
 def test_an_attempt_that_never_started_is_tried_again_as_often_as_it_takes() -> None:

@@ -76,13 +76,13 @@ def replaced_values(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(mutations(VALID))
 def test_mutated_files(text: str) -> None:
     check(read_job_file, text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(replaced_values())
 def test_odd_values(text: str) -> None:
     check(read_job_file, text)
@@ -134,7 +134,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6),
     st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=3),

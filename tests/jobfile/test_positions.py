@@ -110,7 +110,7 @@ def toml_key(written: str) -> str:
     return next(iter(tomllib.loads(f"{written} = 1")))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(documents())
 def test_every_key_and_value_of_a_toml_document_is_found_where_it_stands(text: str) -> None:
     found = scan_toml(text)
@@ -126,7 +126,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(JSON, st.sampled_from([None, 2]), st.booleans())
 def test_every_key_and_value_of_a_json_document_is_found_where_it_stands(
     data: Any, indent: int | None, ascii_only: bool
@@ -137,7 +137,7 @@ def test_every_key_and_value_of_a_json_document_is_found_where_it_stands(
     check_same(text, found.root, data, json.loads, json.loads)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.text(alphabet="ab=[]{}.,\"'\\\n #1-:x\r\t", max_size=60))
 def test_no_text_makes_the_scanner_raise(text: str) -> None:
     scan_json(text)

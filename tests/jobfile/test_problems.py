@@ -99,6 +99,9 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "a task without name and run": ('[jobs.a]\nschedule = "@daily"\n«[[jobs.a.tasks]]»\nenv = {}\n', [("J012", "a task has no name", 'write for example name = "dump"'), ("J012", "a task has no run", 'write for example run = ["echo", "hello"]')]),
     "bounded without bounds": (JOB + 'recovery = «"bounded"»\n', [("J012", "bounded needs max_count or max_age", "write recovery = {")]),
     # -- choices
+    "a crash that is no table": (JOB + 'on_crash = «3»\n', [("J011", "on_crash takes retry, fail or a table with a check, not a whole number", 'write on_crash = { check = ["test", "-e", "/backup/done"] }')]),
+    "a crash without a check": (JOB + 'on_crash = «{}»\n', [("J012", "on_crash has no check", 'write on_crash = { check = ["test", "-e", "/backup/done"] }')]),
+    "an empty check": (JOB + 'on_crash = { check = «""» }\n', [("J019", "check is empty", 'write a command, such as "make backup"')]),
     "a near choice": (JOB + 'overlap = «"skipp"»\n', [("J013", "overlap cannot be 'skipp'", "did you mean skip?")]),
     "a choice with dashes": (JOB + 'overlap = «"queue-one"»\n', [("J013", "overlap cannot be 'queue-one'", "did you mean queue_one?")]),
     "no choice": (JOB + 'mode = «"foo"»\n', [("J013", "mode cannot be 'foo'", "it is one of sequential, parallel")]),

@@ -8,6 +8,7 @@ import pytest
 from chronex.jobfile import STARTER, Address, HistorySettings, JobFile, LogSettings, SchedulerSettings, read_job_file
 from chronex.model import (
     Cadence,
+    CrashCheck,
     CrashPolicy,
     DstSetting,
     FailureStrategy,
@@ -110,6 +111,8 @@ ONE_KEY: dict[str, Job] = {
     'failure = "retry_on_failure"': job(failure=FailureStrategy.RETRY_ON_FAILURE),
     'mode = "parallel"': job(mode=TaskMode.PARALLEL),
     'on_crash = "fail"': job(on_crash=CrashPolicy.FAIL),
+    'on_crash = { check = ["test", "-e", "done"] }': job(on_crash=CrashCheck(("test", "-e", "done"))),
+    'on_crash = { check = "test -e done" }': job(on_crash=CrashCheck("test -e done")),
     'cadence = "fixed_rate"': job(),
     'spread = { duration = "1h" }': job(spread=SpreadPolicy(duration_ms=HOUR)),
     'spread = { duration = "1h", distribution = "skewLate", parameters = { s = 3 } }': job(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import select
 import sys
 from collections.abc import Iterable
@@ -87,15 +86,14 @@ def run_events(query: EventQuery, limit: int, store: str | None, form: str, *, f
     from chronex.storage.records import Reading
     from chronex.views.journal_events import newest
 
-    with open_store(store) as opened:
+    with open_store(store, interrupted=0 if follow else 130) as opened:
         opened.view(lambda tx: _must_exist(Reading(tx), query.job))
         head = opened.view(journal.head)
         # What comes meanwhile has a higher number than the head, and is left to following.
         found = [line for line in opened.view(lambda tx: newest(tx, query, limit)) if not follow or line[0] <= head]
         if follow:
-            with contextlib.suppress(KeyboardInterrupt):
-                _print_lines(found, form)
-                _follow(opened, query, head, form)
+            _print_lines(found, form)
+            _follow(opened, query, head, form)
         elif form == "json":
             print_json([event_json(line) for line in found])
         else:

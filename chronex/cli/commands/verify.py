@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chronex.verify.results import LatencySummary
 
 _COLOURS = {"holds": "green", "violated": "red", "open": "yellow"}
-_POLL_S = 30.0
+_POLL_S = 0.5  # Ctrl-C is noticed no later
 
 
 def verify(
@@ -98,19 +98,18 @@ def _watch(
     store: Store, verifier: Verifier, report: VerificationReport, form: str, rounds: int | None = None
 ) -> VerificationReport:
     """Print each new violation as it comes, until interrupted; tests end the loop after so many `rounds`."""
+    from chronex.cli.store_session import noting_ctrl_c
     from chronex.verify import follow
 
     seen = store.wait(-1, 0)
-    try:
-        while rounds is None or rounds > 0:
+    with noting_ctrl_c() as interrupted:
+        while not interrupted.is_set() and (rounds is None or rounds > 0):
             rounds = None if rounds is None else rounds - 1
             if follow(store, verifier):
                 before, report = report, verifier.report()
                 for result, finding in _news(before, report):
                     _print_news(result, finding, form)
             seen = store.wait(seen, _POLL_S if rounds is None else 0)
-    except KeyboardInterrupt:
-        pass
     return report
 
 

@@ -18,6 +18,7 @@ from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.testing import SimulatedProcess
 from chronex.timing.job_schedule import options_of
+from tests.engine.simulator.asked_why import wrong_answers
 from tests.engine.simulator.expected_schedule import AfterEnd, Chain, Cron, Expected, FixedRate
 from tests.engine.simulator.faulty_machine import FaultyMachine
 from tests.verify.assertion import broken
@@ -362,5 +363,5 @@ def _completion(history: History, job: Job, expected: Expected) -> Iterator[str]
 
 RULES: tuple[Callable[[History], Iterator[str]], ...] = (_doubled, _strays, _pool)
 JOB_RULES: tuple[Callable[[History, Job, Expected], Iterator[str]], ...] = (
-    _instants, _outcomes, _placement, _recovery, _counters, _newest, _deadlines, _overlap, _completion,
+    _instants, _outcomes, _placement, _recovery, _counters, _newest, _deadlines, _overlap, _completion, wrong_answers,
 )  # fmt: skip

@@ -10,6 +10,7 @@ from chronex.engine.orders import Launch
 from chronex.model.job import Job, Task
 from chronex.model.policies import (
     Cadence,
+    CrashCheck,
     CrashPolicy,
     FailureStrategy,
     OverlapPolicy,
@@ -88,7 +89,7 @@ def _job(random: Random, name: str, start: int) -> DrawnJob:
         overlap=random.choice(list(OverlapPolicy)),
         recovery=_recovery(random),
         failure=random.choice(list(FailureStrategy)),
-        on_crash=random.choice((CrashPolicy.RETRY, CrashPolicy.RETRY, CrashPolicy.FAIL)),
+        on_crash=random.choice((CrashPolicy.RETRY, CrashCheck("look"), CrashPolicy.FAIL)),
         retry=RetryPolicy(random.choice((0, 1, 3)), 20 * SECOND, backoff=2.0, max_interval_ms=MINUTE, jitter=0.1),
         spread=random.choice(SPREADS) if isinstance(expected, Cron) and random.random() < 0.25 else None,
         execution_timeout_ms=random.choice((None, None, 5 * MINUTE)),
