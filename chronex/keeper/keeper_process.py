@@ -154,10 +154,11 @@ class Keeper:
     def joined(self, client: Client) -> None:
         process = identity_of(os.getpid())
         assert process is not None, "this process exists"
-        running = tuple(self._commands)
-        client.send(Welcome(PROTOCOL, __version__, process, len(self._clients), running))
+        # The welcome comes last: who has read it knows everything that is kept here.
         for ended in self._ends.ends.values():
             client.send(ended)
+        running = tuple(self._commands)
+        client.send(Welcome(PROTOCOL, __version__, process, len(self._clients), running))
         self._clients.add(client)
 
     def left(self, client: Client) -> None:
@@ -173,6 +174,8 @@ class Keeper:
             self._begin(message.command, client)
         elif isinstance(message, Recorded):
             self._ends.recorded(message.attempt_id)
+            if (discarded := self._commands.get(message.attempt_id)) is not None:
+                discarded.keeps_end = False  # it was not opened, and is on record before its process is gone
         elif isinstance(message, Open | Discard | Stop):
             kept = self._commands.get(message.attempt_id)
             if kept is None:

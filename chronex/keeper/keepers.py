@@ -111,7 +111,7 @@ class Keepers:
 
     async def _start(self) -> KeeperLink:
         self._number += 1
-        directory = self._parent / f"{self._name}.{self._number}"
+        directory = self._own_directory = self._parent / f"{self._name}.{self._number}"
         try:
             directory.mkdir(mode=0o700, parents=True)
             self._parent.chmod(0o700)
@@ -119,7 +119,6 @@ class Keepers:
             link = await connect(directory)
         except (OSError, TimeoutError, KeeperLostError) as problem:
             raise KeeperNotStartedError(str(problem)) from problem
-        self._own_directory = directory
         return link
 
     # -- those of others -----------------------------------------------------------------------------------------
@@ -132,10 +131,14 @@ class Keepers:
             return
         for directory in found:
             node = directory.name.rpartition(".")[0]
-            is_own_lost = node == self._name and (directory != self._own_directory or self.ready is None)
-            if directory in self._others or directory in self._dead or not (is_own_lost or is_ours(node)):
-                continue
-            await self._look_at(directory)
+            is_known = directory in self._others or directory in self._dead
+            if not is_known and (self._is_lost(directory) if node == self._name else is_ours(node)):
+                await self._look_at(directory)
+
+    def _is_lost(self, directory: Path) -> bool:
+        """One of our own that was killed; not the one that is about to begin, to which nobody can connect yet."""
+        is_needed = self.ready is not None or self._starting is not None
+        return directory != self._own_directory or not is_needed
 
     async def look_at_lost(self) -> None:
         """Those that were killed while we were connected, our own too: what had they written?"""

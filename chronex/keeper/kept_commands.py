@@ -48,6 +48,7 @@ class _HeldByKeeper:
 
 
 def _ask_to_hold(link: KeeperLink, command: PreparedCommand) -> None:
+    link.ended(command.rules.attempt_id)  # from here on the keeper has it, until its end is on record
     link.send(Start(command))
     fail_point("start asked")
 

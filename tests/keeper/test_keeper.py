@@ -12,10 +12,10 @@ import pytest
 
 from chronex.keeper.ends_file import read_ends
 from chronex.keeper.keeper_process import keep
-from chronex.keeper.keepers import Keepers
+from chronex.keeper.keepers import Keepers, start_keeper
 from chronex.keeper.kept_commands import KeptCommands
 from chronex.keeper.link import KeeperLink, connect
-from chronex.keeper.messages import Ended, Held, Open, Opened, Start
+from chronex.keeper.messages import Ended, FrameReader, Held, Message, Open, Opened, Start, Welcome
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, LogDirectory, RunContext, Started
 from chronex.run.request import EndReason, NotStarted
@@ -170,6 +170,28 @@ async def test_an_end_without_any_scheduler_waits_in_the_file(schedulers: Schedu
     assert (result.state, result.exit_code) == (AttemptState.FAILED, 9)
 
 
+async def test_whoever_is_welcome_knows_every_end(schedulers: Schedulers) -> None:
+    """An end that came after the welcome was not known yet when the next scheduler decided what had died."""
+    link = await schedulers.begin("one").own()
+    many = [request("exit 3") for _ in range(3)]
+    for asked in many:
+        await held(schedulers, link, asked)
+        link.send(Open(asked.attempt_id))
+        await link.ended(asked.attempt_id)
+    place = schedulers.directories()[0]
+    reader, writer = await asyncio.open_unix_connection(str(place / "socket"))
+    frames = FrameReader()
+    messages: list[Message] = []
+    while not any(isinstance(message, Welcome) for message in messages):
+        messages += frames.feed(await reader.read(65_536))
+    before = messages[: next(n for n, message in enumerate(messages) if isinstance(message, Welcome))]
+    assert [message.attempt_id for message in before if isinstance(message, Ended)] == [
+        one.attempt_id for one in many
+    ]
+    writer.close()
+    die(link)
+
+
 async def test_secrets_are_redacted_while_no_scheduler_lives(schedulers: Schedulers) -> None:
     gate = schedulers.place / "gate"
     asked = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; echo $TOKEN", secrets=("TOKEN",))
@@ -247,9 +269,14 @@ async def test_a_cancellation_between_start_and_barrier_runs_nothing(schedulers:
         return None
 
     commands = schedulers.commands(schedulers.begin("one"))
-    result = await commands.run(request(("touch", str(witness))), Hooks(cancel, cancellation), None)
+    asked = request(("touch", str(witness)))
+    result = await commands.run(asked, Hooks(cancel, cancellation), None)
     assert (result.state, result.error) == (AttemptState.CANCELED, "enough")
     assert not witness.exists()
+    commands.recorded(asked.attempt_id)  # before its process is gone: nobody will ask for its end any more
+    place = schedulers.directories()[0]
+    await schedulers.end()
+    await until_async(lambda: not place.exists(), "the keeper, which has nothing to keep")
 
 
 async def test_a_fault_of_the_keeper_is_told_to_who_waits(
@@ -297,6 +324,27 @@ async def test_a_keeper_that_does_not_begin_is_not_waited_for(
     assert (await commands.run(asked, Hooks(note), None)).exit_code == 7
     assert seen == [False]
     assert commands.outlives(asked.attempt_id), "nothing of it is left"
+
+
+async def test_a_keeper_that_is_about_to_begin_is_not_taken_for_a_dead_one(
+    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler looked for what others had left, and cleared the directory of its own keeper away."""
+    keepers = schedulers.begin("one")
+    start = start_keeper
+
+    def looked_at_first(directory: Path, logs: Path) -> None:
+        asyncio.run_coroutine_threadsafe(look(), loop).result()
+        start(directory, logs)
+
+    async def look() -> None:
+        await keepers.look(lambda _node: True)
+        keepers.tidy(lambda _attempt: False)
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr("chronex.keeper.keepers.start_keeper", looked_at_first)
+    assert (await schedulers.commands(keepers).run(request("exit 3"), Hooks(), None)).exit_code == 3
+    assert keepers.ready is not None
 
 
 async def test_timeout_and_deadline_hold_while_no_scheduler_lives(schedulers: Schedulers) -> None:

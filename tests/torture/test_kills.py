@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from chronex.failpoints import KEEPER_VARIABLE
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.kit.waits import until
 from tests.torture.in_parallel import run_in_parallel
-from tests.torture.killed_daemon import NOTE_START, OF_KEEPER, ON_THE_WAY, KilledDaemon, kill_at_random
+from tests.torture.killed_daemon import NOTE_START, OF_KEEPER, ON_THE_WAY, KilledDaemon
 
 # Every commit kills at every point, one after the other on a store for each workload: each daemon recovers from the
 # death of the one before. Torture takes all points and workloads with each other (test_campaign.py).
@@ -131,10 +130,6 @@ def test_killed_while_it_stops(machine: Machine, point: str) -> None:
     assert killed.killed(point, "--for", "1500ms")
     killed.run_to_end()
     killed.check()
-
-
-def test_killed_at_random_times(machine: Machine) -> None:
-    kill_at_random(machine, random.Random(1), kills=3, jobs=7)
 
 
 def test_the_quick_table_has_every_point() -> None:
