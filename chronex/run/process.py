@@ -323,8 +323,10 @@ OnExit = Callable[[int | None], None]
 
 def usage_from(used: resource.struct_rusage) -> Usage:
     """As wait4 gives it: seconds, and KiB (bytes on macOS) for memory."""
-    peak = used.ru_maxrss // 1024 if sys.platform == "darwin" else used.ru_maxrss
-    return Usage(round((used.ru_utime + used.ru_stime) * 1000), peak, used.ru_inblock, used.ru_oublock)
+    peak, own = used.ru_maxrss, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    in_kib = peak // 1024 if sys.platform == "darwin" else peak
+    cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
+    return Usage(cpu_ms, in_kib if peak > own else None, used.ru_inblock, used.ru_oublock)
 
 
 class SupervisedProcess(Protocol):

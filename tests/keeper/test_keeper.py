@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -128,7 +129,16 @@ async def test_a_command_runs_and_its_end_is_told(schedulers: Schedulers) -> Non
     assert result.process is not None
     assert [started.process for started in seen] == [result.process]
     assert result.usage is not None
-    assert result.usage.peak_kib > 0
+    assert result.usage.peak_kib is None, "a shell is smaller than the keeper, as large as which it is counted"
+
+
+async def test_what_a_command_took_is_told(schedulers: Schedulers) -> None:
+    commands = schedulers.commands(schedulers.begin("one"))
+    result = await commands.run(request((sys.executable, "-c", "x = b'x' * 100_000_000")), Hooks(), None)
+    assert result.usage is not None
+    assert result.usage.peak_kib is not None
+    assert 97_000 < result.usage.peak_kib < 200_000
+    assert result.usage.cpu_ms > 0
 
 
 @pytest.mark.parametrize(
