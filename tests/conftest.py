@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from operator import itemgetter
@@ -21,6 +22,10 @@ def pytest_configure() -> None:
     """Thousands of commits wait for the disk and say nothing about it: stores are made in memory where there is room."""
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 1 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    # A shell without job control lets what it starts in the background ignore Ctrl-C, and so would every program that
+    # the tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

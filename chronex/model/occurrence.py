@@ -186,8 +186,8 @@ class ProcessIdentity(Struct, frozen=True, gc=False, omit_defaults=True):
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a command took, with the children that it waited for, as the system counts it when it ends."""
 
-    # Processor time of all of them, and the memory of the largest at its peak. The system counts a new process as large
-    # as whoever started it: where it was never larger, None, because how large it was is not known.
+    # Processor time of all of them, and the memory of the largest at its peak. The system counts a new process as
+    # large as whoever started it: where it was never larger, None, because how large it was is not known.
     cpu_ms: int = 0
     peak_kib: int | None = None
     # Blocks of 512 bytes that had to be read from a disk, and that were written to one.

@@ -103,7 +103,7 @@ class SimulatedProcess:
     ended_ms: int | None = None  # true time
     is_recorded: bool = False  # its start is on record
     is_reported: bool = False  # its end is on record
-    is_adopted: bool = False  # it outlived its scheduler, so how it ends cannot be known
+    is_kept: bool = True  # a keeper waits for it, so that its end is known though its scheduler died
 
     @property
     def attempt_id(self) -> str:
@@ -127,7 +127,7 @@ class SimulatedProcess:
         if self.canceled_by is not None:
             is_late = self.canceled_by.reason.code is ReasonCode.EXECUTION_TIMEOUT
             return "timeout" if is_late else "canceled"
-        if self.is_adopted:
+        if not self.is_kept:
             return "crashed"
         return "success" if self.exit_code == 0 else "failed"
 
@@ -135,7 +135,7 @@ class SimulatedProcess:
         """Its end as a supervisor reports it."""
         if self.canceled_by is not None:
             return AttemptEnd(self.state, self.canceled_by.reason, retryable=self.state != "timeout")
-        if self.is_adopted:
+        if not self.is_kept:
             unknown = "whoever watched it had died"
             return AttemptEnd(self.state, Reason(ReasonCode.UNKNOWN_EXIT, unknown), error=unknown)
         error = f"exit code {self.exit_code}" if self.exit_code else ""
@@ -170,6 +170,7 @@ class SimulatedMachine:
         self.check: CheckOf = nothing_done
         self.processes: list[SimulatedProcess] = []
         self.live: dict[str, SimulatedProcess] = {}
+        self._ended: dict[str, SimulatedProcess] = {}  # their ends are known to a keeper, and not on record
         self.hooks: list[RunHook] = []
         self.horizon_ms = self.start_ms  # the latest wall time at which the engine has decided something
         self.boots = 0
@@ -217,14 +218,13 @@ class SimulatedMachine:
         self.store.update(lambda tx: Records(tx, self.now).put(node))
 
     def _take_over(self) -> None:
-        orders, adopted = self.engine.take_over(self._is_alive, self.now)
+        orders, adopted = self.engine.take_over(self._is_alive, self.now, self._ended.__contains__)
         self._adopted |= {attempt.id: attempt for attempt in adopted}
-        for attempt in adopted:
-            if attempt.id in self.live:
-                self.live[attempt.id].is_adopted = True
         self.carry_out(orders)
         for attempt in adopted:
-            if attempt.id not in self.live:  # it died with its scheduler, and its check is asked
+            if attempt.id in self._ended:
+                self.carry_out(self._report(self._ended[attempt.id]))
+            elif attempt.id not in self.live:  # it died with its scheduler, and its check is asked
                 gone = AttemptEnd(AttemptState.CRASHED, Reason(ReasonCode.OWNER_DIED))
                 self.carry_out(self._record_end(attempt, gone))
 
@@ -242,14 +242,21 @@ class SimulatedMachine:
         self._put_node(stopped_ms=self.now)
         self.journal("SchedulerStopped", node=self.engine.node)
 
-    def crash(self, *, orphans_survive: bool = False) -> None:
-        """kill -9 of the scheduler. Its processes die with it, or live on as orphans for the next one to find."""
+    def crash(self, *, orphans_survive: bool = False, keeper_survives: bool = False) -> None:
+        """kill -9 of the scheduler. Its processes die with it, or live on as orphans for the next one to find.
+
+        Where their keeper lives on too, as it does when a daemon is killed, the next scheduler knows how they ended.
+        """
         self._end_processes(keep_recorded=orphans_survive)
+        if not keeper_survives:
+            self._ended.clear()
+            for process in self.live.values():
+                process.is_kept = False
         self._kill_point = None
 
-    def go_down(self, span: Span, *, orphans_survive: bool = False) -> None:
+    def go_down(self, span: Span, *, orphans_survive: bool = False, keeper_survives: bool = False) -> None:
         """The scheduler crashes, and the next one starts after `span`."""
-        self.crash(orphans_survive=orphans_survive)
+        self.crash(orphans_survive=orphans_survive, keeper_survives=keeper_survives)
         self.pass_time(span)
         self.boot()
 
@@ -271,6 +278,7 @@ class SimulatedMachine:
         for process in list(self.live.values()):
             if not (keep_recorded and process.is_recorded):
                 self._remove(process)
+                self._ended.pop(process.attempt_id, None)
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -292,6 +300,8 @@ class SimulatedMachine:
     def _remove(self, process: SimulatedProcess) -> None:
         process.ended_ms = self.clock.boot - max(self.clock.monotonic - process.stops_at, 0)
         del self.live[process.attempt_id]
+        if process.is_kept:
+            self._ended[process.attempt_id] = process
 
     def run_for(self, span: Span) -> None:
         """Let the scheduler work for so long."""
@@ -420,6 +430,7 @@ class SimulatedMachine:
         attempt = self._adopted.get(process.attempt_id, process.launch.attempt)
         orders = self._record_end(attempt, self.end_of(process))
         process.is_reported = True
+        self._ended.pop(process.attempt_id, None)
         return orders
 
     def _record_end(self, attempt: Attempt, end: AttemptEnd) -> tuple[Order, ...]:

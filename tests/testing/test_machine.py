@@ -82,7 +82,7 @@ def test_a_scheduler_that_is_killed_anywhere_loses_and_doubles_nothing(point: Ki
 
 @pytest.mark.parametrize("orphans_survive", [True, False])
 def test_an_orphan_is_adopted_or_tried_again(orphans_survive: bool) -> None:
-    """How an adopted one ends cannot be known, as with a real daemon: it is tried again then."""
+    """How one ends whose keeper died too cannot be known: it is tried again then."""
     machine = SimulatedMachine([HOURLY], outcome=lambda _launch: ProcessOutcome(20 * MINUTE))
     machine.run_for(HOUR + MINUTE)
     machine.go_down(MINUTE, orphans_survive=orphans_survive)
@@ -95,6 +95,20 @@ def test_an_orphan_is_adopted_or_tried_again(orphans_survive: bool) -> None:
         zip(["crashed", "success"], reasons, strict=True)
     )
     assert states(machine) == [OccurrenceState.COMPLETED]
+
+
+@pytest.mark.parametrize("down", [MINUTE, 30 * MINUTE], ids=["it still runs", "it has ended"])
+@pytest.mark.parametrize(("code", "state"), [(0, "success"), (3, "failed")])
+def test_a_keeper_knows_how_it_ended(down: int, code: int, state: str) -> None:
+    job = Job(id="hourly", schedule="0 * * * *", tasks=TASK, retry=RetryPolicy(max=0))
+    machine = SimulatedMachine([job], outcome=lambda _launch: ProcessOutcome(20 * MINUTE, code))
+    machine.run_for(HOUR + MINUTE)
+    machine.go_down(down, orphans_survive=True, keeper_survives=True)
+    machine.run_for(28 * MINUTE)
+    (occurrence,) = machine.occurrences("hourly")
+    (attempt,) = machine.read(lambda reading: reading.attempts("hourly", occurrence.nominal_ms))
+    assert (attempt.state, attempt.exit_code) == (state, code)
+    assert_verified(machine.store)
 
 
 def test_a_stop_cancels_what_runs_and_at_a_deadline_it_times_out() -> None:

@@ -40,12 +40,14 @@ class FaultyMachine(SimulatedMachine):
 
     def restart_after_kill(self) -> None:
         downtime = self.random.choice((SECOND, MINUTE, HOUR))
-        self.go_down(downtime, orphans_survive=self.random.random() < 0.5)
+        chance = self.random.random()
+        self.go_down(downtime, orphans_survive=chance < 0.6, keeper_survives=chance < 0.3)
 
     def inject(self, planned: PlannedMachineFault) -> None:
         match planned.fault:
             case MachineFault.KILL:
-                self.go_down(planned.length, orphans_survive=planned.chance < 0.5)
+                orphans, keeper = planned.chance < 0.6, planned.chance < 0.3
+                self.go_down(planned.length, orphans_survive=orphans, keeper_survives=keeper)
             case MachineFault.SLEEP:
                 self.sleep(planned.length)
             case MachineFault.STEP:
