@@ -20,7 +20,7 @@ from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
 from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.task_state import task_state
-from chronex.errors import StoreError, StoreFullError
+from chronex.errors import StaleClaimError, StoreError, StoreFullError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job, Task
@@ -78,7 +78,7 @@ class StartRecorder:
         self._update: asyncio.Task[None] | None = None
 
     async def record(self, start: AttemptStart) -> None:
-        """Returns once the start is on disk; raises what the store raised."""
+        """Returns once the start is on disk; raises what the store raised, StaleClaimError where it was refused."""
         loop = asyncio.get_running_loop()
         recorded: asyncio.Future[None] = loop.create_future()
         self._waiting.append(_Waiting(start, recorded))
@@ -94,14 +94,19 @@ class StartRecorder:
 
     async def _record(self, taken: list[_Waiting]) -> None:
         try:
-            await self.store.update_async(self.engine.all_started([one.start for one in taken]), use_reserve=True)
+            update = self.engine.all_started([one.start for one in taken])
+            refused = await self.store.update_async(update, use_reserve=True)
         except Exception as problem:
             for one in taken:
                 if not one.recorded.done():
                     one.recorded.set_exception(problem)
             return
         for one in taken:
-            if not one.recorded.done():  # the attempt that waited may have been canceled meanwhile
+            if one.recorded.done():  # the attempt that waited may have been canceled meanwhile
+                continue
+            if one.start.attempt.id in refused:
+                one.recorded.set_exception(StaleClaimError(f"{one.start.attempt.id} was taken away"))
+            else:
                 one.recorded.set_result(None)
 
 
@@ -283,6 +288,11 @@ class Executor:
                 result = await self._call(request, work.target, hooks, state)
             else:
                 result = await self.runner.run(request, hooks, held)
+        except StaleClaimError:
+            log_event(log, "not started: its claim was taken away", log_fields(attempt), logging.WARNING)
+            self._forget(attempt)
+            self.runner.recorded(attempt.id)
+            return
         except StoreError as error:
             self._log_unrecorded("the start could not be recorded", attempt, error)
             return

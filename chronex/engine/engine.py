@@ -32,7 +32,7 @@ from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.policies import SHORTEST_PAUSE_MS, OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
-from chronex.model.states import OccurrenceState
+from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
@@ -125,22 +125,21 @@ class Engine:
 
     def started(
         self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0
-    ) -> UpdateFn[None]:
+    ) -> UpdateFn[frozenset[str]]:
         """An update that records who runs the attempt, so that a successor can find it, or see that it is gone."""
         return self.all_started([AttemptStart(attempt, process, log_path, now_ms, log_limit)])
 
-    def all_started(self, starts: Sequence[AttemptStart]) -> UpdateFn[None]:
-        """The same for some that began together."""
+    def all_started(self, starts: Sequence[AttemptStart]) -> UpdateFn[frozenset[str]]:
+        """The same for some that began together; it gives the ids of those whose claim was taken away meanwhile.
 
-        def record(tx: Transaction) -> None:
-            for start in starts:
-                records, claimed = Records(tx, start.at_ms), start.attempt
-                found = records.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
-                if found is not None and found.epoch == claimed.epoch:
-                    kept = {"log_path": start.log_path, "log_limit": start.log_limit}
-                    if start.at_ms - found.created_ms > SLOW_START_MS:
-                        _count_from_start(records, found, start.at_ms)
-                    records.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
+        A node that stood still (SIGSTOP) between claim and start may have been declared dead, and its claim ended:
+        what it holds at the start barrier must then never run.
+        """
+
+        def record(tx: Transaction) -> frozenset[str]:
+            return frozenset(
+                start.attempt.id for start in starts if not _record_start(Records(tx, start.at_ms), start)
+            )
 
         return record
 
@@ -186,6 +185,21 @@ class Engine:
         if not self.store.view(lambda tx: has_hooks_left(Reading(tx), self.node, now_ms)):
             return None
         return lambda tx: tuple(hooks_left(Records(tx, now_ms), self.node, self.has_function))
+
+
+def _record_start(records: Records, start: AttemptStart) -> bool:
+    """False where the attempt has ended, or is another node's by now."""
+    claimed = start.attempt
+    found = records.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
+    if found is None or found.state is not AttemptState.RUNNING:
+        return False
+    if (found.owner, found.epoch) != (claimed.owner, claimed.epoch):
+        return False
+    if start.at_ms - found.created_ms > SLOW_START_MS:
+        _count_from_start(records, found, start.at_ms)
+    kept = {"log_path": start.log_path, "log_limit": start.log_limit}
+    records.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
+    return True
 
 
 def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:

@@ -415,7 +415,11 @@ class SimulatedMachine:
         self.live[process.attempt_id] = process
         self._pass_kill_point(KillPoint.BEFORE_RECORD)
         update = self.engine.started(order.attempt, process.identity, "", self.now)
-        self._or_die(lambda: self.store.update(update, use_reserve=True))
+        if self._or_die(
+            lambda: self.store.update(update, use_reserve=True)
+        ):  # its claim was taken away: it never runs
+            del self.live[process.attempt_id]
+            self.processes.remove(process)
         process.is_recorded = True
 
     def report_ends(self) -> None:

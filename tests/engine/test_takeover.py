@@ -149,3 +149,18 @@ def test_three_crashes_are_repeated_beside_the_retries_and_what_never_began_coun
     assert seen == begun
     assert machine.run(START + 365 * DAY).state is RunState.DLQ
     assert machine.read(Reading.active_attempts) == []
+
+
+@pytest.mark.parametrize("is_adopted", [False, True])
+def test_a_start_is_refused_when_its_claim_was_taken_away(is_adopted: bool) -> None:
+    """The node stood still between claim and start, was declared dead, and goes on."""
+    machine = SteppedEngine(tasks=(ONE,))
+    (launch,) = machine.tick(FIRST)
+    before = machine.engine
+    if is_adopted:
+        begin(machine, [launch])
+    die(machine).take_over(lambda process: is_adopted and process.pid == 1, FIRST + 1000)
+    refused = machine.store.update(before.started(launch.attempt, ProcessIdentity(7, "boot", 5), "", FIRST + 2000))
+    assert refused == {launch.attempt.id}
+    (attempt, *_) = machine.store.view(lambda tx: Reading(tx).attempts("job", FIRST))
+    assert attempt.process is None or attempt.process.pid == 1
