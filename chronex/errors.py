@@ -47,6 +47,7 @@
         ├── InvalidKeyError            a key that is empty, too long, or not bytes
         ├── RecordTooLargeError        a record over 64 KiB
         ├── DamagedRecordError         one record fails its checksum or type
+        │   └── NewerRecordError       one record is of a version that is not known here
         └── BackupError                a backup that cannot be written or restored
 
 The first line of a class's docstring is its message to the user when none is given.
@@ -357,6 +358,17 @@ class DamagedRecordError(StoreError):
     def __init__(self, key: bytes, reason: str) -> None:
         self.key, self.reason = key, reason
         super().__init__(f"the record {key!r} is damaged: {reason}; run `chronex doctor`")
+
+
+class NewerRecordError(DamagedRecordError):
+    """A record is whole and of a version that this Chronex does not know; it is never removed nor written over."""
+
+    def __init__(self, key: bytes, version: int) -> None:
+        super().__init__(key, f"its version {version} is not known here")
+        self.args = (
+            f"the record {key!r} was written by a newer Chronex (version {version} of records); "
+            "install that version here too, and nothing is lost",
+        )
 
 
 class BackupError(StoreError):

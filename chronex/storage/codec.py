@@ -17,7 +17,7 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from chronex.errors import DamagedRecordError, RecordTooLargeError
+from chronex.errors import DamagedRecordError, NewerRecordError, RecordTooLargeError
 from chronex.model.event import Event
 from chronex.model.job import NO_PROGRESS, Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
@@ -148,5 +148,5 @@ def payload_of(key: bytes, raw: bytes) -> bytes:
     if checksum != crc32(payload, crc32(key + raw[:_SUMMED])):
         raise DamagedRecordError(key, "the checksum does not match")
     if version != RECORD_VERSION:
-        raise DamagedRecordError(key, f"version {version} is not known")
+        raise NewerRecordError(key, version)
     return payload

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
-from chronex.errors import DamagedRecordError, StaleClaimError
+from chronex.errors import DamagedRecordError, NewerRecordError, StaleClaimError
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
@@ -301,7 +301,8 @@ class Reading:
 
 
 class Records(Reading):
-    """Typed reads and writes of one update. A damaged record that is met is quarantined on the spot.
+    """Typed reads and writes of one update. A damaged record that is met is quarantined on the spot; one of a newer
+    version ends the update, because it must be neither removed nor written over.
 
     Without a cache every write reaches the transaction at once. `Records.cached` is for a whole decision: a tick
     moves an occurrence from pending to running, its run from scheduled to running, and counts both in the job.
@@ -448,6 +449,8 @@ class Records(Reading):
             self.cache.has_quarantine = True
 
     def _on_damage(self, key: bytes, raw: bytes, error: DamagedRecordError) -> None:
+        if isinstance(error, NewerRecordError):
+            raise error  # the whole decision is left to a Chronex that knows what it says
         self.quarantine(key, raw, error.reason)
         data = {"key": error.key.hex(), "reason": error.reason}
         append(self.tx, Event(name="RecordQuarantined", at_ms=self.now_ms, data=data))

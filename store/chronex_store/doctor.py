@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from chronex.clock import SYSTEM_CLOCK
-from chronex.errors import ChronexError, DamagedRecordError, StoreRefusedError
+from chronex.errors import ChronexError, DamagedRecordError, NewerRecordError, StoreRefusedError
 from chronex.storage import keys
 from chronex.storage.codec import decode
 from chronex.storage.ports import ReadTransaction, Row, Store, Transaction
@@ -201,6 +201,9 @@ class _RowChecks:
             return
         try:
             expected = index_keys(key, decode(key, raw))
+        except NewerRecordError as error:
+            self.damaged.append(("newer", str(error)))
+            return
         except DamagedRecordError as error:
             self.damaged.append(("record", str(error)))
             return
@@ -256,10 +259,13 @@ def index_problem(tx: ReadTransaction, index: bytes) -> str | None:
     return None if is_right else f"the index entry {index!r} is out of date"
 
 
+_LEFT_ALONE = "install the Chronex that wrote it; until then it is left as it is, by `chronex doctor --repair` too"
+
+
 def _report_rows(damaged: list[tuple[str, str]], kinds: Counter[str], report: ReportFinding) -> None:
     advice = "run `chronex doctor --repair`: the record is put aside, everything else goes on"
     for code, message in damaged[:MAX_SHOWN]:
-        report("error", code, message, advice)
+        report("error", code, message, _LEFT_ALONE if code == "newer" else advice)
     if len(damaged) > MAX_SHOWN:
         report("error", "more", f"{len(damaged) - MAX_SHOWN} more records or index entries are damaged", advice)
     if kinds["Q"]:
@@ -319,6 +325,8 @@ def _repair_row(records: Records, key: bytes, raw: bytes, repaired: RepairReport
         return
     try:
         record = decode(key, raw)
+    except NewerRecordError:
+        return  # whole, and not for this version to judge
     except DamagedRecordError as error:
         records.quarantine(key, raw, error.reason)
         repaired.quarantined += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from msgspec.structs import replace
 
 from chronex.model import (
@@ -26,7 +28,7 @@ from chronex.model import (
 )
 from chronex.model.job import NO_PROGRESS, JobProgress
 from chronex.model.records import Sequence
-from chronex.storage import keys
+from chronex.storage import codec, keys
 from chronex.storage.records import key_of
 
 AT = 1_700_000_000_000
@@ -65,3 +67,10 @@ SAMPLES: list[tuple[bytes, Record]] = [
     (keys.STORE_META, StoreMeta(format=1, map_size=1 << 20, store_id="s", engine="0.9", created_ms=AT)),
     (keys.JOURNAL_HEAD, Sequence(7)),
 ]
+
+
+def of_version(version: int, key: bytes, raw: bytes) -> bytes:
+    """The same record as a later version would write it."""
+    payload = raw[codec.HEADER.size :]
+    checksum = crc32(payload, crc32(key + codec._pack_summed(version, len(payload))))
+    return codec._pack_header(version, len(payload), checksum) + payload

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from chronex.errors import IllegalTransitionError, StaleClaimError
+from chronex.errors import IllegalTransitionError, NewerRecordError, StaleClaimError
 from chronex.model import (
     AttemptState,
     Event,
@@ -26,7 +26,7 @@ from chronex.storage.ports import T
 from chronex.storage.records import Reading, Records, index_keys, key_of
 from chronex_store import MemoryStore
 
-from .samples import AT, ATTEMPT, JOB, KEYED, OCCURRENCE, PROCESS, RUN
+from .samples import AT, ATTEMPT, JOB, KEYED, OCCURRENCE, PROCESS, RUN, of_version
 
 
 def keep_state(records: Records, name: str, value: str) -> None:
@@ -200,6 +200,42 @@ class TestDamage:
     def test_a_quarantined_job_can_be_applied_again(self, store: MemoryStore) -> None:
         write(store, lambda records: records.job("backup"))
         assert write(store, lambda records: records.create(JOB))
+
+
+class TestNewerVersion:
+    """A record that a newer Chronex wrote is whole: an older one must leave it as it is."""
+
+    @pytest.fixture(autouse=True)
+    def newer(self, store: MemoryStore) -> bytes:
+        write(store, lambda records: records.create(JOB))
+        key = key_of(JOB.progress)
+        raw = store.view(lambda tx: tx.get(key)) or b""
+        written = of_version(2, key, raw)
+        store.update(lambda tx: tx.put(key, written))
+        return written
+
+    def test_a_view_leaves_it_out_and_says_so(self, store: MemoryStore) -> None:
+        jobs, damaged = read(store, lambda r: (r.jobs(), r.damaged))
+        assert jobs == []
+        assert "written by a newer Chronex (version 2 of records); install that version" in str(damaged[0])
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda records: records.due(AT + 10),
+            lambda records: records.put(JOB),
+            lambda records: records.create(JOB),
+            lambda records: records.delete_job(JOB.id),
+        ],
+        ids=["a tick", "put", "create", "delete"],
+    )
+    def test_no_update_removes_it_or_writes_over_it(
+        self, store: MemoryStore, newer: bytes, change: Callable[[Records], object]
+    ) -> None:
+        with pytest.raises(NewerRecordError):
+            write(store, change)
+        assert store.view(lambda tx: tx.get(key_of(JOB.progress))) == newer
+        assert read(store, Reading.quarantined) == []
 
 
 class TestJournal:

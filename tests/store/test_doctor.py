@@ -17,7 +17,7 @@ from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import Reading, Records, index_keys, key_of
 from chronex_store import LmdbStore
 from chronex_store.doctor import check_pages, check_store, examine, repair
-from tests.storage.samples import AT, JOB, KEYED, OCCURRENCE
+from tests.storage.samples import AT, JOB, KEYED, OCCURRENCE, of_version
 
 from .conftest import OpenLmdb
 
@@ -76,6 +76,15 @@ def test_every_kind_of_damage_is_found_and_repaired(filled: LmdbStore, spoil: Sp
     assert ("error", code) in findings(filled)
     repair(filled)
     assert all(severity != "error" for severity, _ in findings(filled))
+
+
+def test_a_record_of_a_newer_version_is_told_and_left_alone(filled: LmdbStore) -> None:
+    key = key_of(JOB)
+    newer = of_version(2, key, filled.view(lambda tx: tx.get(key)) or b"")
+    filled.update(lambda tx: tx.put(key, newer))
+    assert ("error", "newer") in findings(filled)
+    assert repair(filled).quarantined == 0
+    assert filled.view(lambda tx: tx.get(key)) == newer
 
 
 def test_repair_counts_what_it_did(filled: LmdbStore) -> None:
