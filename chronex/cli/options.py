@@ -177,10 +177,19 @@ def is_named(option: str | None, environ: Mapping[str, str] = os.environ) -> boo
 def store_path(option: str | None, environ: Mapping[str, str] = os.environ) -> Path:
     """The store's directory: --store, else CHRONEX_STORE, else one for the user's state."""
     if chosen := option or environ.get(STORE_VARIABLE):
+        if (scheme := _scheme_of(chosen)) is not None:  # what follows may hold a password
+            source = "--store" if option else STORE_VARIABLE
+            raise UsageError(f"{source} is a {scheme} address, and a store is a directory on this machine")
         return Path(chosen)
     from platformdirs import user_state_path
 
     return user_state_path("chronex", appauthor=False) / "store"
+
+
+def _scheme_of(text: str) -> str | None:
+    """`postgresql` of "postgresql://host/name"; None for a path, which may hold any character but has no `://`."""
+    scheme, separator, _ = text.partition("://")
+    return scheme if separator and scheme.replace("+", "").replace("-", "").isalnum() else None
 
 
 def is_open_already(path: Path) -> bool:

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from chronex.cli.options import UsageError, read_duration
+from chronex.cli.options import UsageError, read_duration, store_path
 
 
 @pytest.mark.parametrize(("text", "why"), [("0s", "is no time at all"), ("2 hours", "is not a duration")])
 def test_a_duration_must_be_one_and_longer_than_nothing(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         read_duration("--for", text)
+
+
+@pytest.mark.parametrize(
+    ("option", "environ", "what"),
+    [
+        ("postgresql://ann:s3cret@db/jobs", {}, "--store is a postgresql address"),
+        (None, {"CHRONEX_STORE": "redis+tls://:s3cret@db"}, "CHRONEX_STORE is a redis\\+tls address"),
+    ],
+)
+def test_an_address_is_not_taken_for_a_directory(option: str | None, environ: dict[str, str], what: str) -> None:
+    """It would be made, with the password in its name."""
+    with pytest.raises(UsageError, match=what) as refused:
+        store_path(option, environ)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ["/a/b", "store", "./odd:/name", "C:/x", "a b://c"])
+def test_any_path_is_a_store(path: str) -> None:
+    assert store_path(path, {}) == Path(path)
