@@ -485,6 +485,8 @@ def request_from_records(
         version=job.version,
         recovery=occurrence.recovery,
         fire_count=occurrence.fire_count,
+        epoch=attempt.epoch,
+        fence=attempt.fence,
         command=() if isinstance(task.run, Call) else task.run,
         directory=task.directory,
         env=task.env,

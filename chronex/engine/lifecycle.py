@@ -232,12 +232,21 @@ class Lifecycle:
             number=number,
             owner=self.node,
             epoch=occurrence.epoch,
+            fence=self._next_fence(occurrence.job),
             created_ms=now,
         )
         self.records.create(attempt)
         self.emit(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
         self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key))
         return True
+
+    def _next_fence(self, job_id: str) -> int:
+        job = self.records.job(job_id)
+        if job is None:
+            return 0
+        fence = job.progress.fence + 1
+        self.records.put(replace(job.progress, fence=fence))
+        return fence
 
     def retry_now(self, run: Run) -> None:
         """The pause of a failed run is over."""

@@ -46,7 +46,9 @@ MAX_RECOVERED = 1_000_000
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # Chronex sets these for every attempt, so a value of the user's would be lost.
 _OURS = re.compile(
-    r"CHRONEX_(?:JOB|TASK|OCCURRENCE|ATTEMPT|SCHEDULED_TIME|SPAN_START|SPAN_END|IDEMPOTENCY_KEY|META_.*)", re.ASCII
+    r"CHRONEX_(?:JOB|TASK|OCCURRENCE|ATTEMPT|ATTEMPT_NUMBER|RUN_ID|VERSION|RECOVERY|FIRE_COUNT|EPOCH|FENCE|LAST_RUN|"
+    r"SCHEDULED_TIME|SPAN_START|SPAN_END|IDEMPOTENCY_KEY|STORE|META_.*|PARAM_.*)",
+    re.ASCII,
 )
 
 # -- what a task runs, and in which environment ---------------------------------------------------------------

@@ -261,6 +261,9 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     # Since when the job is late: the nominal time of the occurrence that should have completed.
     late_ms: int | None = None
     counters: Counters = Counters()
+    # How many attempts of the job were ordered so far. Each is given its number, which is greater than that of every
+    # earlier one: a resource that remembers the greatest it has seen can refuse a command that was given up.
+    fence: int = 0
     # When the job was first applied.
     created_ms: int = 0
 

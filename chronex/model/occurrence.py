@@ -206,6 +206,8 @@ class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     state: AttemptState = AttemptState.RUNNING
     # Why it ended so.
     reason: Reason = NO_REASON
+    # Its number among all attempts of the job, those of other occurrences too; 0 where the job was removed before.
+    fence: int = 0
     # The node that started it, and the epoch of that claim: an end with another epoch comes too late.
     owner: str = ""
     epoch: int = 0

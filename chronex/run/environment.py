@@ -121,6 +121,10 @@ def chronex_variables(request: AttemptRequest) -> dict[str, str]:
         variables["CHRONEX_RECOVERY"] = "true" if request.recovery else "false"
     if request.fire_count:
         variables["CHRONEX_FIRE_COUNT"] = str(request.fire_count)
+    if request.epoch:
+        variables["CHRONEX_EPOCH"] = str(request.epoch)
+    if request.fence:
+        variables["CHRONEX_FENCE"] = str(request.fence)
     if request.last_run_ms is not None:
         variables["CHRONEX_LAST_RUN"] = instant_text(request.last_run_ms)
     if request.span_start_ms is not None:

@@ -51,6 +51,8 @@ class AttemptRequest:
     version: int = 0
     recovery: bool = False
     fire_count: int = 0
+    epoch: int = 0
+    fence: int = 0
     command: Command = ()
     directory: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)

@@ -164,3 +164,15 @@ def test_a_start_is_refused_when_its_claim_was_taken_away(is_adopted: bool) -> N
     assert refused == {launch.attempt.id}
     (attempt, *_) = machine.store.view(lambda tx: Reading(tx).attempts("job", FIRST))
     assert attempt.process is None or attempt.process.pid == 1
+
+
+def test_the_fence_grows_with_every_attempt_of_the_job_whoever_orders_it() -> None:
+    machine = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL, overlap=OverlapPolicy.ALLOW)
+    first = machine.tick(FIRST)
+    begin(machine, first)
+    later = machine.tick(FIRST + MINUTE)
+    die(machine).take_over(lambda _process: False, FIRST + MINUTE + 1000)
+    again = machine.tick(FIRST + MINUTE + 1000)
+    numbers = [launch.attempt.fence for launch in (*first, *later, *again)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert again

@@ -65,6 +65,8 @@ def test_the_child_is_told_who_calls_and_what_for() -> None:
         version=4,
         recovery=True,
         fire_count=17,
+        epoch=2,
+        fence=40,
         last_run_ms=1_500,
     )
     given = {name: value for name, value in seen(asked).items() if name.startswith("CHRONEX_")}
@@ -79,6 +81,8 @@ def test_the_child_is_told_who_calls_and_what_for() -> None:
         "CHRONEX_VERSION": "4",
         "CHRONEX_RECOVERY": "true",
         "CHRONEX_FIRE_COUNT": "17",
+        "CHRONEX_EPOCH": "2",
+        "CHRONEX_FENCE": "40",
         "CHRONEX_LAST_RUN": "1970-01-01T00:00:01.500Z",
         "CHRONEX_SPAN_START": "1970-01-01T00:00:00Z",
         "CHRONEX_SPAN_END": "1970-01-01T00:00:01.500Z",
