@@ -75,6 +75,13 @@ def read_store(option: str | None, fn: Callable[[Reading], T]) -> T:
         return store.view(lambda tx: fn(Reading(tx)))
 
 
+def read_store_now(option: str | None, fn: Callable[[Reading, int], T]) -> tuple[T, int]:
+    """The same with the time of the store, and that time: one clock for all who work on it."""
+    with open_store(option) as store:
+        now_ms = store.now()
+        return store.view(lambda tx: fn(Reading(tx), now_ms)), now_ms
+
+
 @contextmanager
 def open_session(option: str | None) -> Iterator[StoreSession]:
     with open_store(option) as store:

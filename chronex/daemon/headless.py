@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from chronex.clock import wall_ms
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon, PeriodicTask, this_node
 from chronex.daemon.maintenance import add_maintenance
@@ -91,7 +90,7 @@ def run_headless(
     ):
         if jobs is not None:
             owner = of_no_trigger_file if file is None else file_source(file.path)
-            apply_jobs(store, jobs, wall_ms(), actor="run", policy=Policy(settings.update_policy), owns=owner)
+            apply_jobs(store, jobs, store.now(), actor="run", policy=Policy(settings.update_policy), owns=owner)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, store_path, settings)
         ends = _Ends()

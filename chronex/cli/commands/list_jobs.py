@@ -40,16 +40,14 @@ def list_jobs(
 
 
 def run_list(store: str | None, form: str, filter_text: str) -> int:
-    from chronex.cli.store_session import read_store
-    from chronex.clock import wall_ms
+    from chronex.cli.store_session import read_store_now
     from chronex.views.filters import parse_filter
     from chronex.views.jobs import rows_of
 
     chosen = parse_filter(filter_text)
     if chosen.problems:
         raise UsageError(f"--filter: {chosen.problems[0]}")
-    now_ms = wall_ms()
-    rows = read_store(store, lambda reading: rows_of(reading, now_ms))
+    rows, now_ms = read_store_now(store, rows_of)
     found = [row for row in rows if chosen.matches(row, now_ms)]
     if form == "names":
         for row in found:

@@ -34,13 +34,11 @@ def nodes(
 
 def run_nodes(store: str | None, form: str, *, every: bool) -> int:
     from chronex.cli.record_output import node_json
-    from chronex.cli.store_session import read_store
-    from chronex.clock import wall_ms
+    from chronex.cli.store_session import read_store_now
     from chronex.run import is_alive
     from chronex.views.nodes import nodes_of
 
-    now_ms = wall_ms()
-    rows = read_store(store, lambda reading: nodes_of(reading, now_ms, is_alive))
+    rows, now_ms = read_store_now(store, lambda reading, now_ms: nodes_of(reading, now_ms, is_alive))
     found = [row for row in rows if every or row.is_alive]
     if form == "json":
         print_json([node_json(row) for row in found])

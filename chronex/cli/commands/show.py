@@ -37,17 +37,14 @@ def show(
 
 def run_show(name: str, store: str | None, form: str) -> int:
     from chronex.cli.record_output import detail_json, detail_lines
-    from chronex.cli.store_session import read_store
-    from chronex.clock import wall_ms
+    from chronex.cli.store_session import read_store_now
     from chronex.engine.commands.names import job_named
     from chronex.views.jobs import detail_of
 
-    now_ms = wall_ms()
-
-    def find(reading: Reading) -> Detail:
+    def find(reading: Reading, now_ms: int) -> Detail:
         return detail_of(reading, job_named(reading, name), now_ms)
 
-    detail = read_store(store, find)
+    detail, now_ms = read_store_now(store, find)
     if form == "json":
         print_json(detail_json(detail))
     else:

@@ -49,14 +49,13 @@ def status(
 def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int:
     """0; with `check` 1 when something needs attention."""
     from chronex.cli.store_session import open_store
-    from chronex.clock import wall_ms
 
     if watch and form != "text":
         raise UsageError("--watch is for people; use --format json without it")
     with open_store(store) as opened:
         while True:
             seen = opened.wait(-1, 0)
-            now_ms = wall_ms()
+            now_ms = opened.now()
             found = _read(opened, now_ms)
             if form == "json":
                 print_json(status_json(found, opened, now_ms))

@@ -42,14 +42,13 @@ def why(
 
 
 def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
-    from chronex.cli.store_session import read_store
-    from chronex.clock import wall_ms
+    from chronex.cli.store_session import read_store_now
 
-    def ask(reading: Reading) -> list[tuple[str, WhyAnswer]]:
-        names, found = JobZones(reading), answers_to(reading, job, time, wall_ms())
+    def ask(reading: Reading, now_ms: int) -> list[tuple[str, WhyAnswer]]:
+        names, found = JobZones(reading), answers_to(reading, job, time, now_ms)
         return [(names.name_of(answer.job), answer) for answer in found]
 
-    answers = read_store(store, ask)
+    answers, _ = read_store_now(store, ask)
     if form == "json":
         print_json({"job": job, "answers": [answer_json(answer) for _, answer in answers]})
         return 0
