@@ -265,11 +265,15 @@ def test_files_and_functions_stay_short() -> None:
 
 def test_whoever_has_a_store_open_goes_by_its_clock() -> None:
     """On several machines the store's clock is the only one that all have; a command's own may be wrong."""
-    commands = [source for source in SOURCES if source.module.startswith(("chronex.cli.commands.", "chronex.daemon."))]
+    commands = [
+        source for source in SOURCES if source.module.startswith(("chronex.cli.commands.", "chronex.daemon."))
+    ]
     wrong = []
     for source in commands:
         names = {name for _, name in imported(source)}
         if any("store_session" in name for name in names) and any(name.startswith("chronex.clock") for name in names):
             wrong.append(str(source.path))
     assert wrong == []
-    assert any("store_session" in name for source in commands for _, name in imported(source)), "nothing was looked at"
+    assert any("store_session" in name for source in commands for _, name in imported(source)), (
+        "nothing was looked at"
+    )

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 DIRECTORY = "keepers"
 _SHORT_LIFE_S, _LONGEST_PAUSE_S = 10.0, 30.0
 READY_WITHIN_S = 20.0
+# One that is frozen must not hold up a scheduler that begins: it is asked again while its commands are waited for.
+_LOOK_WITHIN_S = 1.0
 # asyncio works without it, and it is a third of the keeper's start and memory.
 _BOOTSTRAP = (
     "import sys; sys.modules['ssl'] = None; sys.path[:0] = sys.argv[3:]; "
@@ -72,6 +74,7 @@ class Keepers:
         self._others: dict[Path, KeeperLink] = {}
         self._dead: dict[Path, DeadKeeper] = {}
         self._stuck: dict[Path, frozenset[str]] = {}
+        self._looking = asyncio.Lock()  # whoever waits for it finds what was seen, not the middle of a look
 
     # -- its own -------------------------------------------------------------------------------------------------
 
@@ -125,15 +128,22 @@ class Keepers:
 
     async def look(self, is_ours: Callable[[str], bool]) -> None:
         """Find what schedulers left that are gone. `is_ours` says whether the node of this name is one of them."""
+        async with self._looking:
+            await self._look(is_ours)
+
+    async def _look(self, is_ours: Callable[[str], bool]) -> None:
         try:
             found = [self._parent / name for name in os.listdir(self._parent)]
         except OSError:
             return
-        for directory in found:
-            node = directory.name.rpartition(".")[0]
-            is_known = directory in self._others or directory in self._dead
-            if not is_known and (self._is_lost(directory) if node == self._name else is_ours(node)):
-                await self._look_at(directory)
+        wanted = [directory for directory in found if self._is_to_be_looked_at(directory, is_ours)]
+        await asyncio.gather(*map(self._look_at, wanted))
+
+    def _is_to_be_looked_at(self, directory: Path, is_ours: Callable[[str], bool]) -> bool:
+        if directory in self._others or directory in self._dead:
+            return False
+        node = directory.name.rpartition(".")[0]
+        return self._is_lost(directory) if node == self._name else is_ours(node)
 
     def _is_lost(self, directory: Path) -> bool:
         """One of our own that was killed; not the one that is about to begin, to which nobody can connect yet."""
@@ -142,30 +152,36 @@ class Keepers:
 
     async def look_at_lost(self) -> None:
         """Those that were killed while we were connected, our own too: what had they written?"""
-        for directory, link in list(self._others.items()):
-            if link.is_lost:
-                del self._others[directory]
-                await self._look_at(directory)
-        await self.look(lambda _node: False)
+        async with self._looking:
+            for directory, link in list(self._others.items()):
+                if link.is_lost:
+                    await self._look_at(directory)
+            await self._look(lambda _node: False)
 
     async def look_at_stuck(self) -> None:
         """Ask again those that did not answer."""
-        for directory in list(self._stuck):
-            await self._look_at(directory)
+        async with self._looking:
+            await asyncio.gather(*map(self._look_at, list(self._stuck)))
 
     async def _look_at(self, directory: Path) -> None:
-        self._stuck.pop(directory, None)
         try:
-            link = await connect(directory)
+            link = await connect(directory, _LOOK_WITHIN_S)
         except (OSError, TimeoutError, KeeperLostError):
             words = read_ends(directory)
+            self._forget(directory)
             if is_alive(directory):  # it is stopped, or about to begin: its commands are its own
                 self._stuck[directory] = frozenset(words)
             else:
                 ends = {name: word for name, word in words.items() if isinstance(word, Ended)}
                 self._dead[directory] = DeadKeeper(directory, ends)
             return
+        self._forget(directory)
         self._others[directory] = link
+
+    def _forget(self, directory: Path) -> None:
+        """What was known of it before; until then that holds."""
+        self._stuck.pop(directory, None)
+        self._others.pop(directory, None)
 
     @property
     def has_any_of_others(self) -> bool:

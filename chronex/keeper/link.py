@@ -114,7 +114,7 @@ def _settle(future: asyncio.Future[T], value: T) -> None:
         future.set_result(value)
 
 
-async def connect(directory: Path) -> KeeperLink:
+async def connect(directory: Path, within_s: float = ANSWER_WITHIN_S) -> KeeperLink:
     """OSError where nobody listens there; KeeperLostError or TimeoutError where it does not answer."""
     descriptor = os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -129,7 +129,7 @@ async def connect(directory: Path) -> KeeperLink:
         os.close(descriptor)
     _, link = await asyncio.get_running_loop().create_unix_connection(KeeperLink, sock=connection)
     try:
-        await asyncio.wait_for(asyncio.shield(link.welcome), ANSWER_WITHIN_S)
+        await asyncio.wait_for(asyncio.shield(link.welcome), within_s)
     except BaseException:
         link.close()
         raise

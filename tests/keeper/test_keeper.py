@@ -458,6 +458,41 @@ async def test_an_end_that_another_s_keeper_wrote_before_it_was_killed_is_known(
     assert (result.state, result.exit_code) == (AttemptState.FAILED, 5)
 
 
+async def test_each_of_several_waits_for_a_keeper_that_is_stopped(schedulers: Schedulers) -> None:
+    """The second that looked found the first one in the middle of looking, and took its own end for unknown."""
+    gate = schedulers.place / "gate"
+    several = [request(f"while [ ! -e {gate} ]; do sleep 0.01; done; exit {code}") for code in (1, 2, 3)]
+    link = await schedulers.begin("one").own()
+    processes = [await held(schedulers, link, asked) for asked in several]
+    keeper = (await link.welcome).process.pid
+    for asked in several:
+        link.send(Open(asked.attempt_id))
+    await until_async(lambda: all(_is_opened(schedulers, asked) for asked in several), "all to run")
+    die(link)
+    os.kill(keeper, signal.SIGSTOP)
+    keepers = schedulers.begin("two")
+    commands = schedulers.commands(keepers)
+    try:
+        await keepers.look(lambda _node: True)
+        pairs = zip(several, processes, strict=True)
+        waits = [asyncio.ensure_future(commands.adopt(asked, one, 0, "", Hooks())) for asked, one in pairs]
+        looks = 0
+
+        async def looked(directory: Path, within_s: float = 1.0) -> KeeperLink:
+            nonlocal looks
+            looks += 1
+            return await connect(directory, 0.01)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("chronex.keeper.keepers.connect", looked)
+            await until_async(lambda: looks > 5, "it to be asked again and again")
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    gate.touch()
+    assert [result.exit_code for result in await asyncio.gather(*waits)] == [1, 2, 3]
+    keepers.tidy(lambda _attempt: False)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
 async def test_what_stops_a_service_does_not_stop_it(schedulers: Schedulers, number: signal.Signals) -> None:
     commands = schedulers.commands(keepers := schedulers.begin("one"))

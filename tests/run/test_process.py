@@ -19,6 +19,7 @@ from chronex.clock import SYSTEM_CLOCK
 from chronex.model import ProcessIdentity
 from chronex.run import boot_id, identity_of, is_alive, process, signal_group
 from chronex.run.process import signal_group_of, status_from_ps, status_of, watcher_of
+from tests.kit.waits import until
 
 
 @pytest.fixture
@@ -75,8 +76,8 @@ def test_a_signal_reaches_the_whole_group(monkeypatch: pytest.MonkeyPatch, old_k
         assert member is not None
         assert signal_group(known(leader), signal.SIGKILL)
         assert leader.wait() == -signal.SIGKILL
-        leader.stdout.read()  # its end: the member is gone as well
-        assert not is_alive(member)
+        leader.stdout.read()  # its end: the member is about to be gone as well
+        until(lambda: not is_alive(member), "the end of the member of the group")
 
 
 FORGED = (
