@@ -80,9 +80,17 @@ def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
     tasks = [task for task in job.tasks if not occurrence.only or task.name in occurrence.only]
     fired = job.progress.counters.fired + 1
     claimed = replace(occurrence, last_run_ms=job.progress.last_run_ms, fire_count=fired)
-    for task in tasks if job.mode is TaskMode.PARALLEL else tasks[:1]:
+    begun = tasks if job.mode is TaskMode.PARALLEL else tasks[:1]
+    for fence, task in enumerate(begun, start=job.progress.fence + 1):
         if not isinstance(task.run, Call):
-            attempt = Attempt(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, number=1)
+            attempt = Attempt(
+                job=job.id,
+                nominal_ms=occurrence.nominal_ms,
+                task=task.name,
+                number=1,
+                epoch=occurrence.epoch + 1,
+                fence=fence,
+            )
             key = idempotency.key_of(job, task, claimed) if task.idempotency_key else ""
             yield Launch(job, claimed, task, attempt, key)
 

@@ -81,7 +81,11 @@ def asked(machine: Machine, daemon: LoggedDaemon) -> None:
 
 @pytest.mark.parametrize(
     ("end", "code", "state"),
-    [(killed, 3, "failed"), (terminated, 0, "completed"), (asked, 3, "failed")],
+    [
+        pytest.param(killed, 3, "failed", marks=pytest.mark.torture),
+        pytest.param(terminated, 0, "completed", marks=pytest.mark.torture),
+        (asked, 3, "failed"),
+    ],
     ids=["killed", "SIGTERM", "chronex stop"],
 )
 def test_a_command_goes_on_and_its_exit_code_is_known(
@@ -231,8 +235,14 @@ def test_keeper_and_daemon_killed_together_leave_an_end_that_is_unknown(machine:
     ("check", "state", "reason", "runs"),
     [
         ('["test", "-e", "release"]', "completed", "", 1),
-        ('"exit 1"', "completed", "", 2),
-        ('"kill $$"', "failed", "main: nobody saw its end, and its check gave no answer: ended by SIGTERM", 1),
+        pytest.param('"exit 1"', "completed", "", 2, marks=pytest.mark.torture),
+        pytest.param(
+            '"kill $$"',
+            "failed",
+            "main: nobody saw its end, and its check gave no answer: ended by SIGTERM",
+            1,
+            marks=pytest.mark.torture,
+        ),
     ],
     ids=["done", "not done", "no answer"],
 )
