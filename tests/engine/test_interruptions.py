@@ -32,7 +32,7 @@ def run(seed: int) -> None:
     assert not findings, f"seed {seed}: {findings[:5]}"
 
 
-@pytest.mark.parametrize("first", range(0, 10, AT_ONCE))
+@pytest.mark.parametrize("first", range(0, 5, AT_ONCE))
 def test_minutes_of_interruptions_keep_every_promise(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         run(seed)

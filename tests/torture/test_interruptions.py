@@ -31,7 +31,7 @@ def test_a_hundred_interruptions_end_double_and_forget_nothing(tmp_path: Path) -
 
 
 def test_keepers_that_are_killed_end_and_double_nothing(tmp_path: Path) -> None:
-    run_in_parallel(tmp_path, [("keepers", partial(without_keepers, "keepers", 20))])
+    run_in_parallel(tmp_path, [("keepers", partial(without_keepers, "keepers", 12))])
 
 
 @pytest.mark.torture

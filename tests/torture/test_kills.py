@@ -90,7 +90,6 @@ def keepers_started(machine: Machine) -> set[str]:
     return {str(number) for name in names for number in range(1, int(name.rpartition(".")[2]) + 1)}
 
 
-@pytest.mark.torture
 def test_killed_again_and_again_while_it_recovers(machine: Machine) -> None:
     """Three deep: the recovery, the recovery of that, and the recovery of that."""
     killed = KilledDaemon(machine, "overlap", "steps")
@@ -125,8 +124,7 @@ def test_killed_while_it_adopts(machine: Machine) -> None:
     assert {attempt["number"] for row in machine.history() for attempt in row["attempts"]} == {1}
 
 
-@pytest.mark.torture
-@pytest.mark.parametrize("point", ["stop asked", "node leaving"])
+@pytest.mark.parametrize("point", [pytest.param("stop asked", marks=pytest.mark.torture), "node leaving"])
 def test_killed_while_it_stops(machine: Machine, point: str) -> None:
     killed = KilledDaemon(machine, "cancel")
     assert killed.killed(point, "--for", "1500ms")
