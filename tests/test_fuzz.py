@@ -206,13 +206,13 @@ def test_half_a_million_mutations_are_a_value_or_diagnostics(chunk: int) -> None
 @given(text=st.text(max_size=120))
 @example(text="@once +3650000d")
 @example(text="TZ=\t* * * * *")
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_text_is_a_value_or_diagnostics(text: str) -> None:
     check(text)
 
 
 @given(text=st.text(alphabet="0123456789*/-,LW#@R{}<>:+TZ= \tMONjanms", max_size=60))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_text_of_the_alphabet_is_a_value_or_diagnostics(text: str) -> None:
     check(text)
     check(text, "posix")

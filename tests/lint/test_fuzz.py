@@ -55,7 +55,7 @@ def check(kind: str, text: str) -> None:
         list(write(output))
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=125, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(KINDS), st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=30)), max_size=6))
 def test_pieces_of_files_in_any_order(kind: str, pieces: list[str]) -> None:
     check(kind, "".join(pieces))

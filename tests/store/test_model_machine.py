@@ -86,7 +86,7 @@ def rows(store: LmdbStore | MemoryStore) -> list[Row]:
 
 
 TestStoresAgree = StoresAgree.TestCase
-TestStoresAgree.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
+TestStoresAgree.settings = settings(max_examples=15, stateful_step_count=50, deadline=None)
 
 
 @pytest.mark.torture
