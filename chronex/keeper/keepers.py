@@ -81,6 +81,7 @@ class Keepers:
     def begin(self) -> None:
         """Start the keeper in the background, so that it is there when the first command is due."""
         if self._starting is None and (self._own is None or self._own.is_lost):
+            self._own_directory = None  # the last one was killed: what it wrote is looked at from now on
             self._starting = asyncio.get_running_loop().create_task(self._start_anew())
             self._starting.add_done_callback(self._started)
 

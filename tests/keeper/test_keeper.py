@@ -493,6 +493,24 @@ async def test_each_of_several_waits_for_a_keeper_that_is_stopped(schedulers: Sc
     keepers.tidy(lambda _attempt: False)
 
 
+async def test_what_a_killed_keeper_wrote_is_found_while_the_next_one_begins(schedulers: Schedulers) -> None:
+    """The directory of the killed one was taken for that of the one that was about to begin."""
+    asked = request("exit 5")
+    keepers = schedulers.begin("one")
+    link = await keepers.own()
+    process = await held(schedulers, link, asked)
+    link.send(Open(asked.attempt_id))
+    await link.ended(asked.attempt_id)
+    os.kill((await link.welcome).process.pid, signal.SIGKILL)
+    await until_async(lambda: link.is_lost, "the connection to break")
+    link.forget(asked.attempt_id)  # as if its end had not been told
+    keepers.begin()
+    commands = schedulers.commands(keepers)
+    assert (await commands.adopt(asked, process, 0, "", Hooks())).exit_code == 5
+    commands.recorded(asked.attempt_id)
+    await keepers.own()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
 async def test_what_stops_a_service_does_not_stop_it(schedulers: Schedulers, number: signal.Signals) -> None:
     commands = schedulers.commands(keepers := schedulers.begin("one"))
