@@ -320,8 +320,28 @@ class StoreInUseError(StoreError):
     exit_code = 75
 
 
-class StoreFullError(StoreError):
+class StoreUnavailableError(StoreError):
+    """The store can take nothing now, and nothing was written; it is asked again until it can."""
+
+
+class StoreFullError(StoreUnavailableError):
     """The store is full and nothing was written; free disk space or history, then it goes on by itself."""
+
+
+class StoreAwayError(StoreUnavailableError):
+    """The database of the store does not answer; what runs goes on, and it is asked again."""
+
+    exit_code = 75
+
+
+class StoreBusyError(StoreUnavailableError):
+    """Others held what an update needs for too long and nothing was written; try again."""
+
+    exit_code = 75
+
+
+class FencedError(StoreError):
+    """Others have given this node up meanwhile, so what it held is theirs; it registers anew and goes on."""
 
 
 class StoreOutcomeUnknownError(StoreError):

@@ -10,8 +10,11 @@ import tempfile
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+
+from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
 
 MEMORY = Path("/dev/shm")
 # Real daemons, terminals and editors are mostly waited for; the longest first.
@@ -33,6 +36,30 @@ def on_disk() -> Iterator[Path]:
     """Where `tmp_path` may be in memory: a directory for what is about crashes and disks."""
     with tempfile.TemporaryDirectory(prefix="chronex-", ignore_cleanup_errors=True) as place:
         yield Path(place)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real server, begun by the first test that asks for one."""
+    if find_programs() is None:
+        pytest.skip(WHY_MISSING)
+    server = begin_server()
+    yield server
+    end_server(server)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """The address of a store that nobody has made yet."""
+    return postgres_server.url(schema=f"s{uuid4().hex}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was not tried for want of a program is said where it is seen."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    missing = [one for one in skipped if WHY_MISSING in str(one.longrepr)]
+    if missing:
+        terminalreporter.write_line(f"NOT TRIED: {len(missing)} tests, because {WHY_MISSING}", yellow=True, bold=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -61,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
 ENGINE_ROWS: list[set[str]] = [
     {"execution_report"},
     {"orders", "plan", "decided_spans"},
-    {"admit", "unknown_ends", "task_state", "idempotency", "notices", "clock_steps"},
+    {"admit", "unknown_ends", "task_state", "idempotency", "notices", "clock_steps", "membership"},
     {"lifecycle"},
     {"takeover", "commands", "update"},
     {"engine"},

@@ -15,6 +15,7 @@ from chronex.errors import ChronexError
 
 if TYPE_CHECKING:
     from chronex.timing.zones import Zone, ZoneChoice
+    from chronex_store.opening import StorePlace
 
 # -- declarations that several commands share ---------------------------------------------------------------------
 
@@ -153,6 +154,7 @@ def read_duration(option: str, text: str | None) -> int | None:
 JOB_FILE = "chronex.toml"
 CONFIG_VARIABLE = "CHRONEX_CONFIG"
 STORE_VARIABLE = "CHRONEX_STORE"
+_DATABASES = ("postgresql", "postgres")
 # Paths that the shell has opened already, as `<(…)` and `< file`: a pipe there has a writer at its other end.
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
@@ -175,12 +177,26 @@ def is_named(option: str | None, environ: Mapping[str, str] = os.environ) -> boo
 
 
 def store_path(option: str | None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The store's directory: --store, else CHRONEX_STORE, else one for the user's state."""
+    """The store's directory, for a command that works on one: a database has tools of its own for what they do."""
+    place = store_place(option, environ)
+    if isinstance(place, Path):
+        return place
+    raise UsageError(
+        f"this command is for a store in a directory, and {place.shown} is a database; use its tools, such as pg_dump"
+    )
+
+
+def store_place(option: str | None, environ: Mapping[str, str] = os.environ) -> StorePlace:
+    """Where the store is: --store, else CHRONEX_STORE, else a directory for the user's state."""
     if chosen := option or environ.get(STORE_VARIABLE):
-        if (scheme := _scheme_of(chosen)) is not None:  # what follows may hold a password
-            source = "--store" if option else STORE_VARIABLE
-            raise UsageError(f"{source} is a {scheme} address, and a store is a directory on this machine")
-        return Path(chosen)
+        if (scheme := _scheme_of(chosen)) is None:
+            return Path(chosen)
+        if scheme in _DATABASES:
+            from chronex_store.opening import read_place
+
+            return read_place(chosen)
+        source = "--store" if option else STORE_VARIABLE  # what follows the scheme may hold a password
+        raise UsageError(f"{source} is a {scheme} address, and a store is a directory or a postgresql:// address")
     from platformdirs import user_state_path
 
     return user_state_path("chronex", appauthor=False) / "store"

@@ -11,16 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from chronex.cli.options import UsageError, store_path
+from chronex.cli.options import UsageError, store_place
 from chronex.cli.output import JobZones, err
 from chronex.engine.commands import Actor
+from chronex.engine.membership import seems_alive
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, is_final
+from chronex.run.process import is_alive
 from chronex.storage.records import Reading, Records
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
-from chronex_store import LmdbStore
-from chronex_store.daemon_lock import is_daemon_alive
+from chronex_store.daemon_lock import is_daemon_alive, lock_holder
+from chronex_store.opening import OpenedStore, StorePlace, host_identity, open_place, state_directory
 
 T = TypeVar("T")
 # A daemon takes up a command within milliseconds; a command that does not wait for the end gives it this long.
@@ -29,12 +31,12 @@ _POLL_S = 1.0
 
 
 @contextmanager
-def open_store(option: str | None, *, interrupted: int = 130) -> Iterator[LmdbStore]:
+def open_store(option: str | None, *, interrupted: int = 130) -> Iterator[OpenedStore]:
     """A store that must exist: a name that leads nowhere is a mistake, and reading never creates a store.
 
     Ctrl-C ends the command with the exit code `interrupted`.
     """
-    with LmdbStore.open(store_path(option), create=False) as store, _ended_by_ctrl_c(interrupted):
+    with open_place(store_place(option), create=False) as store, _ended_by_ctrl_c(interrupted):
         yield store
 
 
@@ -85,20 +87,36 @@ def read_store_now(option: str | None, fn: Callable[[Reading, int], T]) -> tuple
 @contextmanager
 def open_session(option: str | None) -> Iterator[StoreSession]:
     with open_store(option) as store:
-        yield StoreSession(store_path(option), store)
+        yield StoreSession(store_place(option), store)
 
 
 class StoreSession:
     """An open store, and the actor in whose name it is changed."""
 
-    def __init__(self, path: Path, store: LmdbStore) -> None:
-        self.path = path
+    def __init__(self, place: StorePlace, store: OpenedStore) -> None:
+        self.place = place
         self.store = store
         self.actor = Actor.of_this_process("cli")
 
     @property
     def has_daemon(self) -> bool:
-        return is_daemon_alive(self.path)
+        if isinstance(self.place, Path):
+            return is_daemon_alive(self.place)
+        now_ms = self.store.now()
+        return self.read(lambda reading: any(seems_alive(node, now_ms, is_alive) for node in reading.nodes()))
+
+    @property
+    def daemon_pid(self) -> int | None:
+        """The process of this machine that works on the store."""
+        if isinstance(self.place, Path):
+            holder = lock_holder(self.place)
+            return holder.pid if holder is not None and self.has_daemon else None
+        here = host_identity(state_directory(self.place))
+        nodes = self.read(lambda reading: reading.nodes())
+        living = [
+            node for node in nodes if node.stopped_ms is None and node.host_id == here and is_alive(node.process)
+        ]
+        return max(living, key=lambda node: node.started_ms).process.pid if living else None
 
     def change(self, fn: Callable[[Records], T], *, use_reserve: bool = False) -> T:
         """One command in one transaction, at the store's time; `use_reserve` ones end work and need no free disk."""

@@ -28,8 +28,9 @@ from typing import Any, TypeVar
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.event_feed import MAX_WAIT_S, EventCallback, JournalFeed, Subscription, check_event_names
 from chronex.daemon.job_control import JobControl
-from chronex.daemon.loop import Daemon, this_node
+from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
+from chronex.daemon.registration import this_node
 from chronex.engine.commands import Triggered
 from chronex.engine.engine import Engine
 from chronex.errors import ChronexError

@@ -20,7 +20,7 @@ from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
 from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.task_state import task_state
-from chronex.errors import StaleClaimError, StoreError, StoreFullError
+from chronex.errors import StaleClaimError, StoreError, StoreUnavailableError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job, Task
@@ -50,13 +50,13 @@ FULL_PAUSE_S = 1.0
 LAST_TRIES = 3
 
 
-async def retry_when_full(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
-    """What `write` returns once the store has free space; StoreFullError where it has none and we are leaving."""
+async def retry_until_taken(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
+    """What `write` returns once the store takes it; its error where it is full or away and we are leaving."""
     tries_left = LAST_TRIES
     while True:
         try:
             return await write()
-        except StoreFullError:
+        except StoreUnavailableError:
             tries_left -= is_leaving()
             if not tries_left:
                 raise
@@ -139,7 +139,7 @@ class Executor:
         engine: Engine,
         run_context: RunContext,
         settings: SchedulerSettings,
-        on_unrecorded: Callable[[], None],
+        on_unrecorded: Callable[[StoreError], None],
         calls: Calls | None = None,
         runner: CommandRunner | None = None,
     ) -> None:
@@ -284,7 +284,7 @@ class Executor:
         work = launch.task.run
         try:
             if isinstance(work, Call):
-                state = self.store.view(lambda tx: task_state(tx, attempt.job, attempt.task))
+                state = await self.store.view_async(lambda tx: task_state(tx, attempt.job, attempt.task))
                 result = await self._call(request, work.target, hooks, state)
             else:
                 result = await self.runner.run(request, hooks, held)
@@ -326,7 +326,7 @@ class Executor:
         )
 
     async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
-        request, job = self.store.view(lambda tx: self._orphan_request(Reading(tx), attempt))
+        request, job = await self.store.view_async(lambda tx: self._orphan_request(Reading(tx), attempt))
         log_event(log, "attempt adopted", log_fields(attempt))
         fail_point("adopted")
         if attempt.process is None:  # a function, which died with its scheduler
@@ -373,11 +373,11 @@ class Executor:
         self._deadlines[attempt.id] = end
         return left_ms
 
-    def _deadline_now(self, attempt: Attempt, deadline_ms: int | None) -> int | None:
+    async def _deadline_now(self, attempt: Attempt, deadline_ms: int | None) -> int | None:
         """The start may have moved the deadline, where it came long after its claim."""
         if deadline_ms is None or self.clock.wall_ms() - attempt.created_ms <= SLOW_START_MS:
             return deadline_ms
-        found = self.store.view(lambda tx: Reading(tx).occurrence(attempt.job, attempt.nominal_ms))
+        found = await self.store.view_async(lambda tx: Reading(tx).occurrence(attempt.job, attempt.nominal_ms))
         return deadline_ms if found is None else found.deadline_ms
 
     def _hooks(self, attempt: Attempt, limit: int, deadline_ms: int | None = None) -> Hooks:
@@ -387,10 +387,10 @@ class Executor:
             start = AttemptStart(attempt, started.process, started.log_name, started.started_ms, limit)
             # A function too: it may take this process down with it at once, and a record without a start says for
             # certain that nothing ran.
-            await retry_when_full(
+            await retry_until_taken(
                 lambda: self._starts.record(start._replace(at_ms=self.clock.wall_ms())), lambda: self._stopping
             )
-            left_ms = self._set_deadline(self._deadline_now(attempt, deadline_ms), attempt)
+            left_ms = self._set_deadline(await self._deadline_now(attempt, deadline_ms), attempt)
             # Logged once it is on record: from here on a successor would find the process.
             log_event(log, "attempt started", log_fields(attempt))
             return left_ms
@@ -435,7 +435,7 @@ class Executor:
         self.on_end(attempt, AttemptState(end.state))
         update = self.engine.ended(attempt, end, self.clock.wall_ms())
         try:
-            orders = await retry_when_full(
+            orders = await retry_until_taken(
                 lambda: self.store.update_async(update, use_reserve=True), lambda: self._stopping
             )
         except StoreError as error:
@@ -448,7 +448,7 @@ class Executor:
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""
         log_event(log, event, {**log_fields(attempt), "error": str(error)}, logging.ERROR)
-        self._on_unrecorded()
+        self._on_unrecorded(error)
 
 
 def log_fields(attempt: Attempt) -> dict[str, Any]:
@@ -514,6 +514,10 @@ def _stopped_before(result: AttemptResult) -> Reason:
     return Reason(ReasonCode(result.stop_code)) if result.stop_code else NO_REASON
 
 
+# What it had done when it was stopped so is not known: on_crash says what follows.
+_UNKNOWN_OUTCOMES = (ReasonCode.INTERRUPTED, ReasonCode.CUT_OFF)
+
+
 def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
     """What the engine records. An attempt that was stopped because its occurrence ran out of time has timed out."""
     end = AttemptEnd(
@@ -533,7 +537,7 @@ def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
     if result.state is not AttemptState.CANCELED:
         own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON
         return end._replace(reason=own)
-    if cancel_reason.code is ReasonCode.INTERRUPTED:  # its outcome is not known, and on_crash says what follows
+    if cancel_reason.code in _UNKNOWN_OUTCOMES:
         return end._replace(state=AttemptState.CRASHED, reason=cancel_reason, retryable=True)
     if cancel_reason.code is ReasonCode.EXECUTION_TIMEOUT:
         return end._replace(state=AttemptState.TIMEOUT, reason=cancel_reason, retryable=False)

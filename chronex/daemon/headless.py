@@ -11,14 +11,16 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
-from chronex.daemon.loop import Daemon, PeriodicTask, this_node
+from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
 from chronex.daemon.metrics import serve_metrics
+from chronex.daemon.periodic_tasks import PeriodicTask
+from chronex.daemon.registration import this_node
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
 from chronex.daemon.service_notify import ALIVE, READY, STOPPING, ServiceNotify
 from chronex.engine.engine import Engine
@@ -34,9 +36,11 @@ from chronex.model.reasons import text_of
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.run import LogDirectory, RunContext
 from chronex.storage.records import Reading
-from chronex_store import LmdbStore
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE
+from chronex_store.lmdb_store import LmdbStore
+from chronex_store.opening import OpenedStore, StorePlace, host_identity, open_postgres, state_directory
+from chronex_store.postgres.pg_address import PostgresAddress
 
 log = logging.getLogger(__name__)
 
@@ -64,11 +68,11 @@ def raise_descriptor_limit(slots: int) -> None:
         log_event(log, "few descriptors", fields, logging.WARNING)
 
 
-Foreground = Callable[[LmdbStore, "EngineThread"], int]
+Foreground = Callable[[OpenedStore, "EngineThread"], int]
 
 
 def run_headless(
-    store_path: Path,
+    place: StorePlace,
     jobs: Iterable[Job] | None,
     settings: SchedulerSettings,
     *,
@@ -82,17 +86,15 @@ def run_headless(
     0 when it was stopped in good order; 1 when something could not be recorded, and with `once` when a run did not
     succeed. With a `foreground`, the engine has a thread of its own and ends when the foreground has ended.
     """
-    if not (store_path / DATA_FILE).exists():
-        LmdbStore.open(store_path).close()  # a first run makes its store, with the right modes, before it locks it
-    with (
-        acquire_daemon_lock(store_path) as lock,
-        LmdbStore.open(store_path, verify=lock.was_abandoned, held=lock) as store,
-    ):
+    with _open_to_work(place) as store:
+        if isinstance(place, PostgresAddress):
+            _tell_left_to_apply(jobs)
+            jobs, file = None, None
         if jobs is not None:
             owner = of_no_trigger_file if file is None else file_source(file.path)
             apply_jobs(store, jobs, store.now(), actor="run", policy=Policy(settings.update_policy), owns=owner)
         raise_descriptor_limit(settings.max_concurrent_jobs)
-        daemon = _build_daemon(store, store_path, settings)
+        daemon = _build_daemon(store, place, settings)
         ends = _Ends()
         if once:
             daemon.executor.on_end = ends.note
@@ -110,18 +112,46 @@ def run_headless(
     return code
 
 
+@contextlib.contextmanager
+def _open_to_work(place: StorePlace) -> Iterator[OpenedStore]:
+    """One daemon has a directory to itself; a database is there for several."""
+    if isinstance(place, PostgresAddress):
+        with open_postgres(place) as shared:
+            yield shared
+        return
+    if not (place / DATA_FILE).exists():
+        LmdbStore.open(place).close()  # a first run makes its store, with the right modes, before it locks it
+    with (
+        acquire_daemon_lock(place) as lock,
+        LmdbStore.open(place, verify=lock.was_abandoned, held=lock) as store,
+    ):
+        yield store
+
+
+def _tell_left_to_apply(jobs: Iterable[Job] | None) -> None:
+    """Two machines with two versions of a file would take each other's jobs away at every start."""
+    if jobs is not None:
+        fields = {"so": "its settings count here, its jobs come with: chronex apply"}
+        log_event(log, "the store is shared", fields)
+
+
 def _same_command() -> list[str]:
     """As this process was started; a frozen program is its own interpreter."""
     return [sys.executable, *sys.argv[1:]] if getattr(sys, "frozen", False) else list(sys.orig_argv)
 
 
-def _build_daemon(store: LmdbStore, store_path: Path, settings: SchedulerSettings) -> Daemon:
+def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSettings) -> Daemon:
     """A new node on the store."""
-    node = this_node(settings.max_concurrent_jobs)
-    logs = LogDirectory(store_path / "logs")
-    run_context = RunContext.of_this_process(logs, environment={"CHRONEX_STORE": str(store_path.resolve())})
+    state = state_directory(place)
+    clock: Clock = SYSTEM_CLOCK
+    host_id, named = "", str(state.resolve())
+    if isinstance(place, PostgresAddress):
+        clock, host_id, named = store.clock(), host_identity(state), place.shown  # without a password
+    node = this_node(settings.max_concurrent_jobs, clock, host_id)
+    logs = LogDirectory(state / "logs")
+    run_context = RunContext.of_this_process(logs, clock, environment={"CHRONEX_STORE": named})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
-    keepers = Keepers(store_path.resolve(), logs.path.resolve(), node.id, starts_at_once=True)
+    keepers = Keepers(state.resolve(), logs.path.resolve(), node.id, starts_at_once=True)
     daemon = Daemon(store, engine, run_context, node, settings, keepers=keepers)
     add_maintenance(daemon, logs, settings)
     return daemon
@@ -166,12 +196,16 @@ async def _run(
     loop = asyncio.get_running_loop()
     asked_ms: int | None = None
 
+    def go_on() -> None:
+        nonlocal asked_ms
+        asked_ms = None
+
     def stop() -> None:
         nonlocal asked_ms
         now = daemon.clock.monotonic_ms()
         if asked_ms is None:
-            daemon.stop_as_asked()
-            asked_ms = now if daemon.is_stopping else None  # a restart may be refused
+            asked_ms = now
+            daemon.stop_as_asked(on_refused=go_on)
         elif now - asked_ms > _SAME_KEYPRESS_MS:
             # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
             os._exit(1)

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import socket
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
-from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
-from chronex.clock import Clock, wall_ms
 from chronex.daemon import skip_log
 from chronex.daemon.age_clock import AgeClock
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
+from chronex.daemon.registration import RENEW_S, Registration
 from chronex.daemon.wakeups import (
     LONGEST_BETWEEN_CHECKS_MS,
     TOLERANCE_MS,
@@ -31,21 +28,23 @@ from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newe
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.stopping import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
-from chronex.errors import StoreError, StoreFullError
+from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_any_silent, is_here
+from chronex.engine.takeover import IsKept, kept_by_nobody
+from chronex.errors import FencedError, StoreError, StoreFullError, StoreUnavailableError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.keeper.keepers import Keepers
 from chronex.keeper.kept_commands import KeptCommands
+from chronex.keeper.messages import Trust
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
-from chronex.run import RunContext, identity_of, is_alive
+from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.storage import journal
-from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
-from chronex.storage.records import Reading, Records
-from chronex.version import __version__
+from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.records import EVERYTHING, Reading, Records
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +53,8 @@ LONGEST_SLEEP_S = 30.0
 HEARTBEAT_S = 30.0
 DEAD_LETTERS_S = 60.0
 HOOKS_S = 2.0
+# How long a store may take to say how we are asked to stop.
+LONGEST_ASKED_S = 5.0
 
 
 class Daemon:
@@ -73,8 +74,10 @@ class Daemon:
         self.keepers = keepers
         self.store = store
         self.engine = engine
-        self.node = node
         self.clock = run_context.clock
+        self.registration = Registration(store, node, self.clock, self._described)
+        self.registration.on_trusted = self._tell_keepers
+        engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
         engine.read_clock = self.clock.wall_ms
@@ -86,7 +89,9 @@ class Daemon:
         self.problem_of_successor: Callable[[], str] = lambda: ""  # why one could not begin now
         self._ages = AgeClock(self.clock)
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
-        self._full_since_ms: int | None = None  # by the monotonic clock
+        self._away_since_ms: int | None = None  # by the monotonic clock: since when the store takes nothing
+        self._noting: set[asyncio.Task[None]] = set()  # events on their way into the journal
+        self._detector = WakeupDetector(self.clock)
         self._jumps: list[ClockJump] = []  # of the clock, which the store could not follow yet
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
@@ -95,6 +100,8 @@ class Daemon:
             PeriodicTask("hooks", HOOKS_S, self._call_hooks),
             PeriodicTask("skipped", skip_log.EVERY_S, self._skips.do),
         )
+        if node.lease_ms:
+            own = (PeriodicTask("lease", RENEW_S, self._heartbeat), *own[1:])
         self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
         self.zone = settings.timezone
         self.settings_listeners: list[
@@ -106,6 +113,20 @@ class Daemon:
         self._stopping = asyncio.Event()
         self._must_take_over = False
         self._woken = asyncio.Event()  # something other than the store ends the sleep
+
+    @property
+    def node(self) -> Node:
+        return self.registration.node
+
+    def _tell_keepers(self, sent_ms: int) -> None:
+        """Our word was heard: what runs here may run on for a while, whatever becomes of us."""
+        if self.keepers is not None:
+            trust = Trust(sent_ms + STOP_AFTER_MS, sent_ms + KILL_AFTER_MS)
+            self.keepers.trust(trust, sent_ms + TRUSTED_MS)
+
+    def _described(self, node: Node) -> Node:
+        awake_ms = self._detector.since_ms if node.lease_ms else None
+        return replace(node, functions=self.calls.names, imports=self.calls.can_import, awake_since_ms=awake_ms)
 
     def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
         """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.
@@ -127,31 +148,47 @@ class Daemon:
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 
-    def stop_as_asked(self) -> None:
-        """A signal came: stop as `chronex stop` has asked for it, else as the settings say."""
-        with contextlib.suppress(StoreError):
-            found = self.store.view(lambda tx: Reading(tx).node(self.node.id))
-            if found is not None and found.stop_mode == RESTART:
-                self._stop_to_restart()
-                return
-            if found is not None and found.stop_mode:
-                self.stop(StopMode(found.stop_mode), found.stop_within_ms)
-                return
-        self.stop()
+    def stop_as_asked(self, on_refused: Callable[[], None] = lambda: None) -> None:
+        """A signal came: stop as `chronex stop` has asked for it, else as the settings say.
 
-    def _stop_to_restart(self) -> None:
+        Whoever asked for a restart that cannot be is told, and so is the caller.
+        """
+        self._note(self._stop_as_asked(on_refused))
+
+    async def _stop_as_asked(self, on_refused: Callable[[], None]) -> None:
+        found: Node | None = None
+        with contextlib.suppress(StoreError, TimeoutError):
+            asked = self.store.view_async(lambda tx: Reading(tx).node(self.node.id))
+            found = await asyncio.wait_for(asked, LONGEST_ASKED_S)
+        if found is not None and found.stop_mode == RESTART:
+            await self._stop_to_restart(on_refused)
+        elif found is not None and found.stop_mode:
+            self.stop(StopMode(found.stop_mode), found.stop_within_ms)
+        else:
+            self.stop()
+
+    async def _stop_to_restart(self, on_refused: Callable[[], None]) -> None:
         """A successor that cannot begin would leave nobody to schedule: then this one goes on, and says why."""
         problem = self.problem_of_successor()
         if not problem:
             self.must_restart = True
             self.stop(StopMode.LEAVE)
             return
-        self.store.update(self._refusing(problem))
+        on_refused()
+        await self.registration.refuse_stop(problem)
         self.journal("ConfigurationRejected", {"because": "restart", "error": problem})
 
-    def fail(self) -> None:
-        """A start or an end could not be recorded: stop, so that the next daemon goes by what the store says."""
+    def fail(self, error: StoreError | None = None) -> None:
+        """A start or an end could not be recorded: stop, so that the next daemon goes by what the store says.
+
+        One that others have given up begins anew under another name: what still runs here is taken up by that.
+        """
         self.has_failed = True
+        if isinstance(error, FencedError):
+            self.must_restart = True
+            log_event(
+                log, "given up by the others", {"node": self.node.id, "so": "it registers anew"}, logging.WARNING
+            )
         self.stop(StopMode.LEAVE)
 
     def drain(self) -> None:
@@ -160,8 +197,7 @@ class Daemon:
 
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""
-        with contextlib.suppress(StoreError):  # the next heartbeat tells it
-            self._put_node(self.node)
+        self._note(self.registration.put(self.node))  # else the next heartbeat tells it
         self._woken.set()
 
     async def run(self, *, once: bool = False) -> None:
@@ -179,7 +215,7 @@ class Daemon:
         return self._loop is not None and not self._loop.is_closed()
 
     async def _run(self, *, once: bool) -> None:
-        detector = WakeupDetector(self.clock)
+        detector = self._detector = WakeupDetector(self.clock)
         most = FIRST_BATCH
         await self._begin()
         with wake_on_clock_set(self._woken.set):
@@ -209,84 +245,123 @@ class Daemon:
 
     async def _begin(self) -> None:
         """Record this node, then take up what dead nodes left."""
-        self._check_clock_set_back()
-        self._ages = AgeClock(self.clock, self.store.view(lambda tx: Reading(tx).nodes()))
-        self._put_node(self.node)
+        if not self.registration.is_shared:  # the clock of a database is no machine's to set
+            self._check_clock_set_back()
+        self._ages = AgeClock(self.clock, await self.store.view_async(lambda tx: Reading(tx).nodes()))
+        await self.registration.put(self.node)
         if self.keepers is not None and self.keepers.starts_at_once:
             # After the record: others clear away what lies there of a node that they do not know.
             self.keepers.begin()
         self._skips.begin()
         self.journal("SchedulerStarted", {"node": self.node.id})
+        await self._all_noted()
         fail_point("node registered")
         await self._take_over()
         self.on_begun()
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
-        if self._jumps:
+        if self._jumps or not self.registration.is_trusted:
             return Tick((), None, has_more=False)
         now_ms = self.clock.wall_ms()
-        resting = self.engine.resting(now_ms)
-        if resting is not None:
-            return resting
-        if self._full_ms() > LONGEST_BETWEEN_CHECKS_MS:
-            detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed
         try:
+            resting = await self.store.view_async(self.engine.resting(now_ms))
+            if resting is not None:
+                self._note_back()
+                return resting
+            if self._away_ms() > LONGEST_BETWEEN_CHECKS_MS:
+                detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed
             tick = await self.store.update_async(self.engine.tick_update(now_ms, detector.since_ms, most))
-        except StoreFullError as error:
-            self._note_full(error)
+        except StoreUnavailableError as error:
+            self._note_away(error)
             return Tick((), None, has_more=False)
-        self._note_free_space()
+        except FencedError as error:
+            self.fail(error)
+            return Tick((), None, has_more=False)
+        self._note_back()
         return tick
 
-    def _full_ms(self) -> int:
-        return 0 if self._full_since_ms is None else self.clock.monotonic_ms() - self._full_since_ms
+    def _away_ms(self) -> int:
+        return 0 if self._away_since_ms is None else self.clock.monotonic_ms() - self._away_since_ms
 
-    def _note_full(self, error: StoreFullError) -> None:
+    def _note_away(self, error: StoreUnavailableError) -> None:
         """Nothing is claimed, and the store is asked again soon. What runs goes on, and retention frees space."""
-        if self._full_since_ms is None:
-            self._full_since_ms = self.clock.monotonic_ms()
+        if self._away_since_ms is not None:
+            return
+        self._away_since_ms = self.clock.monotonic_ms()
+        if isinstance(error, StoreFullError):
             fields = {"so": "nothing is claimed until there is free space", "reason": str(error)}
             self.journal("StoreRoomLow", fields, use_reserve=True)  # `status` tells it from the journal
+        else:
+            fields = {"so": "nothing is claimed until it answers; what runs goes on", "reason": str(error)}
+            log_event(log, "the store does not answer", fields, logging.WARNING)
 
-    def _note_free_space(self) -> None:
-        if self._full_since_ms is not None:
-            full_ms, self._full_since_ms = self._full_ms(), None
-            self.journal("StoreRoomBack", {"full_ms": full_ms})
+    def _note_back(self) -> None:
+        if self._away_since_ms is not None:
+            away_ms, self._away_since_ms = self._away_ms(), None
+            name = "StoreAwayEnded" if self.registration.is_shared else "StoreRoomBack"
+            self.journal(name, {"full_ms": away_ms})
 
     def journal(self, name: str, data: dict[str, Any], *, use_reserve: bool = False) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""
         event = Event(name=name, at_ms=self.clock.wall_ms(), data=data)
+        self._note(self._append(event, use_reserve=use_reserve))
 
+    async def _append(self, event: Event, *, use_reserve: bool) -> None:
         def write(tx: Transaction) -> None:
             journal.append(tx, event)
 
+        data = event.data
         try:
-            self.store.update(write, use_reserve=use_reserve)
+            await self.store.update_async(write, use_reserve=use_reserve)
         except StoreError as error:
             data = {**data, "not_in_journal": str(error)}
-        log_event(log, name, data)
+        log_event(log, event.name, data)
+
+    def _note(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it beside the loop, in the order of the calls; the daemon leaves when all of it is done."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._noting.add(task)
+        task.add_done_callback(self._noted)
+
+    def _noted(self, task: asyncio.Task[None]) -> None:
+        self._noting.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            log_event(log, "not written to the store", {"reason": str(problem)}, logging.WARNING)
+
+    async def _all_noted(self) -> None:
+        while self._noting:
+            await asyncio.wait(self._noting)
 
     async def _take_over(self) -> None:
-        self._note_ended_here()
+        await self._note_ended_here()
         keepers = self.keepers
-        if keepers is None:
-            orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms())
-        else:
-            living = {node.id for node in self.store.view(lambda tx: Reading(tx).nodes()) if self._lives(node)}
+        kept: IsKept = kept_by_nobody
+        if keepers is not None:
+            nodes = await self.store.view_async(lambda tx: Reading(tx).nodes())
+            living = {node.id for node in nodes if self._lives(node)}
             await keepers.look(lambda node: node not in living)
-            orders, adopted = self.engine.take_over(is_alive, self.clock.wall_ms(), keepers.keeps)
+            kept = keepers.keeps
+        update = self.engine.take_over_update(is_alive, self.clock.wall_ms(), kept)
+        try:
+            orders, adopted = await self.store.update_async(update, use_reserve=True)
+        except FencedError as error:
+            self.fail(error)
+            return
         fail_point("taken over")
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
         if keepers is not None and keepers.has_any_of_others:
-            running = self.store.view(lambda tx: {one.id for one in _running(Reading(tx))})
+            running = await self.store.view_async(lambda tx: {one.id for one in _running(Reading(tx))})
             keepers.tidy(running.__contains__)
 
     def _lives(self, node: Node) -> bool:
-        return node.id == self.node.id or (node.stopped_ms is None and is_alive(node.process))
+        """Whether it holds its commands itself; one of another machine has its keepers there."""
+        if node.id == self.node.id or not is_here(node, self.node):
+            return True
+        return node.stopped_ms is None and is_alive(node.process)
 
-    def _note_ended_here(self) -> None:
+    async def _note_ended_here(self) -> None:
         """A daemon of this process whose event loop is gone is dead, though the process lives."""
         here = self.node.process
 
@@ -302,11 +377,11 @@ class Daemon:
 
         def mark(tx: Transaction) -> None:
             for node in ended(tx):
-                Records(tx, now_ms).put(replace(node, stopped_ms=now_ms))
+                Records(tx, now_ms).put(replace(node, stopped_ms=now_ms, epoch=node.epoch + 1))
                 journal.append(tx, Event(name="SchedulerCrashed", at_ms=now_ms, data={"node": node.id}))
 
-        if self.store.view(ended):
-            self.store.update(mark, use_reserve=True)
+        if await self.store.view_async(ended):
+            await self.store.update_async(mark, use_reserve=True)
 
     def _take_over_again(self) -> None:
         """A process that a hanging node had left is gone: its end is recorded now rather than at the next pass."""
@@ -319,13 +394,14 @@ class Daemon:
         jump = detector.check()
         if jump is not None:
             self.executor.prestart.discard()
-            self._jumps.append(jump)
+            if not self.registration.is_shared:
+                self._jumps.append(jump)
         try:
             while self._jumps:
                 self._follow(self._jumps[0])
                 del self._jumps[0]
         except StoreFullError as error:
-            self._note_full(error)
+            self._note_away(error)
 
     def _follow(self, jump: ClockJump) -> None:
         fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
@@ -351,7 +427,7 @@ class Daemon:
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.periodic.seconds_until_next(
-            at_most=LONGEST_SLEEP_S if self._full_since_ms is None else FULL_PAUSE_S
+            at_most=LONGEST_SLEEP_S if self._away_since_ms is None else FULL_PAUSE_S
         )
         if next_ms is not None:
             pause = min(pause, max(next_ms - self.clock.wall_ms(), 0) / 1000)
@@ -376,46 +452,13 @@ class Daemon:
         with contextlib.suppress(StoreError):  # the journal has it
             await self._skips.finish()
         fail_point("node leaving")
+        await self._all_noted()
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
-        self._put_node(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
-        left = self.store.view(lambda tx: sum(one.owner == self.node.id for one in _running(Reading(tx))))
+        await self.registration.put(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
+        left = await self.store.view_async(lambda tx: sum(one.owner == self.node.id for one in _running(Reading(tx))))
         self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
-
-    def _put_node(self, node: Node, *, use_reserve: bool = False) -> None:
-        self.store.update(self._writing(node), use_reserve=use_reserve)
-
-    def _writing(self, node: Node) -> UpdateFn[None]:
-        told = self.node = replace(node, functions=self.calls.names, imports=self.calls.can_import)
-        now_ms = self.clock.wall_ms()
-
-        def write(tx: Transaction) -> None:
-            records = Records(tx, now_ms)
-            found = records.node(told.id)
-            if found is None:
-                records.put(told)
-            else:  # how it is asked to stop is written by whoever asks
-                asked = {
-                    "stop_mode": found.stop_mode,
-                    "stop_within_ms": found.stop_within_ms,
-                    "stop_by": found.stop_by,
-                    "stop_refused": found.stop_refused,
-                }
-                records.put(replace(told, **asked))
-
-        return write
-
-    def _refusing(self, problem: str) -> UpdateFn[None]:
-        """The answer to whoever asked for a restart, in place of the question."""
-        now_ms = self.clock.wall_ms()
-
-        def write(tx: Transaction) -> None:
-            records = Records(tx, now_ms)
-            found = records.node(self.node.id)
-            if found is not None:
-                records.put(replace(found, stop_mode="", stop_within_ms=None, stop_by="", stop_refused=problem))
-
-        return write
+        await self._all_noted()
 
     # -- periodic tasks ------------------------------------------------------------------------------------------
 
@@ -423,8 +466,16 @@ class Daemon:
         self.age_ms()
         doubt_ms = self._ages.doubt_ms
         aged_ms = self._ages.trusted_ms if doubt_ms else 0
-        seen = replace(self.node, seen_ms=self.clock.wall_ms(), aged_ms=aged_ms, doubt_ms=doubt_ms)
-        await self.store.update_async(self._writing(seen))
+        told = replace(self.node, aged_ms=aged_ms, doubt_ms=doubt_ms)
+        try:
+            await self.registration.renew(told)
+        except FencedError as error:
+            self.fail(error)
+            return
+        if self.registration.is_shared:
+            now_ms = self.clock.wall_ms()
+            if await self.store.view_async(lambda tx: is_any_silent(Reading(tx).nodes(), self.node, now_ms)):
+                await self._reap()
 
     def age_ms(self) -> int:
         """The time by which things are too old to be kept."""
@@ -442,9 +493,9 @@ class Daemon:
 
     async def _call_hooks(self) -> None:
         """Hooks that failed are called again after their pauses, and those of nodes that are gone."""
-        due = self.engine.hooks_due(self.clock.wall_ms())
-        if due is not None and not self._stopping.is_set():
-            self.executor.carry_out(await self.store.update_async(due))
+        now_ms = self.clock.wall_ms()
+        if await self.store.view_async(self.engine.has_hooks_due(now_ms)) and not self._stopping.is_set():
+            self.executor.carry_out(await self.store.update_async(self.engine.hooks_due(now_ms)))
 
     async def _reap(self) -> None:
         """A library engine on the same store may have died; what outlived its deadline is ended."""
@@ -453,104 +504,8 @@ class Daemon:
 
 
 def _running(reading: Reading) -> list[Attempt]:
-    return reading.active_attempts(limit=1_000_000_000)
+    return reading.active_attempts(limit=EVERYTHING)
 
 
 # The daemons of this process by the id of their node. One that nobody holds any more does not work either.
 _daemons_here: WeakValueDictionary[str, Daemon] = WeakValueDictionary()
-
-
-def this_node(slots: int) -> Node:
-    """A new name for every start: what an earlier process left behind belongs to that one."""
-    process = identity_of(os.getpid())
-    assert process is not None, "this process exists"
-    now_ms = wall_ms()
-    return Node(
-        id=f"node-{uuid4().hex[:12]}",
-        process=process,
-        host=socket.gethostname(),
-        chronex=__version__,
-        places=slots,
-        started_ms=now_ms,
-        seen_ms=now_ms,
-    )
-
-
-# A task that takes longer is given up and tried again at its next time.
-LONGEST_RUN_S = 30.0
-ReportFn = Callable[[str, dict[str, Any]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodicTask:
-    """`do` is awaited on the daemon's loop about every `every_s` seconds, so it must not block.
-
-    Work of more than a millisecond belongs into `store.update_async` or an executor.
-    """
-
-    name: str
-    every_s: float
-    do: Callable[[], Awaitable[None]]
-
-
-class PeriodicTasks:
-    """Starts each task when it is due, never twice at once; a failure is reported when it begins and when it ends."""
-
-    def __init__(self, periodic: Iterable[PeriodicTask], clock: Clock, report: ReportFn) -> None:
-        self._clock = clock
-        self._report = report
-        self._due_ms: dict[PeriodicTask, int] = {}
-        self._failing: dict[str, str] = {}
-        self._busy: dict[PeriodicTask, asyncio.Task[None]] = {}
-        for task in periodic:
-            self.add(task)
-
-    def add(self, task: PeriodicTask) -> None:
-        """Its first time is one interval from now: what must be done at the start, the daemon does itself."""
-        self._due_ms[task] = self._clock.monotonic_ms() + round(task.every_s * 1000)
-
-    def start_due(self) -> None:
-        now = self._clock.monotonic_ms()
-        for task, due_ms in self._due_ms.items():
-            if due_ms <= now and task not in self._busy:
-                self._due_ms[task] = now + round(task.every_s * 1000)
-                self._busy[task] = asyncio.get_running_loop().create_task(self._run(task))
-
-    def seconds_until_next(self, at_most: float) -> float:
-        """How long nothing of this falls due."""
-        now = self._clock.monotonic_ms()
-        waits = [self._wait(task, (due_ms - now) / 1000) for task, due_ms in self._due_ms.items()]
-        return max(0.0, min([at_most, *waits]))
-
-    def _wait(self, task: PeriodicTask, seconds: float) -> float:
-        """One that is under way has a next time too, or it would be late by the longest sleep; one that is late
-        already because it takes so long is checked again after its interval."""
-        return seconds if seconds > 0 or task not in self._busy else task.every_s
-
-    async def stop(self) -> None:
-        """Give up what is under way; what it has handed to the store stays."""
-        tasks = list(self._busy.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-
-    async def _run(self, task: PeriodicTask) -> None:
-        problem = ""
-        try:
-            await asyncio.wait_for(task.do(), LONGEST_RUN_S)
-        except TimeoutError:
-            problem = f"it took longer than {LONGEST_RUN_S:g} s"
-        except Exception as error:
-            # Whatever it is, scheduling goes on: a full disk, a bad address, a mistake of ours.
-            problem = f"{type(error).__name__}: {error}"
-        finally:
-            del self._busy[task]
-        self._report_change(task.name, problem)
-
-    def _report_change(self, name: str, problem: str) -> None:
-        before = self._failing.get(name, "")
-        if problem == before:
-            return
-        self._failing[name] = problem
-        self._report("ChoreFailed" if problem else "ChoreRecovered", {"chore": name, "reason": problem or before})

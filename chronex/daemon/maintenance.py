@@ -6,9 +6,11 @@ does it for all, with its own settings; when it is gone, or gives no sign of lif
 
 from __future__ import annotations
 
-from chronex.daemon.loop import HEARTBEAT_S, Daemon, PeriodicTask
+from chronex.daemon.loop import HEARTBEAT_S, Daemon
 from chronex.daemon.notify import Notifier
+from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.daemon.retention import MeasuredStore, Retention, free_space_task
+from chronex.engine.membership import is_here
 from chronex.jobfile import SchedulerSettings
 from chronex.run import LogDirectory, is_alive
 from chronex.storage.records import Reading
@@ -30,7 +32,7 @@ def add_maintenance(daemon: Daemon, logs: LogDirectory, settings: SchedulerSetti
 def _by_one_node(daemon: Daemon, task: PeriodicTask) -> PeriodicTask:
     async def do() -> None:
         now_ms = daemon.clock.wall_ms()
-        if daemon.store.view(lambda tx: is_maintainer(Reading(tx), daemon.node.id, now_ms)):
+        if await daemon.store.view_async(lambda tx: is_maintainer(Reading(tx), daemon.node.id, now_ms)):
             await task.do()
 
     return PeriodicTask(task.name, task.every_s, do)
@@ -45,6 +47,6 @@ def is_maintainer(reading: Reading, node: str, now_ms: int) -> bool:
         (other.started_ms, other.id) < (own.started_ms, own.id)
         and other.stopped_ms is None
         and now_ms - other.seen_ms < _SILENT_MS
-        and is_alive(other.process)
+        and (not is_here(other, own) or is_alive(other.process))
         for other in reading.nodes()
     )

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
-from chronex.daemon.loop import Daemon, PeriodicTask
+from chronex.daemon.loop import Daemon
+from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from chronex.clock import Clock
-from chronex.daemon.loop import PeriodicTask
+from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine import notices
 from chronex.model.job import Job
 from chronex.model.occurrence import occurrence_id

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chronex.daemon.loop import Daemon, PeriodicTask
+from chronex.daemon.loop import Daemon
+from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine.update import Change, Policy, apply_jobs
 from chronex.engine.update.sources import JobSource
 from chronex.errors import ChronexError

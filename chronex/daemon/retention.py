@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 from chronex.clock import Clock
-from chronex.daemon.loop import PeriodicTask
+from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine.commands.dead_letters import bound_dead_letters
 from chronex.jobfile import SchedulerSettings
 from chronex.run import LogDirectory

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, gives_way, is_held
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.lifecycle import Lifecycle, waiting_first
+from chronex.engine.membership import awake_since, refuse_lost
 from chronex.engine.notices import has_hooks_left, hooks_left
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
@@ -35,7 +36,7 @@ from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
-from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
+from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn, ViewFn
 from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, options_of, schedule_of
 
@@ -75,6 +76,8 @@ class Engine:
     ) -> None:  # fmt: skip
         self.store, self.node, self.slots = store, node, slots
         self.shortest_pause_ms = shortest_pause_ms  # before a next attempt; tests in real time give less
+        # Where machines share the store: the epoch with which this node registered; None where only one uses it.
+        self.epoch: int | None = None
         self.stopping = False  # set once: from then on ends are recorded and nothing is started
         self.has_function: Callable[[str], bool] = lambda target: True
         # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
@@ -92,7 +95,7 @@ class Engine:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
         return self.store.update(self.tick_update(now_ms, awake_since_ms))
 
-    def resting(self, now_ms: int) -> Tick | None:
+    def resting(self, now_ms: int) -> ViewFn[Tick | None]:
         """The tick of a store in which nothing is due and nothing can leave its queue, found by reading alone.
 
         Every start and every end changes the store and wakes the daemon that watches it; a thousand of them must not
@@ -104,18 +107,36 @@ class Engine:
             first_ms = reading.next_due_ms()
             if first_ms is not None and first_ms <= now_ms:
                 return None
-            if next(reading.queued_jobs(), None) is not None and reading.count_active(self.slots) < self.slots:
+            if next(reading.queued_jobs(), None) is not None and self.free_slots(reading) > 0:
                 return None
             return Tick((), first_ms, has_more=False)
 
-        return self.store.view(read)
+        return read
+
+    def free_slots(self, reading: Reading) -> int:
+        """One pool for a store of one machine: the child of a dead scheduler takes a slot until it is gone.
+
+        Where machines share the store, each has a pool of its own.
+        """
+        owner = None if self.epoch is None else self.node
+        return self.slots - reading.count_active(self.slots, owner)
+
+    def records(self, tx: Transaction, now_ms: int) -> Records:
+        """What a decision of this node reads and writes; FencedError where others have given the node up."""
+        records = Records.cached(tx, now_ms)
+        if self.epoch is not None:
+            refuse_lost(records, self.node, self.epoch)
+        return records
 
     def tick_update(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
         """One tick as an update of the store: the daemon awaits it, `tick` waits for it."""
 
         def decide(tx: Transaction) -> Tick:
-            records = Records.cached(tx, now_ms)
-            decisions = _Decisions(records, self, awake_since_ms)
+            records = self.records(tx, now_ms)
+            awake_ms = awake_since_ms
+            if self.epoch is not None:
+                awake_ms = awake_since(records.nodes(), awake_since_ms, now_ms)
+            decisions = _Decisions(records, self, awake_ms)
             has_more = decisions.take_due(most)
             decisions.start_queued()
             decisions.write()
@@ -137,6 +158,8 @@ class Engine:
         """
 
         def record(tx: Transaction) -> frozenset[str]:
+            if self.epoch is not None and starts:
+                refuse_lost(Records(tx, starts[0].at_ms), self.node, self.epoch)
             return frozenset(
                 start.attempt.id for start in starts if not _record_start(Records(tx, start.at_ms), start)
             )
@@ -147,7 +170,7 @@ class Engine:
         """An update that records an attempt's end; it gives the orders that follow, none where it came too late."""
 
         def record(tx: Transaction) -> tuple[Order, ...]:
-            records = Records.cached(tx, now_ms)
+            records = self.records(tx, now_ms)
             decisions = _Decisions(records, self, now_ms)
             try:
                 decisions.lifecycle.attempt_ended(attempt, end)
@@ -164,13 +187,19 @@ class Engine:
     def take_over(
         self, is_alive: IsAlive, now_ms: int, is_kept: IsKept = lambda _attempt: False
     ) -> tuple[tuple[Order, ...], list[Attempt]]:
+        """`take_over_update`, waited for."""
+        return self.store.update(self.take_over_update(is_alive, now_ms, is_kept), use_reserve=True)
+
+    def take_over_update(
+        self, is_alive: IsAlive, now_ms: int, is_kept: IsKept = lambda _attempt: False
+    ) -> UpdateFn[tuple[tuple[Order, ...], list[Attempt]]]:
         """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans.
 
         `is_kept` says whether a keeper has the attempt of this id, or knows how it ended.
         """
 
         def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
-            records = Records.cached(tx, now_ms)
+            records = self.records(tx, now_ms)
             decisions = _Decisions(records, self, now_ms)
             adopted = take_over(records, decisions.lifecycle, self.node, is_alive, is_kept)
             decisions.orders[:0] = hooks_left(records, self.node, self.has_function)
@@ -178,12 +207,14 @@ class Engine:
             decisions.write()
             return tuple(decisions.orders), adopted
 
-        return self.store.update(record, use_reserve=True)
+        return record
 
-    def hooks_due(self, now_ms: int) -> UpdateFn[tuple[Order, ...]] | None:
-        """An update that gives the orders for hooks whose next try is due; None where a read finds none."""
-        if not self.store.view(lambda tx: has_hooks_left(Reading(tx), self.node, now_ms)):
-            return None
+    def has_hooks_due(self, now_ms: int) -> ViewFn[bool]:
+        """Whether the next try of a hook is due."""
+        return lambda tx: has_hooks_left(Reading(tx), self.node, now_ms)
+
+    def hooks_due(self, now_ms: int) -> UpdateFn[tuple[Order, ...]]:
+        """An update that gives the orders for hooks whose next try is due."""
         return lambda tx: tuple(hooks_left(Records(tx, now_ms), self.node, self.has_function))
 
 
@@ -230,8 +261,7 @@ class _Decisions:
     @property
     def free_slots(self) -> int:
         if self._free is None:
-            # One pool for the store: the child of a dead scheduler takes a slot until it is gone.
-            self._free = self.engine.slots - self.records.count_active(self.engine.slots)
+            self._free = self.engine.free_slots(self.records)
         return self._free
 
     def take_due(self, most: int) -> bool:

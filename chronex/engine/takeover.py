@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from chronex.engine import unknown_ends
 from chronex.engine.lifecycle import Lifecycle
+from chronex.engine.membership import Standing, is_here, lose, standing_of
 from chronex.engine.orders import AttemptEnd, Cancel, StopProcess
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import AttemptState, OccurrenceState
-from chronex.storage.records import Records
+from chronex.storage.records import EVERYTHING, Records
 
 # Past its deadline an occurrence has this long to be ended by its owner before it is given up.
 STALE_AFTER_MS = 60_000
-# A scan without an end: what one pass leaves out, no other would find while the first ones run.
-_EVERYTHING = 1_000_000_000
 IsAlive = Callable[[ProcessIdentity], bool]
 IsKept = Callable[[str], bool]
+
+
+def kept_by_nobody(_attempt: str) -> bool:
+    """There is no keeper to ask."""
+    return False
+
+
+class _Nodes(NamedTuple):
+    """The nodes that will never end what they began, and those that are only silent; and whose processes are here."""
+
+    gone: Set[str]
+    lost: Set[str]
+    elsewhere: Set[str]
+
+    def sees(self, attempt: Attempt, is_alive: IsAlive) -> bool:
+        """Whether its process runs, as far as this machine can see."""
+        if attempt.owner in self.elsewhere:
+            return attempt.owner not in self.gone
+        return attempt.process is not None and is_alive(attempt.process)
 
 
 def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive, is_kept: IsKept) -> list[Attempt]:
@@ -28,19 +47,22 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
 
     A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
     the caller to watch; so is one whose end a keeper knows, or a check is asked for. One that is gone has crashed.
-    One without a recorded start never ran: nothing starts before its start is on record.
+    One without a recorded start never ran: nothing starts before its start is on record. What a silent node of
+    another machine has started may run there and is left to it until its time is over.
     """
-    dead = _dead_nodes(records, lifecycle, node, is_alive)
+    nodes = _standings(records, lifecycle, node, is_alive)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
-    for occurrence in records.active(limit=_EVERYTHING):
+    for occurrence in records.active(limit=EVERYTHING):
         if occurrence.deadline_ms is not None and occurrence.deadline_ms <= records.now_ms:
-            _end_overdue(records, lifecycle, occurrence, {*dead, node}, is_alive, is_kept)
+            _end_overdue(records, lifecycle, occurrence, node, nodes, is_alive, is_kept)
     adopted: list[Attempt] = []
-    for attempt in records.active_attempts(limit=_EVERYTHING):
+    for attempt in records.active_attempts(limit=EVERYTHING):
         if attempt.owner == node:
             _cancel_overdue(records, lifecycle, attempt)
-        elif attempt.owner in dead:
-            if _has_end(attempt, is_alive, is_kept) or _is_asked_for(records, lifecycle, attempt):
+        elif attempt.owner in nodes.lost and attempt.started_ms is None:
+            _crash(records, lifecycle, attempt)
+        elif attempt.owner in nodes.gone:
+            if _has_end(attempt, nodes, is_alive, is_kept) or _is_asked_for(records, lifecycle, attempt):
                 adopted.append(_adopt(records, lifecycle, attempt, node))
                 _cancel_overdue(records, lifecycle, adopted[-1])
             else:
@@ -50,9 +72,9 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
     return adopted
 
 
-def _has_end(attempt: Attempt, is_alive: IsAlive, is_kept: IsKept) -> bool:
+def _has_end(attempt: Attempt, nodes: _Nodes, is_alive: IsAlive, is_kept: IsKept) -> bool:
     """It has not ended, or somebody knows how."""
-    return attempt.process is not None and (is_kept(attempt.id) or is_alive(attempt.process))
+    return attempt.process is not None and (is_kept(attempt.id) or nodes.sees(attempt, is_alive))
 
 
 def _is_asked_for(records: Records, lifecycle: Lifecycle, attempt: Attempt) -> bool:
@@ -67,13 +89,14 @@ def _end_overdue(
     records: Records,
     lifecycle: Lifecycle,
     occurrence: Occurrence,
-    ours: Set[str],
+    node: str,
+    nodes: _Nodes,
     is_alive: IsAlive,
     is_kept: IsKept,
 ) -> None:
     """Past its deadline: a retry is not awaited. Past its grace too: it is given up where nothing of it lives.
 
-    What lives on is canceled below where it is this node's or a dead one's, `ours`. Where its node lives and has not
+    What lives on is canceled below where it is this node's or a dead one's. Where its node lives and has not
     stopped it in all that time, that node hangs: the process is stopped from here, and the next pass finds it gone.
     """
     attempts = records.attempts(occurrence.job, occurrence.nominal_ms)
@@ -85,24 +108,37 @@ def _end_overdue(
     grace_ms = None if version is None else version.grace_ms
     if records.now_ms <= (occurrence.deadline_ms or 0) + STALE_AFTER_MS + (grace_ms or 0):
         return
-    living = [(one, one.process) for one in running if one.process is not None and is_alive(one.process)]
+    living = [(one, one.process) for one in running if one.process is not None and nodes.sees(one, is_alive)]
     # One that a keeper knows of may have ended in time, while no scheduler lived: its end is recorded first.
     if not living and not any(is_kept(one.id) for one in running):
         lifecycle.reap(occurrence)
-    lifecycle.orders += [StopProcess(one, process, grace_ms) for one, process in living if one.owner not in ours]
+    hanging = [(one, process) for one, process in living if one.owner not in {*nodes.gone, *nodes.elsewhere, node}]
+    lifecycle.orders += [StopProcess(one, process, grace_ms) for one, process in hanging]
 
 
-def _dead_nodes(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive) -> set[str]:
-    """The nodes that will never end what they began. One that died unannounced gets one event in the journal."""
-    dead: set[str] = set()
+def _standings(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive) -> _Nodes:
+    """How every other node stands. One that died or fell silent unannounced gets one event in the journal."""
+    observer = records.node(node)
+    gone: set[str] = set()
+    lost: set[str] = set()
+    elsewhere: set[str] = set()
     for found in records.nodes():
-        if found.id == node or (found.stopped_ms is None and is_alive(found.process)):
+        if found.id == node:
             continue
-        dead.add(found.id)
-        if found.stopped_ms is None:
-            records.put(replace(found, stopped_ms=records.now_ms))
-            lifecycle.events.append(Event(name="SchedulerCrashed", at_ms=records.now_ms, data={"node": found.id}))
-    return dead
+        if not is_here(found, observer):
+            elsewhere.add(found.id)
+        standing = standing_of(found, observer, records.now_ms, is_alive)
+        if standing is Standing.LOST:
+            lost.add(found.id)
+            if found.lost_ms is None:
+                lifecycle.events.append(lose(records, found))
+        elif standing is Standing.GONE:
+            gone.add(found.id)
+            if found.stopped_ms is None:
+                records.put(replace(found, stopped_ms=records.now_ms, epoch=found.epoch + 1))
+                crashed = Event(name="SchedulerCrashed", at_ms=records.now_ms, data={"node": found.id})
+                lifecycle.events.append(crashed)
+    return _Nodes(gone, lost, elsewhere)
 
 
 def _adopt(records: Records, lifecycle: Lifecycle, attempt: Attempt, node: str) -> Attempt:

@@ -34,14 +34,15 @@ from chronex.keeper.messages import (
     Recorded,
     Start,
     Stop,
+    Trust,
     Welcome,
     frame,
     socket_path,
 )
-from chronex.model import AttemptState
+from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.attempt_log import LogDirectory
 from chronex.run.environment import Inheritance
-from chronex.run.process import identity_of
+from chronex.run.process import identity_of, signal_group
 from chronex.run.request import AttemptResult, EndReason, NotStarted
 from chronex.run.spawn import PreparedCommand, RunContext, seal_descriptors
 from chronex.run.supervise import (
@@ -58,6 +59,9 @@ from chronex.version import __version__
 LOCK_NAME, ERRORS_NAME = "lock", "errors"
 READY = b"ready\n"
 EXECUTION_TIMEOUT = "execution_timeout"
+CUT_OFF = "cut_off"
+# How often a keeper whose node shares its store looks whether it is still trusted.
+_LOOK_S = 1.0
 # A keeper whose scheduler died before it connected has nothing to keep.
 _FIRST_CONNECTION_S = 30.0
 _AGAIN_S = 1.0  # how often it tries to write what a full disk did not take
@@ -76,6 +80,7 @@ class KeptCommand:
         self.barrier: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.cancellation = Cancellation()
         self.keeps_end = True
+        self.process: ProcessIdentity | None = None
         self.deadline: asyncio.TimerHandle | None = None
 
     def open(self, deadline_in_ms: int | None) -> None:
@@ -98,6 +103,10 @@ class KeptCommand:
         if not self.cancellation.requested:
             self.cancellation.code = code
             self.cancellation.request(words)
+
+    def kill(self) -> None:
+        if self.process is not None and not self.barrier.cancelled():
+            signal_group(self.process, signal.SIGKILL)
 
     def over(self) -> None:
         if self.deadline is not None:
@@ -147,6 +156,7 @@ class Keeper:
         self._clients: set[Client] = set()
         self._commands: dict[str, KeptCommand] = {}
         self._work: set[asyncio.Task[None]] = set()
+        self._trust: Trust | None = None
         self.over = asyncio.Event()
 
     # -- schedulers ----------------------------------------------------------------------------------------------
@@ -176,16 +186,36 @@ class Keeper:
             self._ends.recorded(message.attempt_id)
             if (discarded := self._commands.get(message.attempt_id)) is not None:
                 discarded.keeps_end = False  # it was not opened, and is on record before its process is gone
+        elif isinstance(message, Trust):
+            is_first, self._trust = self._trust is None, message
+            if is_first:
+                self._look_at_trust()
         elif isinstance(message, Open | Discard | Stop):
             kept = self._commands.get(message.attempt_id)
             if kept is None:
                 return
-            if isinstance(message, Open):
+            if isinstance(message, Open) and self._is_past(message.until_ms):
+                kept.discard(keeps_end=True)
+            elif isinstance(message, Open):
                 kept.open(message.deadline_in_ms)
             elif isinstance(message, Discard):
                 kept.discard(keeps_end=message.keeps_end)
             else:
                 kept.stop(message.code, message.words)
+
+    def _is_past(self, boottime_ms: int | None) -> bool:
+        return boottime_ms is not None and self._run_context.clock.boottime_ms() >= boottime_ms
+
+    def _look_at_trust(self) -> None:
+        """Whatever became of the scheduler: past its time others begin its work anew, so here it must have ended."""
+        assert self._trust is not None
+        if self._is_past(self._trust.stop_ms):
+            for kept in self._commands.values():
+                kept.discard(keeps_end=True)
+                kept.stop(CUT_OFF, "its machine was cut off from the store")
+                if self._is_past(self._trust.kill_ms):
+                    kept.kill()
+        asyncio.get_running_loop().call_later(_LOOK_S, self._look_at_trust)
 
     def _tell(self, message: Message) -> None:
         for client in self._clients:
@@ -229,6 +259,7 @@ class Keeper:
 
         async def hold(held: Started) -> None:
             assert held.process is not None, "a command has a process"
+            kept.process = held.process
             if kept.client is not None:
                 kept.client.send(Held(kept.rules.attempt_id, held.process))
             await kept.barrier

@@ -22,7 +22,7 @@ from chronex.failpoints import KEEPER_VARIABLE, VARIABLE
 from chronex.keeper.ends_file import read_ends
 from chronex.keeper.keeper_process import ERRORS_NAME, LOCK_NAME, READY
 from chronex.keeper.link import ANSWER_WITHIN_S, KeeperLink, KeeperLostError, connect
-from chronex.keeper.messages import Ended, Recorded
+from chronex.keeper.messages import Ended, Recorded, Trust
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,8 @@ class Keepers:
         self._others: dict[Path, KeeperLink] = {}
         self._dead: dict[Path, DeadKeeper] = {}
         self._stuck: dict[Path, frozenset[str]] = {}
+        self._trust: Trust | None = None
+        self.open_until_ms: int | None = None  # by the boot time: past it no barrier may be opened
         self._looking = asyncio.Lock()  # whoever waits for it finds what was seen, not the middle of a look
 
     # -- its own -------------------------------------------------------------------------------------------------
@@ -123,6 +125,8 @@ class Keepers:
             link = await connect(directory)
         except (OSError, TimeoutError, KeeperLostError) as problem:
             raise KeeperNotStartedError(str(problem)) from problem
+        if self._trust is not None:
+            link.send(self._trust)
         return link
 
     # -- those of others -----------------------------------------------------------------------------------------
@@ -229,6 +233,13 @@ class Keepers:
             if not dead.ends:
                 shutil.rmtree(directory, ignore_errors=True)
                 del self._dead[directory]
+
+    def trust(self, trust: Trust, open_until_ms: int) -> None:
+        """Tell every keeper of this machine until when its commands may run."""
+        self._trust, self.open_until_ms = trust, open_until_ms
+        for link in (self._own, *self._others.values()):
+            if link is not None and not link.is_lost:
+                link.send(trust)
 
     async def close(self) -> None:
         """Let go; what runs goes on, and the keepers stay as long as something does."""

@@ -137,7 +137,7 @@ class KeptCommands:
             link.send(Discard(attempt_id, keeps_end=True))
             return never_started(canceled(hooks.cancellation.reason), self._run_context.clock)
         fail_point("before opening")
-        link.send(Open(attempt_id, deadline_in_ms))
+        link.send(Open(attempt_id, deadline_in_ms, self._keepers.open_until_ms))
         fail_point("opening asked")
         return await self._until_end(request, held.process, started_ms, f"{attempt_id}.log", hooks, link)
 

@@ -38,6 +38,8 @@ class Open(Struct, frozen=True, tag="open"):
 
     attempt_id: str
     deadline_in_ms: int | None = None
+    # By the boot time: past it the barrier stays shut. Others may have given the node up while it stood still.
+    until_ms: int | None = None
 
 
 class Discard(Struct, frozen=True, tag="discard"):
@@ -53,6 +55,17 @@ class Stop(Struct, frozen=True, tag="stop"):
     attempt_id: str
     code: str
     words: str
+
+
+class Trust(Struct, frozen=True, tag="trust"):
+    """What runs here may run until then, by the boot time; from `kill_ms` on nothing may.
+
+    Said again and again by a scheduler that shares its store with other machines. When it falls silent, they take its
+    work over some time later, and before that the keeper has ended it.
+    """
+
+    stop_ms: int
+    kill_ms: int
 
 
 class Recorded(Struct, frozen=True, tag="recorded"):
@@ -95,7 +108,7 @@ class Ended(Struct, frozen=True, tag="ended"):
     result: AttemptResult
 
 
-Message = Start | Open | Discard | Stop | Recorded | Welcome | Held | Opened | Ended
+Message = Start | Open | Discard | Stop | Trust | Recorded | Welcome | Held | Opened | Ended
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Message)
 

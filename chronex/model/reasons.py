@@ -46,6 +46,7 @@ class ReasonCode(StrEnum):
     NEVER_STARTED = "never_started"
     STOPPING = "stopping"
     INTERRUPTED = "interrupted"
+    CUT_OFF = "cut_off"
     CANCELED = "canceled"
     REPLACED = "replaced"
     JOB_REMOVED = "job_removed"
@@ -148,6 +149,7 @@ _WORDS = {
     ReasonCode.NEVER_STARTED: "the scheduler died before it started",
     ReasonCode.STOPPING: "the scheduler was stopped",
     ReasonCode.INTERRUPTED: "the scheduler was stopped while it ran",
+    ReasonCode.CUT_OFF: "its machine was cut off from the store for so long that others may take it over",
     ReasonCode.CANCELED: "canceled",
     ReasonCode.REPLACED: "replaced by a new version",
     ReasonCode.JOB_REMOVED: "the job was removed",
@@ -187,6 +189,7 @@ ENDS_OF_TASKS = frozenset(
         ReasonCode.OWNER_DIED,
         ReasonCode.NEVER_STARTED,
         ReasonCode.INTERRUPTED,
+        ReasonCode.CUT_OFF,
         ReasonCode.FREE_TEXT,
     }
 )

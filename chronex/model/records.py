@@ -37,6 +37,14 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     stop_by: str = ""
     # Why it went on all the same: what it was to be restarted with has a mistake.
     stop_refused: str = ""
+    # Where several machines share the store: the machine that it runs on, for how long its word that it lives holds
+    # (0: only its process tells), since when it has given it without a gap, and since when it slept through nothing.
+    host_id: str = ""
+    lease_ms: int = 0
+    steady_since_ms: int = 0
+    awake_since_ms: int | None = None
+    # When others gave it up because it was silent: its epoch was raised, and it may change nothing any more.
+    lost_ms: int | None = None
     # While it doubts its clock, which has jumped ahead: the time of ages, and how much longer the clock must hold.
     aged_ms: int = 0
     doubt_ms: int = 0

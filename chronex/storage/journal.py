@@ -18,8 +18,8 @@ Line = tuple[int, Event]
 _PAGE = 64
 
 
-def append(tx: Transaction, *events: Event) -> int:
-    """Write the events in this order; returns the number of the last one."""
+def append(tx: Transaction, *events: Event) -> None:
+    """Write the events in this order. A store that several machines share numbers them when it commits."""
     number = head(tx)
     for event in events:
         number += 1
@@ -27,7 +27,6 @@ def append(tx: Transaction, *events: Event) -> int:
         tx.put(key, encode(key, event))
     if events:
         tx.put(keys.JOURNAL_HEAD, encode(keys.JOURNAL_HEAD, Sequence(number)))
-    return number
 
 
 def head(tx: ReadTransaction) -> int:

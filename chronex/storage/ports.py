@@ -69,6 +69,10 @@ class Store(Protocol):
         """Run fn on a snapshot and return its result. Keep it under 50 ms: a snapshot holds old pages."""
         ...
 
+    async def view_async(self, fn: ViewFn[T]) -> T:
+        """`view` for an event loop: where the store may take its time, the loop goes on meanwhile."""
+        ...
+
     def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         """Run fn, make its writes durable, return its result.
 

@@ -31,6 +31,8 @@ Claimed = TypeVar("Claimed", Occurrence, Run, Attempt)
 DECISIONS = (Occurrence, Run, Attempt)
 _WRITTEN_ONCE = frozenset((Job, JobProgress, Occurrence, Run, Attempt))
 
+# A scan without an end, for what is bounded by the pools of the nodes.
+EVERYTHING = 1_000_000_000
 _KEPT_RAW = MAX_VALUE_BYTES - HEADER.size - 1024
 
 
@@ -183,8 +185,10 @@ class Reading:
         """How many occurrences of the job wait, counted by their keys up to `limit`."""
         return len(self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, job), None, limit))
 
-    def count_active(self, limit: int) -> int:
-        """How many occurrences run, of all jobs, counted by their keys up to `limit`."""
+    def count_active(self, limit: int, owner: str | None = None) -> int:
+        """How many occurrences run, of all jobs, counted by their keys up to `limit`; or those of one node."""
+        if owner is not None:
+            return sum(1 for one in self.active(limit=EVERYTHING) if one.owner == owner)
         return len(self.tx.scan(keys.ACTIVE + keys.OCCURRENCE, None, limit))
 
     def is_active(self, job: str) -> bool:

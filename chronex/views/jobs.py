@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from chronex.engine.membership import seems_alive
 from chronex.engine.plan import NO_CHANCE, due_time, lead_ms
 from chronex.expr.option_block import Options
 from chronex.model.job import Job
@@ -209,9 +210,9 @@ def row_of(reading: Reading, job: Job, now_ms: int) -> Row:
     return _row(reading, job, _Open(reading, job.id), now_ms)
 
 
-def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive) -> Summary:
+def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive, now_ms: int) -> Summary:
     counts = Counter(row.situation for row in rows)
-    nodes = tuple(NodeStatus(n, n.stopped_ms is None and is_alive(n.process)) for n in reading.nodes())
+    nodes = tuple(NodeStatus(n, seems_alive(n, now_ms, is_alive)) for n in reading.nodes())
     living = [listed.node for listed in nodes if listed.is_alive]
     return Summary(
         jobs=sum(counts.values()),

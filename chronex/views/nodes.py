@@ -6,6 +6,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from chronex.engine.membership import seems_alive
 from chronex.model.records import Node
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
@@ -22,6 +23,7 @@ class NodeHealth(StrEnum):
     SILENT = "silent"
     STOPPED = "stopped"
     DEAD = "dead"
+    LOST = "lost"
 
 
 class NodeRow(NamedTuple):
@@ -53,7 +55,11 @@ def _state(node: Node, now_ms: int, is_alive: IsAlive) -> NodeHealth:
     """One whose process is gone and that did not say that it stops has died; a takeover notes when it found that."""
     if node.stopped_ms is not None:
         return NodeHealth.STOPPED
-    if not is_alive(node.process):
+    if node.lost_ms is not None:
+        return NodeHealth.LOST
+    if node.lease_ms and not seems_alive(node, now_ms, is_alive):
+        return NodeHealth.SILENT
+    if not seems_alive(node, now_ms, is_alive):
         return NodeHealth.DEAD
     return NodeHealth.SILENT if now_ms - node.seen_ms > SILENT_AFTER_MS else NodeHealth.ALIVE
 

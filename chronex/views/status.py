@@ -79,7 +79,7 @@ class StoreStatus(NamedTuple):
 def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatus:
     rows = rows_of(reading, now_ms)
     coming = sorted((row for row in rows if row.is_active), key=lambda row: row.next.due_ms if row.next else 0)
-    summary = summary_of(reading, rows, is_alive)
+    summary = summary_of(reading, rows, is_alive, now_ms)
     kinds = [keys.notice_kind(key) for key, _ in reading.tx.scan(keys.NOTICE)]
     return StoreStatus(
         summary=summary,

@@ -167,7 +167,7 @@ class BoardReader:
         self._refresh(reading, names | active | self.active, now_ms)
         self.seen, self.active = head, active
         rows = tuple(self.rows.values())
-        summary = summary_of(reading, rows, self.is_alive)
+        summary = summary_of(reading, rows, self.is_alive, now_ms)
         return Snapshot(now_ms, rows, summary, tuple(live), store_path=self.store_path, journal=head)
 
     def invalidate(self) -> None:

@@ -56,6 +56,9 @@ class FaultyStore:
         result = self._inner.view(fn)
         return self._reply(fault, result)
 
+    async def view_async(self, fn: ViewFn[T]) -> T:
+        return self._reply(self._next("view"), await self._inner.view_async(fn))
+
     def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         fault = self._next("update")
         return self._reply(fault, self._inner.update(_torn(fault, fn), use_reserve=use_reserve))

@@ -136,6 +136,9 @@ class LmdbStore:
             self._nesting.inside = False
             self._release_env()
 
+    async def view_async(self, fn: ViewFn[T]) -> T:
+        return self.view(fn)  # the map is in memory: another thread would cost more than the reading
+
     def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         self._nesting.refuse_nesting()
         self._refuse_fork()
@@ -155,6 +158,9 @@ class LmdbStore:
 
     def now(self) -> int:
         return self._clock.wall_ms()
+
+    def clock(self) -> Clock:
+        return self._clock
 
     def space(self) -> Space:
         env = self._hold_env()

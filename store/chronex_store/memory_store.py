@@ -31,6 +31,9 @@ class MemoryStore:
             finally:
                 tx.end()
 
+    async def view_async(self, fn: ViewFn[T]) -> T:
+        return self.view(fn)
+
     def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
         with self._nesting.enter(), self._changed:
             tx = MemoryTransaction(self._open_rows())

@@ -18,7 +18,12 @@ def test_a_duration_must_be_one_and_longer_than_nothing(text: str, why: str) -> 
 @pytest.mark.parametrize(
     ("option", "environ", "what"),
     [
-        ("postgresql://ann:s3cret@db/jobs", {}, "--store is a postgresql address"),
+        (
+            "postgresql://ann:s3cret@db/jobs",
+            {},
+            "for a store in a directory, and postgresql://ann@db/jobs is a database",
+        ),
+        ("mysql://ann:s3cret@db/jobs", {}, "--store is a mysql address"),
         (None, {"CHRONEX_STORE": "redis+tls://:s3cret@db"}, "CHRONEX_STORE is a redis\\+tls address"),
     ],
 )

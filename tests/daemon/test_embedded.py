@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.executor import StartRecorder
-from chronex.daemon.loop import PeriodicTasks
+from chronex.daemon.periodic_tasks import PeriodicTasks
 from chronex.engine.engine import AttemptStart
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state

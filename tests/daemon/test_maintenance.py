@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from chronex.daemon import retention
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.daemon.loop import HEARTBEAT_S, this_node
+from chronex.daemon.loop import HEARTBEAT_S
 from chronex.daemon.maintenance import is_maintainer
+from chronex.daemon.registration import this_node
 from chronex.declarative import Scheduler
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.settings import Address, HistorySettings, LogSettings

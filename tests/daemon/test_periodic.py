@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronex.daemon.loop import LONGEST_RUN_S, PeriodicTask, PeriodicTasks
+from chronex.daemon.periodic_tasks import LONGEST_RUN_S, PeriodicTask, PeriodicTasks
 from chronex.daemon.retention import free_space_task
 from tests.daemon.test_wakeups import Hands
 from tests.kit.loop_time import LoopTime

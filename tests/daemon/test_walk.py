@@ -23,7 +23,8 @@ from chronex.cli.commands.run import run_daemon
 from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.executor import Executor
-from chronex.daemon.loop import Daemon, PeriodicTasks
+from chronex.daemon.loop import Daemon
+from chronex.daemon.periodic_tasks import PeriodicTasks
 from chronex.engine.engine import Engine, Tick
 from chronex.engine.update import apply_jobs
 from chronex.model.event import Event
@@ -40,6 +41,8 @@ BESIDE = {
     "clock.py": "the clock is read, and slept on",
     "daemon/embedded.py": "the task of the program that awaits the daemon",
     "daemon/log_handlers.py": "the log lines",
+    "daemon/periodic_tasks.py": "how long the loop may sleep without being late for one",
+    "daemon/registration.py": "whether others still believe that this node lives is asked before each tick",
     "daemon/wakeups.py": "whether the machine slept is asked before each tick",
     "run/command_runner.py": "the port through which commands are run; it passes everything on",
     "run/environment.py": "made before the instant, in the tick only where the machine is too slow for that",

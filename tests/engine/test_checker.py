@@ -91,7 +91,7 @@ def admit_always(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Records, "count_active", lambda self, limit: 0)
+    patch.setattr(Records, "count_active", lambda self, limit, owner=None: 0)
 
 
 def lose_the_reason(patch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def forget_waiting_retries(patch: pytest.MonkeyPatch) -> None:
         return [one for one in found if retry_of(self.runs(one.job, one.nominal_ms)) is None]
 
     patch.setattr(Records, "active", running)
-    patch.setattr(Records, "count_active", lambda self, limit: len(running(self)))
+    patch.setattr(Records, "count_active", lambda self, limit, owner=None: len(running(self)))
     patch.setattr(Records, "is_active", lambda self, job: bool(running(self, job)))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from chronex.storage.ports import Store
 from chronex_store import LmdbStore, MemoryStore
+from chronex_store.postgres.pg_store import PostgresStore
 
 
 def memory_directory() -> Path | None:
@@ -44,9 +45,15 @@ def open_lmdb() -> Iterator[OpenLmdb]:
     place.cleanup()
 
 
-@pytest.fixture(params=["memory", "lmdb"])
+@pytest.fixture(params=["memory", "lmdb", "postgres"])
 def store(request: pytest.FixtureRequest, open_lmdb: OpenLmdb) -> Iterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else open_lmdb()
+    made: Store
+    if request.param == "memory":
+        made = MemoryStore()
+    elif request.param == "lmdb":
+        made = open_lmdb()
+    else:
+        made = PostgresStore.open(request.getfixturevalue("postgres_url"))
     yield made
     made.close()
 

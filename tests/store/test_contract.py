@@ -425,5 +425,6 @@ class TestClose:
             store.update(lambda _: store.close())
 
     def test_now_is_the_clock_of_the_store(self, store: Store) -> None:
+        """Of a database on this machine too, give or take what asking for it takes."""
         before = time.time_ns() // 1_000_000
-        assert before <= store.now() <= time.time_ns() // 1_000_000
+        assert before - 250 <= store.now() <= time.time_ns() // 1_000_000 + 250

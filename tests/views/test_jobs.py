@@ -175,13 +175,15 @@ def test_the_summary_counts_jobs_nodes_queue_and_dead_letters() -> None:
         machine.store.update(lambda tx, node=node: Records(tx, START).put(node))  # type: ignore[misc]
     (launch,) = machine.tick(FIRST)
     rows = machine.store.view(lambda tx: rows_of(Reading(tx), FIRST))
-    found = machine.store.view(lambda tx: summary_of(Reading(tx), rows, lambda process: process.pid == len("alive")))
+    found = machine.store.view(
+        lambda tx: summary_of(Reading(tx), rows, lambda process: process.pid == len("alive"), FIRST)
+    )
     assert (found.jobs, found.running, found.queued, found.dead_letters, found.slots) == (2, 1, 1, 0, 7)
     assert found.counts[Situation.RUNNING] == found.counts[Situation.QUEUED] == 1
     assert found.daemon is not None
     assert found.daemon.id == "alive"
     machine.end(launch, AttemptState.FAILED, FIRST + 1)
-    assert machine.store.view(lambda tx: summary_of(Reading(tx), rows, lambda _: False)).dead_letters == 1
+    assert machine.store.view(lambda tx: summary_of(Reading(tx), rows, lambda _: False, FIRST)).dead_letters == 1
 
 
 def test_looking_never_writes() -> None:
@@ -190,7 +192,7 @@ def test_looking_never_writes() -> None:
     before = machine.store.wait(-1, 0)
     detail(machine, FIRST)
     rows = machine.store.view(lambda tx: rows_of(Reading(tx), FIRST))
-    machine.store.view(lambda tx: summary_of(Reading(tx), rows, lambda _: True))
+    machine.store.view(lambda tx: summary_of(Reading(tx), rows, lambda _: True, FIRST))
     assert machine.store.wait(-1, 0) == before
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_path
+from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_place
 from chronex.cli.output import JobZones, err, print_result, rfc3339, time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chronex.storage.ports import Store
     from chronex.timing.zones import Zone
     from chronex.views.apply_preview import JobPreview, Preview
-    from chronex_store import LmdbStore
+    from chronex_store.opening import OpenedStore
 
 # So many lines of each kind of effect on each job are shown to people; programs get them all.
 _MOST_LINES = 10
@@ -91,7 +91,8 @@ def run_apply(options: ApplyOptions) -> int:
     from chronex.daemon.reload import file_source
     from chronex.engine.update import Policy, UpdateOptions
     from chronex.engine.update.diff import DEFAULT_WINDOW_MS
-    from chronex_store import LmdbStore, MemoryStore
+    from chronex_store import MemoryStore
+    from chronex_store.opening import open_place
 
     window_ms = read_duration("--window", options.window) or DEFAULT_WINDOW_MS
     found = load_or_report(options.file)
@@ -101,14 +102,14 @@ def run_apply(options: ApplyOptions) -> int:
     policy = Policy(options.policy or found.settings.update_policy)
     way = UpdateOptions(policy, window_ms, file_source(Path(found.path)))
     options = options._replace(policy=policy.value)
-    path = store_path(options.store)
-    if options.dry_run and not path.exists():
+    place = store_place(options.store)
+    if options.dry_run and isinstance(place, Path) and not place.exists():
         return _preview(MemoryStore(), found, way, options)  # a preview creates no store
-    with LmdbStore.open(path, create=not options.dry_run) as store:
+    with open_place(place, create=not options.dry_run) as store:
         return _preview(store, found, way, options) if options.dry_run else _apply(store, found, way, options)
 
 
-def _apply(store: LmdbStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
+def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
     from chronex.engine.commands import Actor
     from chronex.engine.update import apply_jobs
     from chronex.storage.journal import head

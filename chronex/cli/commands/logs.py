@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.options import Form, StorePath, UsageError, check_format, store_path
+from chronex.cli.options import Form, StorePath, UsageError, check_format, store_place
 from chronex.cli.output import err, out, paint, print_json
 from chronex.text.terminal import terminal_safe
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chronex.model.occurrence import Attempt
     from chronex.run.attempt_log import LogReader
     from chronex.storage.records import Reading
-    from chronex_store import LmdbStore
+    from chronex_store.opening import OpenedStore
 
 _POLL_S = 0.2
 _KINDS = ("occ_", "run_", "attempt_")
@@ -67,10 +67,11 @@ def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool
     from chronex.cli.store_session import open_store
     from chronex.run.attempt_log import LogReader
     from chronex.storage.records import Reading
+    from chronex_store.opening import state_directory
 
     with open_store(store) as opened:
         attempts = opened.view(lambda tx: _attempts(Reading(tx), options))
-        reader = LogReader(store_path(store) / "logs")
+        reader = LogReader(state_directory(store_place(store)) / "logs")
         try:
             if form == "json":
                 print_json([_log_json(reader, attempt, options) for attempt in attempts])
@@ -191,14 +192,14 @@ def _log_json(reader: LogReader, attempt: Attempt, options: LogsOptions) -> dict
 # -- as it grows --------------------------------------------------------------------------------------------------
 
 
-def _follow(store: LmdbStore, reader: LogReader, attempt: Attempt, options: LogsOptions) -> None:
+def _follow(store: OpenedStore, reader: LogReader, attempt: Attempt, options: LogsOptions) -> None:
     first = True
     for piece in _pieces(store, reader, attempt):
         _write(_tail(piece, options.lines) if first else piece, raw=options.raw)
         first = False
 
 
-def _pieces(store: LmdbStore, reader: LogReader, attempt: Attempt) -> Iterator[bytes]:
+def _pieces(store: OpenedStore, reader: LogReader, attempt: Attempt) -> Iterator[bytes]:
     """Whole lines as they come, until the attempt is over.
 
     Beyond its limit the file is a ring buffer, whose content may be overwritten between two reads: then a mark is

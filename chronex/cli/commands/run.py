@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Config, StorePath, UsageError, choose, is_named, job_file_path, store_path
+from chronex.cli.options import Config, StorePath, UsageError, choose, is_named, job_file_path, store_place
 from chronex.text.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run_daemon(
             fields = {"looked_for": str(path), "so": "the jobs that the store has are run"}
             log_event(logging.getLogger(__name__), "no job file", fields)
         return run_headless(
-            store_path(store), jobs, settings, once=once, seconds=seconds, file=file, foreground=foreground
+            store_place(store), jobs, settings, once=once, seconds=seconds, file=file, foreground=foreground
         )
 
 

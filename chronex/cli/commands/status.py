@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from chronex.timing.zones import Zone
     from chronex.views.jobs import Row
     from chronex.views.status import OutageCard, StoreStatus
-    from chronex_store import LmdbStore
+    from chronex_store import Space
+    from chronex_store.opening import OpenedStore
 
 _CLEAR = "\x1b[H\x1b[2J"
 _REFRESH_S = 2.0
@@ -66,7 +67,7 @@ def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int
             opened.wait(seen, _REFRESH_S)
 
 
-def _read(store: LmdbStore, now_ms: int) -> StoreStatus:
+def _read(store: OpenedStore, now_ms: int) -> StoreStatus:
     from chronex.run import is_alive
     from chronex.storage.records import Reading
     from chronex.views.status import store_status
@@ -74,11 +75,11 @@ def _read(store: LmdbStore, now_ms: int) -> StoreStatus:
     return store.view(lambda tx: store_status(Reading(tx), now_ms, is_alive))
 
 
-def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, Any]:
+def status_json(found: StoreStatus, store: OpenedStore, now_ms: int) -> dict[str, Any]:
     from chronex.cli.record_output import node_json
     from chronex.model.reasons import text_of
 
-    daemon, space = found.summary.daemon, store.space()
+    daemon, space = found.summary.daemon, _space(store)
     return {
         **timed("at", now_ms),
         "daemon": None if daemon is None else {
@@ -107,20 +108,31 @@ def status_json(found: StoreStatus, store: LmdbStore, now_ms: int) -> dict[str, 
         "notices": found.notices,
         "hooks": found.hooks,
         "outage": None if found.card is None else _outage_json(found.card),
-        "store": {"used_bytes": space.used_bytes, "map_bytes": space.map_bytes, "disk_bytes": space.disk_bytes},
+        "store": None if space is None else {
+            "used_bytes": space.used_bytes, "map_bytes": space.map_bytes, "disk_bytes": space.disk_bytes,
+        },
         "attention": _attention(found, store),
     }  # fmt: skip
 
 
-def _attention(found: StoreStatus, store: LmdbStore) -> list[str]:
+def _attention(found: StoreStatus, store: OpenedStore) -> list[str]:
     """What needs attention; a full disk or map keeps the store from recording it, so that is added here."""
-    space = store.space()
+    space = _space(store)
+    if space is None:
+        return found.attention()
     if space.disk_bytes < _LEAST_DISK_BYTES:
         return ["the disk of the store is full: nothing is claimed until there is free space", *found.attention()]
     if space.is_map_low or found.is_full:
         full = f"the store is full ({space.ratio:.0%} of its space is used)"
         return [f"{full}: nothing is claimed until there is free space; keep less history", *found.attention()]
     return found.attention()
+
+
+def _space(store: OpenedStore) -> Space | None:
+    """None for a database: its server has its own watch over its disk."""
+    from chronex_store.lmdb_store import LmdbStore
+
+    return store.space() if isinstance(store, LmdbStore) else None
 
 
 def _brief(row: Row) -> dict[str, Any]:
@@ -146,7 +158,7 @@ def _outage_json(card: OutageCard) -> dict[str, Any]:
     }
 
 
-def _print(found: StoreStatus, store: LmdbStore, now_ms: int, *, clear: bool) -> None:
+def _print(found: StoreStatus, store: OpenedStore, now_ms: int, *, clear: bool) -> None:
     # Output in a pipe is searched rather than read, so nothing is cut there.
     limit = columns() if sys.stdout.isatty() else None
     zone = shown_zone()
@@ -164,7 +176,7 @@ def _print(found: StoreStatus, store: LmdbStore, now_ms: int, *, clear: bool) ->
     sys.stdout.flush()
 
 
-def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Iterator[str]:
+def _lines(found: StoreStatus, store: OpenedStore, now_ms: int, zone: Zone) -> Iterator[str]:
     from chronex.model.reasons import text_of
     from chronex.text.durations import brief_duration
     from chronex.views.status import MOST_LISTED
@@ -208,9 +220,14 @@ def _lines(found: StoreStatus, store: LmdbStore, now_ms: int, zone: Zone) -> Ite
             yield f"  next     {_name(row.job)}: {upcoming(row.next.due_ms, now_ms, zone)}"
     if found.card is not None:
         yield f"outage     {_outage_text(found.card, now_ms, zone)}"
-    space = store.space()
     yield f"times      in {zone.name}"
-    yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its space"
+    yield from _space_lines(store)
+
+
+def _space_lines(store: OpenedStore) -> Iterator[str]:
+    space = _space(store)
+    if space is not None:
+        yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its space"
 
 
 def _node_lines(found: StoreStatus) -> Iterator[str]:

@@ -65,7 +65,7 @@ def run_stop(mode: str, within_ms: int | None, store: str | None, form: str) -> 
             return 0
         # A drain may take as long as what it waits for; everything else is over soon.
         limit_ms = None if mode == "drain" and within_ms is None else _ANSWERS_WITHIN_MS + (within_ms or 0)
-        if not _until(session, lambda: not session.has_daemon, limit_ms):
+        if not _until(session, lambda: session.daemon_pid is None, limit_ms):
             err(f"process {node.process.pid} has been asked to stop and has not ended; look at its log")
             return 1
         running = _running(session)
@@ -109,12 +109,10 @@ def _ask(session: StoreSession, mode: str, within_ms: int | None) -> Node | None
 
     from chronex.engine import commands
     from chronex.run.process import signal_process
-    from chronex_store.daemon_lock import lock_holder
 
-    holder = lock_holder(session.path)
-    if holder is None or not session.has_daemon:
+    pid = session.daemon_pid
+    if pid is None:
         return None
-    pid = holder.pid
     node = session.change(lambda records: commands.ask_to_stop(records, pid, mode, within_ms, session.actor))
     signal_process(node.process, signal.SIGTERM)
     return node

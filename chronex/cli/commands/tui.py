@@ -16,7 +16,7 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.timing.zones import Zone, ZoneChoice
-    from chronex_store import LmdbStore
+    from chronex_store.opening import OpenedStore
     from chronex_tui.app import RunningEngine, StartOptions
     from chronex_tui.data import StoreSource
     from chronex_tui.launch import Picture
@@ -115,7 +115,7 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     from chronex.daemon.headless import EngineThread
     from chronex_tui.data import SharedStore
 
-    def foreground(opened: LmdbStore, engine: EngineThread) -> int:
+    def foreground(opened: OpenedStore, engine: EngineThread) -> int:
         code = show_dashboard(TuiOptions(config=config), SharedStore(opened, store_path(store)), engine)
         if engine.is_alive:
             err("chronex: stopping; what runs has its grace period to end, Ctrl+C leaves at once")

@@ -1,0 +1,89 @@
+"""What a daemon does every few seconds beside its ticks: each task when it is due, never twice at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from chronex.clock import Clock
+
+# A task that takes longer is given up and tried again at its next time.
+LONGEST_RUN_S = 30.0
+ReportFn = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicTask:
+    """`do` is awaited on the daemon's loop about every `every_s` seconds, so it must not block.
+
+    Work of more than a millisecond belongs into `store.update_async` or an executor.
+    """
+
+    name: str
+    every_s: float
+    do: Callable[[], Awaitable[None]]
+
+
+class PeriodicTasks:
+    """Starts each task when it is due, never twice at once; a failure is reported when it begins and when it ends."""
+
+    def __init__(self, periodic: Iterable[PeriodicTask], clock: Clock, report: ReportFn) -> None:
+        self._clock = clock
+        self._report = report
+        self._due_ms: dict[PeriodicTask, int] = {}
+        self._failing: dict[str, str] = {}
+        self._busy: dict[PeriodicTask, asyncio.Task[None]] = {}
+        for task in periodic:
+            self.add(task)
+
+    def add(self, task: PeriodicTask) -> None:
+        """Its first time is one interval from now: what must be done at the start, the daemon does itself."""
+        self._due_ms[task] = self._clock.monotonic_ms() + round(task.every_s * 1000)
+
+    def start_due(self) -> None:
+        now = self._clock.monotonic_ms()
+        for task, due_ms in self._due_ms.items():
+            if due_ms <= now and task not in self._busy:
+                self._due_ms[task] = now + round(task.every_s * 1000)
+                self._busy[task] = asyncio.get_running_loop().create_task(self._run(task))
+
+    def seconds_until_next(self, at_most: float) -> float:
+        """How long nothing of this falls due."""
+        now = self._clock.monotonic_ms()
+        waits = [self._wait(task, (due_ms - now) / 1000) for task, due_ms in self._due_ms.items()]
+        return max(0.0, min([at_most, *waits]))
+
+    def _wait(self, task: PeriodicTask, seconds: float) -> float:
+        """One that is under way has a next time too, or it would be late by the longest sleep; one that is late
+        already because it takes so long is checked again after its interval."""
+        return seconds if seconds > 0 or task not in self._busy else task.every_s
+
+    async def stop(self) -> None:
+        """Give up what is under way; what it has handed to the store stays."""
+        tasks = list(self._busy.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _run(self, task: PeriodicTask) -> None:
+        problem = ""
+        try:
+            await asyncio.wait_for(task.do(), LONGEST_RUN_S)
+        except TimeoutError:
+            problem = f"it took longer than {LONGEST_RUN_S:g} s"
+        except Exception as error:
+            # Whatever it is, scheduling goes on: a full disk, a bad address, a mistake of ours.
+            problem = f"{type(error).__name__}: {error}"
+        finally:
+            del self._busy[task]
+        self._report_change(task.name, problem)
+
+    def _report_change(self, name: str, problem: str) -> None:
+        before = self._failing.get(name, "")
+        if problem == before:
+            return
+        self._failing[name] = problem
+        self._report("ChoreFailed" if problem else "ChoreRecovered", {"chore": name, "reason": problem or before})

@@ -1,0 +1,101 @@
+"""A daemon's own record in the store: that it works, how it is asked to stop and, among machines, its lease."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from chronex.clock import SYSTEM_CLOCK, Clock
+from chronex.engine.membership import LEASE_MS, RENEW_MS, TRUSTED_MS, refuse_lost, renewed
+from chronex.model.records import Node
+from chronex.run import identity_of
+from chronex.storage.ports import Store, Transaction, UpdateFn
+from chronex.storage.records import Records
+from chronex.version import __version__
+
+RENEW_S = RENEW_MS / 1000
+# What whoever asks a node to stop has written into its record, and the node must not write over.
+_ASKED = ("stop_mode", "stop_within_ms", "stop_by", "stop_refused")
+
+
+def this_node(slots: int, clock: Clock = SYSTEM_CLOCK, host_id: str = "") -> Node:
+    """A new name for every start: what an earlier process left behind belongs to that one.
+
+    `host_id` tells the machines of a shared store apart; without one only this machine uses the store.
+    """
+    process = identity_of(os.getpid())
+    assert process is not None, "this process exists"
+    now_ms = clock.wall_ms()
+    return Node(
+        id=f"node-{uuid4().hex[:12]}",
+        process=process,
+        host=socket.gethostname(),
+        chronex=__version__,
+        places=slots,
+        started_ms=now_ms,
+        seen_ms=now_ms,
+        host_id=host_id,
+        lease_ms=LEASE_MS if host_id else 0,
+        steady_since_ms=now_ms if host_id else 0,
+    )
+
+
+class Registration:
+    """Writes the record of one node. `describe` adds what may change while it works."""
+
+    def __init__(self, store: Store, node: Node, clock: Clock, describe: Callable[[Node], Node]) -> None:
+        self._store, self._clock, self._describe = store, clock, describe
+        self.node = node
+        self.on_trusted: Callable[[int], None] = lambda sent_ms: None  # given the boot time of the sending
+        self.trusted_until_ms: int | None = None  # by the boot time; None where nobody else works on the store
+
+    @property
+    def is_shared(self) -> bool:
+        return bool(self.node.lease_ms)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether others still believe that this node lives: past that it must begin nothing."""
+        return self.trusted_until_ms is None or self._clock.boottime_ms() < self.trusted_until_ms
+
+    async def put(self, node: Node, *, use_reserve: bool = False) -> None:
+        """Write the record. FencedError where others have given this node up."""
+        told = self.node = self._describe(node)
+        sent_ms, now_ms = self._clock.boottime_ms(), self._clock.wall_ms()
+        await self._store.update_async(self._writing(told, now_ms), use_reserve=use_reserve)
+        if self.is_shared:
+            self.trusted_until_ms = sent_ms + TRUSTED_MS
+            self.on_trusted(sent_ms)
+
+    async def renew(self, node: Node) -> None:
+        """Say that this node lives."""
+        await self.put(renewed(node, self._clock.wall_ms()))
+
+    async def refuse_stop(self, problem: str) -> None:
+        """The answer to whoever asked for a restart, in place of the question."""
+        now_ms, node = self._clock.wall_ms(), self.node.id
+
+        def write(tx: Transaction) -> None:
+            records = Records(tx, now_ms)
+            found = records.node(node)
+            if found is not None:
+                records.put(replace(found, stop_mode="", stop_within_ms=None, stop_by="", stop_refused=problem))
+
+        await self._store.update_async(write)
+
+    def _writing(self, told: Node, now_ms: int) -> UpdateFn[None]:
+        def write(tx: Transaction) -> None:
+            records = Records(tx, now_ms)
+            found = records.node(told.id)
+            if found is None:
+                records.put(told)
+                return
+            if told.lease_ms:
+                refuse_lost(records, told.id, told.epoch)
+            records.put(replace(told, **{name: getattr(found, name) for name in _ASKED}))
+
+        return write

@@ -1,0 +1,128 @@
+"""Which nodes of a store live, when several machines share it: by what each has said, and by the store's clock.
+
+A node says that it lives by writing its record anew, every few seconds; its word holds for `lease_ms`. One that is
+silent for longer is lost: its epoch is raised, so that whatever it still believes to hold it can record no more, and
+what it had claimed and not started goes to others. What it had started may still run there, so that is taken over
+only `TAKEOVER_MS` after its last word, before which its keeper has ended it (specs/machines.md).
+
+On a store of one machine nobody gives a word (`lease_ms` is 0): there a look at the process tells at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+from msgspec.structs import replace
+
+from chronex.errors import FencedError
+from chronex.model.event import Event
+from chronex.model.occurrence import ProcessIdentity
+from chronex.model.records import Node
+from chronex.storage.records import Records
+
+LEASE_MS = 15_000
+RENEW_MS = 3_000
+# From the sending of its last word a node trusts itself for less long than others trust it.
+TRUSTED_MS = 13_000
+# How much later than the end of its lease a node is given up: what was under way then has landed or never will.
+SLACK_MS = 2_000
+# An observer that was silent itself may only have been cut off: it judges nobody until it was heard for a while.
+LONGEST_GAP_MS = 6_000
+STEADY_MS = 15_000
+# Failovers of databases take up to two minutes and must end nothing.
+TAKEOVER_MS = 300_000
+
+# By its own boot time, counted from the sending of its last word: when a silent node's keeper stops what runs, and
+# when it kills what has not stopped.
+STOP_AFTER_MS = TAKEOVER_MS - 75_000
+KILL_AFTER_MS = TAKEOVER_MS - 15_000
+
+ProcessLives = Callable[[ProcessIdentity], bool]
+
+
+class Standing(Enum):
+    """What may be believed of a node."""
+
+    LIVES = "lives"
+    LOST = "lost"
+    GONE = "gone"
+
+
+def standing_of(node: Node, observer: Node | None, now_ms: int, process_lives: ProcessLives) -> Standing:
+    """How `node` stands, as `observer` sees it; None where nobody but the process can tell."""
+    if node.stopped_ms is not None:
+        return Standing.GONE
+    if is_here(node, observer):
+        return Standing.LIVES if process_lives(node.process) else Standing.GONE
+    silent_ms = now_ms - node.seen_ms
+    if silent_ms > TAKEOVER_MS and _may_judge(observer, now_ms):
+        return Standing.GONE
+    if node.lost_ms is not None:
+        return Standing.LOST
+    if silent_ms > node.lease_ms + SLACK_MS and _may_judge(observer, now_ms):
+        return Standing.LOST
+    return Standing.LIVES
+
+
+def seems_alive(node: Node, now_ms: int, process_lives: ProcessLives) -> bool:
+    """For those who only look: by its last word where it gives one, else by its process."""
+    if node.stopped_ms is not None or node.lost_ms is not None:
+        return False
+    if node.lease_ms:
+        return now_ms - node.seen_ms <= node.lease_ms + SLACK_MS
+    return process_lives(node.process)
+
+
+def is_any_silent(nodes: Iterable[Node], observer: Node, now_ms: int) -> bool:
+    """Whether a look at the others would find one that is lost or gone, and not noted as such."""
+    if not _may_judge(observer, now_ms):
+        return False
+    for node in nodes:
+        if node.stopped_ms is not None or is_here(node, observer):
+            continue
+        silent_ms = now_ms - node.seen_ms
+        if silent_ms > (node.lease_ms + SLACK_MS if node.lost_ms is None else TAKEOVER_MS):
+            return True
+    return False
+
+
+def is_here(node: Node, observer: Node | None) -> bool:
+    """Whether the observer can see the node's processes."""
+    return not node.lease_ms or observer is None or node.host_id == observer.host_id
+
+
+def _may_judge(observer: Node | None, now_ms: int) -> bool:
+    return observer is not None and now_ms - observer.steady_since_ms >= STEADY_MS
+
+
+def renewed(node: Node, now_ms: int) -> Node:
+    """The node as it says that it lives: after a gap it has to be heard for a while before it judges others."""
+    was_silent = now_ms - node.seen_ms > LONGEST_GAP_MS
+    steady_since_ms = now_ms if was_silent or not node.steady_since_ms else node.steady_since_ms
+    return replace(node, seen_ms=max(now_ms, node.seen_ms), steady_since_ms=steady_since_ms)
+
+
+def lose(records: Records, node: Node) -> Event:
+    """Give a silent node up: from now on its epoch is not that of the store any more."""
+    records.put(replace(node, lost_ms=records.now_ms, epoch=node.epoch + 1))
+    silent_ms = records.now_ms - node.seen_ms
+    return Event(name="NodeLost", at_ms=records.now_ms, data={"node": node.id, "silent_ms": silent_ms})
+
+
+def refuse_lost(records: Records, node: str, epoch: int) -> None:
+    """Ask, in the same transaction, whether the node may still change anything; FencedError where it may not."""
+    found = records.node(node)
+    if found is not None and (found.epoch != epoch or found.lost_ms is not None):
+        raise FencedError
+
+
+def awake_since(nodes: Iterable[Node], own_ms: int, now_ms: int) -> int:
+    """Since when somebody has watched the clock: an instant that another node saw was not missed by the store."""
+    others = [
+        node.awake_since_ms
+        for node in nodes
+        if node.awake_since_ms is not None and node.stopped_ms is None and node.lost_ms is None
+        if now_ms - node.seen_ms <= node.lease_ms
+    ]
+    return min([own_ms, *others])

@@ -1,0 +1,80 @@
+"""Where a store is, and opening it: a directory of this machine, or a database that several machines share."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+from uuid import uuid4
+
+from chronex.errors import StoreRefusedError
+from chronex_store.lmdb_store import LmdbStore
+from chronex_store.postgres.pg_address import PostgresAddress, is_postgres, read_address
+
+if TYPE_CHECKING:
+    from chronex_store.postgres.pg_store import PostgresStore
+
+StorePlace = Path | PostgresAddress
+OpenedStore: TypeAlias = "LmdbStore | PostgresStore"
+STATE_VARIABLE = "CHRONEX_STATE"
+
+
+def read_place(text: str) -> StorePlace:
+    """The place that a user named."""
+    return read_address(text) if is_postgres(text) else Path(text)
+
+
+def shown_place(place: StorePlace) -> str:
+    """The place in a message, without a password."""
+    return place.shown if isinstance(place, PostgresAddress) else str(place)
+
+
+def open_place(place: StorePlace, *, create: bool = True) -> OpenedStore:
+    """Open the store there, making it when `create`."""
+    if isinstance(place, Path):
+        return LmdbStore.open(place, create=create)
+    return open_postgres(place, create=create)
+
+
+def open_postgres(address: PostgresAddress, *, create: bool = True) -> PostgresStore:
+    try:
+        from chronex_store.postgres.pg_store import PostgresStore
+    except ImportError:
+        raise StoreRefusedError(
+            f"{address.shown} needs the PostgreSQL client, which is not installed; "
+            "install it with: pip install 'chronex[postgres]'"
+        ) from None
+    return PostgresStore.open(address, create=create)
+
+
+def state_directory(place: StorePlace, environ: Mapping[str, str] = os.environ) -> Path:
+    """What this machine keeps of its own work on a store, logs above all: for a directory, that directory itself."""
+    if isinstance(place, Path):
+        return place
+    if chosen := environ.get(STATE_VARIABLE):
+        return Path(chosen)
+    from platformdirs import user_state_path
+
+    named = hashlib.blake2b(f"{place.shown}\0{place.schema}".encode(), digest_size=6).hexdigest()
+    return user_state_path("chronex", appauthor=False) / "nodes" / named
+
+
+def host_identity(directory: Path) -> str:
+    """A name for this machine, and for this view of its processes, that no other machine has.
+
+    It lies in the state directory, so it is the same after a restart; processes of another container cannot be seen
+    from here, so that is another machine although it may share the directory.
+    """
+    file = directory / "host-id"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(uuid4().hex)
+    namespace = 0
+    with suppress(OSError):
+        namespace = os.stat("/proc/self/ns/pid").st_ino
+    return f"{file.read_text().strip()}-{namespace}"

@@ -1,0 +1,166 @@
+"""Connections to the database of a store, and what its errors mean for who asked."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+
+from chronex.errors import (
+    StoreAwayError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreError,
+    StoreFullError,
+    StorePermissionError,
+    StoreRefusedError,
+)
+from chronex_store.postgres.pg_address import PostgresAddress
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+OLDEST_SERVER = 130_000
+_IDLE_READERS = 2
+# A statement of ours takes milliseconds; these bounds are for a server or a network that hangs.
+_SESSION = {
+    "lock_timeout": "10s",
+    "statement_timeout": "30s",
+    "idle_in_transaction_session_timeout": "30s",
+    "client_min_messages": "warning",
+    "timezone": "UTC",
+}
+_CONNECT: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 8_000,
+    "target_session_attrs": "read-write",
+    "application_name": "chronex",
+}
+_AWAY = (
+    pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow, pg.DatabaseDropped, pg.IdleSessionTimeout,
+    pg.IdleInTransactionSessionTimeout, pg.ReadOnlySqlTransaction, pg.TooManyConnections,
+)  # fmt: skip
+# What a server says to someone whom it does not let in: asking again is of no use.
+_REFUSALS = (
+    (re.compile(r"password authentication failed|no password supplied|SCRAM|authentication failed"),
+     "the database refuses the password; put the right one into the address, PGPASSWORD or ~/.pgpass"),
+    (re.compile(r'database "[^"]*" does not exist'),
+     "there is no such database on the server; make it with: createdb NAME"),
+    (re.compile(r'role "[^"]*" does not exist'), "the server does not know this user; make it with: createuser NAME"),
+    (re.compile(r"no pg_hba\.conf entry|not permitted to log in|permission denied for database"),
+     "the server does not let this user in from here; its pg_hba.conf and GRANT CONNECT decide that"),
+    (re.compile(r"invalid (connection option|URI|sslmode|port|integer|channel_binding)|certificate|SSL"),
+     "the connection could not be made as the address asks for it"),
+)  # fmt: skip
+
+
+def describe_connect(error: psycopg.Error, address: PostgresAddress) -> StoreError:
+    """Why no connection could be made: refused for good, or only not now."""
+    said = " ".join(str(error).split())
+    for pattern, words in _REFUSALS:
+        if pattern.search(said):
+            return StoreRefusedError(f"{address.shown}: {words} ({_last_sentence(said)})")
+    return StoreAwayError(f"{address.shown} does not answer ({_last_sentence(said)}); is the server running?")
+
+
+def _last_sentence(said: str) -> str:
+    """libpq tells of each address that it tried; the last one is enough."""
+    return said.rsplit("failed: ", 1)[-1].strip().removeprefix("FATAL: ").strip()[:200]
+
+
+def translate_pg(error: psycopg.Error, address: PostgresAddress) -> StoreError:
+    """The typed error for what the database said to a statement: nothing was written."""
+    if isinstance(error, pg.DiskFull | pg.OutOfMemory | pg.ConfigurationLimitExceeded):
+        return StoreFullError(f"the server of {address.shown} has no space left and nothing was written; free some")
+    if isinstance(error, pg.LockNotAvailable | pg.QueryCanceled | pg.DeadlockDetected):
+        return StoreBusyError(f"others held what was needed in {address.shown} for too long; nothing was written")
+    if isinstance(error, pg.InsufficientPrivilege):
+        return StorePermissionError(
+            f"the user of {address.shown} lacks a right ({error.diag.message_primary}); its owner grants it"
+        )
+    if is_away(error):
+        said = error.diag.message_primary or " ".join(str(error).split())[:200]
+        return StoreAwayError(f"{address.shown} does not answer any more ({said})")
+    return StoreError(f"the database failed: {error.diag.message_primary or error}")
+
+
+def is_away(error: psycopg.Error) -> bool:
+    state = error.sqlstate
+    if state is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return isinstance(error, _AWAY) or state.startswith("08")
+
+
+class Connections:
+    """Makes connections of one address, and keeps a few for readers."""
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self.address = address
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._is_closed = False
+
+    def connect(self) -> Connection:
+        """A new connection in autocommit, so that BEGIN and COMMIT are ours to send; StoreError where none is had."""
+        settings = {**_SESSION, "search_path": self.address.schema}
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        try:
+            made: Connection = psycopg.connect(self.address.url, autocommit=True, options=options, **_CONNECT)
+        except psycopg.Error as error:
+            raise describe_connect(error, self.address) from None
+        except UnicodeError:
+            raise StoreRefusedError(f"{self.address.shown}: the address is not plain text") from None
+        if made.info.server_version < OLDEST_SERVER:
+            major = made.info.server_version // 10_000
+            made.close()
+            raise StoreRefusedError(f"{self.address.shown} runs PostgreSQL {major}; Chronex needs 13 or newer")
+        return made
+
+    @contextmanager
+    def reader(self) -> Iterator[Connection]:
+        """A connection for one view; it is kept for the next one unless it broke."""
+        connection = self._take()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()  # whatever it was in the middle of is over
+            raise
+        self._give_back(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def drop_idle(self) -> None:
+        """The server went away: none of these is of use."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> Connection:
+        with self._lock:
+            if self._is_closed:
+                raise StoreClosedError
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.closed:
+                    return connection
+        return self.connect()
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._is_closed and len(self._idle) < _IDLE_READERS:
+                self._idle.append(connection)
+                return
+        connection.close()

@@ -1,0 +1,63 @@
+"""The tables of a store, made on first use; and what is promised to those who ask in SQL: the views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chronex_store.postgres.pg_tables import TABLES, RowTable
+
+# Of the layout below. A store of a newer one is refused; an older one is brought up step by step.
+LAYOUT = 1
+
+# Rows that change in place leave room for their next version on the same page.
+_FILL = {"job_progress": 70, "occurrence": 85, "run": 85, "attempt": 85, "node": 50}
+_INDEXES = (
+    "CREATE INDEX ON occurrence (owner) WHERE state = 'running'",
+    "CREATE INDEX ON attempt (owner) WHERE state = 'running'",
+    "CREATE INDEX ON event (at_ms)",
+)
+# A table that has one row and no more.
+_SINGLE = "single bool PRIMARY KEY DEFAULT true CHECK (single)"
+_VIEWS = {
+    "jobs": "SELECT j.job, j.version, j.schedule, j.source, p.paused, {next_ms} AS next_run,"
+    " {last_run_ms} AS last_run, {last_success_ms} AS last_success, j.definition"
+    " FROM job j LEFT JOIN job_progress p USING (job)",
+    "occurrences": "SELECT job, {nominal_ms} AS scheduled, {due_ms} AS due, state, owner, {started_ms} AS started,"
+    " {finished_ms} AS finished, reason, version, manual FROM occurrence",
+    "runs": "SELECT job, {nominal_ms} AS scheduled, task, state, owner, attempts, {next_attempt_ms} AS next_attempt,"
+    " exit_code, {started_ms} AS started, {finished_ms} AS finished, reason FROM run",
+    "attempts": "SELECT job, {nominal_ms} AS scheduled, task, number, state, owner, exit_code,"
+    " {started_ms} AS started, {finished_ms} AS finished, reason FROM attempt",
+    "events": "SELECT ('x' || encode(substr(key, 2), 'hex'))::bit(64)::bigint AS number, {at_ms} AS at, name, job,"
+    " {nominal_ms} AS scheduled, task, attempt, actor, reason, data FROM event",
+    "nodes": "SELECT node, host, chronex, places, {started_ms} AS started, {seen_ms} AS seen,"
+    " {stopped_ms} AS stopped FROM node",
+}
+
+
+class _Timestamps(dict[str, str]):
+    def __missing__(self, column: str) -> str:
+        return f"to_timestamp({column} / 1000.0)"
+
+
+def statements(schema: str) -> Iterator[str]:
+    """Everything that a new store consists of, in order."""
+    yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
+    yield f"SET search_path TO {schema}"
+    for table in TABLES:
+        yield _create(table)
+    yield f"CREATE TABLE journal_head ({_SINGLE}, last bigint NOT NULL)"
+    yield "INSERT INTO journal_head (last) VALUES (0)"
+    yield "CREATE TABLE commit_mark (writer text PRIMARY KEY, n bigint NOT NULL, token uuid) WITH (fillfactor = 50)"
+    yield "INSERT INTO commit_mark (writer, n) VALUES ('clients', 0)"
+    yield f"CREATE TABLE layout ({_SINGLE}, number int NOT NULL, store_id text NOT NULL)"
+    yield f"INSERT INTO layout (number, store_id) VALUES ({LAYOUT}, gen_random_uuid()::text)"
+    yield from _INDEXES
+    for name, query in _VIEWS.items():
+        yield f"CREATE VIEW {name} AS {query.format_map(_Timestamps())}"
+
+
+def _create(table: RowTable) -> str:
+    columns = "".join(f", {column.name} {column.type}" for column in table.columns)
+    fill = f" WITH (fillfactor = {_FILL[table.name]})" if table.name in _FILL else ""
+    return f"CREATE TABLE {table.name} (key bytea PRIMARY KEY, value bytea NOT NULL{columns}){fill}"

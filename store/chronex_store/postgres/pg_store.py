@@ -1,0 +1,353 @@
+"""The store on PostgreSQL: see `chronex.storage.ports.Store` for the contract, specs/machines.md for what it adds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from types import TracebackType
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg import errors as pg
+
+from chronex.clock import SYSTEM_CLOCK, Clock
+from chronex.errors import (
+    StoreAwayError,
+    StoreError,
+    StoreForkedError,
+    StoreFormatError,
+    StoreOutcomeUnknownError,
+    StoreRefusedError,
+)
+from chronex.failpoints import fail_point
+from chronex.storage.ports import T, UpdateFn, ViewFn
+from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
+from chronex_store.postgres import pg_schema
+from chronex_store.postgres.pg_address import PostgresAddress, read_address
+from chronex_store.postgres.pg_changes import CHANNEL, ChangeWatch
+from chronex_store.postgres.pg_clock import DatabaseClock
+from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
+from chronex_store.postgres.pg_flush import flush
+from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction, Writes
+from chronex_store.transaction import NestingGuard
+
+_TIME = "(extract(epoch FROM clock_timestamp()) * 1000)::float8"
+# One row for each writer, so that no two of them wait for one another: what it has committed last, and how often.
+_MARK = (
+    "INSERT INTO commit_mark (writer, n, token) VALUES (%s, 1, %s) "
+    "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + 1, token = excluded.token"
+)
+# What a program that is no node leaves of its count when it closes the store, so that the sum never goes back.
+_CLIENTS = "clients"
+_LEAVE = (
+    "WITH gone AS (DELETE FROM commit_mark WHERE writer = %s RETURNING n) "
+    "UPDATE commit_mark SET n = commit_mark.n + gone.n FROM gone WHERE writer = %s"
+)
+_HINT = f"NOTIFY {CHANNEL}"
+_LEAST_BETWEEN_HINTS_MS = 200
+
+
+class _CommitUnknownError(Exception):
+    """The connection broke while the commit was under way."""
+
+
+class PostgresStore:
+    """A store in a schema of a database, shared by any number of machines."""
+
+    def __init__(self, connections: Connections, clock: Clock) -> None:
+        self.address = connections.address
+        self._connections = connections
+        self._clock = DatabaseClock(clock)
+        self._pid = os.getpid()
+        self._nesting = NestingGuard()
+        self._writer: Connection | None = None
+        self._writer_name = f"client-{uuid4()}"
+        self._has_marked = False
+        self._hinted_ms = 0
+        self._group = GroupCommit(self._commit)
+        self._changes = ChangeWatch(connections, self._writer_name)
+
+    @classmethod
+    def open(
+        cls, address: PostgresAddress | str, *, create: bool = True, clock: Clock = SYSTEM_CLOCK
+    ) -> PostgresStore:
+        """Open the store at `address`, making its tables when `create`; StoreRefusedError, StoreAwayError."""
+        found = read_address(address) if isinstance(address, str) else address
+        store = cls(Connections(found), clock)
+        with store._connections.reader() as connection:
+            try:
+                prepare(connection, found, create=create)
+                store._learn_time(connection)
+            except psycopg.Error as error:
+                raise translate_pg(error, found) from None
+        return store
+
+    def __enter__(self) -> PostgresStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- the port -------------------------------------------------------------------------------------------------
+
+    def view(self, fn: ViewFn[T]) -> T:
+        self._refuse_fork()
+        with self._nesting.enter():
+            for is_last in (False, True):
+                try:
+                    return self._view(fn)
+                except StoreAwayError:
+                    if is_last:
+                        raise
+                    self._connections.drop_idle()  # the server was restarted since: a new connection may be had
+        raise AssertionError
+
+    async def view_async(self, fn: ViewFn[T]) -> T:
+        return await asyncio.to_thread(self.view, fn)
+
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+        self._nesting.refuse_nesting()
+        self._refuse_fork()
+        return cast("T", self._group.run(Update(fn, use_reserve)))
+
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+        self._refuse_fork()
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._group.submit(Update(fn, use_reserve, future))
+        return await future
+
+    def wait(self, since: int, timeout: float) -> int:
+        self._refuse_fork()
+        return self._changes.wait(since, timeout)
+
+    async def wait_async(self, since: int, timeout: float) -> int:
+        self._refuse_fork()
+        return await self._changes.wait_async(since, timeout)
+
+    def now(self) -> int:
+        return self._clock.wall_ms()
+
+    def clock(self) -> Clock:
+        """The clock for all decisions about this store."""
+        return self._clock
+
+    def close(self) -> None:
+        if self._pid != os.getpid():
+            return
+        self._nesting.refuse_nesting()
+        self._group.close()
+        self._changes.close()
+        self._connections.close()
+        if self._writer is not None and self._has_marked:
+            with contextlib.suppress(psycopg.Error):  # a node sweeps up what is left
+                self._writer.execute(_LEAVE, (self._writer_name, _CLIENTS))
+        self._drop_writer()
+
+    # -- views ----------------------------------------------------------------------------------------------------
+
+    def _refuse_fork(self) -> None:
+        if self._pid != os.getpid():
+            raise StoreForkedError
+
+    def _view(self, fn: ViewFn[T]) -> T:
+        with self._connections.reader() as connection:
+            try:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            except psycopg.Error as error:
+                raise translate_pg(error, self.address) from None
+            tx = PostgresReading(self._asking(connection))
+            try:
+                result = fn(tx)
+            finally:
+                tx.end()
+            with contextlib.suppress(psycopg.Error):  # it has been read; the connection is looked at next time
+                connection.execute("COMMIT")
+            return result
+
+    def _asking(self, connection: Connection) -> Ask:
+        def ask(query: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+            try:
+                return connection.execute(query, parameters, binary=True).fetchall()
+            except psycopg.Error as error:
+                raise translate_pg(error, self.address) from None
+
+        return ask
+
+    def _learn_time(self, connection: Connection) -> None:
+        asked = self._clock.boottime_ms()
+        row = connection.execute(f"SELECT {_TIME}").fetchone()
+        assert row is not None
+        self._clock.learn(row[0], asked, self._clock.boottime_ms())
+
+    # -- one commit, called by the leader of the group ------------------------------------------------------------
+
+    def _commit(self, take: Take) -> None:
+        self._nesting.inside = True
+        try:
+            self._commit_or_again(take)
+        finally:
+            self._nesting.inside = False
+
+    def _commit_or_again(self, take: Take) -> None:
+        """A connection that broke before the commit was sent is made anew once: nothing of it has landed."""
+        for is_last in (False, True):
+            try:
+                self._commit_once(take)
+                return
+            except StoreAwayError as error:
+                self._drop_writer()
+                if is_last:
+                    fail_written(take(), error)
+            except StoreError as error:
+                self._drop_writer()
+                fail_written(take(), error)
+                return
+
+    def _commit_once(self, take: Take) -> None:
+        connection = self._begin()
+        batch = take()
+        writes = Writes()
+        ask = self._asking(connection)
+        for update in batch:
+            if not update.done:
+                _run_one(update, ask, writes)
+        fail_point("update written")
+        if not writes.rows:
+            self._end(connection)
+            finish(batch)
+            return
+        token = uuid4()
+        try:
+            self._send(connection, writes, token)
+        except _CommitUnknownError:
+            if not self._has_landed(token):
+                raise StoreAwayError(f"{self.address.shown} went away during a commit, which did not land") from None
+        fail_point("update committed")
+        finish(batch)
+        self._changes.moved()
+
+    def _begin(self) -> Connection:
+        """The writer's connection, in a transaction that has the store to itself."""
+        if self._writer is None or self._writer.closed:
+            self._writer = self._connections.connect()
+        connection = self._writer
+        asked = self._clock.boottime_ms()
+        try:
+            with connection.pipeline():
+                connection.execute("BEGIN")
+                connection.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)")
+                time = connection.execute(f"SELECT {_TIME}")
+            row = time.fetchone()
+        except psycopg.Error as error:
+            raise translate_pg(error, self.address) from None
+        assert row is not None
+        self._clock.learn(row[0], asked, self._clock.boottime_ms())
+        return connection
+
+    def _end(self, connection: Connection) -> None:
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.Error:
+            self._drop_writer()
+
+    def _send(self, connection: Connection, writes: Writes, token: UUID) -> None:
+        """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size."""
+        statements = list(flush(writes))
+        is_committing = False
+        try:
+            with connection.pipeline():
+                connection.execute(_MARK, (self._writer_name, token))
+                for query, parameters in statements:
+                    connection.execute(query, parameters)
+                is_committing = True
+                connection.execute("COMMIT")
+                if self._may_hint():
+                    connection.execute(_HINT)
+        except psycopg.Error as error:
+            self._drop_writer()
+            if is_committing and is_away(error):
+                raise _CommitUnknownError from None
+            raise translate_pg(error, self.address) from None
+        self._has_marked = True
+
+    def _may_hint(self) -> bool:
+        now = self._clock.monotonic_ms()
+        if now - self._hinted_ms < _LEAST_BETWEEN_HINTS_MS:
+            return False
+        self._hinted_ms = now
+        return True
+
+    def _has_landed(self, token: UUID) -> bool:
+        """Did the commit of this token take effect? The row waits for the end of the transaction that was cut off."""
+        try:
+            connection = self._writer = self._connections.connect()
+            query = "SELECT token FROM commit_mark WHERE writer = %s FOR UPDATE"
+            rows = connection.execute(query, (self._writer_name,)).fetchall()
+        except (psycopg.Error, StoreError) as error:
+            raise StoreOutcomeUnknownError(
+                f"{self.address.shown} went away during a commit, so its outcome is unknown; read before trying again"
+            ) from error
+        return any(found == token for (found,) in rows)
+
+    def _drop_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def _run_one(update: Update, ask: Ask, writes: Writes) -> None:
+    tx = PostgresTransaction(ask, writes)
+    try:
+        update.result = update.fn(tx)
+        update.error = None
+    except (KeyboardInterrupt, StoreAwayError):
+        raise
+    except BaseException as error:
+        update.error = error
+        tx.roll_back()
+    finally:
+        tx.end()
+
+
+# -- the tables ---------------------------------------------------------------------------------------------------
+
+
+def prepare(connection: Connection, address: PostgresAddress, *, create: bool) -> None:
+    """Look whether the store is there and of a layout that is known here; make it where asked to."""
+    number = _layout(connection, address)
+    if number is None and create:
+        _create(connection, address)
+        number = pg_schema.LAYOUT
+    if number is None:
+        raise StoreRefusedError(
+            f"there is no store at {address.shown} yet; `chronex apply` or `chronex run` makes it"
+        )
+    if number > pg_schema.LAYOUT:
+        raise StoreFormatError(
+            f"the store at {address.shown} has layout {number} of a newer Chronex, and this one knows "
+            f"{pg_schema.LAYOUT}; install that version here too"
+        )
+
+
+def _layout(connection: Connection, address: PostgresAddress) -> int | None:
+    try:
+        row = connection.execute(f"SELECT number FROM {address.schema}.layout").fetchone()
+    except (pg.UndefinedTable, pg.InvalidSchemaName):
+        return None
+    return None if row is None else int(row[0])
+
+
+def _create(connection: Connection, address: PostgresAddress) -> None:
+    """One transaction, and one maker at a time; who comes second finds it made."""
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s), 0)", (address.schema,))
+        found = connection.execute(
+            "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'layout'", (address.schema,)
+        ).fetchone()
+        if found is None:
+            for statement in pg_schema.statements(address.schema):
+                connection.execute(statement)

@@ -1,0 +1,149 @@
+"""Which table holds which rows, and which of their fields are columns of their own.
+
+A record is one row: its key, its bytes as every store has them, and columns for those who ask in SQL. The columns
+follow from the record and are never read back, so a Chronex that knows fewer fields can lose none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from chronex.errors import DamagedRecordError
+from chronex.model.event import Event
+from chronex.model.job import Job, JobProgress
+from chronex.model.occurrence import Attempt, Occurrence, Run
+from chronex.model.reasons import Reason, text_of
+from chronex.model.records import Node, Record
+from chronex.storage import keys
+from chronex.storage.codec import decode
+
+Values = tuple[Any, ...]
+
+
+class SqlColumn(NamedTuple):
+    name: str
+    type: str
+
+
+class RowTable(NamedTuple):
+    """One table. `project` gives the values of its columns for a record of this kind."""
+
+    name: str
+    columns: tuple[SqlColumn, ...] = ()
+    project: Callable[[Any], Values] = lambda _record: ()
+
+    def values_of(self, key: bytes, raw: bytes) -> Values:
+        """The columns of a row; empty ones where its bytes are not what was once written there."""
+        if not self.columns:
+            return ()
+        try:
+            record: Record = decode(key, raw)
+        except DamagedRecordError:
+            return (None,) * len(self.columns)
+        return self.project(record)
+
+
+def _table(name: str, columns: str, project: Callable[[Any], Values]) -> RowTable:
+    pairs = (part.split() for part in columns.split(","))
+    return RowTable(name, tuple(SqlColumn(column, kind) for column, kind in pairs), project)
+
+
+def _json(value: object) -> str:
+    # PostgreSQL has no zero character in a text.
+    return msgspec.json.encode(value).decode().replace("\\u0000", "\\ufffd")
+
+
+def _text(reason: Reason) -> str:
+    """A command may have ended with any bytes in its words; a column takes text alone."""
+    return text_of(reason).replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _job(job: Job) -> Values:
+    return (job.id, job.version, str(job.schedule), job.source, _json(job))
+
+
+def _progress(progress: JobProgress) -> Values:
+    return (progress.job, progress.next_ms, progress.paused, progress.last_run_ms, progress.last_success_ms)
+
+
+def _occurrence(one: Occurrence) -> Values:
+    return (
+        one.job, one.nominal_ms, one.due_ms, one.state.value, one.owner, one.started_ms, one.finished_ms,
+        _text(one.reason), one.version, one.manual,
+    )  # fmt: skip
+
+
+def _run(run: Run) -> Values:
+    return (
+        run.job, run.nominal_ms, run.task, run.state.value, run.owner, run.attempts, run.next_attempt_ms,
+        run.exit_code, run.started_ms, run.finished_ms, _text(run.reason),
+    )  # fmt: skip
+
+
+def _attempt(one: Attempt) -> Values:
+    return (
+        one.job, one.nominal_ms, one.task, one.number, one.state.value, one.owner, one.exit_code, one.started_ms,
+        one.finished_ms, _text(one.reason),
+    )  # fmt: skip
+
+
+def _event(event: Event) -> Values:
+    return (
+        event.at_ms, event.name, event.job, event.nominal_ms, event.task, event.attempt, event.actor,
+        _text(event.reason), _json(event.data),
+    )  # fmt: skip
+
+
+def _node(node: Node) -> Values:
+    return (node.id, node.host, node.chronex, node.places, node.started_ms, node.seen_ms, node.stopped_ms)
+
+
+EVENTS = _table(
+    "event",
+    "at_ms bigint, name text, job text, nominal_ms bigint, task text, attempt int, actor text, reason text, "
+    "data jsonb",
+    _event,
+)
+# Index entries, each with the job of its record, so that those of some jobs can be found.
+ENTRIES = RowTable("index_entry")
+OTHER = RowTable("other")
+
+BY_TAG: dict[bytes, RowTable] = {
+    keys.JOB: _table("job", "job text, version int, schedule text, source text, definition jsonb", _job),
+    keys.JOB_PROGRESS: _table(
+        "job_progress", "job text, next_ms bigint, paused bool, last_run_ms bigint, last_success_ms bigint", _progress
+    ),
+    keys.OCCURRENCE: _table(
+        "occurrence",
+        "job text, nominal_ms bigint, due_ms bigint, state text, owner text, started_ms bigint, finished_ms bigint, "
+        "reason text, version int, manual bool",
+        _occurrence,
+    ),
+    keys.RUN: _table(
+        "run",
+        "job text, nominal_ms bigint, task text, state text, owner text, attempts int, next_attempt_ms bigint, "
+        "exit_code int, started_ms bigint, finished_ms bigint, reason text",
+        _run,
+    ),
+    keys.ATTEMPT: _table(
+        "attempt",
+        "job text, nominal_ms bigint, task text, number int, state text, owner text, exit_code int, "
+        "started_ms bigint, finished_ms bigint, reason text",
+        _attempt,
+    ),
+    keys.EVENT: EVENTS,
+    keys.NODE: _table(
+        "node",
+        "node text, host text, chronex text, places int, started_ms bigint, seen_ms bigint, stopped_ms bigint",
+        _node,
+    ),
+    **{bytes([tag]): ENTRIES for tag in keys.INDEXES},
+}
+TABLES: tuple[RowTable, ...] = (*dict.fromkeys(BY_TAG.values()), OTHER)
+
+
+def table_of(key: bytes) -> RowTable:
+    return BY_TAG.get(key[:1], OTHER)

@@ -1,0 +1,89 @@
+"""A real PostgreSQL for tests: begun once for a test run, each test gets a schema of its own."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = ("initdb", "pg_ctl", "postgres")
+# Where distributions keep the programs of the server, which are on nobody's PATH.
+_PLACES = ("/usr/lib/postgresql", "/usr/local/lib/postgresql", "/opt/homebrew/opt", "/usr/pgsql")
+WHY_MISSING = "PostgreSQL's programs are not installed (Debian: apt-get install postgresql)"
+
+
+def find_programs() -> Path | None:
+    """The directory of the server's programs; None where they are not installed."""
+    found = shutil.which("pg_ctl")
+    candidates = [Path(found).resolve().parent] if found else []
+    for place in map(Path, _PLACES):
+        candidates += sorted(place.glob("*/bin"), reverse=True)
+    return next((one for one in candidates if all((one / name).exists() for name in PROGRAMS)), None)
+
+
+@dataclass
+class PostgresServer:
+    """One server on a socket in `directory`; it takes no other connections and does not sync to its disk."""
+
+    programs: Path
+    directory: Path
+    port: int = 5432
+
+    def url(self, schema: str = "chronex", user: str = "chronex", database: str = "postgres") -> str:
+        return f"postgresql://{user}@/{database}?host={self.directory}&port={self.port}&schema={schema}"
+
+    def start(self) -> None:
+        settings = f"-k {self.directory} -p {self.port} -c listen_addresses= -c fsync=off -c max_connections=200"
+        self._control("-o", settings, "-w", "-t", "60", "-l", str(self.directory / "log"), "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        self._control("-m", mode, "-w", "-t", "60", "stop")
+
+    def _control(self, *arguments: str) -> None:
+        self._run("pg_ctl", "-D", str(self.directory / "data"), *arguments)
+
+    def initialise(self) -> None:
+        arguments = ("-U", "chronex", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale")
+        self._run("initdb", "-D", str(self.directory / "data"), *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        """As somebody else where we are root, by whom the server refuses to be run."""
+        other = _other_user() if os.geteuid() == 0 else None
+        subprocess.run(
+            [str(self.programs / program), *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            user=other.pw_uid if other else None, group=other.pw_gid if other else None,
+            extra_groups=[] if other else None, cwd=self.directory, timeout=120,
+        )  # fmt: skip
+
+
+def _other_user() -> pwd.struct_passwd:
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    return names.get("postgres") or names["nobody"]
+
+
+def begin_server(directory: Path | None = None) -> PostgresServer:
+    """Make and start a server; RuntimeError where its programs are missing."""
+    programs = find_programs()
+    if programs is None:
+        raise RuntimeError(WHY_MISSING)
+    place = directory or Path(tempfile.mkdtemp(prefix="chronex-pg-", dir=_without_disk()))
+    place.mkdir(exist_ok=True)
+    if os.geteuid() == 0:
+        os.chown(place, _other_user().pw_uid, _other_user().pw_gid)
+    server = PostgresServer(programs, place)
+    server.initialise()
+    server.start()
+    return server
+
+
+def end_server(server: PostgresServer) -> None:
+    server.stop("immediate")
+    shutil.rmtree(server.directory, ignore_errors=True)
+
+
+def _without_disk() -> str | None:
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
