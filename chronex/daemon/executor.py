@@ -50,17 +50,37 @@ FULL_PAUSE_S = 1.0
 LAST_TRIES = 3
 
 
-async def retry_until_taken(write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
-    """What `write` returns once the store takes it; its error where it is full or away and we are leaving."""
-    tries_left = LAST_TRIES
-    while True:
+class StorePatience:
+    """Writes that the store could not take wait here until it can; `waiting` says how many."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._back = asyncio.Event()
+
+    def store_is_back(self) -> None:
+        """Somebody has read from it: those who wait try at once."""
+        self._back.set()
+
+    async def until_taken(self, write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
+        """What `write` returns once the store takes it; its error where it is full or away and we are leaving."""
+        tries_left = LAST_TRIES
+        while True:
+            try:
+                return await write()
+            except StoreUnavailableError:
+                tries_left -= is_leaving()
+                if not tries_left:
+                    raise
+            await self._pause()
+
+    async def _pause(self) -> None:
+        self.waiting += 1
+        self._back.clear()
         try:
-            return await write()
-        except StoreUnavailableError:
-            tries_left -= is_leaving()
-            if not tries_left:
-                raise
-        await asyncio.sleep(FULL_PAUSE_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._back.wait(), FULL_PAUSE_S)
+        finally:
+            self.waiting -= 1
 
 
 class _Waiting(NamedTuple):
@@ -153,6 +173,7 @@ class Executor:
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
+        self.patience = StorePatience()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
         self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
@@ -387,7 +408,7 @@ class Executor:
             start = AttemptStart(attempt, started.process, started.log_name, started.started_ms, limit)
             # A function too: it may take this process down with it at once, and a record without a start says for
             # certain that nothing ran.
-            await retry_until_taken(
+            await self.patience.until_taken(
                 lambda: self._starts.record(start._replace(at_ms=self.clock.wall_ms())), lambda: self._stopping
             )
             left_ms = self._set_deadline(await self._deadline_now(attempt, deadline_ms), attempt)
@@ -435,7 +456,7 @@ class Executor:
         self.on_end(attempt, AttemptState(end.state))
         update = self.engine.ended(attempt, end, self.clock.wall_ms())
         try:
-            orders = await retry_until_taken(
+            orders = await self.patience.until_taken(
                 lambda: self.store.update_async(update, use_reserve=True), lambda: self._stopping
             )
         except StoreError as error:

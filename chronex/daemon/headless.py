@@ -68,6 +68,8 @@ def raise_descriptor_limit(slots: int) -> None:
         log_event(log, "few descriptors", fields, logging.WARNING)
 
 
+# A managed database fails over within two minutes.
+_PATIENCE_MS = 180_000
 Foreground = Callable[[OpenedStore, "EngineThread"], int]
 
 
@@ -117,6 +119,7 @@ def _open_to_work(place: StorePlace) -> Iterator[OpenedStore]:
     """One daemon has a directory to itself; a database is there for several."""
     if isinstance(place, PostgresAddress):
         with open_postgres(place) as shared:
+            shared.patience_ms = _PATIENCE_MS
             yield shared
         return
     if not (place / DATA_FILE).exists():

@@ -30,7 +30,7 @@ from chronex.engine.commands.stopping import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_any_silent, is_here
 from chronex.engine.takeover import IsKept, kept_by_nobody
-from chronex.errors import FencedError, StoreError, StoreFullError, StoreUnavailableError
+from chronex.errors import FencedError, StoreError, StoreFullError, StoreOutcomeUnknownError, StoreUnavailableError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.keeper.keepers import Keepers
@@ -55,6 +55,8 @@ DEAD_LETTERS_S = 60.0
 HOOKS_S = 2.0
 # How long a store may take to say how we are asked to stop.
 LONGEST_ASKED_S = 5.0
+# How soon to look again where ends that waited for the store are being recorded.
+ENDS_FIRST_MS = 20
 
 
 class Daemon:
@@ -184,11 +186,10 @@ class Daemon:
         One that others have given up begins anew under another name: what still runs here is taken up by that.
         """
         self.has_failed = True
-        if isinstance(error, FencedError):
+        if error is not None and self.registration.is_shared:
             self.must_restart = True
-            log_event(
-                log, "given up by the others", {"node": self.node.id, "so": "it registers anew"}, logging.WARNING
-            )
+            fields = {"node": self.node.id, "so": "this node registers anew", "reason": str(error)}
+            log_event(log, "begins anew", fields, logging.WARNING)
         self.stop(StopMode.LEAVE)
 
     def drain(self) -> None:
@@ -266,6 +267,11 @@ class Daemon:
         now_ms = self.clock.wall_ms()
         try:
             resting = await self.store.view_async(self.engine.resting(now_ms))
+            if self.executor.patience.waiting:
+                # Ends come first: what is decided before them would find work running that is over.
+                self.executor.patience.store_is_back()
+                await asyncio.sleep(0)
+                return Tick((), now_ms + ENDS_FIRST_MS, has_more=False)
             if resting is not None:
                 self._note_back()
                 return resting
@@ -275,7 +281,9 @@ class Daemon:
         except StoreUnavailableError as error:
             self._note_away(error)
             return Tick((), None, has_more=False)
-        except FencedError as error:
+        except (FencedError, StoreOutcomeUnknownError) as error:
+            if not self.registration.is_shared:
+                raise
             self.fail(error)
             return Tick((), None, has_more=False)
         self._note_back()
@@ -299,8 +307,10 @@ class Daemon:
     def _note_back(self) -> None:
         if self._away_since_ms is not None:
             away_ms, self._away_since_ms = self._away_ms(), None
-            name = "StoreAwayEnded" if self.registration.is_shared else "StoreRoomBack"
-            self.journal(name, {"full_ms": away_ms})
+            if self.registration.is_shared:
+                self.journal("StoreBack", {"away_ms": away_ms})
+            else:
+                self.journal("StoreRoomBack", {"full_ms": away_ms})
 
     def journal(self, name: str, data: dict[str, Any], *, use_reserve: bool = False) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""

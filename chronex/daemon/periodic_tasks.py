@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chronex.clock import Clock
+from chronex.errors import StoreUnavailableError
 
 # A task that takes longer is given up and tried again at its next time.
 LONGEST_RUN_S = 30.0
@@ -74,6 +75,8 @@ class PeriodicTasks:
             await asyncio.wait_for(task.do(), LONGEST_RUN_S)
         except TimeoutError:
             problem = f"it took longer than {LONGEST_RUN_S:g} s"
+        except StoreUnavailableError:
+            return  # the loop tells that the store takes nothing, once
         except Exception as error:
             # Whatever it is, scheduling goes on: a full disk, a bad address, a mistake of ours.
             problem = f"{type(error).__name__}: {error}"

@@ -93,7 +93,10 @@ def is_here(node: Node, observer: Node | None) -> bool:
 
 
 def _may_judge(observer: Node | None, now_ms: int) -> bool:
-    return observer is not None and now_ms - observer.steady_since_ms >= STEADY_MS
+    """The first one back after an outage has an old word of its own: it has to give a new one before it looks."""
+    if observer is None or now_ms - observer.seen_ms > LONGEST_GAP_MS:
+        return False
+    return now_ms - observer.steady_since_ms >= STEADY_MS
 
 
 def renewed(node: Node, now_ms: int) -> Node:

@@ -51,6 +51,7 @@ EVENTS: dict[str, str] = {
     "RetentionHeld": "the clock has jumped ahead, and nothing is removed for its age",
     "StoreRoomLow": "the store is nearly full",
     "StoreRoomBack": "the store has free space again",
+    "StoreBack": "the database of the store did not answer for a while, and answers again",
     "HookFailed": "a hook of a job failed",
     "ChoreFailed": "a chore of the daemon failed and will be tried again",
     "ScheduleFailed": "a schedule of a program's own could not answer",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 StorePlace = Path | PostgresAddress
 OpenedStore: TypeAlias = "LmdbStore | PostgresStore"
-STATE_VARIABLE = "CHRONEX_STATE"
+STATE_VARIABLE = "CHRONEX_STATE_DIR"
 
 
 def read_place(text: str) -> StorePlace:

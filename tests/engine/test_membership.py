@@ -58,6 +58,12 @@ OBSERVER = node("observer", "here")
             Standing.LIVES,
             id="who was silent itself judges nobody",
         ),
+        pytest.param(
+            node("n", seen=NOW - GIVEN_UP - 1),
+            replace(OBSERVER, seen_ms=NOW - LONGEST_GAP_MS - 1),
+            Standing.LIVES,
+            id="nor does who has not given a new word since",
+        ),
     ],
 )
 def test_how_a_node_stands(other: Node, observer: Node | None, wanted: Standing) -> None:

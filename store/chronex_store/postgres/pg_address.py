@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from chronex.errors import StoreRefusedError
 
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_SCHEMA = "chronex"
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,40}")
+_OPTION_NAME = re.compile(r"[a-z_]{1,40}")
+_BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+_HOST = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]*)(?::(?P<port>[0-9]{1,5}))?")
+# What these hold is never shown.
+_SECRETS = ("password", "sslpassword", "passfile")
+_HINT = (
+    "write it as postgresql://user@host:5432/database, "
+    "and an @, :, / or % inside a name or password as %40, %3A, %2F or %25"
+)
+_UNREADABLE = "the address of the store cannot be read"
 
 
 @dataclass(frozen=True)
 class PostgresAddress:
-    """`url` may hold a password; `shown` never does."""
+    """`parameters` may hold a password, and are given to libpq alone; `shown` never does."""
 
-    url: str
+    parameters: dict[str, str] = field(repr=False)
     schema: str
     shown: str
 
-    def __repr__(self) -> str:
-        return f"PostgresAddress({self.shown!r})"
+    def __hash__(self) -> int:
+        return hash((self.schema, self.shown))
+
+    def without_secrets(self, said: str) -> str:
+        """What a library said, in case it repeats what it was given."""
+        for name in _SECRETS:
+            if secret := self.parameters.get(name):
+                said = said.replace(secret, "…")
+        return said
 
 
 def is_postgres(text: str) -> bool:
@@ -31,27 +48,47 @@ def is_postgres(text: str) -> bool:
 
 def read_address(text: str) -> PostgresAddress:
     """The address that a `--store` names; StoreRefusedError with what is wrong, and never with the password."""
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-        options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError:
-        raise StoreRefusedError(
-            "the address of the store cannot be read; write it as postgresql://user@host:5432/database, and an @, : "
-            "or / inside a password as %40, %3A or %2F"
-        ) from None
-    schema = next((value for name, value in options if name == "schema"), DEFAULT_SCHEMA)
+    scheme, _, rest = text.partition("://")
+    rest, _, query = rest.partition("?")
+    authority, _, database = rest.partition("/")
+    login, _, hosts = authority.rpartition("@")
+    user, _, password = login.partition(":")
+    given = {"user": user, "password": password, "dbname": database, **_hosts(hosts), **_options(query)}
+    parameters = {name: _decoded(value) for name, value in given.items() if value}
+    schema = parameters.pop("schema", DEFAULT_SCHEMA)
     if not _SCHEMA_NAME.fullmatch(schema):
-        raise StoreRefusedError(
-            f"schema={schema} is no name that can be used; use a-z, 0-9 and _, at most 41 of them"
-        )
-    query = urlencode([(name, value) for name, value in options if name != "schema"])
-    url = urlunsplit(("postgresql", parts.netloc, parts.path, query, ""))
-    return PostgresAddress(url, schema, _without_password(text))
+        raise StoreRefusedError(f"schema={schema} is no name for one; use a-z, 0-9 and _, at most 41 of them")
+    shown = f"{scheme}://{user}{'@' if user else ''}{hosts}{'/' if database else ''}{database}"
+    told = [part for part in query.split("&") if part and part.partition("=")[0] not in _SECRETS]
+    return PostgresAddress(parameters, schema, f"{shown}?{'&'.join(told)}" if told else shown)
 
 
-def _without_password(text: str) -> str:
-    parts = urlsplit(text)
-    user, at, host = parts.netloc.rpartition("@")
-    shown = [(name, "…" if name == "password" else value) for name, value in parse_qsl(parts.query)]
-    return urlunsplit((parts.scheme, user.partition(":")[0] + at + host, parts.path, urlencode(shown, safe="/…"), ""))
+def _hosts(text: str) -> dict[str, str]:
+    """One host or, for a database that fails over, several: libpq tries them in turn."""
+    found = [_HOST.fullmatch(one) for one in text.split(",")]
+    if not all(found):
+        raise StoreRefusedError(f"{_UNREADABLE}: a host is wrong; {_HINT}")
+    hosts = [match["host"].strip("[]") for match in found if match]
+    ports = [match["port"] or "" for match in found if match]
+    if any(port and not 0 < int(port) < 65_536 for port in ports):
+        raise StoreRefusedError("the address of the store names a port that is none; ports are 1 to 65535")
+    return {"host": ",".join(hosts).strip(","), "port": ",".join(ports) if any(ports) else ""}
+
+
+def _options(query: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in filter(None, query.split("&")):
+        name, separator, value = part.partition("=")
+        if not separator or not _OPTION_NAME.fullmatch(name):
+            raise StoreRefusedError(f"{_UNREADABLE}: after ? come name=value pairs; {_HINT}")
+        found[name] = value
+    return found
+
+
+def _decoded(text: str) -> str:
+    if _BAD_ESCAPE.search(text):
+        raise StoreRefusedError(f"{_UNREADABLE}: a % is not followed by two digits; {_HINT}")
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise StoreRefusedError(f"{_UNREADABLE}: it is not UTF-8; {_HINT}") from None

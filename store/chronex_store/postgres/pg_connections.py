@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ from chronex.errors import (
     StoreRefusedError,
 )
 from chronex_store.postgres.pg_address import PostgresAddress
+
+# What goes wrong is told by our own errors; its log would say it a second time, in other words.
+logging.getLogger("psycopg").setLevel(logging.CRITICAL)
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -56,14 +60,14 @@ _REFUSALS = (
     (re.compile(r'role "[^"]*" does not exist'), "the server does not know this user; make it with: createuser NAME"),
     (re.compile(r"no pg_hba\.conf entry|not permitted to log in|permission denied for database"),
      "the server does not let this user in from here; its pg_hba.conf and GRANT CONNECT decide that"),
-    (re.compile(r"invalid (connection option|URI|sslmode|port|integer|channel_binding)|certificate|SSL"),
+    (re.compile(r"invalid (connection option|sslmode|port|integer|channel_binding)|certificate|SSL"),
      "the connection could not be made as the address asks for it"),
 )  # fmt: skip
 
 
 def describe_connect(error: psycopg.Error, address: PostgresAddress) -> StoreError:
     """Why no connection could be made: refused for good, or only not now."""
-    said = " ".join(str(error).split())
+    said = address.without_secrets(" ".join(str(error).split()))
     for pattern, words in _REFUSALS:
         if pattern.search(said):
             return StoreRefusedError(f"{address.shown}: {words} ({_last_sentence(said)})")
@@ -72,7 +76,8 @@ def describe_connect(error: psycopg.Error, address: PostgresAddress) -> StoreErr
 
 def _last_sentence(said: str) -> str:
     """libpq tells of each address that it tried; the last one is enough."""
-    return said.rsplit("failed: ", 1)[-1].strip().removeprefix("FATAL: ").strip()[:200]
+    last = said.rsplit("failed: ", 1)[-1].partition("Is the server running")[0]
+    return last.strip().removeprefix("FATAL:").strip()[:200]
 
 
 def translate_pg(error: psycopg.Error, address: PostgresAddress) -> StoreError:
@@ -86,7 +91,7 @@ def translate_pg(error: psycopg.Error, address: PostgresAddress) -> StoreError:
             f"the user of {address.shown} lacks a right ({error.diag.message_primary}); its owner grants it"
         )
     if is_away(error):
-        said = error.diag.message_primary or " ".join(str(error).split())[:200]
+        said = address.without_secrets(error.diag.message_primary or " ".join(str(error).split())[:200])
         return StoreAwayError(f"{address.shown} does not answer any more ({said})")
     return StoreError(f"the database failed: {error.diag.message_primary or error}")
 
@@ -112,7 +117,9 @@ class Connections:
         settings = {**_SESSION, "search_path": self.address.schema}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         try:
-            made: Connection = psycopg.connect(self.address.url, autocommit=True, options=options, **_CONNECT)
+            made: Connection = psycopg.connect(
+                autocommit=True, **{**_CONNECT, **self.address.parameters, "options": options}
+            )
         except psycopg.Error as error:
             raise describe_connect(error, self.address) from None
         except UnicodeError:

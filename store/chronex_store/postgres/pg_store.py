@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from types import TracebackType
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -45,11 +46,13 @@ _LEAVE = (
     "WITH gone AS (DELETE FROM commit_mark WHERE writer = %s RETURNING n) "
     "UPDATE commit_mark SET n = commit_mark.n + gone.n FROM gone WHERE writer = %s"
 )
+_PATIENCE_MS = 10_000
+_ASK_AGAIN_S = 0.2
 _HINT = f"NOTIFY {CHANNEL}"
 _LEAST_BETWEEN_HINTS_MS = 200
 
 
-class _CommitUnknownError(Exception):
+class CommitUnknownError(Exception):
     """The connection broke while the commit was under way."""
 
 
@@ -65,6 +68,8 @@ class PostgresStore:
         self._writer: Connection | None = None
         self._writer_name = f"client-{uuid4()}"
         self._has_marked = False
+        # How long a commit whose reply was lost is asked for; a daemon has more patience than a command.
+        self.patience_ms = _PATIENCE_MS
         self._hinted_ms = 0
         self._group = GroupCommit(self._commit)
         self._changes = ChangeWatch(connections, self._writer_name)
@@ -223,7 +228,7 @@ class PostgresStore:
         token = uuid4()
         try:
             self._send(connection, writes, token)
-        except _CommitUnknownError:
+        except CommitUnknownError:
             if not self._has_landed(token):
                 raise StoreAwayError(f"{self.address.shown} went away during a commit, which did not land") from None
         fail_point("update committed")
@@ -240,8 +245,8 @@ class PostgresStore:
             with connection.pipeline():
                 connection.execute("BEGIN")
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)")
-                time = connection.execute(f"SELECT {_TIME}")
-            row = time.fetchone()
+                told = connection.execute(f"SELECT {_TIME}")
+            row = told.fetchone()
         except psycopg.Error as error:
             raise translate_pg(error, self.address) from None
         assert row is not None
@@ -270,7 +275,7 @@ class PostgresStore:
         except psycopg.Error as error:
             self._drop_writer()
             if is_committing and is_away(error):
-                raise _CommitUnknownError from None
+                raise CommitUnknownError from None
             raise translate_pg(error, self.address) from None
         self._has_marked = True
 
@@ -282,15 +287,24 @@ class PostgresStore:
         return True
 
     def _has_landed(self, token: UUID) -> bool:
-        """Did the commit of this token take effect? The row waits for the end of the transaction that was cut off."""
-        try:
-            connection = self._writer = self._connections.connect()
-            query = "SELECT token FROM commit_mark WHERE writer = %s FOR UPDATE"
-            rows = connection.execute(query, (self._writer_name,)).fetchall()
-        except (psycopg.Error, StoreError) as error:
-            raise StoreOutcomeUnknownError(
-                f"{self.address.shown} went away during a commit, so its outcome is unknown; read before trying again"
-            ) from error
+        """Did the commit of this token take effect? Asked until the database answers, or our patience is over."""
+        give_up_ms = self._clock.boottime_ms() + self.patience_ms
+        while True:
+            try:
+                return self._ask_whether_landed(token)
+            except (psycopg.Error, StoreError):
+                self._drop_writer()
+                if self._clock.boottime_ms() >= give_up_ms:
+                    raise StoreOutcomeUnknownError(
+                        f"{self.address.shown} went away during a commit, so its outcome is unknown; look again later"
+                    ) from None
+            time.sleep(_ASK_AGAIN_S)
+
+    def _ask_whether_landed(self, token: UUID) -> bool:
+        """The row is locked, so that the transaction that was cut off has ended when it is read."""
+        connection = self._writer = self._connections.connect()
+        query = "SELECT token FROM commit_mark WHERE writer = %s FOR UPDATE"
+        rows = connection.execute(query, (self._writer_name,)).fetchall()
         return any(found == token for (found,) in rows)
 
     def _drop_writer(self) -> None:
