@@ -56,7 +56,7 @@ HOOKS_S = 2.0
 # How long a store may take to say how we are asked to stop.
 LONGEST_ASKED_S = 5.0
 # How soon to look again where ends that waited for the store are being recorded.
-ENDS_FIRST_MS = 20
+ENDS_FIRST_MS = 50
 
 
 class Daemon:
@@ -267,7 +267,7 @@ class Daemon:
         now_ms = self.clock.wall_ms()
         try:
             resting = await self.store.view_async(self.engine.resting(now_ms))
-            if self.executor.patience.waiting:
+            if self._away_since_ms is not None and self.registration.is_shared and self.executor.patience.waiting:
                 # Ends come first: what is decided before them would find work running that is over.
                 self.executor.patience.store_is_back()
                 await asyncio.sleep(0)

@@ -158,6 +158,7 @@ class Engine:
         """
 
         def record(tx: Transaction) -> frozenset[str]:
+            tx.expect({start.attempt.job for start in starts})
             if self.epoch is not None and starts:
                 refuse_lost(Records(tx, starts[0].at_ms), self.node, self.epoch)
             return frozenset(
@@ -170,6 +171,7 @@ class Engine:
         """An update that records an attempt's end; it gives the orders that follow, none where it came too late."""
 
         def record(tx: Transaction) -> tuple[Order, ...]:
+            tx.expect({attempt.job})
             records = self.records(tx, now_ms)
             decisions = _Decisions(records, self, now_ms)
             try:

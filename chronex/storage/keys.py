@@ -151,6 +151,11 @@ def record_of(index_key: bytes) -> bytes:
     return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]
 
 
+def job_of(record: bytes) -> str:
+    """The job in the key of one of its records."""
+    return record[1 : record.index(b"\0")].decode("ascii")
+
+
 def firing_of(record: bytes) -> tuple[str, int]:
     """The job and the nominal time in the key of an occurrence, or of a run or attempt below one."""
     end = record.index(b"\0")

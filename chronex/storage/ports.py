@@ -5,8 +5,8 @@ Any implementation must pass tests/store/test_contract.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Collection
+from typing import Protocol, TypeVar, runtime_checkable
 
 MAX_KEY_BYTES = 511
 MAX_VALUE_BYTES = 64 * 1024
@@ -34,6 +34,10 @@ class ReadTransaction(Protocol):
         """
         ...
 
+    def expect(self, jobs: Collection[str]) -> None:
+        """The open records of these jobs are read next: a store that is far away reads them all at once."""
+        ...
+
 
 class Transaction(ReadTransaction, Protocol):
     """A snapshot that can be changed; reads see the transaction's own writes.
@@ -51,6 +55,15 @@ class Transaction(ReadTransaction, Protocol):
 
     def delete(self, key: bytes) -> bool:
         """Remove `key`; False where it did not exist."""
+        ...
+
+
+@runtime_checkable
+class OwnerCounts(Protocol):
+    """A transaction that can count by owner without reading every record."""
+
+    def count_running(self, owner: str) -> int:
+        """How many occurrences the node runs, as it was when the transaction began."""
         ...
 
 

@@ -21,7 +21,7 @@ from chronex.storage import keys
 from chronex.storage.codec import HEADER, decode, encode
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
-from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ReadTransaction, Transaction
+from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, OwnerCounts, ReadTransaction, Transaction
 
 __all__ = ["Reading", "RecordCache", "Records", "index_keys", "key_of", "pages"]
 
@@ -149,8 +149,9 @@ class Reading:
 
     def due(self, until_ms: int, limit: int = SCAN_LIMIT) -> list[JobProgress | Occurrence | Run]:
         """What the engine must decide by `until_ms`, the earliest first."""
-        rows = self.tx.scan(keys.DUE, None, limit)
-        found = [self._indexed(key) for key, _ in rows if keys.instant_of(key) <= until_ms]
+        due = [key for key, _ in self.tx.scan(keys.DUE, None, limit) if keys.instant_of(key) <= until_ms]
+        self.tx.expect({keys.job_of(keys.record_of(key)) for key in due})
+        found = [self._indexed(key) for key in due]
         return [record for record in found if isinstance(record, JobProgress | Occurrence | Run)]
 
     def next_due_after(self, ms: int) -> int | None:
@@ -187,6 +188,8 @@ class Reading:
 
     def count_active(self, limit: int, owner: str | None = None) -> int:
         """How many occurrences run, of all jobs, counted by their keys up to `limit`; or those of one node."""
+        if owner is not None and isinstance(self.tx, OwnerCounts):
+            return self.tx.count_running(owner)
         if owner is not None:
             return sum(1 for one in self.active(limit=EVERYTHING) if one.owner == owner)
         return len(self.tx.scan(keys.ACTIVE + keys.OCCURRENCE, None, limit))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
@@ -117,6 +117,9 @@ class TornTransaction:
         self, prefix: bytes, after: bytes | None = None, limit: int = SCAN_LIMIT, reverse: bool = False
     ) -> list[Row]:
         return cast("list[Row]", self._inner.scan(prefix, after, limit, reverse))
+
+    def expect(self, jobs: Collection[str]) -> None:
+        self._inner.expect(jobs)
 
     def create(self, key: bytes, value: bytes) -> bool:
         return cast("bool", self._inner.create(key, value[: len(value) // 2]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NoReturn
@@ -152,6 +152,9 @@ class LmdbReading:
                 return _scan_up(cursor, prefix, after, limit)
         except lmdb.Error as error:
             raise self._break(error, "scan") from error
+
+    def expect(self, jobs: Collection[str]) -> None:
+        """Everything is near already."""
 
     def end(self) -> None:
         self._txn = ENDED

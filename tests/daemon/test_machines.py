@@ -87,6 +87,7 @@ TICKS = """
 schedule = "* * * * * *"
 run = "echo $CHRONEX_SCHEDULED_TIME >> WITNESS"
 recovery = "execute_all"
+overlap = "queue"
 """
 
 

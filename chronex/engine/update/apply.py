@@ -57,6 +57,7 @@ def apply_jobs(
     jobs, options = list(wanted), UpdateOptions(policy, window_ms, owns)
 
     def write(tx: Transaction) -> list[Changed]:
+        tx.expect({job.id for job in jobs})
         records = Records(tx, now_ms)
         changes = plan_changes(records, jobs, now_ms, options)
         if basis is not None and any(change.kind is not Change.UNCHANGED for change in changes):

@@ -9,13 +9,14 @@ from typing import Any
 from chronex.model.records import Sequence
 from chronex.storage import keys
 from chronex.storage.codec import decode
+from chronex_store.postgres.pg_known_rows import OrderedRows
 from chronex_store.postgres.pg_tables import EVENTS, RowTable
-from chronex_store.postgres.pg_transaction import PROVISIONAL, Writes, stored_event, tables_written
+from chronex_store.postgres.pg_transaction import PROVISIONAL, stored_event, tables_written
 
 Statement = tuple[str, tuple[Any, ...]]
 
 
-def flush(writes: Writes) -> Iterator[Statement]:
+def flush(writes: OrderedRows) -> Iterator[Statement]:
     """In this order: the journal's head is locked by the last one, and only until the commit."""
     appended: list[tuple[bytes, bytes]] = []
     for table, rows in tables_written(writes).items():

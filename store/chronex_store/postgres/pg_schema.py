@@ -11,7 +11,15 @@ LAYOUT = 1
 
 # Rows that change in place leave room for their next version on the same page.
 _FILL = {"job_progress": 70, "occurrence": 85, "run": 85, "attempt": 85, "node": 50}
+_OPEN = "('pending', 'queued', 'running')"
 _INDEXES = (
+    "CREATE UNIQUE INDEX ON job (job)",
+    "CREATE UNIQUE INDEX ON job_progress (job)",
+    "CREATE UNIQUE INDEX ON occurrence (job, nominal_ms)",
+    f"CREATE INDEX ON occurrence (job) WHERE state IN {_OPEN}",
+    "CREATE INDEX ON run (job, nominal_ms)",
+    "CREATE INDEX ON attempt (job, nominal_ms)",
+    "CREATE INDEX ON index_entry (open_job) WHERE open_job IS NOT NULL",
     "CREATE INDEX ON occurrence (owner) WHERE state = 'running'",
     "CREATE INDEX ON attempt (owner) WHERE state = 'running'",
     "CREATE INDEX ON event (at_ms)",

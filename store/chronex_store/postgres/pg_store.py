@@ -31,7 +31,8 @@ from chronex_store.postgres.pg_changes import CHANNEL, ChangeWatch
 from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
-from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction, Writes
+from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows
+from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction, Query
 from chronex_store.transaction import NestingGuard
 
 _TIME = "(extract(epoch FROM clock_timestamp()) * 1000)::float8"
@@ -174,9 +175,14 @@ class PostgresStore:
             return result
 
     def _asking(self, connection: Connection) -> Ask:
-        def ask(query: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        def ask(*queries: Query) -> list[list[tuple[Any, ...]]]:
             try:
-                return connection.execute(query, parameters, binary=True).fetchall()
+                if len(queries) == 1:
+                    query, parameters = queries[0]
+                    return [connection.execute(query, parameters, binary=True).fetchall()]
+                with connection.pipeline():
+                    cursors = [connection.execute(query, parameters, binary=True) for query, parameters in queries]
+                return [cursor.fetchall() for cursor in cursors]
             except psycopg.Error as error:
                 raise translate_pg(error, self.address) from None
 
@@ -213,13 +219,14 @@ class PostgresStore:
                 return
 
     def _commit_once(self, take: Take) -> None:
-        connection = self._begin()
+        known = KnownRows()
+        connection = self._begin(known)
         batch = take()
-        writes = Writes()
+        writes = OrderedRows()
         ask = self._asking(connection)
         for update in batch:
             if not update.done:
-                _run_one(update, ask, writes)
+                _run_one(update, ask, writes, known)
         fail_point("update written")
         if not writes.rows:
             self._end(connection)
@@ -235,7 +242,7 @@ class PostgresStore:
         finish(batch)
         self._changes.moved()
 
-    def _begin(self) -> Connection:
+    def _begin(self, known: KnownRows) -> Connection:
         """The writer's connection, in a transaction that has the store to itself."""
         if self._writer is None or self._writer.closed:
             self._writer = self._connections.connect()
@@ -246,7 +253,9 @@ class PostgresStore:
                 connection.execute("BEGIN")
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)")
                 told = connection.execute(f"SELECT {_TIME}")
+                first = [connection.execute(query, given, binary=True) for query, given in FIRST_QUERIES]
             row = told.fetchone()
+            known.learn_first(*(cursor.fetchall() for cursor in first))
         except psycopg.Error as error:
             raise translate_pg(error, self.address) from None
         assert row is not None
@@ -259,7 +268,7 @@ class PostgresStore:
         except psycopg.Error:
             self._drop_writer()
 
-    def _send(self, connection: Connection, writes: Writes, token: UUID) -> None:
+    def _send(self, connection: Connection, writes: OrderedRows, token: UUID) -> None:
         """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size."""
         statements = list(flush(writes))
         is_committing = False
@@ -313,8 +322,8 @@ class PostgresStore:
             self._writer = None
 
 
-def _run_one(update: Update, ask: Ask, writes: Writes) -> None:
-    tx = PostgresTransaction(ask, writes)
+def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows) -> None:
+    tx = PostgresTransaction(ask, writes, known)
     try:
         update.result = update.fn(tx)
         update.error = None

@@ -19,6 +19,7 @@ from chronex.model.reasons import Reason, text_of
 from chronex.model.records import Node, Record
 from chronex.storage import keys
 from chronex.storage.codec import decode
+from chronex_store.postgres.pg_known_rows import OPEN_INDEXES
 
 Values = tuple[Any, ...]
 
@@ -107,8 +108,27 @@ EVENTS = _table(
     "data jsonb",
     _event,
 )
+
+
 # Index entries, each with the job of its record, so that those of some jobs can be found.
-ENTRIES = RowTable("index_entry")
+def _job_of_entry(key: bytes) -> str | None:
+    """Of an entry for an open record; None for others, and for what is no entry at all."""
+    record = keys.record_of(key)
+    if key[:1] not in OPEN_INDEXES or b"\0" not in record[1:]:
+        return None
+    return record[1 : record.index(b"\0", 1)].decode("latin-1")
+
+
+class EntryTable(RowTable):
+    """Its column follows from the key: an entry has no value."""
+
+    __slots__ = ()
+
+    def values_of(self, key: bytes, raw: bytes) -> Values:
+        return (_job_of_entry(key),)
+
+
+ENTRIES = EntryTable("index_entry", (SqlColumn("open_job", "text"),))
 OTHER = RowTable("other")
 
 BY_TAG: dict[bytes, RowTable] = {

@@ -7,7 +7,7 @@ before the commit. So numbers follow the order of the commits and nobody waits f
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from collections.abc import Collection
 from typing import Any, Protocol
 
 from chronex.errors import DamagedRecordError, StoreClosedError
@@ -15,20 +15,22 @@ from chronex.model.records import Sequence
 from chronex.storage import keys
 from chronex.storage.codec import encode, payload_of, with_header
 from chronex.storage.ports import SCAN_LIMIT, Row
+from chronex_store.postgres.pg_known_rows import KnownRows, OrderedRows, of_jobs
 from chronex_store.postgres.pg_tables import EVENTS, TABLES, RowTable, table_of
 from chronex_store.transaction import check_key, check_row, end_of_prefix
 
 # No journal is ever so long: numbers above it are given anew by the commit.
 PROVISIONAL = 1 << 62
 _HEAD_IN_UPDATE = encode(keys.JOURNAL_HEAD, Sequence(PROVISIONAL))
+Query = tuple[str, tuple[Any, ...]]
 # The first byte of a stored event: its bytes follow whole, or without the header, which depends on its number.
 _WHOLE, _BARE = b"\0", b"\1"
 
 
 class Ask(Protocol):
-    """Runs one query of the transaction's connection and returns its rows."""
+    """Runs queries of the transaction's connection, those of one call in one round trip, and returns their rows."""
 
-    def __call__(self, query: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]]: ...
+    def __call__(self, *queries: Query) -> list[list[tuple[Any, ...]]]: ...
 
 
 def stored_event(key: bytes, raw: bytes) -> bytes:
@@ -44,10 +46,11 @@ def read_event(key: bytes, stored: bytes) -> bytes:
 
 
 class PostgresReading:
-    """The read half of the port, over one snapshot."""
+    """The read half of the port, over one snapshot. What was read in bulk is not asked for again."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, known: KnownRows | None = None) -> None:
         self._ask: Ask | None = ask
+        self._known = known or KnownRows()
 
     def end(self) -> None:
         self._ask = None
@@ -62,6 +65,16 @@ class PostgresReading:
         low, high = bounds(prefix, after, reverse=reverse)
         return self._read_range(prefix, low, high, limit, reverse)
 
+    def expect(self, jobs: Collection[str]) -> None:
+        ask = self._live()
+        names = [name for name in jobs if name not in self._known.newest]
+        if names:
+            self._known.learn_jobs(names, ask(*of_jobs(names)))
+
+    def count_running(self, owner: str) -> int:
+        ((row,),) = self._live()(("SELECT count(*) FROM occurrence WHERE state = 'running' AND owner = %s", (owner,)))
+        return int(row[0])
+
     def _live(self) -> Ask:
         if self._ask is None:
             raise StoreClosedError("the transaction is over; read and write only inside the function given to it")
@@ -71,33 +84,34 @@ class PostgresReading:
         ask = self._live()
         if key == keys.JOURNAL_HEAD:
             return self._head(ask)
+        if self._known.is_known(key):
+            return self._known.rows.rows.get(key)
         table = table_of(key)
-        rows = ask(f"SELECT value FROM {table.name} WHERE key = %b", (key,))
+        (rows,) = ask((f"SELECT value FROM {table.name} WHERE key = %b", (key,)))
         if not rows:
             return None
         found: bytes = rows[0][0]
         return read_event(key, found) if table is EVENTS else found
 
     def _head(self, ask: Ask) -> bytes | None:
-        rows = ask("SELECT last FROM journal_head", ())
-        last: int = rows[0][0]
+        ((row,),) = ask(("SELECT last FROM journal_head", ()))
+        last: int = row[0]
         return encode(keys.JOURNAL_HEAD, Sequence(last)) if last else None
 
     def _read_range(self, prefix: bytes, low: bytes, high: bytes | None, limit: int, reverse: bool) -> list[Row]:
         ask = self._live()
         if limit <= 0 or (high is not None and low >= high):
             return []
+        if self._known.is_complete(prefix):
+            return self._known.range(low, high, limit, reverse=reverse)
         tables = (table_of(prefix),) if prefix else TABLES
         order = "DESC" if reverse else "ASC"
+        bound, parameters = ("key >= %b", [low]) if high is None else ("key >= %b AND key < %b", [low, high])
+        rest = f"WHERE {bound} ORDER BY key {order} LIMIT %s"
+        found = ask(*((f"SELECT key, value FROM {table.name} {rest}", (*parameters, limit)) for table in tables))
         rows: list[Row] = []
-        for table in tables:
-            query = f"SELECT key, value FROM {table.name} WHERE key >= %b"
-            parameters: tuple[Any, ...] = (low,)
-            if high is not None:
-                query += " AND key < %b"
-                parameters += (high,)
-            found = ask(f"{query} ORDER BY key {order} LIMIT %s", (*parameters, limit))
-            rows += [(key, read_event(key, value) if table is EVENTS else value) for key, value in found]
+        for table, some in zip(tables, found, strict=True):
+            rows += [(key, read_event(key, value) if table is EVENTS else value) for key, value in some]
         if len(tables) > 1:
             rows.sort(reverse=reverse)
         return rows[:limit]
@@ -113,39 +127,14 @@ def bounds(prefix: bytes, after: bytes | None, *, reverse: bool) -> tuple[bytes,
     return max(low, after + b"\0"), high
 
 
-class Writes:
-    """What a transaction will send: the last value of each key, None for one that is removed."""
-
-    def __init__(self) -> None:
-        self.rows: dict[bytes, bytes | None] = {}
-        self._order: list[bytes] = []
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        if key not in self.rows:
-            insort(self._order, key)
-        self.rows[key] = value
-
-    def forget(self, key: bytes) -> None:
-        """As if it had never been written here."""
-        if self.rows.pop(key, b"") is not None or key in self._order:
-            index = bisect_left(self._order, key)
-            if index < len(self._order) and self._order[index] == key:
-                del self._order[index]
-
-    def within(self, low: bytes, high: bytes | None) -> list[bytes]:
-        begin = bisect_left(self._order, low)
-        end = len(self._order) if high is None else bisect_left(self._order, high)
-        return self._order[begin:end]
-
-
 _UNWRITTEN: Any = object()
 
 
 class PostgresTransaction(PostgresReading):
     """The write half. Several updates of one commit share `writes`; each can be taken back alone."""
 
-    def __init__(self, ask: Ask, writes: Writes) -> None:
-        super().__init__(ask)
+    def __init__(self, ask: Ask, writes: OrderedRows, known: KnownRows | None = None) -> None:
+        super().__init__(ask, known)
         self._writes = writes
         self._undo: list[tuple[bytes, Any]] = []
 
@@ -208,7 +197,7 @@ class PostgresTransaction(PostgresReading):
         return sorted(found.items(), reverse=reverse)[:limit]
 
 
-def tables_written(writes: Writes) -> dict[RowTable, list[tuple[bytes, bytes | None]]]:
+def tables_written(writes: OrderedRows) -> dict[RowTable, list[tuple[bytes, bytes | None]]]:
     """The rows to send, by table; the journal's head is not a row, and goes with its events."""
     grouped: dict[RowTable, list[tuple[bytes, bytes | None]]] = {}
     for key, value in writes.rows.items():

@@ -63,11 +63,11 @@ class ObservedStore(MemoryStore):
 class _ObservedTransaction:
     """Keeps the last value of every record with a state that one update writes."""
 
-    __slots__ = ("_tx", "_written", "get", "scan")
+    __slots__ = ("_tx", "_written", "expect", "get", "scan")
 
     def __init__(self, tx: Any, written: dict[bytes, bytes | None]) -> None:
         self._tx, self._written = tx, written
-        self.get, self.scan = tx.get, tx.scan
+        self.get, self.scan, self.expect = tx.get, tx.scan, tx.expect
 
     def create(self, key: bytes, value: bytes) -> bool:
         made: bool = self._tx.create(key, value)
