@@ -239,13 +239,15 @@ def is_anchored(job: Job) -> bool:
 
 
 def absolute_schedule(job: Job, now_ms: int) -> Job:
-    """`@once +20m` counts from the moment it is applied."""
-    if "+" not in job.schedule or job.dialect == CUSTOM:
+    """`@once +20m` counts from the moment it is applied, also where a first reading made another moment of it: on a
+    busy machine a second may pass between the two, and `@once +1s` would never come."""
+    text = job.written or job.schedule
+    if "+" not in text or job.dialect == CUSTOM:
         return job
-    meaning = read(job.schedule, job.dialect).meaning
+    meaning = read(text, job.dialect).meaning
     if meaning is None or not meaning.is_relative:
         return job
-    return replace(job, schedule=str(meaning.resolved(now_ms)), written=job.schedule)
+    return replace(job, schedule=str(meaning.resolved(now_ms)), written=text)
 
 
 @lru_cache(maxsize=4096)

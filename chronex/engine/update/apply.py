@@ -34,6 +34,7 @@ from chronex.storage.keys import occurrence_key
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Records
 from chronex.text.suggestions import nearest
+from chronex.timing.job_schedule import absolute_schedule
 
 _CHANGES = {f"Job{change.value.capitalize()}": change.value for change in Change if change is not Change.UNCHANGED}
 
@@ -54,7 +55,7 @@ def apply_jobs(
     A job that did not change keeps its position in its schedule, so that applying twice is applying once. `basis` is
     the number of the journal's last event when the writer read the jobs; StaleUpdateError when jobs changed since.
     """
-    jobs, options = list(wanted), UpdateOptions(policy, window_ms, owns)
+    jobs, options = [absolute_schedule(job, now_ms) for job in wanted], UpdateOptions(policy, window_ms, owns)
 
     def write(tx: Transaction) -> list[Changed]:
         tx.expect({job.id for job in jobs})

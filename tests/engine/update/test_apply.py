@@ -19,6 +19,7 @@ from chronex.model.states import OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.testing import DAY, HOUR, MINUTE, MemoryStore
+from chronex.timing.job_schedule import absolute_schedule
 from tests.kit.machine import FIRST, ONE, START, THREE, TWO, SteppedEngine, steady
 
 NOON = START + 12 * HOUR
@@ -325,3 +326,17 @@ def test_a_change_of_the_defaults_reaches_the_jobs_that_inherit_it_when_the_file
     assert (before.retry.max, before.task_timeout_ms) == (1, 5 * MINUTE)
     assert (after.retry.max, after.task_timeout_ms, after.version) == (4, 9 * MINUTE, 2)
     assert after.progress.next_ms == before.progress.next_ms, "the schedule goes on as it was"
+
+
+def test_once_counts_from_the_apply_and_not_from_the_reading_of_the_file() -> None:
+    """A second between the two, on a busy machine, and its moment would have passed before anybody knew of it."""
+    store = MemoryStore()
+    read_before = absolute_schedule(Job(id="job", schedule="@once +1s", tasks=(ONE,)), START - 5_000)
+    apply_jobs(store, [read_before], START)
+    found = store.view(lambda tx: Reading(tx).job("job"))
+    assert found is not None
+    assert found.progress.next_ms == START + 1_000
+    apply_jobs(store, [read_before], START + 500)
+    again = store.view(lambda tx: Reading(tx).job("job"))
+    assert again is not None
+    assert again.progress.next_ms == START + 1_000, "applying it again does not put it off"
