@@ -19,7 +19,7 @@ from chronex.version import __version__
 
 RENEW_S = RENEW_MS / 1000
 # What whoever asks a node to stop has written into its record, and the node must not write over.
-_ASKED = ("stop_mode", "stop_within_ms", "stop_by", "stop_refused")
+_ASKED = ("stop_mode", "stop_within_ms", "stop_by", "stop_refused", "draining", "drained_by")
 
 
 def this_node(slots: int, clock: Clock = SYSTEM_CLOCK, host_id: str = "") -> Node:

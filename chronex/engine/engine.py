@@ -244,6 +244,10 @@ def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
         records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
 
 
+def _is_cancel(record: JobProgress | Occurrence | Run) -> bool:
+    return isinstance(record, Occurrence) and record.state is OccurrenceState.RUNNING
+
+
 class _Decisions:
     """The decisions of one transaction, in order, sharing what they know of the pool."""
 
@@ -255,6 +259,10 @@ class _Decisions:
         self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
+        own = records.node(engine.node) if engine.epoch is not None else None
+        self.is_draining = own is not None and own.draining
+        if self.is_draining:
+            self.lifecycle.may_start = False
         self._free: int | None = None
         self.unchanged = 0
         self.planned = 0
@@ -278,7 +286,11 @@ class _Decisions:
         for record in due:
             if self.planned >= MOST_PLANNED:
                 return True
-            if (current := self._still_due(record)) is not None:
+            if (current := self._still_due(record)) is None:
+                continue
+            if self.is_draining and not _is_cancel(current):
+                self.unchanged += 1  # other nodes begin it
+            else:
                 self.take(current)
         self.engine.left_alone = self.unchanged
         return len(due) == most and (self.unchanged < most or self.unchanged > left_before)
@@ -427,7 +439,7 @@ class _Decisions:
     def start_queued(self) -> None:
         """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""
         engine = self.engine
-        if engine.stopping:
+        if engine.stopping or self.is_draining:
             return
         if engine.read_clock is not None:
             self.records.now_ms = engine.read_clock()

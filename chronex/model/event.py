@@ -51,6 +51,8 @@ EVENTS: dict[str, str] = {
     "RetentionHeld": "the clock has jumped ahead, and nothing is removed for its age",
     "StoreRoomLow": "the store is nearly full",
     "StoreRoomBack": "the store has free space again",
+    "NodeDrained": "a scheduler was asked to begin nothing",
+    "NodeUndrained": "a scheduler may begin work again",
     "StoreBack": "the database of the store did not answer for a while, and answers again",
     "HookFailed": "a hook of a job failed",
     "ChoreFailed": "a chore of the daemon failed and will be tried again",

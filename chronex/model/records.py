@@ -43,6 +43,9 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     lease_ms: int = 0
     steady_since_ms: int = 0
     awake_since_ms: int | None = None
+    # It is to begin nothing, by whom that was asked; what runs there ends in peace.
+    draining: bool = False
+    drained_by: str = ""
     # When others gave it up because it was silent: its epoch was raised, and it may change nothing any more.
     lost_ms: int | None = None
     # While it doubts its clock, which has jumped ahead: the time of ages, and how much longer the clock must hold.

@@ -24,6 +24,7 @@ class NodeHealth(StrEnum):
     STOPPED = "stopped"
     DEAD = "dead"
     LOST = "lost"
+    DRAINING = "draining"
 
 
 class NodeRow(NamedTuple):
@@ -36,7 +37,7 @@ class NodeRow(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        return self.state in (NodeHealth.ALIVE, NodeHealth.SILENT)
+        return self.state in (NodeHealth.ALIVE, NodeHealth.SILENT, NodeHealth.DRAINING)
 
 
 def nodes_of(reading: Reading, now_ms: int, is_alive: IsAlive) -> list[NodeRow]:
@@ -57,6 +58,8 @@ def _state(node: Node, now_ms: int, is_alive: IsAlive) -> NodeHealth:
         return NodeHealth.STOPPED
     if node.lost_ms is not None:
         return NodeHealth.LOST
+    if node.draining and seems_alive(node, now_ms, is_alive):
+        return NodeHealth.DRAINING
     if node.lease_ms and not seems_alive(node, now_ms, is_alive):
         return NodeHealth.SILENT
     if not seems_alive(node, now_ms, is_alive):

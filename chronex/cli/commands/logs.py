@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chronex.model.occurrence import Attempt
     from chronex.run.attempt_log import LogReader
     from chronex.storage.records import Reading
-    from chronex_store.opening import OpenedStore
+    from chronex_store.opening import OpenedStore, StorePlace
 
 _POLL_S = 0.2
 _KINDS = ("occ_", "run_", "attempt_")
@@ -70,11 +70,15 @@ def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool
     from chronex_store.opening import state_directory
 
     with open_store(store) as opened:
+        place = store_place(store)
         attempts = opened.view(lambda tx: _attempts(Reading(tx), options))
-        reader = LogReader(state_directory(store_place(store)) / "logs")
+        elsewhere = _elsewhere(opened, place, attempts)
+        reader = LogReader(state_directory(place) / "logs")
         try:
             if form == "json":
-                print_json([_log_json(reader, attempt, options) for attempt in attempts])
+                print_json([_log_json(reader, attempt, options, elsewhere) for attempt in attempts])
+            elif elsewhere:
+                return _tell_elsewhere(reader, attempts, options, elsewhere)
             elif follow:
                 _follow(opened, reader, attempts[-1], options)
             else:
@@ -182,11 +186,42 @@ def _is_open(data: bytes) -> bool:
     return bool(data) and not data.endswith(b"\n")
 
 
-def _log_json(reader: LogReader, attempt: Attempt, options: LogsOptions) -> dict[str, Any]:
+def _log_json(reader: LogReader, attempt: Attempt, options: LogsOptions, elsewhere: dict[str, str]) -> dict[str, Any]:
     from chronex.cli.record_output import attempt_json
 
     data = _tail(_whole(reader, attempt), options.lines)
-    return {**attempt_json(attempt), "job": attempt.job, "output": data.decode("utf-8", "replace")}
+    shown = {**attempt_json(attempt), "job": attempt.job, "output": data.decode("utf-8", "replace")}
+    return {**shown, "log_on": elsewhere[attempt.id]} if attempt.id in elsewhere else shown
+
+
+# -- on another machine -------------------------------------------------------------------------------------------
+
+
+def _elsewhere(store: OpenedStore, place: StorePlace, attempts: list[Attempt]) -> dict[str, str]:
+    """The hosts of attempts that another machine ran, by attempt: a log stays where its command ran."""
+    from pathlib import Path
+
+    from chronex.storage.records import Reading
+    from chronex_store.opening import host_identity, state_directory
+
+    if isinstance(place, Path):
+        return {}
+    here = host_identity(state_directory(place))
+    nodes = {node.id: node for node in store.view(lambda tx: Reading(tx).nodes())}
+    owners = {attempt.id: nodes[attempt.owner] for attempt in attempts if attempt.owner in nodes}
+    return {name: node.host for name, node in owners.items() if node.host_id != here}
+
+
+def _tell_elsewhere(
+    reader: LogReader, attempts: list[Attempt], options: LogsOptions, elsewhere: dict[str, str]
+) -> int:
+    """1, because something that was asked for is not here."""
+    _print_all(reader, [attempt for attempt in attempts if attempt.id not in elsewhere], options)
+    for attempt in attempts:
+        if attempt.id in elsewhere:
+            host = elsewhere[attempt.id]
+            err(terminal_safe(f"{_heading(attempt)}: it ran on {host}; there: chronex logs {attempt.id}"))
+    return 1
 
 
 # -- as it grows --------------------------------------------------------------------------------------------------

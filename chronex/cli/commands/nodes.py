@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Form, StorePath, check_format
-from chronex.cli.output import out, padded, paint, print_json, shown_zone, width
+from chronex.cli.options import Form, StorePath, UsageError, check_format, choose
+from chronex.cli.output import out, padded, paint, print_json, print_result, shown_zone, width
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -19,17 +19,46 @@ _HEAD = ("STATE", "NODE", "PID", "HOST", "VERSION", "STARTED", "HEARTBEAT", "RUN
 
 
 def nodes(
+    action: Annotated[
+        str | None, typer.Argument(help="drain, undrain or forget; without one they are listed.", metavar="[ACTION")
+    ] = None,
+    name: Annotated[str | None, typer.Argument(help="The node, or its host.", metavar="NODE]")] = None,
     every: Annotated[bool, typer.Option("--all", help="Also those that have stopped or died.")] = False,
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
     """List the schedulers of the store: process, host, version, last heartbeat, and whether each lives.
 
-    Example: chronex nodes --all
+    On a store that machines share, `drain` lets a node begin nothing more, `undrain` lets it begin again, `forget`
+    gives up one that will never come back, so that its work need not wait for it.
+
+    Example: chronex nodes drain db-2
     """
 
     check_format(form)
+    if action is not None:
+        choose("nodes", action, ("drain", "undrain", "forget"))
+        if name is None:
+            raise UsageError(f"which node? chronex nodes {action} NODE; chronex nodes lists them")
+        return run_action(action, name, store, form)
     return run_nodes(store, form, every=every)
+
+
+def run_action(action: str, name: str, store: str | None, form: str) -> int:
+    from chronex.cli.store_session import open_session
+    from chronex.engine.commands.nodes import drain_node, forget_node
+
+    with open_session(store) as session:
+        actor = session.actor
+        if action == "forget":
+            node = session.change(lambda records: forget_node(records, name, actor), use_reserve=True)
+            told = "given up: what it had started is taken over by the next look of another node"
+        else:
+            draining = action == "drain"
+            node = session.change(lambda records: drain_node(records, name, actor, draining=draining))
+            told = "begins nothing more; what runs there goes on" if draining else "begins work again"
+    print_result(form, lambda: {"node": node.id, "host": node.host, "action": action}, lambda: [f"{node.id}: {told}"])
+    return 0
 
 
 def run_nodes(store: str | None, form: str, *, every: bool) -> int:

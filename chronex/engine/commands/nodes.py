@@ -1,0 +1,55 @@
+"""What a person asks of the nodes of a shared store: to begin nothing, to begin again, or to be given up for good."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from chronex.engine.commands.actor import Actor
+from chronex.engine.membership import seems_alive
+from chronex.errors import NotPossibleError
+from chronex.model.event import Event
+from chronex.model.records import Node
+from chronex.storage.journal import append
+from chronex.storage.records import Records
+from chronex.text.suggestions import nearest
+
+
+def drain_node(records: Records, name: str, actor: Actor, *, draining: bool) -> Node:
+    """The node begins nothing from now on, or begins again; what runs there ends in peace."""
+    node = _named(records, name)
+    if not node.lease_ms:
+        raise NotPossibleError(f"{node.id} has its store to itself; to let it end what runs: chronex stop --drain")
+    changed = replace(node, draining=draining, drained_by=str(actor) if draining else "")
+    records.put(changed)
+    event = "NodeDrained" if draining else "NodeUndrained"
+    append(records.tx, Event(name=event, at_ms=records.now_ms, actor=str(actor), data={"node": node.id}))
+    return changed
+
+
+def forget_node(records: Records, name: str, actor: Actor) -> Node:
+    """The node will never come back: its work need not wait for the takeover time."""
+    node = _named(records, name)
+    if node.stopped_ms is not None:
+        raise NotPossibleError(f"{node.id} is not counted on any more: it stopped, or was found dead")
+    if seems_alive(node, records.now_ms, lambda _process: True):
+        raise NotPossibleError(f"{node.id} lives; stop it first, or wait until it has been silent for a while")
+    gone = replace(node, stopped_ms=records.now_ms, epoch=node.epoch + 1)
+    records.put(gone)
+    data = {"node": node.id}
+    append(records.tx, Event(name="SchedulerCrashed", at_ms=records.now_ms, actor=str(actor), data=data))
+    return gone
+
+
+def _named(records: Records, name: str) -> Node:
+    """By its id, the beginning of it, or its host where only one node works there."""
+    nodes = records.nodes()
+    exact = [node for node in nodes if node.id == name]
+    found = exact or [node for node in nodes if node.id.startswith(name) or node.host == name]
+    living = [node for node in found if node.stopped_ms is None]
+    found = living if len(found) > 1 and living else found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NotPossibleError(f"{name} could be {', '.join(sorted(node.id for node in found))}; name one of them")
+    suggestion = nearest(name, (node.id for node in nodes))
+    raise NotPossibleError(f"no node is called {name}" + (f"; did you mean {suggestion}?" if suggestion else ""))
