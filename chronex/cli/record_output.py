@@ -11,6 +11,7 @@ from chronex.cli.output import paint, timed, wants_unicode
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence
+from chronex.model.placement import describe_placement
 from chronex.model.policies import CrashCheck, CrashPolicy, RecoveryPolicy, RetryPolicy
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
@@ -276,6 +277,8 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
             yield key, command_text(hook)
     if job.tags:
         yield "tags", ", ".join(job.tags)
+    if placed := describe_placement(job):
+        yield "runs on", placed
     yield "version", f"{job.version}, from {job.source}" if job.source else str(job.version)
 
 
@@ -317,6 +320,8 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "timezone": job.timezone,
         "meaning": described(job),
         "tags": list(job.tags),
+        "nodes": list(job.nodes),
+        "node_labels": dict(job.node_labels),
         "metadata": dict(job.metadata),
         "version": job.version,
         "source": job.source,

@@ -150,7 +150,7 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     host_id, named = "", str(state.resolve())
     if isinstance(place, PostgresAddress):
         clock, host_id, named = store.clock(), host_identity(state), place.shown  # without a password
-    node = this_node(settings.max_concurrent_jobs, clock, host_id)
+    node = this_node(settings.max_concurrent_jobs, clock, host_id, settings.labels)
     logs = LogDirectory(state / "logs")
     run_context = RunContext.of_this_process(logs, clock, environment={"CHRONEX_STORE": named})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)

@@ -38,6 +38,7 @@ from chronex.keeper.kept_commands import KeptCommands
 from chronex.keeper.messages import Trust
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt
+from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
 from chronex.run import RunContext, is_alive
@@ -79,6 +80,7 @@ class Daemon:
         self.clock = run_context.clock
         self.registration = Registration(store, node, self.clock, self._described)
         self.registration.on_trusted = self._tell_keepers
+        engine.placement = lambda job: fits_node(job, self.node)
         engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
         engine.has_function = self.calls.has

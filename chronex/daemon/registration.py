@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -17,12 +17,15 @@ from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Records
 from chronex.version import __version__
 
+NAME_VARIABLE = "CHRONEX_NODE"
 RENEW_S = RENEW_MS / 1000
 # What whoever asks a node to stop has written into its record, and the node must not write over.
 _ASKED = ("stop_mode", "stop_within_ms", "stop_by", "stop_refused", "draining", "drained_by")
 
 
-def this_node(slots: int, clock: Clock = SYSTEM_CLOCK, host_id: str = "") -> Node:
+def this_node(
+    slots: int, clock: Clock = SYSTEM_CLOCK, host_id: str = "", labels: Mapping[str, str] | None = None
+) -> Node:
     """A new name for every start: what an earlier process left behind belongs to that one.
 
     `host_id` tells the machines of a shared store apart; without one only this machine uses the store.
@@ -39,6 +42,8 @@ def this_node(slots: int, clock: Clock = SYSTEM_CLOCK, host_id: str = "") -> Nod
         started_ms=now_ms,
         seen_ms=now_ms,
         host_id=host_id,
+        name=os.environ.get(NAME_VARIABLE) or socket.gethostname(),
+        labels=dict(labels or {}),
         lease_ms=LEASE_MS if host_id else 0,
         steady_since_ms=now_ms if host_id else 0,
     )

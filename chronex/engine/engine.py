@@ -79,6 +79,8 @@ class Engine:
         # Where machines share the store: the epoch with which this node registered; None where only one uses it.
         self.epoch: int | None = None
         self.stopping = False  # set once: from then on ends are recorded and nothing is started
+        # By what jobs choose where they run; None where nobody has said, and then any job may run here.
+        self.placement: Callable[[Job], bool] | None = None
         self.has_function: Callable[[str], bool] = lambda target: True
         # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
         # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
@@ -88,7 +90,9 @@ class Engine:
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
     def can_run(self, job: Job) -> bool:
-        """Whether this node has every function that the job calls; else the job is left to a node that has them."""
+        """Whether the job may run here, and this node has every function that it calls; else it is left to others."""
+        if self.placement is not None and not self.placement(job):
+            return False
         return all(self.has_function(target) for target in job.functions)
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:

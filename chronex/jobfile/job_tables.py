@@ -123,6 +123,8 @@ DEFAULTS: dict[str, Reader] = {
     "notify": notify,
     "expect_within": values.duration_or_off,
     "dst": inherited_tables.dst,
+    "nodes": values.texts,
+    "node_labels": values.text_table,
     **ENVIRONMENT,
 }
 JOB: dict[str, Reader] = {
@@ -155,6 +157,8 @@ JOB_FIELDS = {
     "description": "description",
     "tags": "tags",
     "metadata": "metadata",
+    "nodes": "nodes",
+    "node_labels": "node_labels",
     "dialect": "dialect",
     "overlap": "overlap",
     "execution_timeout": "execution_timeout_ms",

@@ -9,7 +9,17 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from chronex.jobfile.entries import Entry, Reader, read_table
-from chronex.jobfile.values import duration, one_of, positive_duration, size, text, whole_number, yes_or_no, zone
+from chronex.jobfile.values import (
+    duration,
+    one_of,
+    positive_duration,
+    size,
+    text,
+    text_table,
+    whole_number,
+    yes_or_no,
+    zone,
+)
 from chronex.model.policies import StopMode
 from chronex.text.durations import UNITS
 from chronex.text.terminal import quoted
@@ -51,6 +61,8 @@ class SchedulerSettings(Struct, frozen=True):
     max_concurrent_jobs: int = 50
     grace_ms: int = 30_000
     on_stop: str = StopMode.LEAVE.value
+    # What this node says of itself, for the `node_labels` of jobs.
+    labels: dict[str, str] = {}
     reaper_interval_ms: int = 60_000
     metrics: Address | None = None
     metrics_public: bool = False
@@ -117,6 +129,7 @@ SCHEDULER: dict[str, Reader] = {
     "logs": _logs,
     "update_policy": one_of(*UPDATE_POLICIES),
     "on_stop": one_of(*StopMode),
+    "labels": text_table,
 }
 _FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
 

@@ -146,6 +146,9 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.
     metadata: dict[str, str] = {}
+    # On which nodes it may run: patterns of their names, and labels that they must have. Empty: on any.
+    nodes: tuple[str, ...] = ()
+    node_labels: dict[str, str] = {}
     # A job that is not enabled is kept and shown, and never planned.
     enabled: bool = True
     # The schedule as the job file has it, where that counts from the moment it was applied.

@@ -40,6 +40,9 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     # Where several machines share the store: the machine that it runs on, for how long its word that it lives holds
     # (0: only its process tells), since when it has given it without a gap, and since when it slept through nothing.
     host_id: str = ""
+    # By what jobs choose where they run.
+    name: str = ""
+    labels: dict[str, str] = {}
     lease_ms: int = 0
     steady_since_ms: int = 0
     awake_since_ms: int | None = None

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
+from chronex.model.placement import describe_placement, fits_node
 from chronex.model.records import HOOKS
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal, keys
@@ -47,6 +48,7 @@ class StoreStatus(NamedTuple):
     card: OutageCard | None
     # Jobs whose functions no living scheduler has, with those functions; empty where no scheduler lives.
     unserved: tuple[tuple[Job, tuple[str, ...]], ...] = ()
+    unplaced: tuple[Job, ...] = ()  # jobs that may run on none of the nodes that live
     nodes: tuple[NodeRow, ...] = ()  # that live
     hooks: int = 0  # that are being called, or wait for another try
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
@@ -69,6 +71,10 @@ class StoreStatus(NamedTuple):
         for job, functions in self.unserved:
             found.append(
                 f"{job.shown_name} waits: no scheduler has {named(functions)}; start the program that registers it"
+            )
+        for job in self.unplaced:
+            found.append(
+                f"{job.shown_name} waits: it may run on {describe_placement(job)}, and no such node works here"
             )
         found += [f"{job.shown_name} is late" for job in self.late]
         if self.summary.dead_letters:
@@ -95,6 +101,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         nodes=tuple(row for row in nodes_of(reading, now_ms, is_alive) if row.is_alive),
         card=last_outage_card(reading, [row.job.id for row in rows]),
         unserved=_unserved(rows, summary),
+        unplaced=_unplaced(rows, summary),
         is_full=_is_full(reading),
     )
 
@@ -105,6 +112,12 @@ def _unserved(rows: list[Row], summary: Summary) -> tuple[tuple[Job, tuple[str, 
         return ()
     found = ((row.job, lacking_functions(row.job, living)) for row in rows if row.job.enabled)
     return tuple((job, lacking) for job, lacking in found if lacking)
+
+
+def _unplaced(rows: list[Row], summary: Summary) -> tuple[Job, ...]:
+    living = [listed.node for listed in summary.nodes if listed.is_alive]
+    chosen = (row.job for row in rows if row.job.enabled and (row.job.nodes or row.job.node_labels))
+    return tuple(job for job in chosen if living and not any(fits_node(job, node) for node in living))
 
 
 def _is_full(reading: Reading) -> bool:
