@@ -17,6 +17,8 @@ KEEPER_VARIABLE = "CHRONEX_KEEPER_FAIL_POINT"
 POINTS: dict[str, str] = {
     "update begun": "a write transaction is open, and nothing is in it",
     "update written": "everything is in the transaction, and it is not committed",
+    "shared update written": "the decision of a shared store is made, and nothing is sent",
+    "shared update committed": "it is in the database, and nobody here knows it",
     "update committed": "it is on disk, and no waiting process has been notified",
     "node registered": "the daemon is on record, and has taken up nothing",
     "taken over": "what dead nodes left is recorded as ours, and nothing watches it",

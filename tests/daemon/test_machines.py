@@ -177,3 +177,32 @@ def test_a_frozen_daemon_is_given_up_and_comes_back_under_another_name(
 
 def _names(store: PostgresStore) -> set[str]:
     return {event.name for _, event in store.view(lambda tx: journal.tail(tx, limit=EVERYTHING))}
+
+
+# "taken over" and "node registered" are passed by every daemon that begins.
+KILLED_AT = [
+    "tick decided", "shared update written:6", "shared update committed:6", "held told", "before opening",
+    "opening asked", "end told", "end recorded", "node registered", "taken over",
+]  # fmt: skip
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("point", KILLED_AT)
+def test_a_daemon_that_is_killed_anywhere_loses_and_doubles_nothing(
+    point: str, server: PostgresServer, tmp_path: Path
+) -> None:
+    """Two machines; one is killed at a point on the way of a run, again and again, and begins anew each time."""
+    with machines(server.url(), tmp_path, 2) as found:
+        found.apply(TICKS)
+        steady = found.all[1].start(quiet=True)
+        for _ in range(4):
+            killed = found.all[0].start(quiet=True, fail_at=point)
+            until(lambda killed=killed: killed.poll() is not None, f"its end at {point}")  # type: ignore[misc]
+        last = found.all[0].start()
+        last.until_logged("SchedulerStarted")
+        before = len(found.lines())
+        until(lambda: len(found.lines()) >= before + 3, "runs after it")
+        for daemon in (steady, last):
+            daemon.send_signal(signal.SIGTERM)
+        assert (steady.ended(), last.ended()) == (0, 0)
+        assert [line for line, count in Counter(found.lines()).items() if count > 1] == []

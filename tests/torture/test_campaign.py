@@ -17,6 +17,7 @@ from tests.torture.in_parallel import drawn_for, run_in_parallel
 from tests.torture.killed_daemon import (
     ELSEWHERE,
     NOTE_START,
+    OF_DATABASE,
     OF_KEEPER,
     ON_THE_WAY,
     WORKLOADS,
@@ -117,5 +118,5 @@ def test_killed_at_random_times_while_fifty_jobs_run_every_second(machine: Machi
 
 
 def test_every_point_is_in_the_campaign() -> None:
-    assert {*ON_THE_WAY, *OF_KEEPER, *STOPPING, "adopted", "history trimmed"} == set(POINTS)
+    assert {*ON_THE_WAY, *OF_KEEPER, *OF_DATABASE, *STOPPING, "adopted", "history trimmed"} == set(POINTS)
     assert ELSEWHERE.isdisjoint(ON_THE_WAY)

@@ -227,7 +227,7 @@ class PostgresStore:
         for update in batch:
             if not update.done:
                 _run_one(update, ask, writes, known)
-        fail_point("update written")
+        fail_point("shared update written")
         if not writes.rows:
             self._end(connection)
             finish(batch)
@@ -238,7 +238,7 @@ class PostgresStore:
         except CommitUnknownError:
             if not self._has_landed(token):
                 raise StoreAwayError(f"{self.address.shown} went away during a commit, which did not land") from None
-        fail_point("update committed")
+        fail_point("shared update committed")
         finish(batch)
         self._changes.moved()
 
