@@ -60,13 +60,13 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
         if attempt.owner == node:
             _cancel_overdue(records, lifecycle, attempt)
         elif attempt.owner in nodes.lost and attempt.started_ms is None:
-            _crash(records, lifecycle, attempt)
+            _crash(records, lifecycle, attempt, elsewhere=True)
         elif attempt.owner in nodes.gone:
             if _has_end(attempt, nodes, is_alive, is_kept) or _is_asked_for(records, lifecycle, attempt):
                 adopted.append(_adopt(records, lifecycle, attempt, node))
                 _cancel_overdue(records, lifecycle, adopted[-1])
             else:
-                _crash(records, lifecycle, attempt)
+                _crash(records, lifecycle, attempt, elsewhere=attempt.owner in nodes.elsewhere)
     for attempt in adopted:
         _go_on(records, lifecycle, attempt)
     return adopted
@@ -164,13 +164,18 @@ def _go_on(records: Records, lifecycle: Lifecycle, adopted: Attempt) -> None:
         lifecycle.continue_or_finish(version, occurrence)
 
 
-def _crash(records: Records, lifecycle: Lifecycle, attempt: Attempt) -> None:
+def _crash(records: Records, lifecycle: Lifecycle, attempt: Attempt, *, elsewhere: bool) -> None:
     occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
     if occurrence is not None and occurrence.cancel_reason:
         lifecycle.attempt_ended(attempt, AttemptEnd(AttemptState.CANCELED, occurrence.cancel_reason))
         return
-    code = ReasonCode.NEVER_STARTED if attempt.started_ms is None else ReasonCode.OWNER_DIED
-    lifecycle.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, Reason(code)))
+    reason = Reason(ReasonCode.NEVER_STARTED if attempt.started_ms is None else ReasonCode.OWNER_DIED)
+    if elsewhere:
+        node = records.node(attempt.owner)
+        host = attempt.owner if node is None else node.name or node.host or node.id
+        silent = Reason(ReasonCode.NEVER_STARTED, f"{host} gives no sign of life")
+        reason = silent if attempt.started_ms is None else Reason(ReasonCode.TAKEN_OVER, host)
+    lifecycle.attempt_ended(attempt, AttemptEnd(AttemptState.CRASHED, reason))
 
 
 def _cancel_overdue(records: Records, lifecycle: Lifecycle, attempt: Attempt) -> None:

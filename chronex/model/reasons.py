@@ -47,6 +47,7 @@ class ReasonCode(StrEnum):
     STOPPING = "stopping"
     INTERRUPTED = "interrupted"
     CUT_OFF = "cut_off"
+    TAKEN_OVER = "taken_over"
     CANCELED = "canceled"
     REPLACED = "replaced"
     JOB_REMOVED = "job_removed"
@@ -150,6 +151,7 @@ _WORDS = {
     ReasonCode.STOPPING: "the scheduler was stopped",
     ReasonCode.INTERRUPTED: "the scheduler was stopped while it ran",
     ReasonCode.CUT_OFF: "its machine was cut off from the store for so long that others may take it over",
+    ReasonCode.TAKEN_OVER: "{detail} gave no sign of life for so long that another node took its work over",
     ReasonCode.CANCELED: "canceled",
     ReasonCode.REPLACED: "replaced by a new version",
     ReasonCode.JOB_REMOVED: "the job was removed",
@@ -190,6 +192,7 @@ ENDS_OF_TASKS = frozenset(
         ReasonCode.NEVER_STARTED,
         ReasonCode.INTERRUPTED,
         ReasonCode.CUT_OFF,
+        ReasonCode.TAKEN_OVER,
         ReasonCode.FREE_TEXT,
     }
 )

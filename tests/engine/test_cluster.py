@@ -12,6 +12,7 @@ import pytest
 from chronex.engine.membership import TAKEOVER_MS
 from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy, RetryPolicy
+from chronex.model.reasons import text_of
 from chronex.model.states import is_final
 from chronex.storage.records import EVERYTHING, Reading
 from tests.kit.cluster import Cluster, Machine
@@ -152,6 +153,10 @@ def test_a_silent_node_has_ended_its_work_before_others_begin_it(fault: str) -> 
     assert second.host == other.name
     assert first.ended_ms is not None
     assert first.ended_ms < second.started_ms
+    attempts = cluster.store.view(lambda tx: Reading(tx).attempts("job", first.attempt.nominal_ms))
+    assert text_of(attempts[0].reason) == (
+        f"{owner.name} gave no sign of life for so long that another node took its work over"
+    )
 
 
 def test_a_node_that_comes_back_in_time_keeps_what_runs() -> None:

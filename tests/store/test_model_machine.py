@@ -1,9 +1,10 @@
-"""LMDB does what the memory model does, step by step and after reopening."""
+"""LMDB and PostgreSQL do what the memory model does, step by step and after reopening."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from chronex.storage.ports import Row, Transaction
 from chronex_store import LmdbStore, MemoryStore
+from chronex_store.postgres.pg_store import PostgresStore
+from tests.kit.postgres import PostgresServer
 
 from .conftest import memory_directory
 
@@ -44,8 +47,11 @@ class StoresAgree(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="chronex-machine-", dir=memory_directory()))
-        self.real = LmdbStore.open(self.path / "store")
         self.model = MemoryStore()
+        self.real = self.open()
+
+    def open(self) -> LmdbStore | PostgresStore:
+        return LmdbStore.open(self.path / "store")
 
     def teardown(self) -> None:
         if hasattr(self, "real"):
@@ -73,7 +79,7 @@ class StoresAgree(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.real.close()
-        self.real = LmdbStore.open(self.path / "store")
+        self.real = self.open()
 
     @invariant()
     def agree(self) -> None:
@@ -81,7 +87,7 @@ class StoresAgree(RuleBasedStateMachine):
             assert rows(self.real) == rows(self.model)
 
 
-def rows(store: LmdbStore | MemoryStore) -> list[Row]:
+def rows(store: LmdbStore | MemoryStore | PostgresStore) -> list[Row]:
     return [row for row in store.view(lambda tx: tx.scan(b"")) if row[0] != b"Mstore"]
 
 
@@ -94,3 +100,26 @@ def test_the_stores_agree_for_long() -> None:
     run_state_machine_as_test(
         StoresAgree, settings=settings(max_examples=5000, stateful_step_count=50, deadline=None)
     )
+
+
+def postgres_agrees(server: PostgresServer, examples: int) -> None:
+    numbers = count()
+
+    class PostgresAgrees(StoresAgree):
+        def open(self) -> PostgresStore:
+            if not hasattr(self, "schema"):
+                self.schema = f"machine_{next(numbers)}"
+            return PostgresStore.open(server.url(schema=self.schema))
+
+    run_state_machine_as_test(
+        PostgresAgrees, settings=settings(max_examples=examples, stateful_step_count=30, deadline=None)
+    )
+
+
+def test_postgres_does_what_the_model_does(postgres_server: PostgresServer) -> None:
+    postgres_agrees(postgres_server, examples=5)
+
+
+@pytest.mark.torture
+def test_postgres_agrees_for_long(postgres_server: PostgresServer) -> None:
+    postgres_agrees(postgres_server, examples=500)
