@@ -184,6 +184,12 @@ def _state() -> Declaration:
     return state
 
 
+def _store() -> Declaration:
+    from chronex.cli.commands.store import store
+
+    return store
+
+
 def _verify() -> Declaration:
     from chronex.cli.commands.verify import verify
 
@@ -301,6 +307,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
         "whether the programs that jobs name are found.",
     ),
+    "store": (_store, "The store as a whole: copy it from a directory into a database, or back."),
     "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
     "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
     "simulate": (
@@ -319,7 +326,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "version": (_version, "Show the version."),
 }
 # The commands with commands below them; typer lists them after all others.
-_GROUPS = frozenset({"dlq", "state", "service"})
+_GROUPS = frozenset({"dlq", "state", "store", "service"})
 # `chronex why backup -2h`: a time before now is no option, and no -h either.
 _SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
 

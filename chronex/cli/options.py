@@ -30,7 +30,9 @@ Text = Annotated[str, typer.Argument(help="The expression, in quotes.", metavar=
 StorePath = Annotated[
     str | None,
     typer.Option(
-        "--store", help="The store's directory (default: CHRONEX_STORE, else your state directory).", metavar="DIR"
+        "--store",
+        help="A directory, or postgresql://… (default: CHRONEX_STORE, else your state directory).",
+        metavar="STORE",
     ),
 ]
 Form = Annotated[str, typer.Option("--format", help="text or json.", metavar="FORMAT")]

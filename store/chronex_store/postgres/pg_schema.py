@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import psycopg
+
+from chronex_store.postgres.pg_address import PostgresAddress
+from chronex_store.postgres.pg_connections import Connections, translate_pg
 from chronex_store.postgres.pg_tables import TABLES, RowTable
 
 # Of the layout below. A store of a newer one is refused; an older one is brought up step by step.
@@ -69,3 +73,23 @@ def _create(table: RowTable) -> str:
     columns = "".join(f", {column.name} {column.type}" for column in table.columns)
     fill = f" WITH (fillfactor = {_FILL[table.name]})" if table.name in _FILL else ""
     return f"CREATE TABLE {table.name} (key bytea PRIMARY KEY, value bytea NOT NULL{columns}){fill}"
+
+
+def drop(address: PostgresAddress) -> None:
+    """Remove a copy that was interrupted."""
+    _execute(address, f"DROP SCHEMA IF EXISTS {address.schema} CASCADE")
+
+
+def rename(unfinished: PostgresAddress, target: PostgresAddress) -> None:
+    """A copy takes its place, all at once."""
+    _execute(unfinished, f"ALTER SCHEMA {unfinished.schema} RENAME TO {target.schema}")
+
+
+def _execute(address: PostgresAddress, statement: str) -> None:
+    connection = Connections(address).connect()
+    try:
+        connection.execute(statement)
+    except psycopg.Error as error:
+        raise translate_pg(error, address) from None
+    finally:
+        connection.close()
