@@ -1,7 +1,7 @@
 """A whole store into another place: from a directory into a database, and back.
 
-The copy grows beside its place and takes it in one step at the end. So one that was interrupted is no store, and nobody
-can take it for one.
+The copy grows beside its place and takes it in one step at the end. So one that was interrupted is no store, and
+nobody can take it for one.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def copy_store(source: StorePlace, target: StorePlace) -> CopyReport:
 
 def _beside(target: StorePlace) -> StorePlace:
     if isinstance(target, Path):
-        unfinished = target.with_name(target.name + _SUFFIX)
-        shutil.rmtree(unfinished, ignore_errors=True)  # of a copy that was interrupted
-        return unfinished
+        beside = target.with_name(target.name + _SUFFIX)
+        shutil.rmtree(beside, ignore_errors=True)  # of a copy that was interrupted
+        return beside
     from chronex_store.postgres.pg_schema import drop
 
     unfinished = replace(target, schema=target.schema + _SUFFIX)
@@ -91,7 +91,7 @@ def _refuse_running(store: OpenedStore, source: StorePlace) -> None:
 
 
 def _copy_rows(source: OpenedStore, target: OpenedStore) -> int:
-    """In pages; the source is read in one snapshot, and the head of the journal follows from its events and is set."""
+    """In pages. The source is read in one snapshot; the head of the journal is set last."""
     copied = 0
 
     def put_all(rows: list[Row]) -> int:

@@ -44,6 +44,7 @@ BESIDE = {
     "daemon/periodic_tasks.py": "how long the loop may sleep without being late for one",
     "daemon/registration.py": "whether others still believe that this node lives is asked before each tick",
     "daemon/wakeups.py": "whether the machine slept is asked before each tick",
+    "model/placement.py": "whether the job may run on this node, where it chooses any",
     "run/command_runner.py": "the port through which commands are run; it passes everything on",
     "run/environment.py": "made before the instant, in the tick only where the machine is too slow for that",
     "text/instants.py": "the times in that environment",

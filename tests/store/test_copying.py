@@ -74,7 +74,7 @@ def test_a_place_that_is_taken_is_left_alone(tmp_path: Path, postgres_url: str) 
 
 def test_what_runs_must_have_ended(tmp_path: Path) -> None:
     source = filled(tmp_path / "store", ends=False)
-    with pytest.raises(StoreError, match="1 commands of .* run"):
+    with pytest.raises(StoreError, match=r"1 commands of .* run"):
         copy_store(source, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
