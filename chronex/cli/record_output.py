@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from chronex.cli.output import paint, timed, wants_unicode
+from chronex.cli.process_output import process_json, process_lines
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence
@@ -258,6 +259,7 @@ def _task(job: Job, task: Task) -> Iterator[str]:
     yield f"           {', '.join(policies)}"
     if task.directory:
         yield f"           in {terminal_safe(task.directory)}"
+    yield from (f"           {terminal_safe(line)}" for line in process_lines(task))
 
 
 def _on_crash(policy: CrashPolicy | CrashCheck) -> str:
@@ -388,6 +390,7 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "directory": task.directory,
         "env": dict(task.env),
         "secrets": list(task.secrets),
+        **process_json(task),
         "success_codes": list(task.success_codes),
         "retry_codes": None if task.retry_codes is None else list(task.retry_codes),
         "idempotency_key": task.idempotency_key,

@@ -30,10 +30,12 @@ from chronex.jobfile.job_tables import (
     check_case,
 )
 from chronex.jobfile.positions import TextNode, TextSpan
+from chronex.jobfile.process_table import limits_table
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import check_name, filled_text
 from chronex.model.job import Call, Job, Task
 from chronex.model.policies import CrashCheck, DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.process_settings import ResourceLimits
 from chronex.text.terminal import quoted
 from chronex.timing.job_schedule import CUSTOM
 
@@ -244,6 +246,8 @@ def _policy_table(policy: Struct) -> Any:
     """A policy with all its keys; the value itself where it is none that a job has."""
     if isinstance(policy, Task):
         return _task_table(policy)
+    if isinstance(policy, ResourceLimits):
+        return limits_table(policy)
     keys = _POLICIES.get(type(policy))
     if keys is None:
         return policy
@@ -275,5 +279,8 @@ def table_of(job: Job) -> Table:
 
 
 def _task_table(task: Task) -> Table:
-    environment = {key: key for key in ENVIRONMENT}
-    return _written(task, {**TASK_FIELDS, **environment, "retry": "retry"})
+    environment = {key: key for key in ENVIRONMENT if key != "env_file" or task.env_file}
+    table = _written(task, {**TASK_FIELDS, **environment, "retry": "retry"})
+    if task.secret_sources:
+        table["secrets"] = {name: task.secret_sources.get(name, f"env:{name}") for name in task.secrets}
+    return table
