@@ -149,6 +149,8 @@ def refused_by_launcher(refusal: Refusal) -> NotStarted:
             return NotStarted(f"nice {about}: only root may raise a priority ({shown})", number, retryable=False)
         case program.LIMITS:
             return NotStarted(f"the system refuses the limit {about} ({shown})", number, retryable=False)
+        case program.FAULT:
+            return NotStarted(f"its launcher had a fault, and it was not run: {about}")
         case _:
             return NotStarted(f"it could not become user {about!r} completely, and was not run ({shown})", number)
 

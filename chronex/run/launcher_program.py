@@ -10,8 +10,12 @@ safe.
 
 from __future__ import annotations
 
+# All of them now: where the interpreter is installed, another user may not be let in.
 import errno
+import grp
 import os
+import pwd
+import resource
 import sys
 
 TYPE_CHECKING = False
@@ -22,10 +26,10 @@ BARRIER, ORDER = 3, 4
 SHUT = 125
 # What could not be done. A refusal is the number of the system's error, negative, and one of these, in 8 bytes each,
 # as the barrier program sends it; then what it is about.
-DIRECTORY, PROGRAM, USER, GROUP, NOT_ROOT, PRIVILEGES, NICE, LIMITS = range(1, 9)
+DIRECTORY, PROGRAM, USER, GROUP, NOT_ROOT, PRIVILEGES, NICE, LIMITS, FAULT = range(1, 10)
 _SAFE_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _ROOT_PATH = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_CAPABILITIES = ("CapInh:", "CapPrm:", "CapEff:", "CapAmb:")
+_CAPABILITIES = (b"CapInh:", b"CapPrm:", b"CapEff:", b"CapAmb:")
 
 
 class Account:
@@ -44,8 +48,6 @@ class Account:
             self.groups = os.getgrouplist(self.name, self.gid)
 
     def _find_user(self, user: str) -> None:
-        import pwd
-
         try:
             found = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
         except (KeyError, OverflowError):
@@ -54,8 +56,6 @@ class Account:
         self.home, self.shell = found.pw_dir or "/", found.pw_shell or "/bin/sh"
 
     def _find_group(self, group: str) -> None:
-        import grp
-
         try:
             found = grp.getgrgid(int(group)) if group.isdigit() else grp.getgrnam(group)
         except (KeyError, OverflowError):
@@ -112,9 +112,9 @@ def is_dropped(account: Account) -> bool:
     return False
 
 
-def _capabilities() -> dict[str, int]:
+def _capabilities() -> dict[bytes, int]:
     try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        with open("/proc/self/status", "rb") as status:
             lines = [line.split() for line in status if line.startswith(_CAPABILITIES)]
     except OSError:
         return {}
@@ -123,7 +123,7 @@ def _capabilities() -> dict[str, int]:
 
 def _drop_inheritable() -> None:
     """Of all capabilities the inheritable ones stay with a change of user; some containers begin with a few."""
-    if not _capabilities().get("CapInh:"):
+    if not _capabilities().get(b"CapInh:"):
         return
     import ctypes
 
@@ -136,8 +136,6 @@ def _drop_inheritable() -> None:
 
 
 def set_limit(name: str, wanted: int) -> None:
-    import resource
-
     kind: int = getattr(resource, name)
     _, hard = resource.getrlimit(kind)
     if hard != resource.RLIM_INFINITY and os.geteuid() != 0:
@@ -239,6 +237,14 @@ class Order:
 
 
 def main(written: bytes) -> NoReturn:
+    """A fault of this program is no end of the command, which has not begun."""
+    try:
+        launch(written)
+    except Exception as problem:
+        refuse(FAULT, 0, f"{type(problem).__name__}: {problem}")
+
+
+def launch(written: bytes) -> NoReturn:
     order = Order(written)
     account = Account(order.user, order.group)
     if order.nice is not None:

@@ -15,7 +15,7 @@ import pytest
 
 from chronex.model import AttemptState
 from chronex.model.process_settings import ProcessSettings, ResourceLimits
-from chronex.run import EndReason, LogDirectory, RunContext
+from chronex.run import EndReason, LogDirectory, RunContext, launcher
 from chronex.run.accounts import needs_root as what_needs_root
 from tests.kit.users import OtherUser, needs_root, two_users
 from tests.run.requests import outcome, output
@@ -100,6 +100,30 @@ async def test_a_group_of_its_own(run_context: RunContext, users: tuple[OtherUse
     assert (seen["uids"], seen["gids"], seen["groups"]) == ([first.uid] * 3, [second.gid] * 3, [second.gid])
     seen = await who(run_context, ProcessSettings(group=first.name))
     assert (seen["uids"], seen["gids"], seen["groups"]) == ([0] * 3, [first.gid] * 3, [first.gid])
+
+
+@needs_root
+async def test_everything_at_once(run_context: RunContext, users: tuple[OtherUser, OtherUser]) -> None:
+    """Also where the interpreter is installed in a directory that the user cannot enter."""
+    limits = ResourceLimits(memory=2**28, cpu=100, tasks=50, open_files=32)
+    settings = ProcessSettings(user=users[0].name, umask="077", nice=7, limits=limits)
+    seen = await who(run_context, settings)
+    assert (seen["uids"], seen["umask"], seen["nice"]) == ([users[0].uid] * 3, 0o077, 7)
+    assert (seen["files"], seen["data"][0]) == ([32, 32], 2**28)
+
+
+async def test_a_fault_of_the_launcher_is_no_end_of_the_command(
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = launcher._source().replace(
+        b"def wait_at_barrier() -> None:", b"def wait_at_barrier() -> None:\n    1 / 0"
+    )
+    monkeypatch.setattr(launcher, "_source", lambda: broken)
+    ran = tmp_path / "ran"
+    result = await outcome(run_context, f"touch {ran}", settings=ProcessSettings(umask="022"))
+    assert result.reason is EndReason.NOT_STARTED
+    assert result.error == "its launcher had a fault, and it was not run: ZeroDivisionError: division by zero"
+    assert not ran.exists()
 
 
 @needs_root
