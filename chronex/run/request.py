@@ -31,6 +31,7 @@ class EndReason(StrEnum):
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
     NEVER_STARTED = "never_started"
+    MEMORY_LIMIT = "memory_limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.attempt_log import BoundedLog, Capture, LogSummary, open_pipe
+from chronex.run.confinement import Confinement, confinement_of
 from chronex.run.environment import child_environment, rules_of
 from chronex.run.launcher import refused_by_launcher, start_through_launcher
 from chronex.run.process import Child, SupervisedProcess, find_leftovers, identity_of_child, kill_leftovers
@@ -206,6 +207,7 @@ def start_prepared(command: PreparedCommand, run_context: RunContext) -> Supervi
     child = Child(asyncio.get_running_loop(), started.identity)
     supervision = Supervision(rules, run_context.clock, child, log, started.output, command.secrets)
     supervision.command, supervision.barrier = command, started.barrier
+    supervision.confinement = started.confinement
     return supervision
 
 
@@ -215,6 +217,7 @@ class _HeldProcess(NamedTuple):
     identity: ProcessIdentity
     output: int
     barrier: StartBarrier
+    confinement: Confinement | None = None
 
 
 def _start(command: PreparedCommand, barrier_program: BarrierProgram) -> _HeldProcess | NotStarted:
@@ -229,22 +232,29 @@ def _start(command: PreparedCommand, barrier_program: BarrierProgram) -> _HeldPr
         barrier.close()
         return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
     before_ms = SYSTEM_CLOCK.boottime_ms()
+    confinement: Confinement | None = None
     if command.settings is None:
         pid = start(command.invocation, command.variables, theirs, barrier_program, barrier.theirs)
     else:
+        confinement = confinement_of(command)
+        own_limits = None if confinement is None else confinement.of_process
         pid = start_through_launcher(
-            command.settings, command.invocation, command.variables, theirs, barrier.theirs, command.settings.limits
+            command.settings, command.invocation, command.variables, theirs, barrier.theirs, own_limits
         )
     after_ms = SYSTEM_CLOCK.boottime_ms()
     fail_point("spawned")
     os.close(theirs)
     barrier.started()
     identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid, before_ms, after_ms)
+    if not isinstance(identity, NotStarted) and confinement is not None:
+        confinement.join(identity.pid)
     if isinstance(identity, NotStarted):
         os.close(ours)
         barrier.close()
+        if confinement is not None:
+            confinement.close()
         return identity
-    return _HeldProcess(identity, ours, barrier)
+    return _HeldProcess(identity, ours, barrier, confinement)
 
 
 def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity | NotStarted:
@@ -319,6 +329,7 @@ class Supervision:
         self.on_cancel = lambda: None
         self.command: PreparedCommand | None = None  # what waits at the barrier; an adopted process is past it
         self.barrier: StartBarrier | None = None
+        self.confinement: Confinement | None = None  # where it has limits
 
     async def supervise(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group of a child is killed."""
@@ -335,6 +346,10 @@ class Supervision:
                 self.barrier.open()
                 fail_point("barrier opened")
             self._begin_timeout()
+            if self.confinement is not None:
+                self.confinement.watch(self.process)
+            if self.confinement is not None:
+                self.confinement.watch(self.process)
             return await self.finish()
         except BaseException:
             if report:  # one that was adopted outlived its scheduler before, and outlives this one too
@@ -363,6 +378,8 @@ class Supervision:
         self.log.finish()
         if self.barrier is not None:
             self.barrier.close()
+        if self.confinement is not None:
+            self.confinement.close()
 
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()
@@ -399,10 +416,15 @@ class Supervision:
         if not self.capture.ended.done():
             await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
         leftovers, killed = await self._leftovers(must_die=stop is not None)
+        if self.confinement is not None and (stop is not None or self.rules.leftovers is LeftoverPolicy.KILL):
+            self.confinement.kill_rest()
         self.capture.finish()
         if status == _BARRIER_SHUT_STATUS and (refused := self._refused_after_barrier()) is not None:
             return refused
-        verdict = judge(self.rules, status, stop, self.process.unknown_because)
+        verdict, usage = judge(self.rules, status, stop, self.process.unknown_because), self.process.usage
+        if self.confinement is not None:
+            usage = self.confinement.usage(usage)
+            verdict = self.confinement.verdict(verdict, usage, self.rules)
         return AttemptResult(
             state=verdict.state,
             reason=verdict.reason,
@@ -417,7 +439,7 @@ class Supervision:
             log=await finish_log(self.log),
             leftovers=leftovers,
             leftovers_killed=killed,
-            usage=self.process.usage,
+            usage=usage,
         )
 
     def _refused_after_barrier(self) -> AttemptResult | None:
@@ -451,6 +473,8 @@ class Supervision:
         self.process.close()
         if self.barrier is not None:
             self.barrier.close()
+        if self.confinement is not None:
+            self.confinement.close()
 
 
 async def finish_log(log: BoundedLog) -> LogSummary:
