@@ -93,6 +93,7 @@ def _hint(finding: Diagnostic) -> str:
 # -- the keys of each level -------------------------------------------------------------------------------
 
 ONLY_TASK = "main"
+USUAL = "usual"
 # The engine's own fields of a job (cursor, counters, who paused it) must still fit beside what the file says.
 MAX_JOB_BYTES = MAX_VALUE_BYTES - 2_048
 
@@ -123,6 +124,7 @@ DEFAULTS: dict[str, Reader] = {
     "spread": spread,
     "notify": notify,
     "expect_within": values.duration_or_off,
+    "expect": values.one_of(USUAL, values.OFF),
     "dst": inherited_tables.dst,
     "nodes": values.texts,
     "node_labels": values.text_table,
@@ -270,6 +272,8 @@ def build_job(
         fields["tags"] = tags
     if "dst" in found.layered:
         fields["dst"] = _dst(own, defaults)
+    if "expect" in found.layered:
+        fields["expect_usual"] = found.layered["expect"] == USUAL
     if "notify" in found.layered:
         own_entry = entry.child("notify") if found.has("notify") else None
         fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})

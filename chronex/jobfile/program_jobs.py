@@ -24,6 +24,7 @@ from chronex.jobfile.job_tables import (
     ONLY_TASK,
     TASK,
     TASK_FIELDS,
+    USUAL,
     Defaults,
     FileZone,
     build_job,
@@ -274,6 +275,8 @@ def table_of(job: Job) -> Table:
     table = _written(job, {"schedule": "schedule", "timezone": "timezone", **JOB_FIELDS, **policies})
     if job.written:
         table["schedule"] = job.written
+    if job.expect_usual:
+        table["expect"] = USUAL
     tasks = job.tasks if isinstance(job.tasks, list | tuple) else [job.tasks]
     return {**table, "tasks": [_plain(task) for task in tasks]}
 

@@ -161,6 +161,8 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     notify: NotifyPolicy | None = None
     # How long after its time an occurrence must have completed before the job counts as late.
     expect_within_ms: int | None = None
+    # A run that takes longer than the job's runs usually do is told while it still runs.
+    expect_usual: bool = False
     # Words to select jobs by.
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.
@@ -282,6 +284,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     last_success_ms: int | None = None
     # Since when the job is late: the nominal time of the occurrence that should have completed.
     late_ms: int | None = None
+    # The last run that was told to be slow, by its nominal time.
+    slow_ms: int | None = None
     counters: Counters = Counters()
     # How many attempts of the job were ordered so far. Each is given its number, which is greater than that of every
     # earlier one: a resource that remembers the greatest it has seen can refuse a command that was given up.

@@ -80,6 +80,7 @@ class ReasonCode(StrEnum):
     PAUSE_OVER = "pause_over"
     ZONE_CHANGED = "zone_changed"
     LATE = "late"
+    SLOW = "slow"
     FREE_TEXT = "free_text"  # the words of a person or a program that no other code stands for
 
     @classmethod
@@ -175,6 +176,7 @@ _WORDS = {
     ReasonCode.PAUSE_OVER: "its pause is over",
     ReasonCode.ZONE_CHANGED: "the host is in another time zone",
     ReasonCode.LATE: "no run has completed in time",
+    ReasonCode.SLOW: "it takes longer than usual",
     ReasonCode.FREE_TEXT: _DETAIL,
 }
 # How an attempt can fail for good: `by` is then the task, and its name comes first.

@@ -51,7 +51,7 @@ def test_every_field_of_a_job_comes_back() -> None:
         dst=DstSetting("skip", "both"),
         spread=SpreadPolicy(duration_ms=60_000, mode="around", seed="daily", salt="s", only="dow=MON"),
         notify=NotifyPolicy(("mail",), 3, on_recovery=False, on_errors=True),
-        execution_timeout_ms=1, task_timeout_ms=2, grace_ms=0, expect_within_ms=3, log_limit=4096,
+        execution_timeout_ms=1, task_timeout_ms=2, grace_ms=0, expect_within_ms=3, expect_usual=True, log_limit=4096,
         on_start=Call("begin"), on_complete="echo done", tags=("a", "b"), metadata={"k": "v"}, enabled=False,
         tasks=(
             Task(name="one", run=Call("f", ("x", 1), {"deep": [None, {"a": 1.5}]}), timeout_ms=5, retry=RetryPolicy(max=2)),

@@ -136,6 +136,8 @@ ONE_KEY: dict[str, Job] = {
     ),
     'env_file = "/a"': job(tasks=(Task(name="main", run="true", env_file=("/a",)),)),
     'env_file = ["/a", "b"]': job(tasks=(Task(name="main", run="true", env_file=("/a", "b")),)),
+    'expect = "usual"': job(expect_usual=True),
+    'expect = "off"': job(),
     'user = "www-data"': job(tasks=(Task(name="main", run="true", user="www-data"),)),
     'user = 33\ngroup = "adm"': job(tasks=(Task(name="main", run="true", user="33", group="adm"),)),
     'umask = "0027"\nnice = 10': job(tasks=(Task(name="main", run="true", umask="0027", nice=10),)),

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from chronex.model import AttemptState, LeftoverPolicy
+from chronex.model.job import Command
 from chronex.model.occurrence import Usage
 from chronex.model.process_settings import ProcessSettings, ResourceLimits
 from chronex.run import EndReason, RunContext
@@ -42,7 +43,7 @@ def limited(**limits: Any) -> ProcessSettings:
 
 # -- without a control group ----------------------------------------------------------------------------------------
 
-TOO_MUCH = {
+TOO_MUCH: dict[str, tuple[Command, int, str]] = {
     "little by little": (python(SLOWLY), 48 * MIB, "killed: it wanted more than its 48MiB of memory"),
     "in its children": (IN_CHILDREN, 64 * MIB, "killed: it wanted more than its 64MiB of memory"),
 }
