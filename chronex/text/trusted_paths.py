@@ -25,7 +25,7 @@ class UntrustedPathError(PermissionError):
 
 def trust_problem(path: str, owner: int) -> str | None:
     """Who else than root and `owner` could change this file, or None. OSError where it cannot be looked at."""
-    todo = deque(_parts(os.path.abspath(path)))
+    todo = deque(_parts(os.path.join(os.getcwd(), path)))  # ".." is where the system finds it, not the text
     here, links = "/", 0
     problem = _problem_with("/", os.lstat("/"), owner)
     while todo and problem is None:

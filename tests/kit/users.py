@@ -42,4 +42,5 @@ def two_users() -> Iterator[tuple[OtherUser, OtherUser]]:
         yield first, second
     finally:
         for name in names:
-            subprocess.run(["userdel", name], check=False, capture_output=True)
+            # By force: a process of it may still be about to end.
+            subprocess.run(["userdel", "-f", name], check=False, capture_output=True)
