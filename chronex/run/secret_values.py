@@ -57,7 +57,7 @@ def _read(name: str, source: str, inheritance: Inheritance) -> str | NotStarted:
     match kind:
         case "env":
             value = inheritance.secret(rest)
-            return value if value is not None else _not_in_environment(rest)
+            return value if value is not None else _not_in_environment(name, rest)
         case "file":
             return _of_file(name, rest)
         case "credential":
@@ -65,9 +65,10 @@ def _read(name: str, source: str, inheritance: Inheritance) -> str | NotStarted:
     return NotStarted(f"the secret {_shown(name)} comes from a command, and that was not asked", retryable=True)
 
 
-def _not_in_environment(name: str) -> NotStarted:
+def _not_in_environment(name: str, variable: str) -> NotStarted:
+    what = f"the secret {_shown(name)}" + ("" if variable == name else f": the variable {_shown(variable)}")
     return NotStarted(
-        f"the secret {_shown(name)} is not in the daemon's environment; set it and restart the daemon",
+        f"{what} is not in the daemon's environment; set it and restart the daemon",
         retryable=False,
     )
 

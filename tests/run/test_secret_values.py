@@ -58,7 +58,7 @@ async def test_values_are_taken_out_of_the_output(logs: LogDirectory, tmp_path: 
 
 
 MISSING: dict[str, tuple[str, str]] = {
-    "no such variable": ("env:NOT_THERE", "the secret 'NOT_THERE' is not in the daemon's environment"),
+    "no such variable": ("env:NOT_THERE", "the secret 'S': the variable 'NOT_THERE' is not in the daemon's environment"),
     "no such file": ("file:{tmp}/none", "the secret 'S': {tmp}/none: no such file or directory"),
     "a directory": ("file:{tmp}", "the secret 'S': {tmp}: not a regular file"),
     "an empty file": ("file:{tmp}/empty", "the secret 'S' is empty"),
