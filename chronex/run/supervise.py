@@ -171,7 +171,7 @@ def prepare_command(
 
     `printed` are the secrets that commands have printed, where there are such.
     """
-    secrets = secret_values(request, run_context.inheritance, printed)
+    secrets = secret_values(request, run_context.inheritance, printed) if request.secrets else {}
     if isinstance(secrets, NotStarted):
         return secrets
     environment = child_environment(request, run_context.inheritance, secrets)
