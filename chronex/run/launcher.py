@@ -61,6 +61,7 @@ def start_through_launcher(
     `limits` are those that it must set itself, where no control group does.
     """
     try:
+        argv = _launcher_command()
         order = _order_file(_order(settings, invocation, variables, limits))
     except OSError as problem:
         return NotStarted(f"no way to say how it is to be started: {problem.strerror}", problem.errno)
@@ -71,7 +72,6 @@ def start_through_launcher(
         (os.POSIX_SPAWN_DUP2, barrier, BARRIER_DESCRIPTOR),
         (os.POSIX_SPAWN_DUP2, order, program.ORDER),
     )
-    argv = _launcher_command()
     # A session of its own: another user must not reach the terminal of whoever started the scheduler.
     apart = {"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}
     try:
@@ -86,6 +86,8 @@ def start_through_launcher(
 def _launcher_command() -> list[str]:
     if getattr(sys, "frozen", False):
         return [sys.executable, LAUNCHER_COMMAND]
+    if "python" not in os.path.basename(sys.executable or "").lower():
+        raise OSError(errno.ENOEXEC, f"{sys.executable or 'this program'} is no Python interpreter")
     return [sys.executable, "-I", "-S", "-c", _STUB]
 
 

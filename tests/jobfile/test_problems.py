@@ -163,6 +163,8 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "a secret of ours": (TASK + 'secrets = { «CHRONEX_JOB» = "env:X" }\n', [("J020", "CHRONEX_JOB is set by Chronex itself", "choose another name")]),
     "a secret in a table and in env": (TASK + 'env = { B = "2" }\nsecrets = { «B» = "env:X" }\n', [("J020", "'B' is both in secrets and in env", "remove it from env")]),
     # -- as whom, within what
+    "other words for a user": (JOB + '«run_as» = "ann"\n', [("J010", "unknown key 'run_as'", "did you mean user?")]),
+    "other words for limits": (JOB + '«memory» = "2G"\n', [("J010", "unknown key 'memory'", "did you mean limits?")]),
     "a bad user": (JOB + 'user = «"www data"»\n', [("J013", "user: 'www data' cannot name a user", 'write its name or its number, such as user = "www-data"')]),
     "a user that is an option": (JOB + 'user = «"-x"»\n', [("J013", "user: '-x' cannot name a user", "write its name")]),
     "a user that is none": (JOB + "user = «true»\n", [("J011", "user takes text, not true or false", "write user")]),

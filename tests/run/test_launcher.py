@@ -125,6 +125,15 @@ async def test_a_fault_of_the_launcher_is_no_end_of_the_command(
     assert not ran.exists()
 
 
+async def test_a_program_without_an_interpreter_starts_nothing_in_its_place(
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/usr/sbin/nginx")
+    result = await outcome(run_context, "true", settings=ProcessSettings(umask="022"))
+    assert result.reason is EndReason.NOT_STARTED
+    assert result.error == "no way to say how it is to be started: /usr/sbin/nginx is no Python interpreter"
+
+
 @needs_root
 async def test_its_output_can_be_opened_by_name(run_context: RunContext, users: tuple[OtherUser, OtherUser]) -> None:
     """The pipe is root's, and another user may write to a pipe that it holds, but not open it again."""
