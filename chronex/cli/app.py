@@ -148,6 +148,12 @@ def _keeper() -> Declaration:
     return keeper
 
 
+def _launcher() -> Declaration:
+    from chronex.cli.commands.keeper import launcher
+
+    return launcher
+
+
 def _pause() -> Declaration:
     from chronex.cli.commands.pause import pause
 
@@ -355,8 +361,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in COMMANDS:
         _add(app, name)
         return app
-    if name == "keeper":  # started by a daemon, and in no list
-        app.command(name, hidden=True)(_keeper())
+    if name in ("keeper", "launcher"):  # started by a daemon or its keeper, and in no list
+        app.command(name, hidden=True)(_keeper() if name == "keeper" else _launcher())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

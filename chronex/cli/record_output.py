@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from chronex.cli.output import paint, timed, wants_unicode
+from chronex.cli.process_output import process_json, process_lines
+from chronex.cli.usage_output import HELD_BY, usage_json, usage_text, usual_json, usual_lines
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence
@@ -157,6 +159,9 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     yield ""
     for task in job.tasks:
         yield from _task(job, task)
+    by = detail.last_usage.limits_by if detail.last_usage is not None else ""
+    if by and any(task.limits is not None for task in job.tasks):
+        yield f"           limits of the last run: {HELD_BY.get(by, terminal_safe(by))}"
     yield ""
     yield from (f"{key:10} {terminal_safe(value)}" for key, value in _policies(job))
 
@@ -239,6 +244,10 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
         "missed": counters.missed,
         "canceled": counters.canceled,
     }
+    if detail.last_usage is not None:
+        yield f"took       {usage_text(detail.last_usage)}"
+    if detail.usual is not None:
+        yield from (f"{'usual' if not n else '':10} {line}" for n, line in enumerate(usual_lines(detail.usual)))
     yield f"in all     {', '.join(f'{count} {what}' for what, count in totals.items() if count)}"
 
 
@@ -258,6 +267,7 @@ def _task(job: Job, task: Task) -> Iterator[str]:
     yield f"           {', '.join(policies)}"
     if task.directory:
         yield f"           in {terminal_safe(task.directory)}"
+    yield from (f"           {terminal_safe(line)}" for line in process_lines(task))
 
 
 def _on_crash(policy: CrashPolicy | CrashCheck) -> str:
@@ -275,6 +285,10 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
     for key, hook in (("on start", job.on_start), ("on end", job.on_complete)):
         if hook is not None:
             yield key, command_text(hook)
+    if job.expect_within_ms is not None:
+        yield "expect", f"completed {format_duration(job.expect_within_ms)} after its time"
+    if job.expect_usual:
+        yield "expect", "no longer than usual"
     if job.tags:
         yield "tags", ", ".join(job.tags)
     if placed := describe_placement(job):
@@ -337,6 +351,8 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "queued": [occurrence.id for occurrence in detail.queued],
         "retries": [_retry_json(retry) for retry in detail.retries],
         "last": [outcome_json(outcome) for outcome in detail.outcomes],
+        "last_usage": usage_json(detail.last_usage),
+        "usual": usual_json(detail.usual),
         "counters": msgspec.structs.asdict(job.progress.counters),
     }
 
@@ -372,6 +388,7 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "dst": None if job.dst is None else _plain(job.dst),
         "notify": None if job.notify is None else _plain(job.notify),
         "expect_within_ms": job.expect_within_ms,
+        "expect": "usual" if job.expect_usual else None,
         "on_start": _work_json(job.on_start),
         "on_complete": _work_json(job.on_complete),
     }
@@ -388,6 +405,7 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "directory": task.directory,
         "env": dict(task.env),
         "secrets": list(task.secrets),
+        **process_json(task),
         "success_codes": list(task.success_codes),
         "retry_codes": None if task.retry_codes is None else list(task.retry_codes),
         "idempotency_key": task.idempotency_key,

@@ -18,9 +18,10 @@ from chronex.jobfile import inherited_tables, values
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
 from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy
+from chronex.jobfile.process_table import OF_COMMANDS
 from chronex.jobfile.spread_table import check_backlog_limit, spread
 from chronex.jobfile.values import filled_text
-from chronex.model.job import Job, Task
+from chronex.model.job import Call, Job, Task, Work
 from chronex.model.policies import (
     Cadence,
     DstSetting,
@@ -92,6 +93,7 @@ def _hint(finding: Diagnostic) -> str:
 # -- the keys of each level -------------------------------------------------------------------------------
 
 ONLY_TASK = "main"
+USUAL = "usual"
 # The engine's own fields of a job (cursor, counters, who paused it) must still fit beside what the file says.
 MAX_JOB_BYTES = MAX_VALUE_BYTES - 2_048
 
@@ -122,6 +124,7 @@ DEFAULTS: dict[str, Reader] = {
     "spread": spread,
     "notify": notify,
     "expect_within": values.duration_or_off,
+    "expect": values.one_of(USUAL, values.OFF),
     "dst": inherited_tables.dst,
     "nodes": values.texts,
     "node_labels": values.text_table,
@@ -269,6 +272,8 @@ def build_job(
         fields["tags"] = tags
     if "dst" in found.layered:
         fields["dst"] = _dst(own, defaults)
+    if "expect" in found.layered:
+        fields["expect_usual"] = found.layered["expect"] == USUAL
     if "notify" in found.layered:
         own_entry = entry.child("notify") if found.has("notify") else None
         fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})
@@ -378,6 +383,7 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
         if found.has("tasks"):
             place = entry.child("tasks")
             place.report("a job has run or tasks, not both", "move run into a task", "J024", place.key_span)
+        _check_is_command(entry, found.own.get("run"))
         return (Task(name=ONLY_TASK, run=found.own.get("run", ()), **asdict(inherited)),)
     tasks: list[Task] = []
     known: dict[str, str] = {}
@@ -412,9 +418,19 @@ def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: d
     for key in missing:
         example = {"name": 'name = "dump"', "run": 'run = ["echo", "hello"]'}[key]
         entry.report(f"a task has no {key}", f"write for example {example}", "J012")
+    _check_is_command(entry, own.get("run"))
     if "name" not in fields:
         raise RefusedError
     return Task(**fields, **asdict(task_environment))
+
+
+def _check_is_command(entry: Entry, run: Work | None) -> None:
+    """A function is a part of its scheduler's program, and cannot be another user or have limits of its own."""
+    if isinstance(run, Call):
+        for key in OF_COMMANDS:
+            if key in entry.expect_table():
+                place = entry.child(key)
+                place.report(f"{key} is for commands, and this is a function", "remove it", "J024", place.key_span)
 
 
 def _check_size(entry: Entry, job: Job) -> None:

@@ -24,16 +24,19 @@ from chronex.jobfile.job_tables import (
     ONLY_TASK,
     TASK,
     TASK_FIELDS,
+    USUAL,
     Defaults,
     FileZone,
     build_job,
     check_case,
 )
 from chronex.jobfile.positions import TextNode, TextSpan
+from chronex.jobfile.process_table import limits_table
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import check_name, filled_text
 from chronex.model.job import Call, Job, Task
 from chronex.model.policies import CrashCheck, DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.process_settings import ResourceLimits
 from chronex.text.terminal import quoted
 from chronex.timing.job_schedule import CUSTOM
 
@@ -244,6 +247,8 @@ def _policy_table(policy: Struct) -> Any:
     """A policy with all its keys; the value itself where it is none that a job has."""
     if isinstance(policy, Task):
         return _task_table(policy)
+    if isinstance(policy, ResourceLimits):
+        return limits_table(policy)
     keys = _POLICIES.get(type(policy))
     if keys is None:
         return policy
@@ -270,10 +275,15 @@ def table_of(job: Job) -> Table:
     table = _written(job, {"schedule": "schedule", "timezone": "timezone", **JOB_FIELDS, **policies})
     if job.written:
         table["schedule"] = job.written
+    if job.expect_usual:
+        table["expect"] = USUAL
     tasks = job.tasks if isinstance(job.tasks, list | tuple) else [job.tasks]
     return {**table, "tasks": [_plain(task) for task in tasks]}
 
 
 def _task_table(task: Task) -> Table:
-    environment = {key: key for key in ENVIRONMENT}
-    return _written(task, {**TASK_FIELDS, **environment, "retry": "retry"})
+    environment = {key: key for key in ENVIRONMENT if key != "env_file" or task.env_file}
+    table = _written(task, {**TASK_FIELDS, **environment, "retry": "retry"})
+    if task.secret_sources:
+        table["secrets"] = {name: task.secret_sources.get(name, f"env:{name}") for name in task.secrets}
+    return table

@@ -37,6 +37,7 @@ from chronex.jobfile.job_tables import (
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
 from chronex.jobfile.positions import TextSpan
+from chronex.jobfile.process_table import LIMITS
 from chronex.jobfile.properties import PROPERTY, Property, read_properties
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings, scheduler
 from chronex.jobfile.spread_table import SPREAD
@@ -249,5 +250,5 @@ def _trigger(entry: Entry, known: dict[str, str], zone: FileZone, *, needs_tasks
 TABLES: Mapping[str, Mapping[str, Reader]] = {
     "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
-    "property": PROPERTY, "tui": TUI, "keys": KEYS,
+    "property": PROPERTY, "tui": TUI, "keys": KEYS, "limits": LIMITS,
 }  # fmt: skip

@@ -33,6 +33,7 @@ from chronex.model.policies import (
     SpreadPolicy,
     TaskMode,
 )
+from chronex.model.process_settings import ProcessSettings, ResourceLimits
 
 Command = tuple[str, ...] | str
 
@@ -70,8 +71,19 @@ class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     run: Work = ()
     # Variables for the command, over those that it inherits.
     env: dict[str, str] = {}
-    # Names of variables that are taken from the daemon's environment when the command starts; values are not stored.
+    # Names of variables whose values are fetched when the command starts and are not stored.
     secrets: tuple[str, ...] = ()
+    # Where the values of secrets come from, such as "file:/run/secrets/pg"; one without a source is a variable of the
+    # daemon's environment.
+    secret_sources: dict[str, str] = {}
+    # Files with variables, read when the command starts; a later one wins, and `env` wins over all of them.
+    env_file: tuple[str, ...] = ()
+    # As whom and within what the command runs; None stands for what its scheduler has.
+    user: str | None = None
+    group: str | None = None
+    umask: str | None = None
+    nice: int | None = None
+    limits: ResourceLimits | None = None
     # The working directory; None stands for the daemon's.
     directory: str | None = None
     # How long one attempt may take.
@@ -89,6 +101,13 @@ class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     retry_codes: tuple[int, ...] | None = None
     # Free values that the command finds as CHRONEX_META_*.
     metadata: dict[str, str] = {}
+
+    @property
+    def process_settings(self) -> ProcessSettings | None:
+        """None where it runs as its scheduler does, which is nearly always."""
+        if all(one is None for one in (self.user, self.group, self.umask, self.nice, self.limits)):
+            return None
+        return ProcessSettings(user=self.user, group=self.group, umask=self.umask, nice=self.nice, limits=self.limits)
 
 
 class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -142,6 +161,8 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     notify: NotifyPolicy | None = None
     # How long after its time an occurrence must have completed before the job counts as late.
     expect_within_ms: int | None = None
+    # A run that takes longer than the job's runs usually do is told while it still runs.
+    expect_usual: bool = False
     # Words to select jobs by.
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.
@@ -263,6 +284,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     last_success_ms: int | None = None
     # Since when the job is late: the nominal time of the occurrence that should have completed.
     late_ms: int | None = None
+    # The last run that was told to be slow, by its nominal time.
+    slow_ms: int | None = None
     counters: Counters = Counters()
     # How many attempts of the job were ordered so far. Each is given its number, which is greater than that of every
     # earlier one: a resource that remembers the greatest it has seen can refuse a command that was given up.

@@ -193,6 +193,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     # Blocks of 512 bytes that had to be read from a disk, and that were written to one.
     blocks_read: int = 0
     blocks_written: int = 0
+    # What held its limits: "cgroup", "process", or both with a comma; empty where it had none.
+    limits_by: str = ""
 
 
 class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

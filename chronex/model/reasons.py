@@ -61,6 +61,7 @@ class ReasonCode(StrEnum):
     TIMEOUT = "timeout"
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
+    MEMORY_LIMIT = "memory_limit"
 
     # Nobody saw its end, and the check of `on_crash` was asked; the detail is how the check ended.
     CHECK_DONE = "check_done"
@@ -79,6 +80,7 @@ class ReasonCode(StrEnum):
     PAUSE_OVER = "pause_over"
     ZONE_CHANGED = "zone_changed"
     LATE = "late"
+    SLOW = "slow"
     FREE_TEXT = "free_text"  # the words of a person or a program that no other code stands for
 
     @classmethod
@@ -163,6 +165,7 @@ _WORDS = {
     ReasonCode.TIMEOUT: _DETAIL,
     ReasonCode.NOT_STARTED: _DETAIL,
     ReasonCode.UNKNOWN_EXIT: _DETAIL,
+    ReasonCode.MEMORY_LIMIT: _DETAIL,
     ReasonCode.CHECK_DONE: "nobody saw its end, and its check says that the work was done",
     ReasonCode.CHECK_UNDONE: "nobody saw its end, and its check says that the work was not done",
     ReasonCode.CHECK_UNCLEAR: "nobody saw its end, and its check gave no answer",
@@ -173,6 +176,7 @@ _WORDS = {
     ReasonCode.PAUSE_OVER: "its pause is over",
     ReasonCode.ZONE_CHANGED: "the host is in another time zone",
     ReasonCode.LATE: "no run has completed in time",
+    ReasonCode.SLOW: "it takes longer than usual",
     ReasonCode.FREE_TEXT: _DETAIL,
 }
 # How an attempt can fail for good: `by` is then the task, and its name comes first.
@@ -185,6 +189,7 @@ ENDS_OF_TASKS = frozenset(
         ReasonCode.TIMEOUT,
         ReasonCode.NOT_STARTED,
         ReasonCode.UNKNOWN_EXIT,
+        ReasonCode.MEMORY_LIMIT,
         ReasonCode.CHECK_UNDONE,
         ReasonCode.CHECK_UNCLEAR,
         ReasonCode.EXECUTION_TIMEOUT,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from chronex.engine.membership import seems_alive
 from chronex.engine.plan import NO_CHANCE, due_time, lead_ms
+from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
 from chronex.expr.option_block import Options
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
@@ -401,6 +402,9 @@ class Detail(NamedTuple):
     retries: tuple[Retry, ...]
     outcomes: tuple[Outcome, ...]
     last_problem: Outcome | None
+    # Only `with_usage` finds these: what runs usually take, and what the newest outcome that ran took.
+    usual: Usual | None = None
+    last_usage: RunUsage | None = None
 
     @property
     def job(self) -> Job:
@@ -420,6 +424,13 @@ def detail_of(reading: Reading, job: Job, now_ms: int, upcoming: int = UPCOMING)
         outcomes=outcomes,
         last_problem=next((outcome for outcome in outcomes if outcome.state in _BAD), None),
     )
+
+
+def with_usage(reading: Reading, detail: Detail) -> Detail:
+    """The same with what its runs take: that reads the attempts of many of them."""
+    ran = next((one for one in detail.outcomes if one.started_ms is not None), None)
+    last = None if ran is None else usage_of(reading.attempts(detail.job.id, ran.nominal_ms))
+    return detail._replace(usual=usual_of(reading, detail.job.id), last_usage=last)
 
 
 def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[NextRun]:

@@ -11,6 +11,7 @@ from chronex.jobfile import read_job_file, read_triggers
 from chronex.jobfile.inherited_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
+from chronex.jobfile.process_table import LIMITS
 from chronex.jobfile.properties import PROPERTY
 from chronex.jobfile.reader import TRIGGER
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER
@@ -24,6 +25,7 @@ SECTIONS = {
     "history": set(HISTORY),
     "logs": set(LOGS),
     "[defaults]": set(DEFAULTS),
+    "limits": set(LIMITS),
     "retry": set(RETRY),
     "recovery": set(RECOVERY),
     "spread": set(SPREAD),

@@ -87,7 +87,7 @@ class ApplyOptions(NamedTuple):
 
 def run_apply(options: ApplyOptions) -> int:
     """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
-    from chronex.cli.job_file import load_or_report, print_warnings
+    from chronex.cli.job_file import load_or_report, print_warnings, refuse_what_needs_root
     from chronex.daemon.reload import file_source
     from chronex.engine.update import Policy, UpdateOptions
     from chronex.engine.update.diff import DEFAULT_WINDOW_MS
@@ -98,6 +98,7 @@ def run_apply(options: ApplyOptions) -> int:
     found = load_or_report(options.file)
     if found is None:
         return 2
+    refuse_what_needs_root(found)
     print_warnings(found)
     policy = Policy(options.policy or found.settings.update_policy)
     way = UpdateOptions(policy, window_ms, file_source(Path(found.path)))

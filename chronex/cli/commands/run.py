@@ -51,7 +51,7 @@ def run_daemon(
     foreground: Foreground | None = None,
 ) -> int:
     """Apply the job file where there is one, and run until stopped; StoreInUseError where another daemon runs."""
-    from chronex.cli.job_file import load_job_file, load_or_report
+    from chronex.cli.job_file import load_or_report, load_to_run, refuse_what_needs_root
     from chronex.daemon.headless import run_headless
     from chronex.daemon.log_handlers import FORMATTERS, log_event, log_to
     from chronex.daemon.reload import JobFileSource
@@ -64,9 +64,11 @@ def run_daemon(
     found = load_or_report(config) if has_file else None
     if found is None and has_file:
         return 2
+    if found is not None:
+        refuse_what_needs_root(found)
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
-    file = JobFileSource(path.absolute(), lambda: load_job_file(path)) if found is not None else None
+    file = JobFileSource(path.absolute(), lambda: load_to_run(path)) if found is not None else None
     # The screen belongs to the dashboard where there is one; the journal has every event.
     stream = sys.stderr if foreground is None else None
     with log_to(stream, FORMATTERS[log_format]()):
