@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import Verdict, admit, gives_way
-from chronex.engine.plan import Chance, plan_job
+from chronex.engine.admit import Verdict, admit, barred_now, gives_way, is_held
+from chronex.engine.plan import Chance, Planned, plan_job
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy
@@ -100,17 +100,19 @@ class _Simulation:
         while True:
             job = self.jobs[job_id]
             plan = plan_job(job, part.schedule, until, begin, self.chance)
-            fired = job.progress.counters.fired + sum(1 for planned in plan.planned if planned.outcome.runs)
-            counters = replace(job.progress.counters, fired=fired)
+            fired = job.progress.counters.fired
+            starts = sum(_will_start(job, planned) for planned in plan.planned)
+            counters = replace(job.progress.counters, fired=fired + starts)
             self.jobs[job_id] = job.progressed(cursor_ms=plan.cursor_ms, counters=counters)
             limit = options_of(job).max
-            for number, (occurrence, outcome) in enumerate(plan.planned, job.progress.counters.fired):
-                if limit is not None and number >= limit:
+            for planned in plan.planned:
+                if limit is not None and fired >= limit:
                     return
-                if outcome.runs:
-                    self._push(occurrence)
+                fired += _will_start(job, planned)
+                if planned.outcome.runs:
+                    self._push(planned.occurrence)
                 else:
-                    yield Played(occurrence, OccurrenceState.SKIPPED, outcome.reason)
+                    yield Played(planned.occurrence, OccurrenceState.SKIPPED, planned.outcome.reason)
             if not plan.planned or plan.next_ms is None or plan.next_ms > until:
                 return
 
@@ -166,6 +168,14 @@ class _Simulation:
         job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, ())
         running = self.running[occurrence.job]
         free = self.slots - (len(self.ends) - len(self.canceled))
+        barred = barred_now(job, occurrence, at)
+        if is_held(job, occurrence, at):
+            barred = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
+        if barred is not None:
+            if from_queue:
+                self._unqueue(occurrence.job)
+            yield Played(occurrence, OccurrenceState.SKIPPED, barred)
+            return
         replaced = [] if from_queue else [other for other in queue if gives_way(job, other, occurrence)]
         waiting = 0 if from_queue else len(queue) - len(replaced)
         answer = admit(job, occurrence, running, waiting, free, at, self.parts[job.id].window_ms)
@@ -209,6 +219,11 @@ class _Simulation:
             reason = Reason(ReasonCode.CANCELED_FOR_NEXT)
             yield Played(other, OccurrenceState.CANCELED, reason, run.started_ms, at)
         yield from self._start_queued(at)
+
+
+def _will_start(job: Job, planned: Planned) -> bool:
+    """What a pause holds does not count against `max`."""
+    return planned.outcome.runs and not is_held(job, planned.occurrence, planned.occurrence.due_ms)
 
 
 def _job_part(job: Job) -> _JobPart:

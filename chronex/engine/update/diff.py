@@ -7,10 +7,12 @@ from enum import StrEnum
 from random import Random
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from chronex.engine.clock_steps import begun_at
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
+from chronex.engine.update.calendar_changes import exclude_the_same, with_kept_calendars
 from chronex.engine.update.sources import JobSource, check_source, is_owned
 from chronex.errors import CustomScheduleError, DamagedRecordError
 from chronex.model.job import Counters, Job, JobVersion, check_new_name
@@ -56,8 +58,10 @@ class Changed(NamedTuple):
 _DECIDES_INSTANTS = ("schedule", "dialect", "timezone", "dst", "cadence", "enabled")
 
 
-def has_other_instants(old: Job, new: Job) -> bool:
-    return any(getattr(old, name) != getattr(new, name) for name in _DECIDES_INSTANTS)
+def has_other_instants(old: Job, new: Job, now_ms: int) -> bool:
+    if any(getattr(old, name) != getattr(new, name) for name in _DECIDES_INSTANTS):
+        return True
+    return not exclude_the_same(old.calendars, new.calendars, now_ms)
 
 
 def definition_data(job: Job) -> dict[str, Any]:
@@ -74,6 +78,8 @@ def definition_data(job: Job) -> dict[str, Any]:
         data["dialect"] = job.dialect
     if job.dst is not None:
         data["dst"] = [job.dst.gap, job.dst.overlap]
+    if job.calendars is not None and job.calendars.moves_or_removes:
+        data["calendars"] = msgspec.to_builtins(replace(job.calendars, blackout=()))
     if job.spread is not None:
         data["spread_ms"] = job.spread.duration_ms
     if job.progress.anchor_ms is not None:
@@ -159,6 +165,7 @@ def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: U
         return JobChange(Change.NEW, None, job, restored=_restored(reading, job, now_ms))
     if new.written and old.written == new.written:
         new = replace(new, schedule=old.schedule)  # `@once +20m` counts from when it was first applied
+    new = with_kept_calendars(old, new, now_ms)
     if old.as_written() == new.as_written():
         # The definition is the same, so there is no new version; only whose job it is may be known better now.
         return JobChange(Change.UNCHANGED, old, replace(old, source=new.source or old.source))
@@ -169,7 +176,7 @@ def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: U
         updated_ms=now_ms,
         updated_by=old.updated_by,
     )
-    is_moved = has_other_instants(old, job)
+    is_moved = has_other_instants(old, job, now_ms)
     if options.policy is Policy.GRACEFUL and old.enabled:
         if is_moved:
             return _graceful(reading, old, job, now_ms)
@@ -224,8 +231,8 @@ def _under(job: Job, waiting: Occurrence, *, is_moved: bool) -> Occurrence | Non
         return None
     options = options_of(job)
     due = due_time(job, options, waiting.nominal_ms, NO_CHANCE)
-    if due.impossible is not None:
-        return None
+    if due.impossible is not None and due.impossible.code is not ReasonCode.BLACKOUT:
+        return None  # what a blackout bars waits for its time, and is recorded as skipped then
     jitter = min(waiting.jitter_ms, max((options.jitter or 0) - 1, 0))
     return replace(ours, due_ms=due.due_ms + jitter, jitter_ms=jitter, decision=due.decision)
 
