@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import date
 from functools import lru_cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -154,6 +154,23 @@ def _flat(name: str, spans: list[tuple[int, int]]) -> tuple[int, ...]:
         hint = f"at most {MOST_SPANS} fit; join them, or use a schedule for what recurs this often"
         raise CalendarError(f"calendar {quoted(name)} has {len(spans)} separate spans", hint)
     return tuple(edge for span in spans for edge in span)
+
+
+def current_data(calendar: JobCalendar) -> str:
+    """Which data its source has now, in the words of `data`; that of the calendar where it has no source.
+
+    Raises CalendarError where the source is gone.
+    """
+    match calendar.source:
+        case CalendarSource.HOLIDAYS:
+            try:
+                return f"holidays {version('holidays')}"
+            except PackageNotFoundError:
+                hint = "install it with: pip install 'chronex[calendars]'"
+                raise CalendarError("the package holidays is not installed any more", hint) from None
+        case CalendarSource.ICS:
+            return f"sha256 {sha256(_file(Path(calendar.origin))).hexdigest()[:16]}"
+    return calendar.data
 
 
 def made_again(calendar: JobCalendar, now_ms: int, floating: Zone) -> JobCalendar | None:
