@@ -37,21 +37,25 @@ def _date_range(entry: Entry) -> tuple[int, int]:
         day = entry.value.toordinal() - EPOCH_ORDINAL  # TOML has dates of its own
         return day, day
     written = filled_text(entry)
-    match = _RANGE.fullmatch(written.strip())
-    try:
-        first, last = (
-            (date.fromisoformat(text) for text in (match[1], match[2] or match[1])) if match else (None, None)
-        )
-    except ValueError:
-        first = last = None
-    if first is None or last is None:
+    found = date_range(written.strip())
+    if found is None:
         hint = 'write "2026-12-24", or from the first to the last day "2026-12-24..2027-01-02"'
         entry.refuse(f"{quoted(written)} is neither a date nor a range of dates", hint, "J031")
-    if last < first:
-        entry.refuse(
-            f"{quoted(written)} ends before it begins", f'write "{last}..{first}"', "J031", fix=f'"{last}..{first}"'
-        )
-    return first.toordinal() - EPOCH_ORDINAL, last.toordinal() - EPOCH_ORDINAL
+    if found[1] < found[0]:
+        first, _, last = written.strip().partition("..")
+        fix = f'"{last}..{first}"'
+        entry.refuse(f"{quoted(written)} ends before it begins", f"write {fix}", "J031", fix=fix)
+    return found
+
+
+def date_range(written: str) -> tuple[int, int] | None:
+    """The first and the last day of `2026-12-24..2027-01-02`, or of a single date; None where it is neither."""
+    match = _RANGE.fullmatch(written)
+    try:
+        days = [date.fromisoformat(text) for text in (match[1], match[2] or match[1])] if match else []
+    except ValueError:
+        return None
+    return (days[0].toordinal() - EPOCH_ORDINAL, days[1].toordinal() - EPOCH_ORDINAL) if days else None
 
 
 def _dates(entry: Entry) -> list[tuple[int, int]]:

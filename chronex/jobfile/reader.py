@@ -43,6 +43,7 @@ from chronex.jobfile.properties import PROPERTY, Property, read_properties
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings, scheduler
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
+from chronex.model.calendars import JobCalendar
 from chronex.model.job import Job
 from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
@@ -59,6 +60,7 @@ class JobFile:
     jobs: tuple[Job, ...]
     properties: tuple[Property, ...] = ()
     warnings: tuple[Problem, ...] = field(default=())
+    calendars: tuple[JobCalendar, ...] = ()
 
     def job(self, job_id: str) -> Job | None:
         return next((job for job in self.jobs if job.id == job_id), None)
@@ -125,7 +127,8 @@ def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
     settings, jobs, properties = _read(root, read)
     if sheet.problems:
         raise JobFileError(_in_order(sheet.problems))
-    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)))
+    calendars = tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
+    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), calendars)
 
 
 def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:

@@ -11,6 +11,7 @@ from chronex.model.job import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
+from chronex.timing.job_schedule import excluded_instants
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import coming_starts_of
 from chronex.views.jobs import Row
@@ -28,6 +29,7 @@ _TICKS = (
 _LEAST_LABEL, _MOST_LABEL = 10, 24
 MOST_LANES = 200
 _MOST_PLANNED = 400
+_MOST_EXCLUDED = 100
 
 
 class LaneMark(NamedTuple):
@@ -121,6 +123,8 @@ def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
         found = list(_sampled_instants(row.job, after, window))
     for due in found:
         yield LaneMark(due, None, "planned")
+    for one in islice(excluded_instants(row.job, max(now_ms, window.start_ms), window.end_ms), _MOST_EXCLUDED):
+        yield LaneMark(one.nominal_ms, one.nominal_ms, "skipped")  # a calendar leaves it out, or moves it
 
 
 def _sampled_instants(job: Job, after_ms: int, window: Window) -> Iterator[int]:
