@@ -60,7 +60,7 @@ ALLOWED: dict[str, set[str]] = {
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
     {"execution_report"},
-    {"orders", "plan", "decided_spans"},
+    {"orders", "plan", "decided_spans", "job_counters"},
     {"admit", "unknown_ends", "task_state", "idempotency", "notices", "clock_steps", "membership"},
     {"lifecycle"},
     {"takeover", "commands", "update"},

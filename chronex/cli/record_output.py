@@ -283,6 +283,8 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
     yield "tasks", job.mode.value
     yield "timeout", f"{_duration(job.execution_timeout_ms)} for all tasks together"
     yield "on crash", _on_crash(job.on_crash)
+    if job.pause_after_failures is not None:
+        yield "pause", f"after {job.pause_after_failures} failures in a row, until it is resumed"
     if job.spread is not None:
         yield "spread", f"{job.spread.distribution} over {format_duration(job.spread.duration_ms)} {job.spread.mode}"
     for key, hook in (("on start", job.on_start), ("on end", job.on_complete)):
@@ -413,6 +415,7 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "dst": None if job.dst is None else _plain(job.dst),
         "notify": None if job.notify is None else _plain(job.notify),
         "expect_within_ms": job.expect_within_ms,
+        "pause_after_failures": job.pause_after_failures,
         "on_start": _work_json(job.on_start),
         "on_complete": _work_json(job.on_complete),
     }

@@ -140,6 +140,7 @@ DEFAULTS: dict[str, Reader] = {
     "spread": spread,
     "notify": notify,
     "expect_within": values.duration_or_off,
+    "pause_after_failures": values.whole_number(1, 1_000),
     "dst": inherited_tables.dst,
     "nodes": values.texts,
     "node_labels": values.text_table,
@@ -191,6 +192,7 @@ JOB_FIELDS = {
     "on_crash": "on_crash",
     "spread": "spread",
     "expect_within": "expect_within_ms",
+    "pause_after_failures": "pause_after_failures",
     "on_start": "on_start",
     "on_complete": "on_complete",
 }

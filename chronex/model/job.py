@@ -150,6 +150,8 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     notify: NotifyPolicy | None = None
     # How long after its time an occurrence must have completed before the job counts as late.
     expect_within_ms: int | None = None
+    # After so many failures in a row the job is paused until somebody resumes it; None never pauses it.
+    pause_after_failures: int | None = None
     # Words to select jobs by.
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.

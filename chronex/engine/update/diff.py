@@ -15,7 +15,7 @@ from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
 from chronex.engine.update.calendar_changes import exclude_the_same, with_kept_calendars
 from chronex.engine.update.sources import JobSource, check_source, is_owned
 from chronex.errors import CustomScheduleError, DamagedRecordError
-from chronex.model.job import Counters, Job, JobVersion, check_new_name
+from chronex.model.job import Counters, Job, JobProgress, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import retry_pause
 from chronex.model.reasons import ReasonCode
@@ -188,9 +188,23 @@ def _new(reading: Reading, new: Job, now_ms: int) -> Job:
     """Its first version; one that was here before goes on counting, because old occurrences name their version."""
     version = last_version(reading, check_new_name(new.id), 0) + 1
     begun = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms, **_begun_at(reading, now_ms)}
-    progress = replace(new.progress, job=new.id, counters=Counters(), **begun)
+    progress = replace(_progress_before(reading, new, version - 1), job=new.id, **begun)
     blank = replace(new, version=version, updated_ms=now_ms, progress=progress)
     return blank.progressed(next_ms=_next_plan_ms(blank, now_ms))
+
+
+# What a job that goes missing from its file and comes back finds as it was.
+_KEPT_PROGRESS = (
+    "paused", "paused_until_ms", "paused_by", "paused_from_ms", "pauses", "counters", "fence", "last_run_ms",
+    "last_success_ms",
+)  # fmt: skip
+
+
+def _progress_before(reading: Reading, new: Job, last: int) -> JobProgress:
+    """The pause, the counters and the streak of the job that had this name, for as long as its versions are kept."""
+    before = reading.job_version(new.id, last) if last else None
+    kept = {} if before is None else {name: getattr(before.progress, name) for name in _KEPT_PROGRESS}
+    return replace(new.progress, **{"counters": Counters(), **kept})
 
 
 def _begun_at(reading: Reading, now_ms: int) -> dict[str, Any]:
