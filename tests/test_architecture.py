@@ -79,6 +79,7 @@ _COMMAND = "a command of the command line has the name of what it does"
 SHARED_MODULES = {
     "app": "the application of the command line, and that of the dashboard",
     "apply": _COMMAND,
+    "backfill": _COMMAND,
     "backup": _COMMAND,
     "doctor": _COMMAND,
     "nodes": _COMMAND,
