@@ -218,16 +218,17 @@ def schedule_of(job: Job) -> Schedule:
 
 
 def _schedule_of(job: Job) -> Schedule:
-    parts = [_schedule_of_part(job, timing) for timing in timings_of(job)]
-    return parts[0] if len(parts) == 1 else United(parts)
+    if SCHEDULES_APART not in job.schedule:
+        return _schedule_of_part(job, _occurrences(job.schedule, job.dialect, job.timezone, job.dst))
+    return United(_schedule_of_part(job, timing) for timing in timings_of(job))
 
 
 def _schedule_of_part(job: Job, timing: Occurrences) -> Schedule:
     """A calendar counts the days of the zone in which its expression is read."""
     body = timing.meaning.body
-    if isinstance(body, Every) and body.high is not None:
-        return with_calendars(RandomInterval(timing, job.id), job.calendars, timing.zone)
-    return with_calendars(ExpressionSchedule(timing, job.progress.anchor_ms), job.calendars, timing.zone)
+    is_drawn = isinstance(body, Every) and body.high is not None
+    plain = RandomInterval(timing, job.id) if is_drawn else ExpressionSchedule(timing, job.progress.anchor_ms)
+    return plain if job.calendars is None else with_calendars(plain, job.calendars, timing.zone)
 
 
 def moved_from(job: Job, instant_ms: int) -> MovedFrom | None:
@@ -255,7 +256,10 @@ def timings_of(job: Job) -> tuple[Occurrences, ...]:
 
 def timing_of(job: Job) -> Occurrences | None:
     """The same of its first expression, with zone, pattern and clock changes; None for a custom schedule."""
-    return None if job.dialect == CUSTOM else _occurrences(job.schedules[0], job.dialect, job.timezone, job.dst)
+    if job.dialect == CUSTOM:
+        return None
+    first, _, _ = job.schedule.partition(SCHEDULES_APART)
+    return _occurrences(first, job.dialect, job.timezone, job.dst)
 
 
 def options_of(job: Job) -> Options:
@@ -265,6 +269,9 @@ def options_of(job: Job) -> Options:
 
 
 def is_interval(job: Job) -> bool:
+    if SCHEDULES_APART not in job.schedule:  # asked several times for every decision
+        timing = timing_of(job)
+        return timing is not None and isinstance(timing.meaning.body, Every)
     return any(isinstance(timing.meaning.body, Every) for timing in timings_of(job))
 
 

@@ -43,6 +43,8 @@ class JobPreview(NamedTuple):
     moved: tuple[Moved, ...]
     fires_now: tuple[ForecastRun, ...]
     until_ms: int
+    # Instants of the new schedule that will not start, each with its reason: a spread without a place, a blackout.
+    barred: tuple[ForecastRun, ...] = ()
 
 
 class Preview(NamedTuple):
@@ -72,8 +74,8 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     touched = {one.nominal_ms for one in (*step.rewritten, *step.withdrawn)}
     left = [one for one in waiting if one.nominal_ms not in touched]
     kept = [one for one in step.rewritten if one.state is OccurrenceState.PENDING and not one.manual]
-    before, until_before = _coming(step.old, waiting, now_ms, until_ms)
-    after, until_after = _coming(step.job, (*left, *kept, *step.added), now_ms, until_ms)
+    before, _, until_before = _coming(step.old, waiting, now_ms, until_ms)
+    after, barred, until_after = _coming(step.job, (*left, *kept, *step.added), now_ms, until_ms)
     until_ms = min(until_before, until_after)
     removed = [one for key, one in before.items() if key not in after and key <= until_ms]
     added = [one for key, one in after.items() if key not in before and key <= until_ms]
@@ -81,26 +83,27 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     moved, removed, added = _paired(step, removed, added)
     fires = _fires_now(step, kept, waiting, now_ms)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
-    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms)
+    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms, barred)
 
 
 def _differ(before: ForecastRun, after: ForecastRun) -> bool:
-    """Another time, or it runs now where it did not."""
-    return (before.due_ms, before.latest_ms, before.runs) != (after.due_ms, after.latest_ms, after.runs)
+    return (before.due_ms, before.latest_ms) != (after.due_ms, after.latest_ms)
 
 
 def _coming(
     job: Job | None, waiting: Iterable[Occurrence], now_ms: int, until_ms: int
-) -> tuple[dict[int, ForecastRun], int]:
-    """By nominal time: what waits already, and what the schedule names after that."""
+) -> tuple[dict[int, ForecastRun], tuple[ForecastRun, ...], int]:
+    """By nominal time: what waits already, and what the schedule names after that; beside it what will not start."""
     found = {o.nominal_ms: ForecastRun(o.nominal_ms, o.job, o.due_ms, o.due_ms) for o in waiting if o.due_ms > now_ms}
     if job is None:
-        return found, until_ms
+        return found, (), until_ms
     coming = list(islice(forecast_job(job, now_ms, until_ms), MOST_PER_JOB))
     for one in coming:
-        found.setdefault(one.nominal_ms, one)
+        if one.runs:
+            found.setdefault(one.nominal_ms, one)
     is_cut = len(coming) == MOST_PER_JOB
-    return dict(sorted(found.items())), coming[-1].nominal_ms if is_cut else until_ms
+    barred = tuple(one for one in coming if not one.runs)
+    return dict(sorted(found.items())), barred, coming[-1].nominal_ms if is_cut else until_ms
 
 
 def _paired(

@@ -19,7 +19,7 @@ from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_
 from chronex.errors import CustomScheduleError
 from chronex.expr.option_block import NO_OPTIONS, Options
 from chronex.model.calendars import OnExcluded
-from chronex.model.job import Job
+from chronex.model.job import SCHEDULES_APART, Job
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.timing import read
 from chronex.timing.calendar_schedule import MovedFrom
@@ -86,7 +86,8 @@ def starts_at_nominal_times(job: Job) -> bool:
 
 def placement_options(job: Job) -> Options:
     """The options that say where an instant starts, without reading the expression around them."""
-    brackets = _OPTIONS.search(job.schedules[0])
+    first, _, _ = job.schedule.partition(SCHEDULES_APART)
+    brackets = _OPTIONS.search(first)
     return NO_OPTIONS if brackets is None or job.dialect == CUSTOM else _options_alone(brackets.group(0))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from chronex.engine.commands import Actor
 from chronex.engine.commands.control import pause
+from chronex.engine.update.diff import UpdateOptions
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
@@ -18,6 +19,7 @@ from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, SimulatedMachine
+from chronex.views.apply_preview import JobPreview, preview
 from chronex.views.coming_runs import ForecastRun, coming_starts_of, forecast_job, startable
 from chronex.views.jobs import next_run, rows_of, upcoming_runs
 from chronex.views.simulation import simulate_runs
@@ -84,6 +86,14 @@ def previews_of(machine: SimulatedMachine, job_id: str) -> Previews:
     return machine.store.view(lambda tx: read(Reading(tx)))
 
 
+def dry_run_of(jobs: list[Job]) -> dict[str, JobPreview]:
+    """What `apply --dry-run` says of the same days."""
+    empty = SimulatedMachine([], start=START)
+    days = (END - BEGIN) // DAY
+    seen = empty.store.view(lambda tx: preview(Reading(tx), jobs, BEGIN, UpdateOptions(), days))
+    return {effect.job: effect for effect in seen.effects}
+
+
 def happened(machine: SimulatedMachine, job_id: str) -> dict[int, Occurrence]:
     found = machine.store.view(lambda tx: Reading(tx).occurrences(job_id, limit=10_000))
     return {one.nominal_ms: one for one in found if BEGIN < one.nominal_ms <= END}
@@ -93,6 +103,7 @@ def happened(machine: SimulatedMachine, job_id: str) -> dict[int, Occurrence]:
 def test_what_is_shown_is_what_happens(seed: int) -> None:
     random = Random(seed)
     jobs = [random_job(random, number) for number in range(4)]
+    dry_run = dry_run_of(jobs)
     machine = SimulatedMachine(jobs, start=START, seed=seed, slots=500)
     if random.random() < 0.4:
         until = BEGIN + random.randrange(1, 6 * DAY) if random.random() < 0.7 else None
@@ -109,11 +120,17 @@ def test_what_is_shown_is_what_happens(seed: int) -> None:
         if BEGIN < one.occurrence.nominal_ms <= END
     }
     machine.run_until(END + 3 * DAY)
-    for job in jobs:
+    for job, stored_job in zip(jobs, stored, strict=True):
+        assert stored_job is not None
         real, said = happened(machine, job.id), shown[job.id]
         ran = {nominal: one for nominal, one in real.items() if one.state is OccurrenceState.COMPLETED}
         _check_forecast(said, real, ran)
         _check_lists(said, ran, has_jitter="jitter" in job.schedule)
+        if "jitter" not in job.schedule and stored_job.progress.paused_from_ms is None:
+            assert [(one.nominal_ms, one.due_ms) for one in dry_run[job.id].added] == [
+                (nominal, one.due_ms) for nominal, one in sorted(ran.items())
+            ]
+            assert {one.nominal_ms for one in dry_run[job.id].barred} == set(real) - set(ran)
         if "jitter" not in job.schedule:
             ours = {
                 nominal: (state, text_of(reason))
