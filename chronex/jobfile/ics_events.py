@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from chronex.errors import UnknownZoneError
 from chronex.text.instants import EPOCH_ORDINAL
-from chronex.text.terminal import quoted
+from chronex.text.terminal import escaped, quoted
 from chronex.timing.dst import wall_to_instant
 from chronex.timing.recurrence import RecurrenceError, StepBudget, read_recurrence, recurring_days
 from chronex.timing.zones import Zone, load_zone
@@ -86,7 +86,8 @@ def _spans(events: list[Any], begin: int, end: int, floating: Zone) -> EventSpan
                 _add(found, event, read, (begin, end), overridden, budget)
         except (RecurrenceError, ValueError, OverflowError, AttributeError, TypeError) as error:
             title = quoted(str(event.get("SUMMARY", "without a title"))[:60])
-            raise CalendarError(f"event {title}: {_short(error)[1:-1]}", "mend or remove the event") from None
+            what = escaped(str(error).splitlines()[0][:160] if str(error) else type(error).__name__)
+            raise CalendarError(f"event {title}: {what}", "mend or remove the event") from None
     return found
 
 

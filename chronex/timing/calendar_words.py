@@ -54,7 +54,7 @@ def calendar_in_words(calendar: JobCalendar) -> str:
             what = "every " + ", ".join(SHORT_WEEKDAYS[day - 1] for day in calendar.weekdays)
         case _:
             spans = len(calendar.days) // 2
-            what = f"{spans} date{'' if spans == 1 else 's'} or ranges of dates"
+            what = f"{spans} {'day or range' if spans == 1 else 'days or ranges'} of days"
     if calendar.until_day is not None:
         what += f", known until {day_text(calendar.until_day)}"
     return f"{calendar.name}: {what}"

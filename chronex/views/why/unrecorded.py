@@ -99,7 +99,9 @@ def _past(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, 
 def not_named(history: VersionHistory, job: Job, instant_ms: int) -> Finding:
     cause, links = unmatched(job, instant_ms)
     summary = f"'{job.schedule}' does not name this instant"
-    if links:
+    if cause in (Cause.EXCLUDED, Cause.MOVED):
+        summary = f"'{job.schedule}' names this instant, and {links[0].fact}"
+    elif links:
         summary += f": {links[0].fact}"
     newer = history.last
     if newer.version != job.version and names_instant(newer, instant_ms):
