@@ -19,6 +19,7 @@ from textual.screen import Screen
 
 from chronex.clock import Clock
 from chronex.jobfile.keymap import ACTIONS, BY_ID, with_keys
+from chronex.model.calendars import CalendarRules
 from chronex.model.policies import StopMode
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 TICK_S = 1.0
-Explain = Callable[[str, str, str, int], list[str]]
+Explain = Callable[[str, str, str, int, CalendarRules | None], list[str]]
 
 
 @dataclass(frozen=True, slots=True)

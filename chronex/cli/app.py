@@ -178,6 +178,12 @@ def _replay() -> Declaration:
     return replay
 
 
+def _backfill() -> Declaration:
+    from chronex.cli.commands.backfill import backfill
+
+    return backfill
+
+
 def _dlq() -> Declaration:
     from chronex.cli.commands.dlq import dlq
 
@@ -300,10 +306,17 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "trigger": (_trigger, "Run a job now; its overlap policy is respected."),
     "pause": (_pause, "Hold a job's schedule: what is due meanwhile is skipped, with your name."),
     "resume": (_resume, "End a pause."),
-    "cancel": (_cancel, "Cancel an occurrence that runs or waits: TERM, then KILL after its grace period."),
+    "cancel": (
+        _cancel,
+        "Cancel an occurrence that runs or waits, or all of a job: TERM, then KILL after the grace period.",
+    ),
     "replay": (
         _replay,
         "Run what has ended once more, at its old scheduled time; by --job and range the list is shown first.",
+    ),
+    "backfill": (
+        _backfill,
+        "Run the times of a span that a job never ran, also before it existed. Ctrl-C cancels; ask again to go on.",
     ),
     "dlq": (_dlq, "Dead letters: runs that failed for good."),
     "state": (_state, "Small values that a task keeps between its runs."),

@@ -36,12 +36,11 @@ def load_job_file(path: Path) -> JobFile:
         hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot read {terminal_safe(str(path))}: {reason}; {hint}") from None
-    zone = host_zone().zone.name
+    zone, now = host_zone().zone.name, wall_ms()
     if path.suffix == ".json":
         found = read_triggers(data, str(path), zone, needs_tasks=True)
     else:
-        found = read_job_file(data, str(path), zone)
-    now = wall_ms()
+        found = read_job_file(data, str(path), zone, now)
     jobs = tuple(_with_absolute_paths(absolute_schedule(job, now), path.parent) for job in found.jobs)
     source = str(path.resolve())  # the same wherever it is applied from
     return dataclasses.replace(found, jobs=tuple(replace(job, source=source) for job in jobs))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
+from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.policies import DstSetting, RetryPolicy
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import escaped, quoted
@@ -83,11 +84,20 @@ class WrittenSchedule(NamedTuple):
     has_spread: bool
     # Whether a command that hangs is ever stopped; also true where the file says in so many words that it is not.
     has_timeout: bool = True
+    calendars: CalendarRules | None = None
+
+
+# 2027: for a check that does not apply anything, one year is as good as another.
+SOME_TIME_MS = 1_798_761_600_000
 
 
 @dataclass(slots=True)
 class Sheet:
-    """One reading of one file: its text, the host's zone, and what was found so far."""
+    """One reading of one file: its text, the host's zone, and what was found so far.
+
+    `calendars` are those of the file by their names, None where one was refused; they are made as of `now_ms`.
+    `blackout` are those during which nothing starts.
+    """
 
     path: str
     text: str
@@ -96,6 +106,9 @@ class Sheet:
     warnings: list[Problem] = field(default_factory=list)
     schedules: list[WrittenSchedule] = field(default_factory=list)
     zones: list[NamedZone] = field(default_factory=list)
+    now_ms: int = SOME_TIME_MS
+    calendars: dict[str, JobCalendar | None] = field(default_factory=dict)
+    blackout: tuple[JobCalendar, ...] = ()
     _lines: LineIndex | None = None
 
     @property

@@ -33,6 +33,9 @@ _OFF = {"const": values.OFF}
 _COMMAND = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]}
 
 
+_WORKDAY = {"type": "integer", "minimum": -23, "maximum": 23, "not": {"const": 0}}
+
+
 def _table(name: str) -> Schema:
     return {"$ref": f"#/definitions/{name}"}
 
@@ -81,7 +84,12 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
     ("scheduler", "history"): _table("history"),
     ("scheduler", "logs"): _table("logs"),
     ("scheduler", "metrics"): _TEXT,
-    ("job", "schedule"): _TEXT,
+    ("top", "calendars"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("calendar")},
+    ("calendar", "dates"): _TEXTS,
+    ("calendar", "weekdays"): _TEXTS,
+    ("job", "workday"): {"anyOf": [_WORKDAY, {"type": "array", "items": _WORKDAY}]},
+    ("trigger", "workday"): {"anyOf": [_WORKDAY, {"type": "array", "items": _WORKDAY}]},
+    ("job", "schedule"): {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]},
     ("job", "tasks"): {"type": "array", "items": _table("tasks")},
     ("trigger", "expression"): {"type": "string", "minLength": 1},
     ("trigger", "tasks"): {"type": "array", "items": _table("tasks")},

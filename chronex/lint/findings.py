@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Diagnostic, Rule, with_hint
 from chronex.lint.hosts import ScheduleHost
 from chronex.timing.dst import DstPolicy
+
+if TYPE_CHECKING:  # the records need a library that a linter does without
+    from chronex.model.calendars import CalendarRules
 
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first
 UNREADABLE = "W140"
@@ -55,6 +58,7 @@ class ScheduleSite(NamedTuple):
     zone: ZoneNote
     name: str = ""
     policy: DstPolicy | None = None
+    calendars: CalendarRules | None = None
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """A part of the expression in the file; the whole of it where the offsets of parts are not known."""

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chronex.errors import ChronexError
+from chronex.model.calendars import CalendarRules
 from chronex.model.policies import (
     Cadence,
     CrashCheck,
@@ -60,6 +61,10 @@ Work = Command | Call
 # One object, because msgspec leaves a field out of a stored record when it holds the default object itself.
 ONLY_ZERO = (0,)
 RETRIES_ON_FAILURE = 3
+
+
+# No expression has a bar in it.
+SCHEDULES_APART = " | "
 
 
 class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -115,7 +120,8 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
 
     # The job's own name is its key in the store.
     id: str
-    # The expression, in the words of `dialect`; for a custom schedule the name it is registered by.
+    # The expression, in the words of `dialect`, or several with SCHEDULES_APART between them, whose instants are
+    # united; for a custom schedule the name it is registered by.
     schedule: str
     # One line for people.
     description: str = ""
@@ -143,6 +149,8 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     spread: SpreadPolicy | None = None
     # What clock changes do to the schedule; None stands for the dialect's own rule.
     dst: DstSetting | None = None
+    # Days and times on which it does not start, or only then; None where every instant of the schedule counts.
+    calendars: CalendarRules | None = None
     # How long a whole occurrence may take, its retries included.
     execution_timeout_ms: int | None = None
     # How long one attempt of a task may take, where the task does not say it itself.
@@ -163,6 +171,8 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     expect_within_ms: int | None = None
     # A run that takes longer than the job's runs usually do is told while it still runs.
     expect_usual: bool = False
+    # After so many failures in a row the job is paused until somebody resumes it; None never pauses it.
+    pause_after_failures: int | None = None
     # Words to select jobs by.
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.
@@ -210,6 +220,11 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
         if given.retries == 0:  # no retries is an answer here, not a policy that was left out
             tasks = tuple(_without_retries(job, task) for task in tasks)
         return replace(job, tasks=tasks)
+
+    @property
+    def schedules(self) -> tuple[str, ...]:
+        """The expressions of its schedule."""
+        return tuple(self.schedule.split(SCHEDULES_APART))
 
     @property
     def functions(self) -> tuple[str, ...]:

@@ -111,6 +111,8 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     # The id of the occurrence that a replay repeats, and the scheduled time that its tasks are given.
     replay_of: str = ""
     stands_for_ms: int | None = None
+    # The calendar that moved it here from the time that it stands for.
+    moved_by: str = ""
     # Why a person asked for it, in that person's words.
     asked_for: str = ""
     # The tasks that run, where not all of them do.

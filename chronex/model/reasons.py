@@ -20,6 +20,7 @@ class ReasonCode(StrEnum):
     PAUSED = "paused"
     WINDOW_EXCEEDED = "window_exceeded"
     UNSCHEDULABLE = "unschedulable"
+    BLACKOUT = "blackout"  # the detail is the calendar
     OVERLAP = "overlap"
     EARLIER_WAITS = "earlier_waits"
     RETRY_WAITS = "retry_waits"  # the detail is "ID until INSTANT"
@@ -130,6 +131,7 @@ _WORDS = {
     ReasonCode.PAUSED: "paused",
     ReasonCode.WINDOW_EXCEEDED: "window exceeded",
     ReasonCode.UNSCHEDULABLE: "no start inside its spread window satisfies the constraints",
+    ReasonCode.BLACKOUT: "nothing starts during a blackout",
     ReasonCode.OVERLAP: "an earlier occurrence still runs",
     ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
     ReasonCode.RETRY_WAITS: "an earlier occurrence waits for its retry",

@@ -11,7 +11,8 @@ from chronex.model.occurrence import Attempt, Run
 from chronex.model.reasons import text_of
 from chronex.text.durations import countdown, elapsed, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
-from chronex.timing.job_schedule import timing_of
+from chronex.timing.calendar_words import rules_in_words
+from chronex.timing.job_schedule import timings_of
 from chronex.timing.zones import Zone
 from chronex.views.jobs import Outcome, Row, Situation
 from chronex.views.wording import retry_words
@@ -169,8 +170,9 @@ def _try(attempt: Attempt, display: DisplaySettings, job: Job) -> str:
 
 def _meaning(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
     job = detail.row.job
-    timing = timing_of(job)
-    words = describe(timing.meaning) if timing is not None else "a schedule of the program's own"
+    words = "; or ".join(describe(timing.meaning) for timing in timings_of(job)) or "a schedule of the program's own"
+    if job.calendars is not None:
+        words += f"; {rules_in_words(job.calendars)}"
     short = f"{cell_safe(job.schedule)}  {job_zone(job).name}"
     if cell_width(short) + cell_width(words) + 3 <= cells:
         yield ((cell_safe(job.schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.errors import ChronexError
 from chronex.model.job import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
-from chronex.timing.job_schedule import schedule_of
+from chronex.timing.job_schedule import excluded_instants
 from chronex.timing.zones import Zone
+from chronex.views.coming_runs import coming_starts_of
 from chronex.views.jobs import Row
 from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, local_time, sign
 from chronex_tui.model.layout import Line, Span, fit
@@ -29,6 +29,7 @@ _TICKS = (
 _LEAST_LABEL, _MOST_LABEL = 10, 24
 MOST_LANES = 200
 _MOST_PLANNED = 400
+_MOST_EXCLUDED = 100
 
 
 class LaneMark(NamedTuple):
@@ -120,8 +121,10 @@ def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
     found = list(islice(planned_instants(row.job, after, window.end_ms), _MOST_PLANNED + 1))
     if len(found) > _MOST_PLANNED:
         found = list(_sampled_instants(row.job, after, window))
-    for nominal in found:
-        yield LaneMark(nominal, None, "planned")
+    for due in found:
+        yield LaneMark(due, None, "planned")
+    for one in islice(excluded_instants(row.job, max(now_ms, window.start_ms), window.end_ms), _MOST_EXCLUDED):
+        yield LaneMark(one.nominal_ms, one.nominal_ms, "skipped")  # a calendar leaves it out, or moves it
 
 
 def _sampled_instants(job: Job, after_ms: int, window: Window) -> Iterator[int]:
@@ -129,15 +132,12 @@ def _sampled_instants(job: Job, after_ms: int, window: Window) -> Iterator[int]:
     step = max((window.end_ms - window.start_ms) // _MOST_PLANNED, 1)
     while (instant := next(iter(planned_instants(job, after_ms, window.end_ms)), None)) is not None:
         yield instant
-        after_ms = instant + step - 1
+        after_ms = max(instant, after_ms + 1) + step - 1  # a spread may start a run before its instant
 
 
 def planned_instants(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:
-    """The instants of the job's schedule; none where the schedule is defined in another program."""
-    try:
-        return schedule_of(job).between(after_ms, until_ms)
-    except ChronexError:
-        return iter(())
+    """When the job will start; never where it is defined in another program."""
+    return coming_starts_of(job, after_ms, until_ms)
 
 
 def header(window: Window, display: DisplaySettings, cells: int, label: int) -> Line:

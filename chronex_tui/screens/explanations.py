@@ -48,7 +48,8 @@ def explain_job(app: ChronexApp) -> None:
     job = row.job
     lines: list[Line] = [((cell_safe(job.id), "bold"), (f"  {job_zone(job).name}", "dim")), ()]
     zone = load_zone(job.timezone).name
-    lines += ansi_to_lines(app.explain(job.schedule, job.dialect, zone, app.state.now_ms))
+    for text in job.schedules:
+        lines += ansi_to_lines(app.explain(text, job.dialect, zone, app.state.now_ms, job.calendars))
     app.push_screen(Dialog(app, f"Explain {job.id}", lambda _: lines, {"x": ""}, is_wide=True))
 
 

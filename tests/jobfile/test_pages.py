@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chronex.jobfile import read_job_file, read_triggers
+from chronex.jobfile.calendar_tables import CALENDAR
 from chronex.jobfile.inherited_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
@@ -24,6 +25,7 @@ SECTIONS = {
     "[scheduler]": set(SCHEDULER),
     "history": set(HISTORY),
     "logs": set(LOGS),
+    "[calendars.NAME]": set(CALENDAR),
     "[defaults]": set(DEFAULTS),
     "limits": set(LIMITS),
     "retry": set(RETRY),

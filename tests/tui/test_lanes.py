@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.reasons import NO_REASON
 from chronex.views.jobs import NextRun, Row, Situation
 from chronex_tui.model.display import UNICODE, DisplaySettings
@@ -65,3 +68,17 @@ def test_a_frequent_job_is_planned_over_the_whole_window() -> None:
     (found,) = lanes_in(Window(NOW, HOUR), (row,), (), NOW)
     drawn = plain([lane_line(found, Window(NOW, HOUR), DISPLAY, 191, 11)])[11:]
     assert drawn[91:] == "┆" * 89
+
+
+def test_what_a_calendar_leaves_out_is_a_faint_mark_and_no_planned_run() -> None:
+    dark = JobCalendar(name="dark", times=((NOW + 20 * MINUTE) // 1000, (NOW + 40 * MINUTE) // 1000))
+    one = replace(job("poll", "*/5 * * * *"), calendars=CalendarRules(excluded=(dark,)))
+    first = NOW // (5 * MINUTE) * 5 * MINUTE + 5 * MINUTE
+    row = Row(one, Situation.WAITING, False, False, NextRun(first, first), None, None, None, 0)
+    (lane,) = lanes_in(Window(NOW, HOUR), [row], [], NOW)
+    planned = [mark.start_ms for mark in lane.marks if mark.state == "planned"]
+    left_out = [mark.start_ms for mark in lane.marks if mark.state == "skipped"]
+    assert len(left_out) == 4
+    assert all(NOW + 20 * MINUTE <= at < NOW + 40 * MINUTE for at in left_out)
+    assert not set(planned) & set(left_out)
+    assert len(planned) + len(left_out) == 12

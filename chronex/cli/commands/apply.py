@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chronex.storage.ports import Store
     from chronex.timing.zones import Zone
     from chronex.views.apply_preview import JobPreview, Preview
+    from chronex.views.coming_runs import ForecastRun
     from chronex_store.opening import OpenedStore
 
 # So many lines of each kind of effect on each job are shown to people; programs get them all.
@@ -217,6 +218,7 @@ def _effect_json(effect: JobPreview) -> dict[str, Any]:
         "moved": [{"from": times(pair.before), "to": times(pair.after)} for pair in effect.moved],
         "fires_now": [rfc3339(one.nominal_ms) for one in effect.fires_now],
         "fires_now_ms": [one.nominal_ms for one in effect.fires_now],
+        "barred": [{**timed("nominal", one.nominal_ms), "reason": str(one.reason)} for one in effect.barred],
     }
 
 
@@ -233,7 +235,13 @@ def _effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
     yield from lines("fires now", effect.fires_now, lambda one: f"the instant of {at(one.nominal_ms)}")
     yield from lines("moved", effect.moved, lambda pair: f"{at(pair.before.due_ms)} -> {at(pair.after.due_ms)}")
     yield from lines("removed", effect.removed, lambda one: at(one.due_ms))
-    yield from lines("added", effect.added, lambda one: at(one.due_ms))
+    yield from lines("added", effect.added, lambda one: at(one.due_ms) + _moved(one, zone))
+    yield from lines("no run", effect.barred, lambda one: f"{at(one.nominal_ms)}: {one.reason}")
+
+
+def _moved(one: ForecastRun, zone: Zone) -> str:
+    moved = one.moved
+    return "" if moved is None else f", moved by {moved.calendar} from {time_text(moved.nominal_ms, zone)}"
 
 
 def run_rollback(job: str, version: int, store: str | None, form: str) -> int:

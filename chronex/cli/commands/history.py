@@ -194,6 +194,7 @@ def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         "replay_of": occurrence.replay_of or None,
         "asked_for": occurrence.asked_for or None,
         **timed("scheduled", occurrence.scheduled_ms),
+        "moved_by": occurrence.moved_by or None,
         "only": list(occurrence.only),
         "overrides": overrides_json(occurrence),
         "errors": occurrence.errors,
