@@ -93,6 +93,7 @@ def edit_definition(app: ChronexApp, name: str, source: str) -> None:
         call = editor_call(editor_command(os.environ), file, line)
         with app.suspend():
             problem = _run(call)
+        app.key_order.drop_waiting()
     except CannotEditError as error:
         problem = str(error)
     except SuspendNotSupported:

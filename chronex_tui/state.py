@@ -248,6 +248,13 @@ class State:
             return runs[self.run_index]
         return next((item for item in runs if item.key == self.run), None)
 
+    def is_selection_shown(self) -> bool:
+        """Is what is selected in the list? Nothing may be done to a job or run that a filter hides."""
+        if self.screen == "runs":
+            return self.run is not None and (not self.filter.text or self.run_item() is not None)
+        row = self.row(self.job)
+        return row is not None and (not self.filter.text or self.filter.matches(row, self.now_ms))
+
     def runs_table(self) -> RunsTable:
         return RunsTable(self.runs, self.display, self.job_of)
 

@@ -148,6 +148,15 @@ def _keeper() -> Declaration:
     return keeper
 
 
+def _dashboard() -> Declaration:
+    from chronex.cli.commands.tui import dashboard
+
+    return dashboard
+
+
+_STARTED_BY_DAEMON = {"keeper": _keeper, "dashboard": _dashboard}
+
+
 def _pause() -> Declaration:
     from chronex.cli.commands.pause import pause
 
@@ -348,8 +357,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in COMMANDS:
         _add(app, name)
         return app
-    if name == "keeper":  # started by a daemon, and in no list
-        app.command(name, hidden=True)(_keeper())
+    if name in _STARTED_BY_DAEMON:  # and in no list
+        app.command(name, hidden=True)(_STARTED_BY_DAEMON[name]())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

@@ -64,6 +64,29 @@ def action_for(key: str, context: ActionContext) -> DashboardAction | None:
     return next((action for action in available(context) if action.key == key), None)
 
 
+def actions_named(actions: Sequence[DashboardAction], text: str) -> list[DashboardAction]:
+    """Those that the text can mean, the likeliest first: by the title, then by a word of the help text."""
+    wanted = text.strip().lower()
+    ranked = [(_rank(action, wanted), action) for action in actions]
+    return [action for rank, action in sorted(ranked, key=lambda pair: pair[0]) if rank < _NO_RANK]
+
+
+_NO_RANK = 9
+
+
+def _rank(action: DashboardAction, wanted: str) -> int:
+    title, words = action.title.lower(), action.help.lower()
+    tests = (
+        wanted in (title, action.key),
+        title.startswith(wanted),
+        any(word.startswith(wanted) for word in title.replace("/", " ").split()),
+        wanted in title,
+        f" {wanted}" in f" {words}",
+        wanted in words,
+    )
+    return next((rank for rank, holds in enumerate(tests) if holds), _NO_RANK)
+
+
 def key_text(action: DashboardAction) -> str:
     return _KEY_NAMES.get(action.key, action.key)
 

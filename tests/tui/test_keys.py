@@ -464,7 +464,7 @@ async def test_the_table_decides_whether_a_dialog_asks_first(
     monkeypatch.setitem(BY_ID, "pause", dataclasses.replace(BY_ID["pause"], asks=asks))
     async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         frame = await driver.press("p")
-        assert ("no, which enter and esc say too" in frame) == asks
+        assert ("y or n, or enter for the highlighted one" in frame) == asks
         if asks:
             await driver.press("y")
         await driver.until(lambda frame: "‖ vacuum" in frame)
