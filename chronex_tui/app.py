@@ -26,7 +26,14 @@ from chronex.timing.zones import Zone
 from chronex_tui.data import DataArrived, Live, StoreSource
 from chronex_tui.data_requests import DataRequests
 from chronex_tui.key_order import KeyOrder, is_typed
-from chronex_tui.model.available_actions import ActionContext, action_for, check_keys, is_available, shell_command
+from chronex_tui.model.available_actions import (
+    ActionContext,
+    action_for,
+    check_keys,
+    is_available,
+    on_store,
+    shell_command,
+)
 from chronex_tui.model.display import Glyphs
 from chronex_tui.model.lanes import Window
 from chronex_tui.model.runs_table import run_name
@@ -59,6 +66,7 @@ class StartOptions:
     is_read_only: bool = False
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)  # of [tui.keys], by action id
+    store_option: str = ""  # what names the store in a shell command, where it is not the default one
 
 
 class RunningEngine(Protocol):
@@ -72,7 +80,7 @@ class RunningEngine(Protocol):
 
 
 def _first_state(options: StartOptions, glyphs: Glyphs, home: Zone, now_ms: int) -> State:
-    state = State(glyphs, home, now_ms, is_read_only=options.is_read_only)
+    state = State(glyphs, home, now_ms, is_read_only=options.is_read_only, store_option=options.store_option)
     state.window = Window(now_ms, HOUR_MS)
     state.set_filter(options.filter)
     state.job = options.job or None
@@ -120,7 +128,7 @@ class ChronexApp(App[int]):
         self._store_commands: StoreCommands | None = None
         self.failure: Exception | None = None  # what ended the dashboard, if not the user
         self.arrivals = 0
-        self.last_action = ""
+        self.last_command = ""  # the shell command of the last key, as things were when it was pressed
         self.is_zoomed = False
         self.held_snapshot: Snapshot | None = None
         for name in THEMES:
@@ -204,7 +212,7 @@ class ChronexApp(App[int]):
             self.state.run_index = message.table.index
         elif isinstance(identity, str):
             self.state.job = identity
-        self.last_action = ""
+        self.last_command = ""
         self.requests.request_selection()
         self.board.refresh_keys()
 
@@ -229,6 +237,9 @@ class ChronexApp(App[int]):
             run=run_name(state.run) if on_runs and state.run and is_shown else "",
             live_run=run_name(live.key) if live and is_shown else "",
             zone=row.job.timezone if row else "UTC",
+            schedule=row.job.schedule if row and row.job.dialect != "custom" else "",
+            dialect=row.job.dialect if row else "chronex",
+            store=self.options.store_option,
             is_read_only=state.is_read_only,
             is_live=live is not None and is_shown,
             is_paused=bool(row and row.is_paused),
@@ -256,7 +267,7 @@ class ChronexApp(App[int]):
         if not is_available(action, self.context()):
             self.bell()
             return
-        self.last_action = action_id if action.command else self.last_action
+        self.last_command = shell_command(action, self.context()) or self.last_command
         self.handler_of(action_id)()
         self.board.refresh_bars()
 
@@ -277,14 +288,13 @@ class ChronexApp(App[int]):
     def current_command(self) -> str:
         """The shell command for what was done last, or for what enter would do."""
         context = self.context()
-        row = self.state.row(self.state.job)
-        if self.last_action:
-            return shell_command(BY_ID[self.last_action], context, row.job.schedule if row else "")
+        if self.last_command:
+            return self.last_command
         if context.job and self.state.screen == "jobs":
-            return f"chronex show {context.job}"
+            return on_store(f"chronex show {context.job}", context.store)
         if context.screen in ("clock", "density"):
-            return f"chronex tui --screen {context.screen}"
-        return f"chronex history {context.job}" if context.job else ""
+            return on_store(f"chronex tui --screen {context.screen}", context.store)
+        return on_store(f"chronex history {context.job}", context.store) if context.job else ""
 
     async def action_quit(self) -> None:
         self.do("quit")

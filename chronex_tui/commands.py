@@ -6,6 +6,7 @@ that the dashboard called them. A row shows what was requested until the next sn
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -271,9 +272,15 @@ class StoreCommands:
                 lambda records, actor: replay_items(records, items, actor),
                 "Replay",
                 tuple(facts),
-                f"chronex replay {run_name(items[0].key)}" if len(items) == 1 else "",
+                self._replay_command(items),
             )
         )
+
+    def _replay_command(self, items: list[RunItem]) -> str:
+        if len(items) != 1:
+            return ""
+        context = dataclasses.replace(self.app.context(), run=run_name(items[0].key))
+        return shell_command(BY_ID["replay"], context)
 
 
 def _question(verb: str, names: Sequence[str], rest: str) -> str:

@@ -140,6 +140,7 @@ class State:
     heatmap_is_time: bool = False
     frozen_ms: int | None = None
     is_read_only: bool = False
+    store_option: str = ""  # what names the store in a shell command
 
     # Lists that are kept until what they were made of changes; each `_of` is what that was.
     _ordered: list[Row] = field(default_factory=list)

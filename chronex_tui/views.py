@@ -160,7 +160,7 @@ class JobsView(View):
     def _empty(self, width: int, height: int) -> Sequence[Line]:
         if self.state.snapshot.rows:
             return no_match(self.state.filter.text, len(self.state.snapshot.rows))
-        return no_jobs(self.state.snapshot, self.state.display, width)
+        return no_jobs(self.state.snapshot, self.state.store_option, width)
 
     def _detail(self, width: int, height: int) -> Sequence[Line]:
         detail = self.state.detail

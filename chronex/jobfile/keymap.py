@@ -33,6 +33,7 @@ class DashboardAction:
     title: str  # a word or two, for the footer and the command palette
     help: str  # one sentence
     command: str = ""  # the same from a shell; empty where no command does it
+    reads_store: bool = True  # the command takes --store
     screens: tuple[str, ...] = SCREENS  # on which the key works
     needs: str = ""  # what must be selected: "job", "live" for a run that is not over, or nothing
     writes: bool = False  # it changes the store, so read-only mode hides it
@@ -78,8 +79,8 @@ ACTIONS: tuple[DashboardAction, ...] = (
         screens=LIST_SCREENS, writes=True, group="commands"),
     DashboardAction("replay", "R", "replay",
         "Run a past run again at its scheduled time, or all dead letters of the job.",
-        command="chronex replay {run}", screens=LIST_SCREENS, needs="job", writes=True, asks=True, rank=7,
-        group="commands"),
+        command="chronex replay {run} --reason 'run again'", screens=LIST_SCREENS, needs="job", writes=True,
+        asks=True, rank=7, group="commands"),
     DashboardAction("cancel", "X", "cancel",
         "Cancel what runs now or waits for a retry.",
         command="chronex cancel {live_run}", screens=LIST_SCREENS, needs="live", writes=True, asks=True, rank=8,
@@ -89,10 +90,11 @@ ACTIONS: tuple[DashboardAction, ...] = (
         screens=("jobs",), needs="job", group="commands"),
     DashboardAction("log", "l", "log",
         "Show the output of the newest attempt; F follows it, / searches it.",
-        command="chronex logs {job}", screens=LIST_SCREENS, needs="job", rank=6),
+        command="chronex logs {run_or_job}", screens=LIST_SCREENS, needs="job", rank=6),
     DashboardAction("explain", "x", "explain",
         "Explain the schedule: what it means, when it runs, what clock changes do to it.",
-        command="chronex explain '{schedule}' --tz {zone}", screens=LIST_SCREENS, needs="job", rank=9),
+        command="chronex explain '{schedule}' --tz {zone} {dialect}", reads_store=False,
+        screens=LIST_SCREENS, needs="job", rank=9),
     DashboardAction("why", "w", "why",
         "Tell the whole chain: why it ran, ran late, or did not run.",
         command="chronex why {job} {at}", screens=LIST_SCREENS, needs="job", rank=8),
@@ -101,7 +103,7 @@ ACTIONS: tuple[DashboardAction, ...] = (
         screens=LIST_SCREENS, needs="job"),
     DashboardAction("try", "n", "try a schedule",
         "Try a schedule: its meaning, next runs and mistakes, as you type.",
-        command="chronex explain '…'", rank=12),
+        rank=12),
     DashboardAction("states", "f", "by state",
         "Show only jobs or runs in one state, chosen from a list with counts.",
         screens=("jobs", "runs")),
@@ -151,7 +153,7 @@ ACTIONS: tuple[DashboardAction, ...] = (
     DashboardAction("theme", "C", "colours", "Go through the colour themes.", command="chronex tui --theme light"),
     DashboardAction("write", "W", "allow changes", "Leave read-only mode."),
     DashboardAction("palette", ":", "palette", "Find any action by its name.", rank=13),
-    DashboardAction("help", "?", "keys", "Show what every key does here.", command="chronex tui --help", rank=98),
+    DashboardAction("help", "?", "keys", "Show what every key does here.", rank=98),
     DashboardAction("quit", "q", "quit", "Leave the dashboard.", rank=99),
 )  # fmt: skip
 

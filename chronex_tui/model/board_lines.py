@@ -112,12 +112,13 @@ def key_line(keys: Sequence[tuple[str, str]], cells: int) -> Line:
     return fit_line((*spans, *tail), cells, "")
 
 
-def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Line]:
+def no_jobs(snapshot: Snapshot, store_option: str, cells: int) -> list[Line]:
     """What a new user sees first: how to begin, and where the store is."""
     if not snapshot.is_known:
         return [(("reading the store", "dim"),)]
     there = "no jobs in it yet" if snapshot.is_there and not snapshot.problem else "not made yet"
     daemon = "running" if snapshot.is_daemon_alive else "not running; jobs start only while it runs"
+    store = f" {store_option}" if store_option else ""
     lines: list[Line] = [
         (),
         (("No jobs yet. Three ways to begin:", "bold"),),
@@ -126,15 +127,16 @@ def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Li
         (("  chronex import   ", "key"), ("bring over the lines of a crontab", "")),
         (("  n                ", "key"), ("try a schedule here: next runs as you type", "")),
         (),
-        (("Then ", ""), ("chronex apply", "key"), (" puts the jobs into the store, and ", ""), ("chronex run", "key"),
-         (" runs them.", "")),
+        (("Then put the jobs into the store, and run them:", ""),),
+        ((f"  chronex apply{store}", "key"),),
+        ((f"  chronex run{store}", "key"),),
         (),
         (("  store   ", "label"), (f"{there}: ", ""), (cell_safe(snapshot.store_path), "dim")),
         (("  daemon  ", "label"), (daemon, "" if snapshot.is_daemon_alive else "retry")),
         (),
         (("Opening this screen changes nothing.", "dim"),),
-    ]  # fmt: skip
-    return [tuple((text, style) for text, style in line) for line in lines] if cells else []
+    ]
+    return lines if cells else []
 
 
 def no_match(text: str, jobs: int) -> list[Line]:

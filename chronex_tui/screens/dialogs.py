@@ -230,12 +230,10 @@ _ALL = "a"
 def action_menu(app: ChronexApp) -> None:
     """Everything that can be done to what is selected, each with its sentence and its shell command."""
     context = app.context()
-    row = app.state.row(context.job)
-    schedule = row.job.schedule if row else ""
     choices = []
     for action in available(context):
         if action.needs and action.id not in ("menu", "mark"):
-            command = shell_command(action, context, schedule)
+            command = shell_command(action, context)
             choices.append(Choice(key_text(action), action.id, action.help, f"$ {command}" if command else ""))
     choose(app, context.job, choices, app.do)
 

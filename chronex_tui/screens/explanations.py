@@ -30,12 +30,10 @@ class HelpScreen(Dialog):
 
     def __init__(self, app: ChronexApp) -> None:
         context = app.context()
-        row = app.state.row(app.state.job)
-        schedule = row.job.schedule if row else ""
         super().__init__(
             app,
             f"Keys on the {context.screen.capitalize()} screen",
-            lambda width: list(help_lines(context, width, schedule)),
+            lambda width: list(help_lines(context, width)),
             {"?": ""},
             is_wide=True,
         )

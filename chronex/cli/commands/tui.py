@@ -185,7 +185,15 @@ def _dashboard_options(options: TuiOptions, zone: Zone, theme: str, source: Stor
         is_read_only=options.read_only,
         theme=theme,
         keys=_own_keys(options.config),
+        store_option=_store_option(source.path),
     )
+
+
+def _store_option(path: Path) -> str:
+    """What names this store in another shell, where CHRONEX_STORE and the directory are not the same."""
+    import shlex
+
+    return "" if path.absolute() == store_path(None, {}) else f"--store {shlex.quote(str(path.absolute()))}"
 
 
 def _own_keys(config: str | None) -> dict[str, str]:
