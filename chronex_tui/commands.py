@@ -325,8 +325,11 @@ def cancel_runs(records: Records, keys: Sequence[RunKey], actor: Actor) -> Comma
     found = [cancel(records, _occurrence(records, key), actor) for key in keys]
     ended = sum(1 for one in found if one.is_over)
     stopping = len(found) - ended
-    parts = [f"asked {stopping} to stop" if stopping else "", f"canceled {ended}" if ended else ""]
-    return CommandResult(" and ".join(part for part in parts if part))
+    parts = [
+        f"stopping {count(stopping, 'run')}" if stopping else "",
+        f"canceled {ended} that waited" if ended else "",
+    ]
+    return CommandResult(", ".join(part for part in parts if part))
 
 
 def replay_items(records: Records, items: Sequence[RunItem], actor: Actor) -> CommandResult:

@@ -150,7 +150,8 @@ def help_lines(context: ActionContext, cells: int) -> Iterator[Line]:
     for group, title in _GROUPS.items():
         yield ((title, "bold"),)
         for action in context.actions:
-            if action.group == group and context.screen in action.screens:
+            is_meant = action.id != "write" or context.is_read_only
+            if action.group == group and context.screen in action.screens and is_meant:
                 yield from _action_help(action, context, cells)
         yield ()
     yield (("Everywhere", "bold"),)

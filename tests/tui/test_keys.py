@@ -345,7 +345,7 @@ async def test_help_lists_every_key_of_the_screen_with_its_command(example_store
     async with driven(app_on(example_store, StartOptions(job="vacuum")), (120, 140)) as driver:
         frame = await driver.press("question_mark")
         for action in ACTIONS:
-            if "jobs" in action.screens:
+            if "jobs" in action.screens and action.id != "write":  # which the read-only dashboard has
                 assert " ".join(action.help.split()[:4]) in frame, action.id
         assert "$ chronex trigger vacuum" in frame
 
