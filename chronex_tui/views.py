@@ -117,6 +117,7 @@ class JobsView(View):
             empty.redraw()
         if table.cursor is None:
             table.cursor = self.state.job
+        table.border_subtitle = self.state.order_words
         table.show(self.state.jobs_table())
 
     def update_all(self) -> None:

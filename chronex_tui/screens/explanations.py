@@ -16,6 +16,7 @@ from chronex_tui.model.available_actions import help_lines, quoted_for_shell
 from chronex_tui.model.density import busiest_minute_lines
 from chronex_tui.model.display import job_zone
 from chronex_tui.model.job_detail import why_lines
+from chronex_tui.model.lanes import signs_of_lanes
 from chronex_tui.model.layout import Line, ansi_to_lines
 from chronex_tui.model.try_schedule import try_schedule_lines
 from chronex_tui.screens.dialogs import Dialog
@@ -33,10 +34,18 @@ class HelpScreen(Dialog):
         super().__init__(
             app,
             f"Keys on the {context.screen.capitalize()} screen",
-            lambda width: list(help_lines(context, width)),
+            lambda width: [*help_lines(context, width), *_signs(app, context.screen)],
             {"?": ""},
             is_wide=True,
         )
+
+
+def _signs(app: ChronexApp, screen: str) -> list[Line]:
+    """What the signs of the timeline mean."""
+    if screen != "timeline":
+        return []
+    signs = signs_of_lanes(app.state.glyphs)
+    return [(), (("Signs", "bold"),), *(((f"{shown:7}  ", "key"), (words, "")) for shown, words in signs.items())]
 
 
 def explain_job(app: ChronexApp) -> None:
