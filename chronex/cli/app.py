@@ -154,6 +154,16 @@ def _launcher() -> Declaration:
     return launcher
 
 
+def _dashboard() -> Declaration:
+    from chronex.cli.commands.tui import dashboard
+
+    return dashboard
+
+
+# Started by a daemon or its keeper, and in no list.
+_STARTED_BY_DAEMON = {"keeper": _keeper, "launcher": _launcher, "dashboard": _dashboard}
+
+
 def _pause() -> Declaration:
     from chronex.cli.commands.pause import pause
 
@@ -374,8 +384,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in COMMANDS:
         _add(app, name)
         return app
-    if name in ("keeper", "launcher"):  # started by a daemon or its keeper, and in no list
-        app.command(name, hidden=True)(_keeper() if name == "keeper" else _launcher())
+    if name in _STARTED_BY_DAEMON:
+        app.command(name, hidden=True)(_STARTED_BY_DAEMON[name]())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
+from chronex.jobfile.guessed_keys import ADVICE, OTHER_NAMES
 from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
 from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.policies import DstSetting, RetryPolicy
@@ -234,64 +235,14 @@ def read_each(entry: Entry, reader: Reader) -> list[Any]:
     return found
 
 
-# What other schedulers and people call our keys; suggested, not accepted.
-_OTHER_NAMES = {
-    "cron": "schedule",
-    "expression": "schedule",
-    "when": "schedule",
-    "cmd": "run",
-    "command": "run",
-    "exec": "run",
-    "script": "run",
-    "shell": "run",
-    "tz": "timezone",
-    "zone": "timezone",
-    "cwd": "directory",
-    "workdir": "directory",
-    "working_directory": "directory",
-    "environment": "env",
-    "retries": "retry",
-    "max_retries": "retry",
-    "catchup": "recovery",
-    "catch_up": "recovery",
-    "misfire": "recovery",
-    "concurrency": "overlap",
-    "concurrency_policy": "overlap",
-    "disabled": "enabled",
-    "delay": "interval",
-    "factor": "backoff",
-    "steps": "tasks",
-    "id": "name",
-    "execution_mode": "mode",
-    "max_concurrent": "max_concurrent_jobs",
-    "window": "duration",
-    "dist": "distribution",
-    "params": "parameters",
-    "run_as": "user",
-    "runas": "user",
-    "username": "user",
-    "account": "user",
-    "environment_file": "env_file",
-    "environmentfile": "env_file",
-    "envfile": "env_file",
-    "dotenv": "env_file",
-    "memory": "limits",
-    "memory_limit": "limits",
-    "memorymax": "limits",
-    "cpu": "limits",
-    "ulimit": "limits",
-    "resources": "limits",
-    "niceness": "nice",
-    "fold": "overlap",
-}
-
-
 def _report_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None:
-    meant = nearest(name, keys) or _OTHER_NAMES.get(name.lower().replace("-", "_"))
+    plain = name.lower().replace("-", "_")
+    advice = ADVICE.get(plain) if "schedule" in keys or "run" in keys or "jobs" in keys else None
+    meant = OTHER_NAMES.get(plain) or (None if advice else nearest(name, keys))
     if name == "timeout":
         meant = next((key for key in ("task_timeout", "timeout") if key in keys), None)
     fix = meant if meant in keys else None
-    hint = f"did you mean {fix}?" if fix else f"the keys here are {', '.join(sorted(keys))}"
+    hint = f"did you mean {fix}?" if fix else advice or f"the keys here are {', '.join(sorted(keys))}"
     entry.report(f"unknown key {quoted(name)}", hint, "J010", entry.key_span, fix=fix)
 
 

@@ -242,12 +242,40 @@ def _joined(row: Sequence[Span]) -> Line:
     return tuple(spans)
 
 
-def legend(display: DisplaySettings) -> str:
-    glyphs = display.glyphs
-    return (
-        f"{glyphs.bar} ran  {sign('running', glyphs)} running  {sign('failed', glyphs)} failed  "
-        f"{sign('retry', glyphs)} retry due  {glyphs.planned} planned"
+def signs_of_lanes(glyphs: Glyphs) -> dict[str, str]:
+    """Every sign that a lane may show with what it means, the usual ones first."""
+    parts = (
+        (glyphs.bar, "ran"),
+        (sign("running", glyphs), "running"),
+        (sign("failed", glyphs), "failed"),
+        (sign("retry", glyphs), "retry due"),
+        (glyphs.planned, "planned"),
+        (glyphs.short, "ran shortly"),
+        (sign("skipped", glyphs), "skipped"),
+        (sign("missed", glyphs), "missed"),
+        (sign("canceled", glyphs), "canceled"),
+        (sign("dlq", glyphs), "gave up"),
+        (glyphs.rule, "waits for a retry"),
+        (glyphs.overlap, "two at once"),
+        (glyphs.now, "now"),
     )
+    named: dict[str, str] = {}
+    for shown, words in parts:
+        named[shown] = f"{named[shown]} or {words}" if shown in named else words
+    return named
+
+
+def legend(display: DisplaySettings, cells: int) -> str:
+    """As many signs as fit; where not all of them do, where the others are."""
+    parts = [f"{shown} {words}" for shown, words in signs_of_lanes(display.glyphs).items()]
+    if len("  ".join(parts)) <= cells:
+        return "  ".join(parts)
+    while len(parts) > 1 and len("  ".join((*parts, _MORE_SIGNS))) > cells:
+        parts.pop()
+    return "  ".join((*parts, _MORE_SIGNS))
+
+
+_MORE_SIGNS = "? more"
 
 
 def timeline_lines(lanes: Sequence[Lane], window: Window, display: DisplaySettings, cells: int) -> list[Line]:

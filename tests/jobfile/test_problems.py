@@ -6,6 +6,7 @@ import pytest
 
 from chronex.jobfile import JobFileError, Problem, read_job_file
 from chronex.jobfile.entries import MAX_PROBLEMS
+from chronex.jobfile.job_tables import JOB as JOB_KEYS
 from chronex.jobfile.parsing import MAX_BYTES
 from chronex.lint.rules import rules
 from tests.jobfile.marked import Place, unmarked
@@ -77,6 +78,10 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     ),
     "a dotted key": (JOB + 'retry.«intervall» = "1s"\n', [("J010", "unknown key 'intervall'", "did you mean interval?")]),
     # -- types
+    "a schedule of digits": (
+        '[jobs.a]\nschedule = «5»\nrun = "true"\n',
+        [("J011", "schedule takes text, not a whole number", 'write schedule = "0 3 * * *"')],
+    ),
     "jobs is no table": ("jobs = «1»\n", [("J011", "jobs takes a table, not a whole number", "write [jobs.NAME]")]),
     "a job is no table": ('[jobs]\na = «"x"»\n', [("J011", "a takes a table, not text", "write [jobs.a]")]),
     "scheduler is a list": ("«[[scheduler]]»\n", [("J011", "scheduler takes a table, not a list", "write [scheduler]")]),
@@ -312,7 +317,7 @@ def test_bytes_that_are_not_utf8() -> None:
 def test_a_file_that_is_too_large() -> None:
     (problem,) = problems_of("#" * (MAX_BYTES + 1))
     assert (problem.line, problem.column, problem.code) == (1, 1, "J001")
-    assert problem.message == f"the file has {MAX_BYTES + 1} bytes; at most {MAX_BYTES} are read"
+    assert problem.message == f"the file has more than {MAX_BYTES} bytes, the most that is read"
     assert read_job_file("#" * MAX_BYTES, "chronex.toml", "UTC").jobs == ()
 
 
@@ -339,3 +344,24 @@ def test_no_one_reads_more_than_a_thousand_problems() -> None:
 def test_a_bad_default_is_told_once_however_many_jobs_inherit_it() -> None:
     jobs = "".join(JOB.replace("jobs.a", f"jobs.a{i}") for i in range(20))
     assert [p.code for p in problems_of('[defaults]\nrecovery = "bounded"\n' + jobs)] == ["J012"]
+
+
+# What newcomers try first, and a word of the sentence that helps them.
+GUESSES = {
+    "user": "runuser", "after": "tasks of one job", "depends_on": "tasks of one job", "image": "docker",
+    "memory": "MemoryMax", "nice": '"nice"', "matrix": "a job for each value", "mutex": "flock", "holidays": "avoid =",
+    "mailto": "notify =", "env-file": "secrets =", "logfile": "chronex logs", "include": "apply each", "Reboot": "@once",
+}  # fmt: skip
+
+
+def test_a_key_that_newcomers_guess_gets_the_sentence_that_helps() -> None:
+    for name, words in GUESSES.items():
+        (problem,) = problems_of(f'{JOB}{name} = "x"\n') if name not in JOB_KEYS else (None,)
+        if problem is not None:
+            assert words in problem.hint, problem
+            assert "the keys here are" not in problem.hint
+
+
+def test_a_guess_is_not_explained_where_it_means_nothing() -> None:
+    (problem,) = problems_of(JOB + "retry = { user = 1 }\n")
+    assert problem.hint.startswith("the keys here are")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -13,6 +14,7 @@ from chronex.cli.output import JobZones, err, print_result, rfc3339, time_text, 
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
+    from chronex.cli.store_session import StoreSession
     from chronex.engine.update import Changed, UpdateOptions
     from chronex.jobfile import JobFile
     from chronex.storage.ports import Store
@@ -89,6 +91,7 @@ class ApplyOptions(NamedTuple):
 def run_apply(options: ApplyOptions) -> int:
     """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
     from chronex.cli.job_file import load_or_report, print_warnings, refuse_what_needs_root
+    from chronex.cli.store_session import StoreSession
     from chronex.daemon.reload import file_source
     from chronex.engine.update import Policy, UpdateOptions
     from chronex.engine.update.diff import DEFAULT_WINDOW_MS
@@ -108,7 +111,26 @@ def run_apply(options: ApplyOptions) -> int:
     if options.dry_run and isinstance(place, Path) and not place.exists():
         return _preview(MemoryStore(), found, way, options)  # a preview creates no store
     with open_place(place, create=not options.dry_run) as store:
-        return _preview(store, found, way, options) if options.dry_run else _apply(store, found, way, options)
+        if options.dry_run:
+            return _preview(store, found, way, options)
+        code = _apply(store, found, way, options)
+        if code == 0 and options.form == "text":
+            _say_how_to_start(StoreSession(place, store), options)
+        return code
+
+
+def _say_how_to_start(session: StoreSession, options: ApplyOptions) -> None:
+    """Jobs in a store start only while a daemon works on it, and nothing else here says so."""
+    if not session.has_daemon:
+        command = shlex.join(["chronex", "run", *_named(options, "--config")])
+        err(terminal_safe(f"no daemon runs on this store, so nothing starts yet; start one with: {command}"))
+
+
+def _named(options: ApplyOptions, before_file: str = "") -> list[str]:
+    """The job file and the store as they were named; the address of a database may hold a password."""
+    words = [before_file, options.file] if options.file and before_file else [options.file] if options.file else []
+    is_directory = options.store is not None and isinstance(store_place(options.store), Path)
+    return [*words, *(["--store", str(options.store)] if is_directory else [])]
 
 
 def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
@@ -168,7 +190,7 @@ def _zones(store: Store, found: JobFile) -> Callable[[str], Zone]:
 
 
 def _print_preview(seen: Preview, options: ApplyOptions, zone: Callable[[str], Zone]) -> None:
-    print_result(options.form, lambda: _preview_json(seen, options), lambda: _preview_lines(seen, zone))
+    print_result(options.form, lambda: _preview_json(seen, options), lambda: _preview_lines(seen, options, zone))
 
 
 def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
@@ -183,7 +205,7 @@ def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
     }
 
 
-def _preview_lines(seen: Preview, zone: Callable[[str], Zone]) -> Iterator[str]:
+def _preview_lines(seen: Preview, options: ApplyOptions, zone: Callable[[str], Zone]) -> Iterator[str]:
     effects = {effect.job: effect for effect in seen.effects}
     for change in seen.changes:
         yield _line(change)
@@ -191,7 +213,8 @@ def _preview_lines(seen: Preview, zone: Callable[[str], Zone]) -> Iterator[str]:
             yield from _effect_lines(effects[change.job], zone(change.job))
     if seen.fires_now:
         yield "FIRES NOW: this edit starts runs at once"
-    yield f"nothing was changed; to apply exactly this: --basis {seen.basis}"
+    command = shlex.join(["chronex", "apply", *_named(options), "--basis", str(seen.basis)])
+    yield terminal_safe(f"dry run: nothing was changed; to apply exactly this: {command}")
 
 
 def _word(change: Changed) -> str:
