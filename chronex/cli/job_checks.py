@@ -92,9 +92,7 @@ def _secrets(job: Job, task: Task, inheritance: Inheritance) -> Iterator[Check]:
         )  # fmt: skip
         found = secret_values(asked, inheritance, {})
         if isinstance(found, NotStarted):
-            message, _, advice = found.error.partition("; ")
-            yield Check("secrets", CheckVerdict.WRONG, f"{_name(job, task)}: {message}",
-                        advice or "put it there, or name another source")  # fmt: skip
+            yield Check("secrets", CheckVerdict.WRONG, f"{_name(job, task)}: {found.error}")
 
 
 def may_run(path: str, rights: Rights | None) -> bool:

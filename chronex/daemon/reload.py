@@ -19,7 +19,7 @@ from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
 
 CHECK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.
-_NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms")
+_NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms", "labels")
 Signature = tuple[int, int, int]
 
 

@@ -92,6 +92,7 @@ def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
         "logs",
         "update_policy",
         "on_stop",
+        "blackout",  # is stored with each job
     }
 
 
