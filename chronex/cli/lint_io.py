@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from chronex.cli.options import UsageError
-from chronex.cli.output import caret_lines, err, out, paint, print_json
+from chronex.cli.output import caret_lines, out, paint, print_json
 from chronex.expr.diagnostics import ERROR
 from chronex.lint.findings import UNREADABLE, LintFinding
 from chronex.lint.formats import WRITERS, Item, LintOutput
@@ -91,10 +91,14 @@ def _given(path: Path, kind: str | None) -> Iterator[LintSource]:
     source = _read_source(path, kind, look_inside=False)
     if source is None:
         return
-    if isinstance(source, Document) and source.kind is None and kind_by_name(str(path)) is None:
-        name = terminal_safe(str(path))
-        err(f"chronex: {name} has no name that lint knows; --as {{{','.join(KINDS)}}} says what it is")
-    yield source
+    yield _named(source)
+
+
+def _named(source: LintSource) -> LintSource:
+    """A file that is asked for and not linted is no success: nobody would notice that nothing was checked."""
+    if isinstance(source, Document) and source.kind is None and kind_by_name(source.path) is None:
+        return _unreadable(source.path, f"not linted: its name says no kind; --as {{{','.join(KINDS)}}} does")
+    return source
 
 
 def _read_source(path: Path, kind: str | None, *, look_inside: bool = True) -> LintSource | None:
@@ -110,14 +114,14 @@ def _read_source(path: Path, kind: str | None, *, look_inside: bool = True) -> L
         return _unreadable(name, f"the file cannot be read: {error.strerror}")
     if look_inside and kind is None and known in _LOOK_INSIDE and _LOOK_INSIDE[known] not in data:
         return None
-    return _decoded(name, data, kind)
+    return _decoded(name, data, kind, look_inside=look_inside)
 
 
-def _decoded(name: str, data: bytes, kind: str | None) -> LintSource:
+def _decoded(name: str, data: bytes, kind: str | None, *, look_inside: bool) -> LintSource:
     try:
         return open_document(name, data.decode("utf-8"), kind)
     except UnicodeDecodeError as error:
-        if kind is None and kind_by_name(name) in (None, "yaml", "python"):
+        if kind is None and look_inside and kind_by_name(name) in (None, "yaml", "python"):
             return open_document(name, "")  # no file for the linter
         before = data[: error.start].decode("utf-8")
         document = Document(name, before + "\N{REPLACEMENT CHARACTER}", None)
@@ -135,7 +139,7 @@ def _standard_input(kind: str | None, name: str | None, bare: str) -> LintSource
         raise UsageError(f"standard input is longer than {_MOST_BYTES // 1024 // 1024} MiB")
     if name is None and kind is None:
         return open_document(_STDIN, data.decode("utf-8", "replace"), bare)
-    return _decoded(name or _STDIN, data, kind)
+    return _named(_decoded(name or _STDIN, data, kind, look_inside=False))
 
 
 # -- findings and fixes -------------------------------------------------------------------------------------------
@@ -205,7 +209,9 @@ def _finding_lines(items: Sequence[Item]) -> Iterator[str]:
 
 def _finding_line(document: Document, finding: LintFinding) -> str:
     line, column = document.position(finding.start)
-    fix = f" [{finding.fix.title}]" if finding.fix is not None else ""
+    fix = ""
+    if finding.fix is not None:
+        fix = f" [{finding.fix.title}]" if finding.fix.is_safe else f" [perhaps: {finding.fix.title}]"
     colour = "red" if finding.severity == ERROR else "yellow"
     message = terminal_safe(f"{finding.message}{fix}")
     return f"{terminal_safe(document.path)}:{line}:{column}: {paint(finding.code, colour, 'bold')} {message}"

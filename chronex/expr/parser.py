@@ -79,8 +79,8 @@ def _is_readable(text: str, report: ParseReport) -> bool:
     for at, char in enumerate(text):
         if char != "\t" and not char.isprintable():
             name = unicodedata.name(char, "control character").lower()
-            fix = " " if char.isspace() else ""
-            report.add(E010, "expression", char, at, "character", fix=fix, number=ord(char), name=name)
+            case, fix = ("blank", " ") if char.isspace() else ("character", "")
+            report.add(E010, "expression", char, at, case, fix=fix, number=ord(char), name=name)
     return False
 
 

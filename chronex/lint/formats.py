@@ -136,7 +136,7 @@ def _sarif_result(document: Document, finding: LintFinding, rules: list[str]) ->
         "message": {"text": finding.message},
         "locations": [{"physicalLocation": location}],
     }
-    if finding.fix is not None:
+    if finding.fix is not None and finding.fix.is_safe:  # SARIF has no word for a fix that needs a second thought
         changes = [_replacement(document, edit) for edit in finding.fix.edits]
         change = {"artifactLocation": artifact, "replacements": changes}
         result["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": [change]}]
@@ -194,7 +194,8 @@ def _lines(rule: Rule, assume: Assumptions) -> Iterator[str]:
             stop = "" if finding.message[-1] == "?" else "."
             yield from ("", f"What will happen: {finding.message}{stop}")
             if finding.fix is not None:
-                yield from ("", f"The fix: {finding.fix.title}.")
+                kind = "The fix" if finding.fix.is_safe else "A suggestion, which only `--unsafe-fixes` applies"
+                yield from ("", f"{kind}: {finding.fix.title}.")
             break
     yield from ("", "## Good", "", *_shown(rule.good))
     marker = f"# chronex: ignore[{rule.code}]"

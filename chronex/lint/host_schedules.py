@@ -75,7 +75,7 @@ def has_no_next_runs(text: str, host: ScheduleHost) -> bool:
     """Valid for its host, but no schedule that has next runs: @reboot, and the random ranges of some crons."""
     if host is not CRONTAB or ("~" not in text and "@" not in text):
         return False
-    return text.strip().lower() == "@reboot" or _RANDOM.search(text) is not None
+    return text.strip() == "@reboot" or _RANDOM.search(text) is not None
 
 
 def _plain(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:

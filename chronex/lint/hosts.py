@@ -25,6 +25,7 @@ class ScheduleHost(NamedTuple):
     takes_wrapped_ranges: bool = False
     policy: DstPolicy | None = None
     dialect: str = "chronex"
+    is_in_yaml: bool = False
 
 
 _NICKNAMES = frozenset(ALIASES)
@@ -38,6 +39,7 @@ GITHUB = ScheduleHost(
     "a workflow is read by GitHub Actions",
     takes_seven=False,
     policy=DstPolicy(gap="end", overlap="first"),
+    is_in_yaml=True,
 )
 KUBERNETES = ScheduleHost(
     "kubernetes",
@@ -47,6 +49,7 @@ KUBERNETES = ScheduleHost(
     takes_question_mark=True,
     takes_seven=False,
     policy=DstPolicy(gap="skip", overlap="both"),
+    is_in_yaml=True,
 )
 SYSTEMD = ScheduleHost(
     "systemd",

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.advice_rules import W101, W111, W112
-from chronex.expr.diagnostics import ERROR, Diagnostic, Message, Rule, diagnostic
+from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic, Message, Rule, diagnostic
 from chronex.lint.rules import timer
 from chronex.text.instants import EPOCH_ORDINAL
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 from chronex.timing.clock_changes import wall_clock, wall_date
+from chronex.timing.zone_suggestions import meant_zone, zone_example
 from chronex.timing.zones import ClockChange, Zone, load_zone, zone_names
 
 _DID_YOU_MEAN = "did you mean {meant}?"
@@ -36,26 +37,27 @@ W161 = Rule(
         "not ASCII": Message("only ASCII letters, digits and signs are read here"),
         "empty": Message("the calendar event is empty", "write one such as daily or Mon..Fri 09:00"),
         "order": Message("{value} is not expected here", "the order is weekdays, date, time, zone"),
-        "misspelt zone": Message("unknown time zone {value}", _DID_YOU_MEAN),
-        "unknown zone": Message("unknown time zone {value}", "use an IANA name such as Europe/Berlin"),
+        "misspelt zone": Message("unknown time zone {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
+        "unknown zone": Message("unknown time zone {value}", "use an IANA name such as {example}"),
         "epoch": Message("@ is followed by seconds since 1970"),
         "end of the week": Message(
             "{value} runs over the end of the week, which systemd refuses", "write {first}..Sun,Mon..{last}"
         ),
-        "misspelt weekday": Message("{value} is not a weekday", _DID_YOU_MEAN),
+        "misspelt weekday": Message("{value} is not a weekday", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "not a weekday": Message(
             "{value} is not a weekday", "a calendar event starts with weekdays, a date or a time"
         ),
         "not a date": Message("{value} is not a date", "write *-*-* as year-month-day"),
         "not a time": Message("{value} is not a time", "write hour:minute or hour:minute:second"),
         "repetition": Message("a repetition is a positive number, not {value}"),
-        "star with a step": Message("{value}: * stands alone, without a range or a step", "write {meant}"),
+        "star with a step": Message(
+            "{value}: * stands alone, without a range or a step", "write {meant}", fix_is=SAME_MEANING
+        ),
         "star in a range": Message("{value}: * stands alone, without a range or a step"),
         "backwards": Message("the range {value} runs backwards, which systemd refuses"),
         "not a number": Message("{value} is not a {part}"),
         "out of range": Message("{part} {value} is out of range [{low}, {high}]"),
     },
-    is_fix_safe=True,
 )
 SYSTEMD_RULES = (W161,)
 
@@ -162,9 +164,10 @@ def _zone(word: str, start: int) -> str:
     try:
         return load_zone(word).name
     except UnknownZoneError:
-        meant = nearest(word, zone_names())
+        meant = meant_zone(word, zone_names())
         case = "misspelt zone" if meant else "unknown zone"
-        raise _RefusedError(case, word, start, fix=meant, value=quoted(word), meant=meant) from None
+        names = {"value": quoted(word), "meant": meant, "example": zone_example(word)}
+        raise _RefusedError(case, word, start, fix=meant, **names) from None
 
 
 def _epoch(word: str, start: int) -> CalendarEvent:
@@ -277,7 +280,7 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
         if not step:
             raise _RefusedError("repetition", step_text, at + len(body) + 1, value=quoted(step_text))
     if first == "*":
-        fix = f"{low}/{step_text}" if slash and not dots else None
+        fix = f"{low}/{step_text}" if slash and not dots and name != "year" else None
         case = "star with a step" if fix else "star in a range"
         raise _RefusedError(case, element, at, fix=fix, value=quoted(element), meant=fix)
     start = _within(first, at, low, high, name, number)

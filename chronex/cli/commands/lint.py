@@ -18,50 +18,59 @@ if TYPE_CHECKING:
     from chronex.lint.source_files import Document
 
 
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Files, directories or expressions; - reads standard input; none: the files below this directory.",
+        metavar="PATH|EXPR…",
+    ),
+]
+LintForm = Annotated[str, typer.Option("--format", help="text, json, gcc, github or sarif.", metavar="FORMAT")]
+Select = Annotated[
+    list[str] | None, typer.Option(help="Only these codes or their beginnings (W11,E).", metavar="CODE,…")
+]
+IgnoreCodes = Annotated[list[str] | None, typer.Option(help="Not these codes or their beginnings.", metavar="CODE,…")]
+Shown = Annotated[str, typer.Option(help="Show from info, warning or error on.", metavar="SEVERITY")]
+Failing = Annotated[str, typer.Option(help="Exit 1 from info, warning or error on.", metavar="SEVERITY")]
+ApplyFixes = Annotated[bool, typer.Option("--fix", help="Apply every safe fix; all other bytes stay.")]
+Suggestions = Annotated[
+    bool, typer.Option("--unsafe-fixes", help="With --fix or --diff: suggestions too, which may be wrong.")
+]
+ShowDiff = Annotated[bool, typer.Option("--diff", help="Show what --fix would change.")]
+ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever is found.")]
+StdinName = Annotated[str | None, typer.Option(help="The name of the file that - reads.", metavar="NAME")]
+FileKind = Annotated[
+    str | None,
+    typer.Option("--as", help="chronex, crontab, cron.d, github, k8s, systemd, trigger or python.", metavar="KIND"),
+]
+LintZone = Annotated[
+    str | None, typer.Option("--tz", help="Zone where a file names none (default: the host's).", metavar="ZONE")
+]
+LintNow = Annotated[str | None, typer.Option(help="Judge dates from this ISO 8601 time.", metavar="TIME")]
+ExplainRule = Annotated[
+    str | None, typer.Option(help="Show the page of a rule: what is bad, what is good.", metavar="CODE")
+]
+ListRules = Annotated[bool, typer.Option("--list-rules", help="List every rule.")]
+
+
 def lint(
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Files, directories or expressions; - reads standard input; none: the files below this directory.",
-            metavar="PATH|EXPR…",
-        ),
-    ] = None,
-    form: Annotated[
-        str, typer.Option("--format", help="text, json, gcc, github or sarif.", metavar="FORMAT")
-    ] = "text",
-    select: Annotated[
-        list[str] | None, typer.Option(help="Only these codes or their beginnings (W11,E).", metavar="CODE,…")
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(help="Not these codes or their beginnings.", metavar="CODE,…")
-    ] = None,
-    min_severity: Annotated[
-        str, typer.Option(help="Show from info, warning or error on.", metavar="SEVERITY")
-    ] = "warning",
-    fail_on: Annotated[
-        str, typer.Option(help="Exit 1 from info, warning or error on.", metavar="SEVERITY")
-    ] = "warning",
-    fix: Annotated[bool, typer.Option("--fix", help="Apply every safe fix; all other bytes stay.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Show what --fix would change.")] = False,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever is found.")] = False,
-    stdin_filename: Annotated[
-        str | None, typer.Option(help="The name of the file that - reads.", metavar="NAME")
-    ] = None,
-    as_kind: Annotated[
-        str | None,
-        typer.Option(
-            "--as", help="chronex, crontab, cron.d, github, k8s, systemd, trigger or python.", metavar="KIND"
-        ),
-    ] = None,
-    tz: Annotated[
-        str | None, typer.Option("--tz", help="Zone where a file names none (default: the host's).", metavar="ZONE")
-    ] = None,
-    now: Annotated[str | None, typer.Option(help="Judge dates from this ISO 8601 time.", metavar="TIME")] = None,
+    targets: Targets = None,
+    form: LintForm = "text",
+    select: Select = None,
+    ignore: IgnoreCodes = None,
+    min_severity: Shown = "warning",
+    fail_on: Failing = "warning",
+    fix: ApplyFixes = False,
+    unsafe_fixes: Suggestions = False,
+    diff: ShowDiff = False,
+    exit_zero: ExitZero = False,
+    stdin_filename: StdinName = None,
+    as_kind: FileKind = None,
+    tz: LintZone = None,
+    now: LintNow = None,
     dialect: Dialect = "chronex",
-    explain: Annotated[
-        str | None, typer.Option(help="Show the page of a rule: what is bad, what is good.", metavar="CODE")
-    ] = None,
-    list_rules: Annotated[bool, typer.Option("--list-rules", help="List every rule.")] = False,
+    explain: ExplainRule = None,
+    list_rules: ListRules = False,
 ) -> int:
     """Find mistakes and surprises in job files, crontabs, workflows, CronJobs, timers and expressions.
 
@@ -71,8 +80,8 @@ def lint(
     """
     options = LintOptions(
         targets=tuple(targets or ()), form=form, select=tuple(select or ()), ignore=tuple(ignore or ()),
-        min_severity=min_severity, fail_on=fail_on, fix=fix, diff=diff, exit_zero=exit_zero,
-        stdin_filename=stdin_filename, as_kind=as_kind, tz=tz, now=now, dialect=dialect,
+        min_severity=min_severity, fail_on=fail_on, fix=fix, diff=diff, unsafe_fixes=unsafe_fixes,
+        exit_zero=exit_zero, stdin_filename=stdin_filename, as_kind=as_kind, tz=tz, now=now, dialect=dialect,
         explain=explain, list_rules=list_rules,
     )  # fmt: skip
     return run_lint(options)
@@ -87,6 +96,7 @@ class LintOptions(NamedTuple):
     fail_on: str
     fix: bool
     diff: bool
+    unsafe_fixes: bool
     exit_zero: bool
     stdin_filename: str | None
     as_kind: str | None
@@ -139,6 +149,8 @@ def _check(options: LintOptions) -> None:
         choose("--as", options.as_kind, KINDS)
     if options.fix and options.diff:
         raise UsageError("--fix writes and --diff only shows; give one of them")
+    if options.unsafe_fixes and not (options.fix or options.diff):
+        raise UsageError("--unsafe-fixes goes with --fix, which writes, or with --diff, which shows")
     if options.stdin_filename is not None and "-" not in options.targets:
         raise UsageError("--stdin-filename names what - reads; write: chronex lint - --stdin-filename NAME")
     for option, codes in (("--select", options.select), ("--ignore", options.ignore)):
@@ -211,7 +223,7 @@ def _fix(document: Document, assume: Assumptions, options: LintOptions, items: l
     from chronex.lint.findings import UNREADABLE
     from chronex.lint.linter import fixed
 
-    better = fixed(document, assume, lambda finding: _shows(finding, options))
+    better = fixed(document, assume, lambda finding: _shows(finding, options), with_suggestions=options.unsafe_fixes)
     if options.diff:
         print_diff(document, better)
         items.extend(item for item in _findings(document, assume, options) if item[1].code == UNREADABLE)

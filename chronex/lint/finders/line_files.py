@@ -70,7 +70,7 @@ class _CrontabReader:
         at = start + match.start(2)
         if value[:1] in ("'", '"'):
             value, at = value.strip(value[0]), at + 1
-        self.found.findings.extend(zone_findings(value, at, at + len(value)))
+        self.found.findings.extend(zone_findings(value, at, at + len(value), is_refused=False))
         try:
             self.zone = ZoneNote(load_zone(value).name, "from CRON_TZ above it (cronie; other crons ignore it)")
         except UnknownZoneError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chronex.expr.diagnostics import ERROR, INFO, WARNING, Message, Rule
+from chronex.expr.diagnostics import ERROR, INFO, SAME_MEANING, WARNING, Message, Rule
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.rules import crontab, system_crontab
 from chronex.text.terminal import quoted
@@ -28,7 +28,6 @@ W134 = Rule(
     messages={
         "": Message("cron ends the command at this %: the rest becomes its standard input", "write \\%"),
     },
-    is_fix_safe=True,
 )
 
 
@@ -48,8 +47,9 @@ W135 = Rule(
     "cron reads lines that end with a newline. Without one the last entry is ignored, or the whole file is refused.",
     bad=crontab("17 3 * * * /usr/local/bin/backup"),
     good=crontab("17 3 * * * /usr/local/bin/backup\n"),
-    messages={"": Message("the last line has no newline: cron ignores it, or refuses the whole file")},
-    is_fix_safe=True,
+    messages={
+        "": Message("the last line has no newline: cron ignores it, or refuses the whole file", fix_is=SAME_MEANING)
+    },
 )
 
 

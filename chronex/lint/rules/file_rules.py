@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Message, Rule
+from chronex.expr.diagnostics import ERROR, INFO, SAME_MEANING, WARNING, Example, Message, Rule
 from chronex.lint.findings import UNREADABLE, Edit, Fix, LintFinding, finding
 from chronex.lint.rules import WORKFLOW, crontab, workflow
 from chronex.text.terminal import quoted
@@ -22,8 +22,11 @@ W137 = Rule(
     "schedule is something else. Put it in quotes.",
     bad=workflow("*/15 * * * *"),
     good=workflow('"*/15 * * * *"'),
-    messages={"": Message("* without quotes is a YAML alias: the file is refused", "put the schedule in quotes")},
-    is_fix_safe=True,
+    messages={
+        "": Message(
+            "* without quotes is a YAML alias: the file is refused", "put the schedule in quotes", fix_is=SAME_MEANING
+        )
+    },
 )
 W140 = Rule(
     UNREADABLE,
@@ -71,8 +74,7 @@ W142 = Rule(
     "The comment silences nothing: the mistake is gone, or stands elsewhere.",
     bad=crontab("# chronex: ignore[W103]\n*/5 * * * * /usr/local/bin/poll\n"),
     good=crontab("*/5 * * * * /usr/local/bin/poll\n"),
-    messages={"": Message("nothing is found here that ignore{codes} could silence: remove it")},
-    is_fix_safe=True,
+    messages={"": Message("nothing is found here that ignore{codes} could silence: remove it", fix_is=SAME_MEANING)},
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chronex.expr.diagnostics import ERROR, Diagnostic, Message, Rule, diagnostic
+from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic, Message, Rule, diagnostic
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.hosts import GITHUB, ScheduleHost
@@ -29,7 +29,7 @@ W130 = Rule(
     messages={
         "zone": Message("{host} takes no zone here"),
         "options": Message("options in brackets are Chronex's own", "{host} does not take them"),
-        "misspelt nickname": Message(_UNKNOWN_NICKNAME, "did you mean {meant}?"),
+        "misspelt nickname": Message(_UNKNOWN_NICKNAME, "did you mean {meant}?", fix_is=SAME_WORD),
         "unknown nickname": Message(_UNKNOWN_NICKNAME, "it takes {known}"),
         "nickname at GitHub": Message(_UNKNOWN_NICKNAME, "write five fields such as 17 4 * * *"),
         "seconds": Message("6 fields, but {host} reads 5: it has no seconds"),
@@ -37,14 +37,13 @@ W130 = Rule(
             "6 fields, but cron reads 5: it has no seconds, and takes the sixth for a command or a user"
         ),
         "day rule": Message("{value}: {host} does not know L, W and #"),
-        "question mark": Message("{host} does not know '?'", "use *"),
+        "question mark": Message("{host} does not know '?'", "use *", fix_is=SAME_MEANING),
         "backwards": Message("{value} runs backwards, which {host} refuses"),
         "backwards in two parts": Message(
             "{value} runs backwards, which {host} refuses", "write {low}-{top},{bottom}-{high}"
         ),
-        "seven": Message("{host} counts weekdays from 0 (Sunday) to 6", "7 is refused"),
+        "seven": Message("{host} counts weekdays from 0 (Sunday) to 6", "7 is refused", fix_is=SAME_MEANING),
     },
-    is_fix_safe=True,
 )
 
 
@@ -75,7 +74,7 @@ def _reads(specs: tuple[FieldSpec, ...], words: list[re.Match[str]]) -> bool:
 
 def _nickname(text: str, stripped: str, host: ScheduleHost) -> Iterator[Diagnostic]:
     word = stripped.split(maxsplit=1)[0]
-    if word.lower() in host.nicknames or (not host.nicknames and host is not GITHUB):
+    if word in host.nicknames or (not host.nicknames and host is not GITHUB):
         return
     meant = nearest(word, host.nicknames)
     case = "misspelt nickname" if meant else "unknown nickname"
@@ -142,8 +141,11 @@ W133 = Rule(
     "The Kubernetes API server refuses a CronJob with TZ= or CRON_TZ= in its schedule; timeZone is the place for it.",
     bad=cronjob('"TZ=Europe/Berlin 0 4 * * *"', ""),
     good=cronjob('"0 4 * * *"', "Europe/Berlin"),
-    messages={"": Message("Kubernetes refuses a zone inside the schedule", "write timeZone: {zone} beside it")},
-    is_fix_safe=True,
+    messages={
+        "": Message(
+            "Kubernetes refuses a zone inside the schedule", "write timeZone: {zone} beside it", fix_is=SAME_MEANING
+        )
+    },
 )
 
 

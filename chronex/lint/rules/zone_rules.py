@@ -10,8 +10,8 @@ from chronex.expr.diagnostics import INFO, WARNING, Message, Rule
 from chronex.expr.syntax_rules import E011
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.rules import cronjob
-from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
+from chronex.timing.zone_suggestions import meant_zone, zone_example
 from chronex.timing.zones import load_zone, zone_names
 
 # The offset of these zones is fixed, though the countries that use the abbreviation change their clocks.
@@ -43,21 +43,36 @@ W113 = Rule(
 )
 
 
-def zone_findings(name: str, start: int, end: int, *, fixable: bool = True) -> Iterator[LintFinding]:
-    """What is wrong with a zone's name that stands between these offsets."""
+def zone_findings(
+    name: str, start: int, end: int, *, fixable: bool = True, is_refused: bool = True
+) -> Iterator[LintFinding]:
+    """What is wrong with a zone's name that stands between these offsets.
+
+    `is_refused` is False where the host takes an unknown name for UTC: another spelling then changes its times.
+    """
     try:
         load_zone(name)
     except UnknownZoneError:
-        yield _unknown_zone(name, start, end, fixable=fixable)
+        yield _unknown_zone(name, start, end, fixable=fixable, is_refused=is_refused)
         return
     yield from zone_abbreviation(name, start, end)
 
 
-def _unknown_zone(name: str, start: int, end: int, *, fixable: bool) -> LintFinding:
-    meant = nearest(name, zone_names())
+def _unknown_zone(name: str, start: int, end: int, *, fixable: bool, is_refused: bool) -> LintFinding:
+    meant = meant_zone(name, zone_names())
     case = "misspelt beside the expression" if meant else "unknown beside the expression"
     fix = Fix(f"write {meant}", (Edit(start, end, meant),)) if meant and fixable else None
-    return finding(E011, start, end, case, fix=fix, value=quoted(name), meant=meant)
+    return finding(
+        E011,
+        start,
+        end,
+        case,
+        fix=fix,
+        replaced=name if is_refused else "",
+        value=quoted(name),
+        meant=meant,
+        example=zone_example(name),
+    )
 
 
 def zone_abbreviation(name: str, start: int, end: int, site: ScheduleSite | None = None) -> Iterator[LintFinding]:
