@@ -18,6 +18,7 @@ from chronex.lint.source_files import (
     ARGUMENTS,
     BYTE_ORDER_MARK,
     KINDS,
+    UNSURE_CRON_D,
     Document,
     find_files,
     kind_by_name,
@@ -29,6 +30,7 @@ from chronex.text.terminal import terminal_safe
 _MOST_BYTES = 8 * 1024 * 1024
 _STDIN = "<stdin>"
 _SUFFIXES = (".toml", ".yml", ".yaml", ".timer", ".cron", ".crontab", ".json", ".py", ".conf")
+_IN_BYTES = ("crontab", "cron.d", UNSURE_CRON_D)
 _LOOK_INSIDE = {"yaml": b"CronJob", "python": b"chronex"}
 
 
@@ -123,6 +125,9 @@ def _decoded(name: str, data: bytes, kind: str | None, *, look_inside: bool) -> 
     except UnicodeDecodeError as error:
         if kind is None and look_inside and kind_by_name(name) in (None, "yaml", "python"):
             return open_document(name, "")  # no file for the linter
+        if (kind or kind_by_name(name)) in _IN_BYTES:
+            # The program reads bytes, and a comment in Latin-1 is nothing to it.
+            return open_document(name, data.decode("utf-8", "surrogateescape"), kind)
         before = data[: error.start].decode("utf-8")
         document = Document(name, before + "\N{REPLACEMENT CHARACTER}", None)
         message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
@@ -173,7 +178,7 @@ def print_fixed(document: Document) -> None:
     else:
         sys.stdout.flush()
         mark = BYTE_ORDER_MARK if document.has_mark else ""
-        sys.stdout.buffer.write((mark + document.text).encode("utf-8"))
+        sys.stdout.buffer.write((mark + document.text).encode("utf-8", "surrogateescape"))
         sys.stdout.buffer.flush()
 
 
@@ -182,7 +187,7 @@ def write_fixed(document: Document) -> None:
 
     mark = BYTE_ORDER_MARK if document.has_mark else ""
     try:
-        replace_file(Path(document.path).resolve(), (mark + document.text).encode("utf-8"))
+        replace_file(Path(document.path).resolve(), (mark + document.text).encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise UsageError(f"{terminal_safe(document.path)} cannot be written: {error.strerror}") from None
 

@@ -219,6 +219,8 @@ E011 = _rule(
         "of several places": Message("unknown timezone {value}", _SUCH_AS),
         "misspelt beside the expression": Message("unknown time zone {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "unknown beside the expression": Message("unknown time zone {value}", _SUCH_AS),
+        "misspelt in a crontab": Message("unknown time zone {value}, which {host} takes for UTC", _DID_YOU_MEAN),
+        "unknown in a crontab": Message("unknown time zone {value}, which {host} takes for UTC", _SUCH_AS),
     },
 )
 

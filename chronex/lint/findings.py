@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Diagnostic, Rule, is_safe, with_hint
+from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.lint.hosts import ScheduleHost
 from chronex.timing.dst import DstPolicy
 
@@ -40,10 +41,12 @@ class ZoneNote(NamedTuple):
 
 
 class Assumptions(NamedTuple):
-    """What a file does not contain: the zone of its machine, and the date."""
+    """What a file does not contain: the zone of its machine, the date, and which cron reads it."""
 
     zone: ZoneNote
     reference_ms: int
+    cron: CronProgram | None = None  # as somebody says it; otherwise the file tells, or the machine
+    machine_cron: CronProgram = DEBIAN
 
 
 class ScheduleSite(NamedTuple):
@@ -138,6 +141,9 @@ def is_at_least(severity: str, threshold: str) -> bool:
     return SEVERITIES.index(severity) <= SEVERITIES.index(threshold)
 
 
-def assumptions(zone: str, why: str, reference_ms: int) -> Assumptions:
-    """What the linter takes for granted: the zone of schedules that name none, why that one, and the present time."""
-    return Assumptions(ZoneNote(zone, why), reference_ms)
+def assumptions(
+    zone: str, why: str, reference_ms: int, cron: CronProgram | None = None, machine_cron: CronProgram = DEBIAN
+) -> Assumptions:
+    """What the linter takes for granted: the zone of schedules that name none, why that one, the present time, and
+    the cron of crontabs."""
+    return Assumptions(ZoneNote(zone, why), reference_ms, cron, machine_cron)

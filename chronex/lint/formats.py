@@ -207,5 +207,7 @@ def _shown(example: Example) -> Iterator[str]:
     if not example.path:
         yield from ("```text", example.text, "```")
         return
+    # Characters that cannot be seen are written out, and those that Markdown would change.
+    text = example.text.rstrip("\n").replace("\ufeff", "<U+FEFF>").replace("\r", "<U+000D>")
     suffix = example.path[example.path.rfind(".") :] if "." in example.path else ""
-    yield from (f"`{example.path}`:", "", f"```{_LANGUAGES.get(suffix, 'text')}", example.text.rstrip("\n"), "```")
+    yield from (f"`{example.path}`:", "", f"```{_LANGUAGES.get(suffix, 'text')}", text, "```")

@@ -12,6 +12,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from chronex.jobfile.positions import LineIndex
+from chronex.lint.cron_programs import CRON_PROGRAMS, CronProgram
 from chronex.lint.findings import Assumptions, Edit, LintFinding, ZoneNote
 from chronex.lint.host_schedules import zone_or_utc
 from chronex.lint.linter import Analysis, lint_document
@@ -73,6 +74,7 @@ class ChronexServer(LanguageServer):
         self.shows_hints = True
         self.waiting: dict[str, asyncio.TimerHandle] = {}
         self.refreshing: asyncio.Task[None] | None = None
+        self.cron: CronProgram | None = None
         self._known: dict[str, tuple[object, Read]] = {}
 
     # -- documents ----------------------------------------------------------------------------------------
@@ -83,14 +85,14 @@ class ChronexServer(LanguageServer):
 
     def assume(self) -> Assumptions:
         assume = self.inputs.assume._replace(reference_ms=self.now())
-        return (
-            assume if self.zone is None else assume._replace(zone=ZoneNote(self.zone, "from the editor's settings"))
-        )
+        if self.zone is not None:
+            assume = assume._replace(zone=ZoneNote(self.zone, "from the editor's settings"))
+        return assume if self.cron is None else assume._replace(cron=self.cron)
 
     def read(self, uri: str) -> Read:
         document = self.workspace.get_text_document(uri)
         assume = self.assume()
-        key = (document.version, document.source, assume.reference_ms, assume.zone)
+        key = (document.version, document.source, assume.reference_ms, assume.zone, assume.cron)
         known = self._known.get(uri)
         if known is not None and known[0] == key:
             return known[1]
@@ -132,10 +134,12 @@ class ChronexServer(LanguageServer):
         self.waiting[uri] = asyncio.get_running_loop().call_later(_DEBOUNCE_SECONDS, self.publish, uri)
 
     def read_settings(self, given: Any) -> None:
-        """Settings: { timezone, inlayHints }, alone or under "chronex"."""
+        """Settings: { timezone, cron, inlayHints }, alone or under "chronex"."""
         settings = _as_dict(given)
         settings = _as_dict(settings.get("chronex", settings))
-        zone, shows = settings.get("timezone"), settings.get("inlayHints")
+        zone, shows, cron = settings.get("timezone"), settings.get("inlayHints"), settings.get("cron")
+        if isinstance(cron, str):
+            self.cron = CRON_PROGRAMS.get(cron)
         if isinstance(zone, str):
             self.zone = zone if zone_or_utc(zone).name == zone else None
         if isinstance(shows, bool):

@@ -114,7 +114,7 @@ CASES = (
     Case(
         "ranges.crontab",
         "0 22-4 * * * /usr/bin/a\n0 9 L * * /usr/bin/b\n0 9 ? * MON /usr/bin/c\n0 0 9 * * MON /usr/bin/d\n",
-        ("1:3-1:7 W130", "2:5-2:6 W130", "3:5-3:6 W130", "4:1-4:14 W130"),
+        ("1:3-1:7 E139", "2:5-2:6 W130", "3:5-3:6 W130", "4:1-4:14 W130"),
     ),
     Case(
         "percent.crontab",
@@ -125,7 +125,19 @@ CASES = (
     Case(
         "zones.crontab",
         "CRON_TZ=America/New_York\n30 1 * * * /usr/bin/a\nCRON_TZ=Mars/Base\nTZ=Europe/Paris\n",
-        ("2:1-2:5 W112", "3:9-3:18 E011", "4:1-4:16 W138"),
+        ("1:1-1:25 W138", "3:1-3:18 W138", "4:1-4:16 W138"),
+    ),
+    Case(
+        "cronie.crontab",
+        "RANDOM_DELAY=5\nCRON_TZ=America/New_York\n30 1 * * * /usr/bin/a\nCRON_TZ=Mars/Base\n0~59 4 * * * /b\n0~99 4 * * * /c\n",
+        ("3:1-3:5 W112", "4:9-4:18 E011", "6:1-6:5 W130"),
+    ),
+    Case("etc/crontabs/root", "0 22-1 * * * /usr/bin/a\n0 9 */2 * * /usr/bin/b\n", ("2:5-2:8 E139",)),
+    Case("cron.d/my.job", "17 4 * * * root /usr/bin/a\n", ("1:1-1:27 W145",)),
+    Case(
+        "traps.crontab",
+        "PATH=$PATH:/opt/bin\n5/10 * * * * /usr/bin/a\r\n# monthly\n0 0 * 1 * /usr/bin/b\n",
+        ("1:6-1:11 W146", "2:1-2:5 W130", "2:1-2:24 W144", "4:1-4:10 W147"),
     ),
     Case(
         "gap.crontab",
@@ -146,7 +158,7 @@ CASES = (
     Case(
         "nicknames.crontab",
         "@wekly /usr/bin/a\n@every 5m /usr/bin/b\n0~59 4 * * * /usr/bin/c\n",
-        ("1:1-1:7 W130", "2:1-2:7 W130"),
+        ("1:1-1:7 W130", "2:1-2:7 W130", "3:1-3:5 E139"),
     ),
     Case(
         "cron.d/backup",

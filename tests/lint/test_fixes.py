@@ -42,7 +42,7 @@ def test_each_fix_alone_removes_its_finding_and_brings_no_error(case: Case) -> N
 @pytest.mark.parametrize(
     ("path", "before", "after"),
     [
-        ("a.crontab", "17 4 * * *\t/usr/bin/a  # x\r\n@Weekly /b\r\n", "17 4 * * *\t/usr/bin/a  # x\r\n@weekly /b\r\n"),
+        ("a.crontab", "17 4 * * *\t/usr/bin/a  # x\n@Weekly /b\n", "17 4 * * *\t/usr/bin/a  # x\n@weekly /b\n"),
         ("a.crontab", "17 4 * * * /usr/bin/a", "17 4 * * * /usr/bin/a\n"),
         (
             "chronex.toml",

@@ -12,7 +12,7 @@ import pytest
 from chronex.expr.diagnostics import HostMessage, Message, Rule
 from chronex.lint.findings import ScheduleSite, ZoneNote
 from chronex.lint.host_schedules import judge
-from chronex.lint.hosts import CRONTAB, GITHUB, KUBERNETES, ScheduleHost
+from chronex.lint.hosts import CRON_HOSTS, CRONTAB, GITHUB, KUBERNETES, ScheduleHost
 from chronex.lint.rules import rules
 from chronex.timing import validate
 from tests.lint.golden import NOW_MS
@@ -100,7 +100,7 @@ def said(text: str, host: ScheduleHost) -> list[tuple[str, str, str | None]]:
     return [(d.code, str(d), d.fix) for d in judge(site, NOW_MS)]
 
 
-@pytest.mark.parametrize("host", [CRONTAB, GITHUB, KUBERNETES], ids=lambda host: host.key)
+@pytest.mark.parametrize("host", [CRON_HOSTS["cronie"], GITHUB, KUBERNETES], ids=lambda host: host.key)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -46,6 +46,10 @@ FileKind = Annotated[
 LintZone = Annotated[
     str | None, typer.Option("--tz", help="Zone where a file names none (default: the host's).", metavar="ZONE")
 ]
+WhichCron = Annotated[
+    str | None,
+    typer.Option("--cron", help="debian, cronie, bsd, busybox or supercronic reads the crontabs.", metavar="CRON"),
+]
 LintNow = Annotated[str | None, typer.Option(help="Judge dates from this ISO 8601 time.", metavar="TIME")]
 ExplainRule = Annotated[
     str | None, typer.Option(help="Show the page of a rule: what is bad, what is good.", metavar="CODE")
@@ -67,6 +71,7 @@ def lint(
     stdin_filename: StdinName = None,
     as_kind: FileKind = None,
     tz: LintZone = None,
+    cron: WhichCron = None,
     now: LintNow = None,
     dialect: Dialect = "chronex",
     explain: ExplainRule = None,
@@ -81,8 +86,8 @@ def lint(
     options = LintOptions(
         targets=tuple(targets or ()), form=form, select=tuple(select or ()), ignore=tuple(ignore or ()),
         min_severity=min_severity, fail_on=fail_on, fix=fix, diff=diff, unsafe_fixes=unsafe_fixes,
-        exit_zero=exit_zero, stdin_filename=stdin_filename, as_kind=as_kind, tz=tz, now=now, dialect=dialect,
-        explain=explain, list_rules=list_rules,
+        exit_zero=exit_zero, stdin_filename=stdin_filename, as_kind=as_kind, tz=tz, cron=cron, now=now,
+        dialect=dialect, explain=explain, list_rules=list_rules,
     )  # fmt: skip
     return run_lint(options)
 
@@ -101,6 +106,7 @@ class LintOptions(NamedTuple):
     stdin_filename: str | None
     as_kind: str | None
     tz: str | None
+    cron: str | None
     now: str | None
     dialect: str
     explain: str | None
@@ -109,6 +115,7 @@ class LintOptions(NamedTuple):
 
 def run_lint(options: LintOptions) -> int:
     from chronex.cli.lint_io import print_findings, print_rules, read_sources
+    from chronex.lint.cron_programs import CRON_PROGRAMS, program_of_machine
     from chronex.lint.findings import assumptions
     from chronex.lint.formats import LintOutput
     from chronex.lint.source_files import Document
@@ -121,7 +128,8 @@ def run_lint(options: LintOptions) -> int:
         return _explain(options.explain)
     choice = choose_zone(options.tz)
     reference = read_instant(options.now, choice.zone, "--now")
-    assume = assumptions(choice.zone.name, choice.source, reference)
+    cron = CRON_PROGRAMS[options.cron] if options.cron else None
+    assume = assumptions(choice.zone.name, choice.source, reference, cron, program_of_machine())
     items: list[Item] = []
     changed, printed = 0, False
     for source in read_sources(options.targets, options.as_kind, options.stdin_filename, options.dialect):
@@ -137,6 +145,7 @@ def run_lint(options: LintOptions) -> int:
 
 def _check(options: LintOptions) -> None:
     from chronex.expr.parser import DIALECTS
+    from chronex.lint.cron_programs import CRON_PROGRAMS
     from chronex.lint.findings import SEVERITIES
     from chronex.lint.formats import WRITERS
     from chronex.lint.source_files import KINDS
@@ -147,6 +156,8 @@ def _check(options: LintOptions) -> None:
     choose("--dialect", options.dialect, DIALECTS)
     if options.as_kind is not None:
         choose("--as", options.as_kind, KINDS)
+    if options.cron is not None:
+        choose("--cron", options.cron, tuple(CRON_PROGRAMS))
     if options.fix and options.diff:
         raise UsageError("--fix writes and --diff only shows; give one of them")
     if options.unsafe_fixes and not (options.fix or options.diff):

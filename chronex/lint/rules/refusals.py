@@ -9,7 +9,7 @@ from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic,
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.hosts import GITHUB, ScheduleHost
-from chronex.lint.rules import cronjob, workflow
+from chronex.lint.rules import cronjob, crontab, workflow
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
@@ -36,13 +36,46 @@ W130 = Rule(
         "sixth column": Message(
             "6 fields, but cron reads 5: it has no seconds, and takes the sixth for a command or a user"
         ),
+        "star for a command": Message("{host} takes no command that begins with *"),
         "day rule": Message("{value}: {host} does not know L, W and #"),
         "question mark": Message("{host} does not know '?'", "use *", fix_is=SAME_MEANING),
         "backwards": Message("{value} runs backwards, which {host} refuses"),
         "backwards in two parts": Message(
             "{value} runs backwards, which {host} refuses", "write {low}-{top},{bottom}-{high}"
         ),
+        "step on one value": Message("{value}: {host} takes a step after * or a range only", "write {meant}"),
+        "step on one name": Message("{value}: {host} takes a step after * or a range only"),
+        "random with a step": Message("{value}: {host} takes no step after a random range"),
+        "random backwards": Message("{value}: a random range runs from the lower value to the higher one"),
+        "out of range": Message("{value} is out of range [{low}, {high}]"),
+        "not a value": Message("{host} does not understand {value}"),
         "seven": Message("{host} counts weekdays from 0 (Sunday) to 6", "7 is refused", fix_is=SAME_MEANING),
+    },
+)
+
+
+E139 = Rule(
+    "E139",
+    "read otherwise than it is written",
+    ERROR,
+    "The program takes the line and makes something else of it. Debian's cron leaves out what follows a value: "
+    "`4~59` is 4, `FRI#2` is every Friday. Vixie's crons take a range that runs backwards and match nothing with it. "
+    "BusyBox counts the days of `*/2` from 0, and leaves the step of `5/10` out.",
+    bad=crontab("0 22-6 * * * /usr/local/bin/poll\n"),
+    good=crontab("0 22-23,0-6 * * * /usr/local/bin/poll\n"),
+    messages={
+        "rest left out": Message("{host} reads {value} as {kept} and leaves out the rest"),
+        "random range left out": Message(
+            "{host} reads {value} as {kept}, without any chance in it", "random ranges are for cronie"
+        ),
+        "backwards": Message(
+            "{value} runs backwards: {host} takes the line and never runs it", "write it in two parts"
+        ),
+        "backwards in a list": Message("{value} runs backwards: {host} leaves it out", "write it in two parts"),
+        "days from 0": Message(
+            "{host} counts days from 0, so that {value} is {days} and so on; other crons begin with 1", "write 1-31/n"
+        ),
+        "step without effect": Message("{host} leaves out the step of {value}", "write a range before the slash"),
     },
 )
 
@@ -134,6 +167,11 @@ def sixth_column(start: int, end: int) -> LintFinding:
     return finding(W130, start, end, "sixth column")
 
 
+def star_for_a_command(start: int, host: str) -> LintFinding:
+    """W130 for a command that begins with a star: one field too many, or a nickname with fields after it."""
+    return finding(W130, start, start + 1, "star for a command", host=host)
+
+
 W133 = Rule(
     "W133",
     "zone inside a Kubernetes schedule",
@@ -155,4 +193,4 @@ def zone_inside_schedule(zone: str, start: int, end: int, edits: tuple[Edit, ...
     return finding(W133, start, end, fix=fix, zone=zone)
 
 
-REFUSAL_RULES = (W130, W133)
+REFUSAL_RULES = (W130, W133, E139)

@@ -75,6 +75,33 @@ def _unknown_zone(name: str, start: int, end: int, *, fixable: bool, is_refused:
     )
 
 
+# `UTC+2`, `EST5`: a name and hours WEST of Greenwich, which the C library reads and zone data does not have.
+_POSIX_ZONE = re.compile(r"[A-Za-z]{3,}([+-]?)([0-9]{1,2})")
+
+
+def posix_zone(name: str) -> str | None:
+    """The fixed offset that the C library makes of such a name; None for any other name."""
+    match = _POSIX_ZONE.fullmatch(name)
+    if match is None or int(match[2]) > (14 if match[1] == "-" else 12):
+        return None
+    return f"Etc/GMT{match[1] or '+'}{int(match[2])}"
+
+
+def zone_of_crontab(written: str, name: str, start: int, host: str) -> Iterator[LintFinding]:
+    """CRON_TZ where cron reads it: the C library takes what it does not know for UTC, and says nothing."""
+    end = start + len(written)
+    try:
+        load_zone(name)
+    except UnknownZoneError:
+        meant = meant_zone(name, zone_names())
+        case = "misspelt in a crontab" if meant else "unknown in a crontab"
+        fix = Fix(f"write {meant}", (Edit(start, end, meant),)) if meant else None
+        names = {"value": quoted(name), "meant": meant, "example": zone_example(name), "host": host}
+        yield finding(E011, start, end, case, fix=fix, replaced="", site=None, severity=None, **names)
+        return
+    yield from zone_abbreviation(name, start, end)
+
+
 def zone_abbreviation(name: str, start: int, end: int, site: ScheduleSite | None = None) -> Iterator[LintFinding]:
     """W113, for a zone that is known."""
     if not _ABBREVIATION.fullmatch(name):

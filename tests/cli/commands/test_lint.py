@@ -162,13 +162,15 @@ def test_files_and_expressions_may_be_mixed(chronex: Chronex, folder: Path) -> N
 
 @pytest.mark.parametrize("arguments", [("--stdin-filename", "x/crontab"), ("--as", "crontab")])
 def test_standard_input_as_a_file(chronex: Chronex, arguments: tuple[str, ...]) -> None:
-    done = chronex("lint", "-", *arguments, *NOW, "--format", "gcc", stdin="@wekly /usr/bin/a\n")
-    assert done.out.endswith(":1:1: error: cron does not know '@wekly'; did you mean @weekly? [W130]\n")
+    done = chronex(
+        "lint", "-", *arguments, *NOW, "--format", "gcc", stdin="@wekly /usr/bin/a\n", CHRONEX_CRON="debian"
+    )
+    assert done.out.endswith(":1:1: error: Debian's cron does not know '@wekly'; did you mean @weekly? [W130]\n")
 
 
 def test_standard_input_is_fixed_byte_by_byte(chronex: Chronex) -> None:
-    given = "\ufeff17 4 * * *\t/usr/bin/a\x1b[2J\r\n@Weekly\t/b\r\n"
-    done = chronex("lint", "-", "--as", "crontab", "--fix", *NOW, stdin=given)
+    given = "17 4 * * *\t/usr/bin/a\x1b[2J\r\n@Weekly\t/b\r\n"
+    done = chronex("lint", "-", "--as", "crontab", "--cron", "supercronic", "--fix", *NOW, stdin=given)
     assert (done.out, done.code) == (given.replace("@Weekly", "@weekly"), 0)
 
 
@@ -193,10 +195,32 @@ def test_diff_shows_what_fix_would_do_and_writes_nothing(chronex: Chronex, folde
 
 
 def test_a_file_that_cannot_be_read_is_a_finding_and_exit_2(chronex: Chronex, folder: Path) -> None:
-    (folder / "b.crontab").write_bytes(b"17 4 * * * /usr/bin/a\n\xff\n")
-    done = chronex("lint", str(folder / "b.crontab"), "--exit-zero", *NOW)
+    (folder / "b.timer").write_bytes(b"[Timer]\n\xff\n")
+    done = chronex("lint", str(folder / "b.timer"), "--exit-zero", *NOW)
     assert done.code == 2
-    assert done.out.endswith("b.crontab:2:1: W140 byte 0xff is not UTF-8; save the file as UTF-8\n")
+    assert done.out.endswith("b.timer:2:1: W140 byte 0xff is not UTF-8; save the file as UTF-8\n")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "gcc", "github", "sarif"])
+def test_a_crontab_need_not_be_utf_8_because_cron_reads_bytes(chronex: Chronex, folder: Path, form: str) -> None:
+    path = folder / "b.crontab"
+    path.write_bytes(b"# \xfcberall\n0 25 * * * /usr/bin/a \xe9\n0 4 * * Monday /b")
+    done = chronex("lint", str(path), "--format", form, *NOW)
+    assert done.code == 1
+    assert "E003" in done.out
+    assert chronex("lint", str(path), "--fix", *NOW).code == 1
+    assert path.read_bytes() == b"# \xfcberall\n0 25 * * * /usr/bin/a \xe9\n0 4 * * MON /b\n"
+
+
+@pytest.mark.parametrize(
+    ("cron", "code"), [("debian", 1), ("cronie", 1), ("bsd", 0), ("supercronic", 0), ("busybox", 1), ("vixie", 2)]
+)
+def test_the_cron_that_reads_a_crontab_can_be_named(chronex: Chronex, folder: Path, cron: str, code: int) -> None:
+    path = folder / "quarter.crontab"
+    path.write_text("0/15 * * * * /usr/bin/a\n")
+    assert chronex("lint", str(path), "--cron", cron, *NOW).code == code
+    by_machine = 1 if cron == "vixie" else code
+    assert chronex("lint", str(path), *NOW, CHRONEX_CRON=cron).code == by_machine
 
 
 @pytest.mark.parametrize("more", [(), ("--exit-zero",), ("--diff",), ("--fix",), ("--fail-on", "error")])
