@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 from chronex.cli.options import UsageError
 from chronex.cli.output import caret_lines, out, paint, print_json
 from chronex.expr.diagnostics import ERROR
-from chronex.lint.findings import UNREADABLE, LintFinding
-from chronex.lint.formats import WRITERS, Item, LintOutput
+from chronex.lint.findings import UNREADABLE, LintFinding, assumptions
+from chronex.lint.formats import PAGE_REFERENCE_MS, WRITERS, Item, LintOutput, page
 from chronex.lint.source_files import (
     ARGUMENTS,
     BYTE_ORDER_MARK,
@@ -48,12 +49,19 @@ LintSource: TypeAlias = Document | Unreadable
 
 
 def read_sources(
-    targets: Sequence[str], kind: str | None, stdin_filename: str | None, dialect: str
+    targets: Sequence[str],
+    kind: str | None,
+    stdin_filename: str | None,
+    dialect: str,
+    is_excluded: Callable[[str], bool] = lambda path: False,
 ) -> Iterator[LintSource]:
-    """Every source in the order given. Raises UsageError for what is neither a file nor an expression."""
+    """Every source in the order given. Raises UsageError for what is neither a file nor an expression.
+
+    `is_excluded` leaves out files that are found in a directory; those that are named are read all the same.
+    """
     bare = "posix" if dialect == "posix" else "expressions"
     if not targets:
-        yield from (source for path in find_files(Path()) if (source := _read_source(path, kind)) is not None)
+        yield from _found_in(Path(), kind, is_excluded)
         return
     expressions = [target for target in targets if target != "-" and not is_there(target)]
     for target in expressions:
@@ -65,9 +73,15 @@ def read_sources(
         if target == "-":
             yield _standard_input(kind, stdin_filename, bare)
         elif is_there(target) and path.is_dir():
-            yield from (source for file in find_files(path) if (source := _read_source(file, kind)) is not None)
+            yield from _found_in(path, kind, is_excluded)
         elif is_there(target):
             yield from _given(path, kind)
+
+
+def _found_in(folder: Path, kind: str | None, is_excluded: Callable[[str], bool]) -> Iterator[LintSource]:
+    for path in find_files(folder):
+        if not is_excluded(str(path)) and (source := _read_source(path, kind)) is not None:
+            yield source
 
 
 def is_there(target: str) -> bool:
@@ -247,12 +261,49 @@ def _carets(document: Document, line: int, findings: list[LintFinding]) -> Itera
     yield from caret_lines(text, marks)
 
 
-def print_rules(form: str) -> None:
-    from chronex.lint.rules import rules
+def print_statistics(form: str, items: Sequence[Item], show: Callable[[str], None]) -> None:
+    """How often each rule was found, the most frequent first, and how many of these --fix puts right."""
+    from chronex.lint.rules import title_of
 
+    counts = Counter(finding.code for _, finding in items)
+    fixable = Counter(finding.code for _, finding in items if finding.fix is not None and finding.fix.is_safe)
+    rows = [
+        {"code": code, "count": count, "fixable": fixable[code], "title": title_of(code)}
+        for code, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    ]
+    if form == "json":
+        print_json(rows, ensure_ascii=False)
+        return
+    width = max((len(str(row["count"])) for row in rows), default=1)
+    for row in rows:
+        fix = f" [{row['fixable']} by --fix]" if row["fixable"] else ""
+        show(f"{row['count']:>{width}}  {row['code']}  {row['title']}{fix}")
+
+
+def print_rules(form: str, only: str | None = None) -> None:
+    """All rules, or as JSON one of them with its explanation."""
+    from chronex.lint.rules import rule_named, rules
+
+    if only is not None:
+        rule = rule_named(only)
+        if rule is None:
+            raise UsageError(f"chronex rule: there is no rule {terminal_safe(only)!r}; chronex rule lists them")
+        row = {"code": rule.code, "severity": rule.severity, "title": rule.title, "explanation": rule.explanation}
+        print_json(row, ensure_ascii=False)
+        return
     if form == "json":
         rows = [{"code": r.code, "severity": r.severity, "title": r.title} for r in rules().values()]
         print_json(rows, ensure_ascii=False)
         return
     for rule in rules().values():
         out(f"{rule.code}  {rule.severity:<7}  {rule.title}")
+
+
+def print_rule(code: str, option: str) -> None:
+    """The page of a rule; `option` is what a message about an unknown code names."""
+    from chronex.lint.rules import rule_named
+
+    rule = rule_named(code)
+    if rule is None:
+        raise UsageError(f"{option}: there is no rule {terminal_safe(code)!r}; chronex rule lists them")
+    out(page(rule, assumptions("UTC", "assumed", PAGE_REFERENCE_MS)).rstrip("\n"))

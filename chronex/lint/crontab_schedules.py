@@ -19,7 +19,7 @@ from chronex.lint.cron_grammar import (
 )
 from chronex.lint.cron_programs import BUSYBOX, DEBIAN, SUPERCRONIC, CronProgram
 from chronex.lint.hosts import ScheduleHost, as_read_by, policy_for
-from chronex.lint.rules.refusals import E139, W130, refused
+from chronex.lint.rules.refusals import E130, E139, refused
 from chronex.text.terminal import quoted
 from chronex.timing import read
 from chronex.timing.advice import advise
@@ -103,10 +103,10 @@ def _refusal(text: str, host: ScheduleHost, refusal: CronRefusal) -> Iterator[Di
         if refusal.why == "step on one value" and (match := _STEP_ON_ONE_VALUE.fullmatch(value)):
             high = 6 if bounds.high == 7 else bounds.high
             fix = f"*/{match[2]}" if int(match[1]) == bounds.low else f"{match[1]}-{high}/{match[2]}"
-    case = refusal.why if refusal.why in W130.messages else "not a value"
+    case = refusal.why if refusal.why in E130.messages else "not a value"
     if fix is None and case == "step on one value":
         case = "step on one name"
-    yield diagnostic(W130, where, value, refusal.start, case, fix=fix, **(names | {"meant": fix}))
+    yield diagnostic(E130, where, value, refusal.start, case, fix=fix, **(names | {"meant": fix}))
 
 
 def _touches(d: Diagnostic, refusal: CronRefusal) -> bool:

@@ -11,7 +11,7 @@ from chronex.lint.hosts import ScheduleHost
 from chronex.timing.dst import DstPolicy
 
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first
-UNREADABLE = "W140"
+UNREADABLE = "E140"
 # A value without quotes must not begin with these in YAML: @daily is refused, * is an alias.
 _OPENS_NO_PLAIN_YAML = ("@", "*")
 

@@ -255,6 +255,12 @@ def _rule(line: str) -> _IgnoreRule | None:
     return _IgnoreRule(pattern.regex, pattern.include, folders_only=text.endswith("/"))
 
 
+def matches_pattern(pattern: str, path: str) -> bool:
+    """Does a pattern as in .gitignore name this path, or a directory above it?"""
+    rule = _rule(pattern)
+    return rule is not None and rule.ignores and rule.pattern.search(path) is not None
+
+
 def _without_trailing_blanks(line: str) -> str:
     """As git trims: blanks at the end go, but for one that a backslash keeps."""
     text = line.rstrip(" ")

@@ -1,4 +1,4 @@
-"""systemd's calendar events: rule W161, their grammar, and when they elapse.
+"""systemd's calendar events: rule E161, their grammar, and when they elapse.
 
 `Mon..Fri *-*-* 09:00 Europe/Berlin` becomes a meaning, with what is wrong and where. The grammar is that of
 systemd.time(7): weekdays, then a date, then a time, then a zone, each part optional. Weekday AND date must match.
@@ -25,8 +25,8 @@ from chronex.timing.zones import ClockChange, Zone, load_zone, zone_names
 
 _DID_YOU_MEAN = "did you mean {meant}?"
 
-W161 = Rule(
-    "W161",
+E161 = Rule(
+    "E161",
     "calendar event not understood",
     ERROR,
     "systemd refuses the calendar event, and with it the timer: weekdays, date, time and zone, in "
@@ -59,7 +59,7 @@ W161 = Rule(
         "out of range": Message("{part} {value} is out of range [{low}, {high}]"),
     },
 )
-SYSTEMD_RULES = (W161,)
+SYSTEMD_RULES = (E161,)
 
 # -- text to a calendar event ---------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class CalendarEvent(NamedTuple):
 
 class _RefusedError(Exception):
     def __init__(self, case: str, text: str, start: int, /, *, fix: str | None = None, **arguments: object) -> None:
-        self.diagnostic = diagnostic(W161, "OnCalendar", text, start, case, fix=fix, **arguments)
+        self.diagnostic = diagnostic(E161, "OnCalendar", text, start, case, fix=fix, **arguments)
 
 
 def parse_calendar(text: str) -> tuple[CalendarEvent | None, list[Diagnostic]]:

@@ -11,6 +11,7 @@ from chronex.jobfile import read_job_file, read_triggers
 from chronex.jobfile.inherited_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
+from chronex.jobfile.lint_table import LINT
 from chronex.jobfile.properties import PROPERTY
 from chronex.jobfile.reader import TRIGGER
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER
@@ -32,6 +33,7 @@ SECTIONS = {
     "[jobs.NAME]": set(JOB) - set(DEFAULTS),
     "[[jobs.NAME.tasks]]": set(TASK),
     "[[verify.property]]": set(PROPERTY),
+    "[lint]": set(LINT),
     "[tui.keys]": set(KEYS),
     "trigger": set(TRIGGER) - set(JOB),
 }

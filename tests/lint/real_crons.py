@@ -171,11 +171,11 @@ def comparable(line: str, key: str) -> bool:
         return False
     if key == "cronie" and any("~" in word for word in words):
         # `crontab -T` draws the number first and refuses it if it lies outside: `0~48` passes for an hour, or not.
-        numbers = [int(n) for n in re.findall(r"[0-9]+", line)]
-        return all(n <= 5 for n in numbers) and "~" not in "".join(words[3:])
+        numbers = [int(n) for word in words if "~" in word for n in re.findall(r"[0-9]+", word)]
+        return all(1 <= n <= 5 for n in numbers) and "~" not in "".join(words[3:])
     if key == "busybox":
         is_beyond = any(len(n) > 4 for n in re.findall(r"[0-9]+", line))
-        is_beyond = is_beyond or re.search(r"(?:^|,)0+(?![0-9])", "".join(words[3:4])) is not None  # month 0
+        is_beyond = is_beyond or re.search(r"(?:^|[,-])0+(?![0-9])", "".join(words[3:4])) is not None  # month 0
         return not is_beyond and "#" not in line and not words[0].startswith("@") and len(words) >= 5
     return True
 

@@ -106,7 +106,7 @@ def check(document: Document, dice: random.Random, *, everything: bool = False) 
     before, after = lint_document(document, assume()), lint_document(better, assume())
     if document.kind in ("crontab", "cron.d"):
         assert rest_of_lines(better) == rest_of_lines(document)
-    if any(f.code in ("W137", "W140", "W133", "J002") for f in before.findings):
+    if any(f.code in ("E137", "E140", "E133", "J002") for f in before.findings):
         return 0  # no host reads any of it
     assert len(before.sites) == len(after.sites)
     is_refused = document.kind == "chronex" and any(f.severity == "error" for f in before.findings)

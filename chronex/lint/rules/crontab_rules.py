@@ -65,8 +65,8 @@ def final_newline(text: str) -> Iterator[LintFinding]:
     yield finding(W135, end - len(last.rstrip()), end, fix=Fix("end the line", (Edit(end, end, newline),)))
 
 
-W136 = Rule(
-    "W136",
+E136 = Rule(
+    "E136",
     "user or command column of a crontab",
     ERROR,
     "A system crontab (/etc/crontab, cron.d) has a user between schedule and command, a user's "
@@ -74,9 +74,6 @@ W136 = Rule(
     bad=system_crontab("17 3 * * * /usr/local/bin/backup\n"),
     good=system_crontab("17 3 * * * root /usr/local/bin/backup\n"),
     messages={
-        "user in an own crontab": Message(
-            "a user's own crontab has no user column: cron would run a command called 'root'"
-        ),
         "no command": Message("there is no command after the schedule: cron refuses the line"),
         "no user": Message("the user and the command are missing after the schedule: cron refuses the line"),
         "not a user": Message("the sixth column is the user that runs the command, and {user} is not one"),
@@ -85,28 +82,39 @@ W136 = Rule(
 )
 
 
+W148 = Rule(
+    "W148",
+    "user in a user's own crontab",
+    WARNING,
+    "Only system crontabs (/etc/crontab, cron.d) have a column for the user. In a user's own crontab the word is the "
+    "command, and there is hardly a command called root.",
+    bad=crontab("17 3 * * * root /usr/local/bin/backup\n"),
+    good=crontab("17 3 * * * /usr/local/bin/backup\n"),
+    messages={"": Message("a user's own crontab has no user column: cron would run a command called 'root'")},
+)
+
+
 def own_crontab_columns(schedule: str, at: int, command: str, command_at: int) -> Iterator[LintFinding]:
-    """W136 in a user's own crontab, which has no user column."""
+    """E136 and W148 in a user's own crontab, which has no user column."""
     rest = command.removeprefix("root ").lstrip()
     if command.startswith("root ") and rest.startswith("/"):
         edit = Edit(command_at, command_at + len(command) - len(rest), "")
         fix = Fix("remove the user", (edit,))
-        case = "user in an own crontab"
-        yield finding(W136, command_at, command_at + 4, case, fix=fix, severity=WARNING)
+        yield finding(W148, command_at, command_at + 4, fix=fix)
     elif not command.strip() and _is_whole(schedule):
-        yield finding(W136, at, at + len(schedule), "no command")
+        yield finding(E136, at, at + len(schedule), "no command")
 
 
 def system_crontab_columns(schedule: str, user: str, command: str, at: int) -> Iterator[LintFinding]:
-    """W136 in a system crontab; `at` is the offset of the user's column."""
+    """E136 in a system crontab; `at` is the offset of the user's column."""
     if not user:
         if _is_whole(schedule):
-            yield finding(W136, max(at - 1, 0), at, "no user")
+            yield finding(E136, max(at - 1, 0), at, "no user")
     elif not is_user(user):
         fix = Fix("run it as root", (Edit(at, at, "root "),))
-        yield finding(W136, at, at + len(user), "not a user", fix=fix, user=quoted(user))
+        yield finding(E136, at, at + len(user), "not a user", fix=fix, user=quoted(user))
     elif not command.strip():
-        yield finding(W136, at, at + len(user), "no command after the user", user=quoted(user))
+        yield finding(E136, at, at + len(user), "no command after the user", user=quoted(user))
 
 
 def is_user(word: str) -> bool:
@@ -236,4 +244,4 @@ def month_for_monthly(site: ScheduleSite, words: str) -> Iterator[LintFinding]:
         yield finding(W147, site.start, site.end, site=site, meant=meant)
 
 
-CRONTAB_RULES = (W134, W135, W136, W138, E143, W144, W145, W146, W147)
+CRONTAB_RULES = (W134, W135, E136, W148, W138, E143, W144, W145, W146, W147)

@@ -1,4 +1,4 @@
-"""The rules on expressions that Chronex would take and their host refuses: W130 and W133."""
+"""The rules on expressions that Chronex would take and their host refuses: E130 and E133."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PLAINEST = re.compile(r"[*0-9,/]+(?: [*0-9,/]+){4}")
 _LONE_SEVEN = re.compile(r"(?<![0-9/#-])7(?![0-9/#-])")
 _UNKNOWN_NICKNAME = "{host} does not know {value}"
 
-W130 = Rule(
-    "W130",
+E130 = Rule(
+    "E130",
     "refused by the program that reads the file",
     ERROR,
     "The expression is valid elsewhere, but the program that reads this file refuses it: L, W and "
@@ -89,10 +89,10 @@ def refused(text: str, host: ScheduleHost) -> list[Diagnostic]:
         return list(_nickname(text, stripped, host))
     if stripped.startswith(("TZ=", "CRON_TZ=")):
         prefix = text[: len(stripped.split(" ")[0])]
-        return [diagnostic(W130, "expression", prefix, 0, "zone", host=host.title)]
+        return [diagnostic(E130, "expression", prefix, 0, "zone", host=host.title)]
     for bracket in "{<":
         if (at := text.find(bracket)) >= 0:
-            return [diagnostic(W130, "expression", text[at:].rstrip(), at, "options", host=host.title)]
+            return [diagnostic(E130, "expression", text[at:].rstrip(), at, "options", host=host.title)]
     words = list(_WORD.finditer(text))
     if len(words) == 6 and _reads(SIX_FIELDS, words):
         return [_sixth_field(text, words, host)]
@@ -114,7 +114,7 @@ def _nickname(text: str, stripped: str, host: ScheduleHost) -> Iterator[Diagnost
     if host is GITHUB:
         case = "nickname at GitHub"
     names = {"host": host.title, "value": quoted(word), "meant": meant, "known": ", ".join(sorted(host.nicknames))}
-    yield diagnostic(W130, "expression", word, text.index(word), case, fix=meant, **names)
+    yield diagnostic(E130, "expression", word, text.index(word), case, fix=meant, **names)
 
 
 def _sixth_field(text: str, words: list[re.Match[str]], host: ScheduleHost) -> Diagnostic:
@@ -122,7 +122,7 @@ def _sixth_field(text: str, words: list[re.Match[str]], host: ScheduleHost) -> D
     first, second = words[0], words[1]
     all_fields = text[first.start() : words[-1].end()]
     fix = text[second.start() : words[-1].end()] if first[0].strip("0") == "" else None
-    return diagnostic(W130, "expression", all_fields, first.start(), "seconds", fix=fix, host=host.title)
+    return diagnostic(E130, "expression", all_fields, first.start(), "seconds", fix=fix, host=host.title)
 
 
 def _field(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Iterator[Diagnostic]:
@@ -131,9 +131,9 @@ def _field(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Iterator
         return  # the parser says what is wrong with it
     if read.rule is not None:
         value = quoted(word[0])
-        yield diagnostic(W130, spec.name, word[0], word.start(), "day rule", value=value, host=host.title)
+        yield diagnostic(E130, spec.name, word[0], word.start(), "day rule", value=value, host=host.title)
     elif word[0] == "?" and not host.takes_question_mark:
-        yield diagnostic(W130, spec.name, word[0], word.start(), "question mark", fix="*", host=host.title)
+        yield diagnostic(E130, spec.name, word[0], word.start(), "question mark", fix="*", host=host.title)
     elif word[0] != "?":
         yield from _elements(spec, word, host)
 
@@ -149,7 +149,7 @@ def _elements(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Itera
                 yield _backwards(spec, element, at, low, high, host)
             elif spec is DAY_OF_WEEK and 7 in (low, high) and not host.takes_seven:
                 fix = "0" if _LONE_SEVEN.fullmatch(element) else None
-                yield diagnostic(W130, spec.name, element, at, "seven", fix=fix, host=host.title)
+                yield diagnostic(E130, spec.name, element, at, "seven", fix=fix, host=host.title)
         at += len(element) + 1
 
 
@@ -158,22 +158,22 @@ def _backwards(spec: FieldSpec, element: str, at: int, low: int, high: int, host
     case = "backwards in two parts" if low <= top else "backwards"
     names = {"value": quoted(element), "host": host.title}
     return diagnostic(
-        W130, spec.name, element, at, case, **names, fix=None, low=low, top=top, bottom=spec.low, high=high
+        E130, spec.name, element, at, case, **names, fix=None, low=low, top=top, bottom=spec.low, high=high
     )
 
 
 def sixth_column(start: int, end: int) -> LintFinding:
-    """W130 for a crontab line whose sixth column looks like one more field of the schedule."""
-    return finding(W130, start, end, "sixth column")
+    """E130 for a crontab line whose sixth column looks like one more field of the schedule."""
+    return finding(E130, start, end, "sixth column")
 
 
 def star_for_a_command(start: int, host: str) -> LintFinding:
-    """W130 for a command that begins with a star: one field too many, or a nickname with fields after it."""
-    return finding(W130, start, start + 1, "star for a command", host=host)
+    """E130 for a command that begins with a star: one field too many, or a nickname with fields after it."""
+    return finding(E130, start, start + 1, "star for a command", host=host)
 
 
-W133 = Rule(
-    "W133",
+E133 = Rule(
+    "E133",
     "zone inside a Kubernetes schedule",
     ERROR,
     "The Kubernetes API server refuses a CronJob with TZ= or CRON_TZ= in its schedule; timeZone is the place for it.",
@@ -190,7 +190,7 @@ W133 = Rule(
 def zone_inside_schedule(zone: str, start: int, end: int, edits: tuple[Edit, ...]) -> LintFinding:
     """The API server refuses to create such a CronJob; `edits` move the zone into timeZone, where they can."""
     fix = Fix("move the zone into timeZone", edits) if edits else None
-    return finding(W133, start, end, fix=fix, zone=zone)
+    return finding(E133, start, end, fix=fix, zone=zone)
 
 
-REFUSAL_RULES = (W130, W133, E139)
+REFUSAL_RULES = (E130, E133, E139)

@@ -165,7 +165,7 @@ def test_standard_input_as_a_file(chronex: Chronex, arguments: tuple[str, ...]) 
     done = chronex(
         "lint", "-", *arguments, *NOW, "--format", "gcc", stdin="@wekly /usr/bin/a\n", CHRONEX_CRON="debian"
     )
-    assert done.out.endswith(":1:1: error: Debian's cron does not know '@wekly'; did you mean @weekly? [W130]\n")
+    assert done.out.endswith(":1:1: error: Debian's cron does not know '@wekly'; did you mean @weekly? [E130]\n")
 
 
 def test_standard_input_is_fixed_byte_by_byte(chronex: Chronex) -> None:
@@ -198,7 +198,7 @@ def test_a_file_that_cannot_be_read_is_a_finding_and_exit_2(chronex: Chronex, fo
     (folder / "b.timer").write_bytes(b"[Timer]\n\xff\n")
     done = chronex("lint", str(folder / "b.timer"), "--exit-zero", *NOW)
     assert done.code == 2
-    assert done.out.endswith("b.timer:2:1: W140 byte 0xff is not UTF-8; save the file as UTF-8\n")
+    assert done.out.endswith("b.timer:2:1: E140 byte 0xff is not UTF-8; save the file as UTF-8\n")
 
 
 @pytest.mark.parametrize("form", ["text", "json", "gcc", "github", "sarif"])
@@ -233,7 +233,7 @@ def test_a_named_file_that_is_not_linted_is_exit_2(chronex: Chronex, folder: Pat
 
 def test_what_was_not_linted_is_named_with_the_kinds_there_are(chronex: Chronex, folder: Path) -> None:
     done = chronex("lint", str(folder / "notes.txt"), str(folder / "a.crontab"), *NOW)
-    assert "notes.txt:1:1: W140 not linted: its name says no kind; --as {chronex,crontab," in done.out
+    assert "notes.txt:1:1: E140 not linted: its name says no kind; --as {chronex,crontab," in done.out
     assert "a.crontab:1:1: W103" in done.out
 
 
