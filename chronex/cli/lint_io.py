@@ -32,7 +32,7 @@ _MOST_BYTES = 8 * 1024 * 1024
 _STDIN = "<stdin>"
 _SUFFIXES = (".toml", ".yml", ".yaml", ".timer", ".cron", ".crontab", ".json", ".py", ".conf")
 _IN_BYTES = ("crontab", "cron.d", UNSURE_CRON_D)
-_LOOK_INSIDE = {"yaml": b"CronJob", "python": b"chronex"}
+_LOOK_INSIDE = {"yaml": b"kind", "python": b"chronex"}
 
 
 # -- sources ------------------------------------------------------------------------------------------------------

@@ -175,7 +175,11 @@ E010 = _rule(
         "after the options": Message("nothing may follow the options block"),
         "empty options": Message("the options block is empty", "remove it", fix_is=SAME_MEANING),
         "missing option": Message("an option is missing between the brackets"),
-        "no schedule": Message("the schedule is missing", "write five fields such as 0 9 * * MON-FRI, or @daily"),
+        "no schedule": Message(
+            "the schedule is missing",
+            "write five fields such as 0 9 * * MON-FRI, or @daily",
+            (HostMessage(PLAIN, "the schedule is missing", "write five fields such as 17 4 * * MON-FRI"),),
+        ),
         "field count": Message(_FIELD_COUNT, elsewhere=(HostMessage(PLAIN, _PLAIN_COUNT),)),
         "seven fields": Message(
             _FIELD_COUNT,

@@ -52,6 +52,13 @@ KUBERNETES = ScheduleHost(
     policy=DstPolicy(gap="skip", overlap="both"),
     is_in_yaml=True,
 )
+ARGO = KUBERNETES._replace(title="Argo Workflows", why="a CronWorkflow is read by the controller of Argo Workflows")
+AZURE = GITHUB._replace(
+    key="azure", title="Azure Pipelines", why="schedules of a pipeline are read by Azure Pipelines", policy=None
+)
+DEPENDABOT = GITHUB._replace(
+    key="dependabot", title="Dependabot", why="a cronjob is read by Dependabot", takes_seven=True, policy=None
+)
 SYSTEMD = ScheduleHost(
     "systemd",
     "systemd",

@@ -16,9 +16,12 @@ from chronex.jobfile.positions import LineIndex
 BYTE_ORDER_MARK = "\ufeff"
 # What stands for a file's name when expressions are given as arguments.
 ARGUMENTS = "<expression>"
-KINDS = ("chronex", "crontab", "cron.d", "github", "k8s", "systemd", "trigger", "python")
-_CRONJOB = re.compile(r"""^(?:\s*-)?\s*["']?kind["']?\s*:\s*["']?CronJob(?:List)?["']?\s*(?:#.*)?$""", re.MULTILINE)
-_CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']CronJob(?:List)?["']""")
+KINDS = ("chronex", "crontab", "cron.d", "github", "k8s", "azure", "dependabot", "systemd", "trigger", "python")
+_CRONJOB = re.compile(
+    r"""^(?:\s*-)?\s*["']?kind["']?\s*:\s*["']?Cron(?:Job(?:List)?|Workflow(?:List)?)["']?\s*(?:#.*)?$""",
+    re.MULTILINE,
+)
+_CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']Cron(?:Job|Workflow)(?:List)?["']""")
 _PARSE_CALL = re.compile(r"\bchronex\b")
 _CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)")
 _CRON_EDITED = re.compile(r"crontab\.[A-Za-z0-9]+")  # what `crontab -e` opens in a temporary directory
@@ -78,7 +81,7 @@ def open_document(path: str, text: str, kind: str | None = None, language: str =
 def kind_of(path: str, text: str, language: str = "") -> str | None:
     kind = kind_by_name(path, language)
     if kind == "yaml":
-        is_cron_job = _CRONJOB.search(text) or ("CronJob" in text and _CRONJOB_IN_FLOW.search(text))
+        is_cron_job = _CRONJOB.search(text) or ("Cron" in text and _CRONJOB_IN_FLOW.search(text))
         return "k8s" if is_cron_job else None
     if kind == UNSURE_CRON_D:
         return "cron.d" if _SYSTEM_ENTRY.search(text) else None
@@ -105,6 +108,10 @@ def kind_by_name(path: str, language: str = "") -> str | None:
     if name.endswith(".timer") or (name.endswith(".conf") and folders and folders[-1].endswith(".timer.d")):
         return "systemd"
     if name.endswith((".yml", ".yaml")):
+        if folders[-1:] == (".github",) and name.startswith("dependabot."):
+            return "dependabot"
+        if name.startswith(("azure-pipelines", ".azure-pipelines")) or ".azure-pipelines" in folders:
+            return "azure"
         return "github" if folders[-2:] == (".github", "workflows") else "yaml"
     if name.endswith(".json"):
         return "trigger" if is_trigger_name(name) or _OWN_NAME.fullmatch(name) else None

@@ -50,6 +50,8 @@ E161 = Rule(
         "not a date": Message("{value} is not a date", "write *-*-* as year-month-day"),
         "not a time": Message("{value} is not a time", "write hour:minute or hour:minute:second"),
         "repetition": Message("a repetition is a positive number, not {value}"),
+        "shorter than a second": Message("the range {value} is shorter than a second, which systemd refuses"),
+        "step too long": Message("{value}: the step reaches over the last {part}, which systemd refuses"),
         "star with a step": Message(
             "{value}: * stands alone, without a range or a step", "write {meant}", fix_is=SAME_MEANING
         ),
@@ -78,11 +80,15 @@ NICKNAMES = {
     "annually": "*-01-01 00:00:00",
     "quarterly": "*-01,04,07,10-01 00:00:00",
     "semiannually": "*-01,07-01 00:00:00",
+    "semi-annually": "*-01,07-01 00:00:00",
+    "biannually": "*-01,07-01 00:00:00",
+    "bi-annually": "*-01,07-01 00:00:00",
 }
 _TOKEN = re.compile(r"[^ \t]+")
 _MOST_EPOCH_DIGITS = 11
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199  # systemd looks no further
 _MICRO = 1_000_000
+_DAYS_FROM_END = 28
 
 
 class Chain(NamedTuple):
@@ -161,6 +167,8 @@ def _is_zone_like(word: str) -> bool:
 
 
 def _zone(word: str, start: int) -> str:
+    if word.upper() == "UTC":
+        return "UTC"  # in any case, unlike all others
     try:
         return load_zone(word).name
     except UnknownZoneError:
@@ -216,19 +224,28 @@ def _date(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         at += len(part) + 1
     if len(parts) not in (2, 3) or word.count("~") > 1 or (from_end and word.rfind("~") < word.rfind("-")):
         raise _RefusedError("not a date", word, start, value=quoted(word))
-    years = _values(*parts[0], 0, _LAST_YEAR, "year") if len(parts) == 3 else None
+    years = _values(*parts[0], 0, _LAST_YEAR, "year", _full_year) if len(parts) == 3 else None
     months = _values(*parts[-2], 1, 12, "month")
-    days = _values(*parts[-1], 1, 28 if from_end else 31, "day")
-    return event._replace(years=_full_years(years), months=months, days=days, from_end=from_end)
+    days = _values(*parts[-1], 1, _DAYS_FROM_END if from_end else 31, "day")
+    if from_end:
+        _check_steps_to_the_end(days, *parts[-1])
+    return event._replace(years=years, months=months, days=days, from_end=from_end)
 
 
-def _full_years(years: Values) -> Values:
-    def full(year: int) -> int:
-        return year + 1900 if 70 <= year < 100 else year + 2000 if year < 70 else year
+def _check_steps_to_the_end(days: Values, text: str, at: int) -> None:
+    """Days that are counted from the end of the month are stepped towards it, and must not reach over it."""
+    for chain, element in zip(days or (), text.split(","), strict=False):
+        if chain.stop is None and chain.step >= chain.start:
+            raise _RefusedError("step too long", element, at, value=quoted(element), part="day")
+        at += len(element) + 1
 
-    if years is None:
-        return None
-    return tuple(Chain(full(c.start), None if c.stop is None else full(c.stop), c.step) for c in years)
+
+def _full_year(text: str) -> int | None:
+    """Two digits are a year from 1970 to 2069."""
+    year = _number(text)
+    if year is None or year >= 100:
+        return year
+    return year + 1900 if year >= 70 else year + 2000
 
 
 def _time(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
@@ -276,7 +293,7 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
     first, dots, last = body.partition("..")
     step = 0
     if slash:
-        step = number(step_text) or 0
+        step = (_number if number is _full_year else number)(step_text) or 0
         if not step:
             raise _RefusedError("repetition", step_text, at + len(body) + 1, value=quoted(step_text))
     if first == "*":
@@ -285,11 +302,16 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
         raise _RefusedError(case, element, at, fix=fix, value=quoted(element), meant=fix)
     start = _within(first, at, low, high, name, number)
     if not dots:
+        from_end = name == "day" and high == _DAYS_FROM_END
+        if step > high - start and not from_end:
+            raise _RefusedError("step too long", element, at, value=quoted(element), part=name)
         return Chain(start, None, step)
     stop = _within(last, at + len(first) + 2, low, high, name, number)
     if stop < start:
         raise _RefusedError("backwards", body, at, value=quoted(body))
-    return Chain(start, stop, step or number("1") or 1)
+    if number is _micros and not slash and stop - start < _MICRO:
+        raise _RefusedError("shorter than a second", body, at, value=quoted(body))
+    return Chain(start, stop, step or (_MICRO if number is _micros else 1))
 
 
 def _within(text: str, at: int, low: int, high: int, name: str, number: Callable[[str], int | None]) -> int:

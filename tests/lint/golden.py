@@ -165,6 +165,45 @@ CASES = (
         "17 4 * * * root /usr/bin/a\n17 4 * * * /usr/bin/a\n17 4 * * * root\n@daily www-data /usr/bin/b\n",
         ("2:12-2:22 E136", "3:12-3:16 E136"),
     ),
+    Case(
+        ".github/workflows/shapes.yml",
+        _workflow("- crn: '17 4 * * *'", "- '17 4 * * *'", "- cron: '17 4 * * *'", "  branch: main", "- cron: ''"),
+        ("3:7-3:10 E150", "4:7-4:19 E150", "6:7-6:13 E150", "7:14-7:14 E010"),
+    ),
+    Case(
+        ".github/workflows/mapping.yml",
+        "on:\n  schedule:\n    cron: '17 4 * * *'\n",
+        ("3:5-3:6 E150",),
+    ),
+    Case(".github/workflows/block.yml", _workflow("- cron: |", "    0 99 * * *"), ("3:13-5:1 E003",)),
+    Case(
+        "argo.yaml",
+        "kind: CronWorkflow\nspec:\n  schedules:\n    - '0 25 * * *'\n    - '17 4 * * *'\n  timezone: Europe/Berln\n",
+        ("4:10-4:12 E003", "6:13-6:25 E011"),
+    ),
+    Case(
+        "argo-single.yaml",
+        "kind: CronWorkflow\nspec:\n  schedule: '17 4 * * 8'\n  timezone: UTC\n",
+        ("3:23-3:24 E006",),
+    ),
+    Case(
+        "azure-pipelines.yml",
+        "schedules:\n- cron: '0 25 * * *'\n  displayName: nightly\n- cron: '@daily'\n- cron: 17 4 * * Mon-Fri\n",
+        ("2:12-2:14 E003", "4:10-4:16 E130"),
+    ),
+    Case(
+        ".github/dependabot.yml",
+        "version: 2\nupdates:\n- schedule:\n    interval: cron\n    cronjob: '0 25 * * *'\n- schedule:\n    interval: cron\n"
+        "    cronjob: 'every day at 5pm'\n    timezone: Mars/Base\n- schedule:\n    interval: weekly\n",
+        ("5:17-5:19 E003",),
+    ),
+    Case(
+        "templates/cronjob.yaml",
+        "{{- if .Values.on }}\nkind: CronJob\nmetadata:\n  name: {{ .Release.Name }}-x\nspec:\n  schedule: '0 25 * * *'\n"
+        "  timeZone: {{ .Values.zone | quote }}\n{{- end }}\n---\nkind: CronJob\nspec:\n  schedule: {{ .Values.when }}\n",
+        ("6:16-6:18 E003",),
+    ),
+    Case("k8s/hourly.yaml", _cron_job("  schedule: '17 * * * *'\n")),
     Case(".github/workflows/clean.yml", _workflow("- cron: '17 4 * * *'", "- cron: 37 5 * * MON-FRI")),
     Case(
         ".github/workflows/often.yml",
@@ -179,7 +218,11 @@ CASES = (
         ),
         ("3:14-3:18 W111", "5:38-5:50 E011"),
     ),
-    Case(".github/workflows/emoji.yml", _workflow("- {name: 😀, cron: '17 25 * * *'}"), ("3:27-3:29 E003",)),
+    Case(
+        ".github/workflows/emoji.yml",
+        _workflow("- {name: 😀, cron: '17 25 * * *'}"),
+        ("3:8-3:12 E150", "3:27-3:29 E003"),
+    ),
     Case(
         ".github/workflows/quoted.yml",
         'name: 😀 nightly\n"on":\n  push:\n  schedule:\n    - cron: "17\\x2025 * * *"\n',

@@ -43,7 +43,11 @@ ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever is 
 StdinName = Annotated[str | None, typer.Option(help="The name of the file that - reads.", metavar="NAME")]
 FileKind = Annotated[
     str | None,
-    typer.Option("--as", help="chronex, crontab, cron.d, github, k8s, systemd, trigger or python.", metavar="KIND"),
+    typer.Option(
+        "--as",
+        help="chronex, crontab, cron.d, github, k8s, azure, dependabot, systemd, trigger or python.",
+        metavar="KIND",
+    ),
 ]
 LintZone = Annotated[
     str | None, typer.Option("--tz", help="Zone where a file names none (default: the host's).", metavar="ZONE")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic, Message, Rule, diagnostic
+from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic, Example, Message, Rule, diagnostic
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
-from chronex.lint.hosts import GITHUB, ScheduleHost
-from chronex.lint.rules import cronjob, crontab, workflow
+from chronex.lint.hosts import ScheduleHost
+from chronex.lint.rules import WORKFLOW, cronjob, crontab, workflow
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
@@ -31,7 +31,7 @@ E130 = Rule(
         "options": Message("options in brackets are Chronex's own", "{host} does not take them"),
         "misspelt nickname": Message(_UNKNOWN_NICKNAME, "did you mean {meant}?", fix_is=SAME_WORD),
         "unknown nickname": Message(_UNKNOWN_NICKNAME, "it takes {known}"),
-        "nickname at GitHub": Message(_UNKNOWN_NICKNAME, "write five fields such as 17 4 * * *"),
+        "no nicknames": Message(_UNKNOWN_NICKNAME, "write five fields such as 17 4 * * *"),
         "seconds": Message("6 fields, but {host} reads 5: it has no seconds"),
         "sixth column": Message(
             "6 fields, but cron reads 5: it has no seconds, and takes the sixth for a command or a user"
@@ -107,12 +107,12 @@ def _reads(specs: tuple[FieldSpec, ...], words: list[re.Match[str]]) -> bool:
 
 def _nickname(text: str, stripped: str, host: ScheduleHost) -> Iterator[Diagnostic]:
     word = stripped.split(maxsplit=1)[0]
-    if word in host.nicknames or (not host.nicknames and host is not GITHUB):
+    if word in host.nicknames:
         return
     meant = nearest(word, host.nicknames)
     case = "misspelt nickname" if meant else "unknown nickname"
-    if host is GITHUB:
-        case = "nickname at GitHub"
+    if not host.nicknames:
+        case = "no nicknames"
     names = {"host": host.title, "value": quoted(word), "meant": meant, "known": ", ".join(sorted(host.nicknames))}
     yield diagnostic(E130, "expression", word, text.index(word), case, fix=meant, **names)
 
@@ -172,6 +172,27 @@ def star_for_a_command(start: int, host: str) -> LintFinding:
     return finding(E130, start, start + 1, "star for a command", host=host)
 
 
+E150 = Rule(
+    "E150",
+    "schedule of the wrong shape",
+    ERROR,
+    "`on.schedule` of a workflow is a list, each entry of which has a `cron` and may have a `timezone`. GitHub "
+    "refuses anything else, and with it the workflow.",
+    bad=Example("on:\n  schedule:\n    - crn: '17 4 * * *'\n", WORKFLOW),
+    good=workflow("'17 4 * * *'"),
+    messages={
+        "no list": Message("schedule is a list", "write - cron: '17 4 * * *' below it"),
+        "no mapping": Message("an entry of schedule has keys", "write cron: before it"),
+        "unknown key": Message("GitHub does not know {key} in a schedule", "the keys are cron and timezone"),
+        "no cron": Message("there is no cron in this entry of schedule"),
+    },
+)
+
+
+def schedule_of_the_wrong_shape(start: int, end: int, case: str, key: str = "") -> LintFinding:
+    return finding(E150, start, end, case, key=quoted(key))
+
+
 E133 = Rule(
     "E133",
     "zone inside a Kubernetes schedule",
@@ -193,4 +214,4 @@ def zone_inside_schedule(zone: str, start: int, end: int, edits: tuple[Edit, ...
     return finding(E133, start, end, fix=fix, zone=zone)
 
 
-REFUSAL_RULES = (E130, E133, E139)
+REFUSAL_RULES = (E130, E133, E139, E150)

@@ -125,7 +125,7 @@ W114 = Rule(
     "zone left to the host",
     INFO,
     "A CronJob without timeZone is read in the zone of the cluster's controller manager. That is "
-    "mostly UTC, but nothing in the file says so.",
+    "mostly UTC, but nothing in the file says so. Not told of what runs in every hour.",
     bad=cronjob('"30 9 * * *"', ""),
     good=cronjob('"30 9 * * *"'),
     messages={"": Message("no timeZone: the times are read in the zone of the cluster's controller, mostly UTC")},
