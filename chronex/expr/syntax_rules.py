@@ -151,6 +151,9 @@ FIELD_RULES = {rule.code: rule for rule in (E001, E002, E003, E004, E005, E006)}
 
 _FIELD_COUNT = "expected 5 or 6 fields, got {count}"
 _PLAIN_COUNT = "expected 5 fields, got {count}"
+_NOT_FIELDS = HostMessage(
+    PLAIN, "an interval in words is no schedule here", "write five fields such as */5 * * * *", keeps_fix=False
+)
 _COMMAND_HINT = "a command does not belong to the expression"
 
 E010 = _rule(
@@ -185,6 +188,24 @@ E010 = _rule(
             _FIELD_COUNT,
             "a seventh field for years is not supported, use {{from:…, until:…}}",
             (HostMessage(PLAIN, _PLAIN_COUNT),),
+        ),
+        "in words": Message("an interval is written @every", _DID_YOU_MEAN, (_NOT_FIELDS,)),
+        "AWS rate": Message("rate(…) is for AWS", _DID_YOU_MEAN, (_NOT_FIELDS,)),
+        "AWS cron": Message(
+            "cron(…) is for AWS, which has a year at the end and counts Sunday as 1",
+            "write five fields without cron( )",
+            (HostMessage(PLAIN, "cron(…) is for AWS, which has a year at the end and counts Sunday as 1"),),
+        ),
+        "calendar event": Message(
+            "this is a calendar event of systemd",
+            _DID_YOU_MEAN,
+            (HostMessage(PLAIN, "this is a calendar event of systemd", _DID_YOU_MEAN),),
+        ),
+        "comment": Message(
+            "a comment does not belong to the expression",
+            "remove it",
+            (HostMessage(PLAIN, "a comment does not belong to the schedule", "remove it"),),
+            SAME_MEANING,
         ),
         "with a command": Message(_FIELD_COUNT, _COMMAND_HINT, (HostMessage(PLAIN, _PLAIN_COUNT, _COMMAND_HINT),)),
         "nickname without @": Message(

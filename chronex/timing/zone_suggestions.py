@@ -28,14 +28,17 @@ _SEVERAL = {
     "GST": "Asia/Dubai or Atlantic/South_Georgia",
 }
 _SHORTEST_GUESSED = 6
+_MOST_EDITS = 2  # what the nearest spelling allows
 
 
 def meant_zone(name: str, known: Iterable[str]) -> str | None:
     """The zone that an unknown name most likely means, None where nothing speaks for one."""
     if (place := _PLACES.get(name.upper())) is not None:
         return place
-    names = list(known)
-    if (same := next((zone for zone in names if is_respelling(name, zone)), None)) is not None:
+    names = [zone for zone in known if abs(len(zone) - len(name)) <= _MOST_EDITS]
+    if (
+        same := next((zone for zone in names if len(zone) == len(name) and is_respelling(name, zone)), None)
+    ) is not None:
         return same
     letters = name.replace("/", "").replace("_", "").replace("-", "").replace(" ", "")
     if not letters.isalpha() or ("/" not in name and len(name) < _SHORTEST_GUESSED):
