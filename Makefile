@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+RUNS   := $(VENV)/.runs
 LOCK   := packaging/requirements-dev.txt
 TOUR   := build/tour
 
@@ -21,16 +22,30 @@ help:  ## list what can be made
 
 setup: $(STAMP)  ## build .venv with the pinned development environment (no-op when nothing changed)
 
+define check_python
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+  || { echo "Chronex needs Python 3.11 or newer; try: make run PYTHON=python3.12"; exit 1; }
+endef
+
 $(STAMP): pyproject.toml $(LOCK)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "Chronex needs Python 3.11 or newer; try: make setup PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv --clear $(VENV)
+	$(check_python)
+	@echo "building $(VENV) with the development tools, once; this takes a minute or two"
+	@$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q chronex chronex_tui store || true
 	@touch $(STAMP)
 
-run: setup  ## start Chronex on examples/tour.toml: the dashboard, or half a minute of headless without a terminal
+# What the product needs and nothing more, in the pinned versions; pip shows its progress.
+$(RUNS): pyproject.toml $(LOCK)
+	$(check_python)
+	@echo "building $(VENV) with what Chronex needs, once; this takes some 20 seconds"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check --constraint $(LOCK) --editable .
+	@touch $(RUNS)
+
+# A development environment that is there will do.
+run: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS))  ## start Chronex on examples/tour.toml: the dashboard, or half a minute of headless without a terminal
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/chronex run --config examples/tour.toml --store $(TOUR); \
 	else $(BIN)/chronex run --headless --for 30s --config examples/tour.toml --store $(TOUR) \
 	  && $(BIN)/chronex list --store $(TOUR); fi

@@ -6,25 +6,35 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol
 
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
+from textual.events import Event
 from textual.screen import Screen
 
 from chronex.clock import Clock
 from chronex.jobfile.keymap import ACTIONS, BY_ID, with_keys
+from chronex.model.calendars import CalendarRules
 from chronex.model.policies import StopMode
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex_tui.data import DataArrived, Live, StoreSource
 from chronex_tui.data_requests import DataRequests
-from chronex_tui.model.available_actions import ActionContext, action_for, check_keys, is_available, shell_command
+from chronex_tui.key_order import KeyOrder, is_typed
+from chronex_tui.model.available_actions import (
+    ActionContext,
+    action_for,
+    check_keys,
+    is_available,
+    on_store,
+    shell_command,
+)
 from chronex_tui.model.display import Glyphs
 from chronex_tui.model.lanes import Window
 from chronex_tui.model.runs_table import run_name
@@ -32,17 +42,15 @@ from chronex_tui.model.snapshot import RunKey, Snapshot
 from chronex_tui.screens.board import Board
 from chronex_tui.state import State
 from chronex_tui.theme import CSS, THEMES, Palette, textual_theme
-from chronex_tui.view_actions import Handler, ViewActions
+from chronex_tui.view_actions import OPENING, Handler, ViewActions
 from chronex_tui.widgets import Table
 
 if TYPE_CHECKING:
-    from textual.command import Provider
-
     from chronex_tui.commands import StoreCommands
 
 
 TICK_S = 1.0
-Explain = Callable[[str, str, str, int], list[str]]
+Explain = Callable[[str, str, str, int, CalendarRules | None], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +67,21 @@ class StartOptions:
     is_read_only: bool = False
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)  # of [tui.keys], by action id
-
-
-def _command_palette() -> type[Provider]:
-    """Textual calls this when the command palette is opened, so its module is loaded then."""
-    from chronex_tui.screens.dialogs import ActionProvider
-
-    return ActionProvider
+    store_option: str = ""  # what names the store in a shell command, where it is not the default one
 
 
 class RunningEngine(Protocol):
-    """An engine in the same process; `stop_mode` says what becomes of what runs when it is stopped."""
-
-    stop_mode: StopMode | None
+    """The engine that `chronex run` has started before the dashboard, in a process of its own."""
 
     @property
     def is_alive(self) -> bool: ...
 
+    def ask_to_stop(self, mode: StopMode | None) -> None:
+        """The user quits; `mode` says what becomes of what runs, None that the settings say it."""
+
 
 def _first_state(options: StartOptions, glyphs: Glyphs, home: Zone, now_ms: int) -> State:
-    state = State(glyphs, home, now_ms, is_read_only=options.is_read_only)
+    state = State(glyphs, home, now_ms, is_read_only=options.is_read_only, store_option=options.store_option)
     state.window = Window(now_ms, HOUR_MS)
     state.set_filter(options.filter)
     state.job = options.job or None
@@ -93,11 +96,11 @@ class ChronexApp(App[int]):
 
     CSS = CSS
     TITLE = "chronex"
-    ENABLE_COMMAND_PALETTE = True
-    COMMANDS = {_command_palette}  # noqa: RUF012  Textual's own name and shape for it
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"press({key!r})", show=False) for key in dict.fromkeys(action.key for action in ACTIONS)),
         Binding("ctrl+c", "quit", show=False, priority=True),
+        Binding("ctrl+p", "palette", show=False),
     ]
 
     def __init__(
@@ -122,9 +125,11 @@ class ChronexApp(App[int]):
         self.live = Live(source, clock, self._post)
         self.requests = DataRequests(self)
         self.view_actions = ViewActions(self)
+        self.key_order = KeyOrder(self, super().on_event, OPENING)
         self._store_commands: StoreCommands | None = None
+        self.failure: Exception | None = None  # what ended the dashboard, if not the user
         self.arrivals = 0
-        self.last_action = ""
+        self.last_command = ""  # the shell command of the last key, as things were when it was pressed
         self.is_zoomed = False
         self.held_snapshot: Snapshot | None = None
         for name in THEMES:
@@ -154,7 +159,16 @@ class ChronexApp(App[int]):
     def get_driver_class(self) -> type[Driver]:
         return exit_with_terminal(super().get_driver_class())
 
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual would print the traceback with all local variables; whoever runs the app says it in a sentence."""
+        self.failure = self.failure or error
+        super()._handle_exception(error)
+        if not os.environ.get("CHRONEX_DEBUG"):
+            self._exit_renderables.clear()
+
     def on_unmount(self) -> None:
+        if self._store_commands is not None:
+            self._store_commands.close()
         self.live.close()
 
     def _post(self, value: object) -> None:
@@ -199,7 +213,7 @@ class ChronexApp(App[int]):
             self.state.run_index = message.table.index
         elif isinstance(identity, str):
             self.state.job = identity
-        self.last_action = ""
+        self.last_command = ""
         self.requests.request_selection()
         self.board.refresh_keys()
 
@@ -213,26 +227,37 @@ class ChronexApp(App[int]):
         state = self.state
         row = state.row(state.job)
         on_runs = state.screen == "runs"
-        item = state.run_item() if on_runs else None
+        is_shown = state.is_selection_shown()
         live = next(
             (one for one in state.snapshot.live if (one.key == state.run if on_runs else one.key.job == state.job)),
             None,
         )
         return ActionContext(
             screen=state.screen,
-            job=(state.run.job if on_runs and state.run else state.job or "") if row or item else "",
-            run=run_name(state.run) if on_runs and state.run else "",
-            live_run=run_name(live.key) if live else "",
+            job=(state.run.job if on_runs and state.run else state.job or "") if is_shown else "",
+            run=run_name(state.run) if on_runs and state.run and is_shown else "",
+            live_run=run_name(live.key) if live and is_shown else "",
             zone=row.job.timezone if row else "UTC",
+            schedule=row.job.schedule if row and row.job.dialect != "custom" else "",
+            dialect=row.job.dialect if row else "chronex",
+            store=self.options.store_option,
             is_read_only=state.is_read_only,
-            is_live=live is not None,
+            is_live=live is not None and is_shown,
             is_paused=bool(row and row.is_paused),
             filter=state.filter.text,
             has_store=self.live.store is not None,
             actions=self.actions,
         )
 
+    async def on_event(self, event: Event) -> None:
+        if is_typed(event):
+            await self.key_order.take(event)
+        else:
+            await super().on_event(event)
+
     def action_press(self, key: str) -> None:
+        if self.screen is not self.board:
+            return  # the keys of the table act on what the board shows
         action = action_for(key, self.context())
         if action is not None:
             self.do(action.id)
@@ -243,7 +268,7 @@ class ChronexApp(App[int]):
         if not is_available(action, self.context()):
             self.bell()
             return
-        self.last_action = action_id if action.command else self.last_action
+        self.last_command = shell_command(action, self.context()) or self.last_command
         self.handler_of(action_id)()
         self.board.refresh_bars()
 
@@ -264,21 +289,20 @@ class ChronexApp(App[int]):
     def current_command(self) -> str:
         """The shell command for what was done last, or for what enter would do."""
         context = self.context()
-        row = self.state.row(self.state.job)
-        if self.last_action:
-            return shell_command(BY_ID[self.last_action], context, row.job.schedule if row else "")
+        if self.last_command:
+            return self.last_command
         if context.job and self.state.screen == "jobs":
-            return f"chronex show {context.job}"
+            return on_store(f"chronex show {context.job}", context.store)
         if context.screen in ("clock", "density"):
-            return f"chronex tui --screen {context.screen}"
-        return f"chronex history {context.job}" if context.job else ""
+            return on_store(f"chronex tui --screen {context.screen}", context.store)
+        return on_store(f"chronex history {context.job}", context.store) if context.job else ""
 
     async def action_quit(self) -> None:
         self.do("quit")
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """None of Textual's own: the command palette lists the actions of the table."""
-        return ()
+    def action_palette(self) -> None:
+        if self.screen is self.board:
+            self.do("palette")
 
 
 # -- a terminal that closes -----------------------------------------------------------------------------------

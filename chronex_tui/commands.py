@@ -6,7 +6,8 @@ that the dashboard called them. A row shows what was requested until the next sn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ from chronex.model.reasons import text_of
 from chronex.model.states import RunState
 from chronex.storage.records import Records
 from chronex.text.terminal import cell_safe
-from chronex_tui.data import CommandDone, DataArrived
+from chronex_tui.data import CommandDone, DataArrived, Worker
 from chronex_tui.model.available_actions import shell_command
 from chronex_tui.model.display import count, full_stamp
 from chronex_tui.model.runs_table import run_name, state_of, took
@@ -64,6 +65,9 @@ class StoreCommands:
         self.app, self.state = app, app.state
         self.actor = Actor.of_this_process("tui")
         self._undo: Callable[[], None] | None = None
+        self._wanted: dict[str, bool] = {}  # whether a job is to be paused
+        self._writer = Worker("chronex-writer", self._failed)
+        self._count = 0
         self.handlers: dict[str, Handler] = {
             "trigger": self.trigger,
             "pause": self.pause_or_resume,
@@ -81,8 +85,15 @@ class StoreCommands:
         else:
             self._run(command)
 
+    def close(self) -> None:
+        """What was requested is still written."""
+        self._writer.close(finishes=True)
+
     def _run(self, command: StoreCommand) -> None:
-        """In a thread, because an update waits for other writers; the answer arrives as a message."""
+        """In a thread, because an update waits for other writers; in the order in which the keys were pressed.
+
+        The answer arrives as a message.
+        """
         store, now = self.app.live.store, self.app.clock.wall_ms()
         if store is None:
             self.app.notify("there is no store to write to", severity="warning")
@@ -95,16 +106,24 @@ class StoreCommands:
                 result = store.update(lambda tx: command.work(Records(tx, now), self.actor))
                 done = CommandDone(result.text, result.is_refused, command.jobs)
             except ChronexError as error:
+                for name in command.jobs:
+                    self._wanted.pop(name, None)
                 done = CommandDone(str(error), is_refused=True, jobs=command.jobs)
             self.app.post_message(DataArrived(done))
 
-        self.app.run_worker(work, thread=True, group="commands", exit_on_error=False)
+        self._count += 1
+        self._writer.submit(str(self._count), work)  # a kind of its own: none replaces another
+
+    def _failed(self, error: Exception) -> None:
+        sentence = f"this should not have happened ({type(error).__name__}: {error}); nothing was changed"
+        self.app.post_message(DataArrived(CommandDone(sentence, is_refused=True)))
 
     def _selected_jobs(self) -> list[str]:
         """The marked jobs, else the one under the cursor."""
         if self.state.screen == "jobs" and self.state.marked:
-            return sorted(self.state.marked)
-        return [self.state.job] if self.state.job else []
+            return sorted(name for name in self.state.marked if self.state.row(name) is not None)
+        name = self.app.context().job
+        return [name] if name else []
 
     def _shell_command(self, action: str, targets: Sequence[object]) -> str:
         """The same from a shell; a command of the shell has one target."""
@@ -134,22 +153,35 @@ class StoreCommands:
         )
 
     def pause_or_resume(self) -> None:
-        """Resume when all selected jobs are paused, else pause them; `undo` reverses either."""
+        """Resume when all selected jobs are paused, else pause those that are not; `undo` reverses exactly that."""
         names = self._selected_jobs()
-        rows = {row.job.id: row for row in self.state.snapshot.rows}
-        if all(rows[name].is_paused for name in names if name in rows):
+        active = [name for name in names if not self._is_paused(name)]
+        if active:
+            self._pause(dict.fromkeys(active))
+        elif names:
             self._resume(names)
-        else:
-            self._pause(names)
 
-    def _pause(self, names: list[str]) -> None:
-        self._undo = lambda: self._resume(names)
+    def _is_paused(self, name: str) -> bool:
+        """As was last requested here, until a snapshot shows it so."""
+        row = self.state.row(name)
+        is_shown = row is not None and row.is_paused
+        if self._wanted.get(name) == is_shown:
+            del self._wanted[name]
+        return self._wanted.get(name, is_shown)
+
+    def _pause(self, until: Mapping[str, int | None]) -> None:
+        """`until` says for each job when its pause ends, if that is known."""
+        self._undo = lambda: self._resume(list(until))
+        self._wanted |= dict.fromkeys(until, True)
         self.start(
-            StoreCommand("pause", tuple(names), "pausing", lambda records, actor: pause_jobs(records, names, actor))
+            StoreCommand("pause", tuple(until), "pausing", lambda records, actor: pause_jobs(records, until, actor))
         )
 
     def _resume(self, names: list[str]) -> None:
-        self._undo = lambda: self._pause(names)
+        rows = [row for name in names if (row := self.state.row(name)) is not None]
+        until = {row.job.id: row.job.progress.paused_until_ms for row in rows}
+        self._undo = lambda: self._pause(until)
+        self._wanted |= dict.fromkeys(names, False)
         self.start(
             StoreCommand("pause", tuple(names), "resuming", lambda records, actor: resume_jobs(records, names, actor))
         )
@@ -157,7 +189,7 @@ class StoreCommands:
     def undo(self) -> None:
         undo, self._undo = self._undo, None
         if undo is None:
-            self.app.notify("nothing to undo: only pause and resume can be taken back")
+            self.app.notify("nothing to undo: only a pause or a resume can be undone")
         else:
             undo()
 
@@ -201,7 +233,7 @@ class StoreCommands:
         if selected is not None:
             self._replay([selected])
             return
-        name = self.state.job or ""
+        name = self.app.context().job
         dead = [item for item in self.state.history.dead if item.key.job == name]
         ended: dict[RunKey, RunItem] = {item.key: item for item in dead}
         for item in self.state.history.items:
@@ -240,9 +272,15 @@ class StoreCommands:
                 lambda records, actor: replay_items(records, items, actor),
                 "Replay",
                 tuple(facts),
-                f"chronex replay {run_name(items[0].key)}" if len(items) == 1 else "",
+                self._replay_command(items),
             )
         )
+
+    def _replay_command(self, items: list[RunItem]) -> str:
+        if len(items) != 1:
+            return ""
+        context = dataclasses.replace(self.app.context(), run=run_name(items[0].key))
+        return shell_command(BY_ID["replay"], context)
 
 
 def _question(verb: str, names: Sequence[str], rest: str) -> str:
@@ -269,24 +307,29 @@ def trigger_jobs(records: Records, names: Sequence[str], actor: Actor) -> Comman
     return CommandResult(f"asked to run {_list(names)}{tail}")
 
 
-def pause_jobs(records: Records, names: Sequence[str], actor: Actor) -> CommandResult:
+def pause_jobs(records: Records, until: Mapping[str, int | None], actor: Actor) -> CommandResult:
+    """A pause that has ended meanwhile is not made again."""
+    names = [name for name, end_ms in until.items() if end_ms is None or end_ms > records.now_ms]
     for name in names:
-        pause(records, name, actor)
-    return CommandResult(f"paused {_list(names)}; u takes it back")
+        pause(records, name, actor, until_ms=until[name])
+    return CommandResult(f"paused {_list(names)}; u undoes it" if names else "the pause has ended meanwhile")
 
 
 def resume_jobs(records: Records, names: Sequence[str], actor: Actor) -> CommandResult:
     for name in names:
         resume(records, name, actor)
-    return CommandResult(f"resumed {_list(names)}; u takes it back")
+    return CommandResult(f"resumed {_list(names)}; u undoes it")
 
 
 def cancel_runs(records: Records, keys: Sequence[RunKey], actor: Actor) -> CommandResult:
     found = [cancel(records, _occurrence(records, key), actor) for key in keys]
     ended = sum(1 for one in found if one.is_over)
     stopping = len(found) - ended
-    parts = [f"asked {stopping} to stop" if stopping else "", f"canceled {ended}" if ended else ""]
-    return CommandResult(" and ".join(part for part in parts if part))
+    parts = [
+        f"stopping {count(stopping, 'run')}" if stopping else "",
+        f"canceled {ended} that waited" if ended else "",
+    ]
+    return CommandResult(", ".join(part for part in parts if part))
 
 
 def replay_items(records: Records, items: Sequence[RunItem], actor: Actor) -> CommandResult:

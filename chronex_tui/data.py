@@ -23,7 +23,7 @@ from chronex_tui.model.attempt_output import AttemptOutput
 from chronex_tui.model.clock_days import ClockDay
 from chronex_tui.model.density import BusiestMinute, Heatmap
 from chronex_tui.model.lanes import Lane
-from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, Snapshot
+from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, RunKey, Snapshot
 
 if TYPE_CHECKING:
     from chronex.views.why.answer import WhyAnswer
@@ -59,10 +59,12 @@ class Worker:
     def is_idle(self) -> bool:
         return not self._waiting and not self._is_busy
 
-    def close(self) -> None:
+    def close(self, *, finishes: bool = False) -> None:
+        """What waits is not done any more, unless it `finishes`."""
         with self._lock:
             self._closed = True
-            self._waiting.clear()
+            if not finishes:
+                self._waiting.clear()
             self._lock.notify()
         self._thread.join(timeout=2.0)
 
@@ -70,7 +72,7 @@ class Worker:
         while True:
             with self._lock:
                 self._lock.wait_for(lambda: self._waiting or self._closed)
-                if self._closed:
+                if not self._waiting:
                     return
                 kind = next(iter(self._waiting))
                 work = self._waiting.pop(kind)
@@ -87,7 +89,7 @@ class Worker:
 
 
 class StoreSource(Protocol):
-    """Opens the store, or shares the one of an engine in the same process."""
+    """Opens the store, and lets it go."""
 
     path: Path
 
@@ -111,19 +113,6 @@ class StoreAt:
         store.close()
 
 
-class SharedStore:
-    """A store that another part of this process has opened and will close."""
-
-    def __init__(self, store: Store, path: Path) -> None:
-        self._store, self.path = store, path
-
-    def open(self) -> Store:
-        return self._store
-
-    def release(self, store: Store) -> None:
-        """The store stays open: its owner closes it."""
-
-
 # -- what arrives ---------------------------------------------------------------------------------------------
 
 
@@ -141,6 +130,7 @@ class JobRead(NamedTuple):
 
 
 class RunRead(NamedTuple):
+    key: RunKey
     firing: Firing | None
 
 

@@ -33,9 +33,13 @@ from chronex_tui.model.snapshot import Firing, History, Snapshot, detail_of, fir
 from chronex_tui.screens.log_screen import open_log_screen
 
 if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
     from chronex_tui.app import ChronexApp
 
 _DEBOUNCE_S = 0.06
+# What came of a command is shown this long, with the key that takes it back.
+UNDO_S = 10.0
 # The heat map and the clock changes depend on the definitions of jobs, the lanes on their runs as well.
 _CLOCK_SCREENS = ("jobs", "clock")
 _LANE_SCREENS = ("jobs", "timeline")
@@ -65,7 +69,7 @@ class DataRequests:
         state = self.state
         if state.screen == "runs" and state.run is not None:
             run = state.run
-            self.live.request("run", lambda reading: (firing_of(reading, run),), lambda found: RunRead(found[0]))
+            self.live.request("run", lambda reading: (firing_of(reading, run),), lambda found: RunRead(run, found[0]))
         elif state.job is not None:
             name, now = state.job, state.now_ms
             self.live.request(
@@ -151,7 +155,7 @@ class DataRequests:
         self.live.compute("heatmap", work)
 
     def find_busiest_minute(self) -> None:
-        """The busiest minute of the coming week; a dialog opens when it is found."""
+        """The busiest minute of the coming week; an open dialog shows it when it is found."""
         state = self.state
         jobs = [row.job for row in state.rows if row.is_active]
         zone, now = state.display.board_zone, state.now_ms
@@ -169,10 +173,11 @@ class DataRequests:
             case JobRead(name, detail):
                 if name == self.state.job:
                     self.state.detail = detail
-                    self._selection_arrived(detail.firing if detail else None)
-            case RunRead(firing):
-                self.state.firing = firing
-                self._selection_arrived(firing)
+                    self._selection_arrived(name, detail.firing if detail else None)
+            case RunRead(key, firing):
+                if key == self.state.run:
+                    self.state.firing = firing
+                    self._selection_arrived(key.job, firing)
             case LogRead(title, lines):
                 self.state.log_of, self.state.log = title, lines
                 self.app.board.view.log_changed()
@@ -181,7 +186,7 @@ class DataRequests:
                 if screen is not None:
                     screen.show_output(output)
             case WhyRead() | BusiestMinuteFound():
-                self._open_dialog(value)
+                self._show_answer(value)
             case _:
                 self._receive_computed(value)
                 self.app.board.update_all()
@@ -217,20 +222,21 @@ class DataRequests:
         elif self.state.screen == "density" and self._heatmap_needs_history:
             self.count_heatmap()
 
-    def _selection_arrived(self, firing: Firing | None) -> None:
+    def _selection_arrived(self, job: str, firing: Firing | None) -> None:
         self._read_log(firing)
+        if (log := open_log_screen(self.app)) is not None:
+            log.show_firing(job, firing)
         self.app.board.view.selection_changed()
         if self._opens_log and firing is not None:
             self._opens_log = False
             self.app.do("log")
 
-    def _open_dialog(self, value: WhyRead | BusiestMinuteFound) -> None:
-        from chronex_tui.screens.explanations import show_busiest_minute, show_why
+    def _show_answer(self, value: WhyRead | BusiestMinuteFound) -> None:
+        from chronex_tui.screens.explanations import answer_dialog
 
-        if isinstance(value, WhyRead):
-            show_why(self.app, value)
-        else:
-            show_busiest_minute(self.app, value.busiest_minute)
+        dialog = answer_dialog(self.app)
+        if dialog is not None:
+            dialog.show_answer(value)
 
     def _receive_computed(self, value: object) -> None:
         state = self.state
@@ -248,4 +254,5 @@ class DataRequests:
             case CommandDone(text, is_refused, jobs):
                 for name in jobs:
                     state.pending.pop(name, None)
-                self.app.notify(text, severity="warning" if is_refused else "information", markup=False)
+                severity: SeverityLevel = "warning" if is_refused else "information"
+                self.app.notify(text, severity=severity, timeout=UNDO_S, markup=False)

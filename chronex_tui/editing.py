@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from textual.app import SuspendNotSupported
 
 from chronex.text.terminal import cell_safe
+from chronex_tui.model.available_actions import on_store
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -93,6 +94,7 @@ def edit_definition(app: ChronexApp, name: str, source: str) -> None:
         call = editor_call(editor_command(os.environ), file, line)
         with app.suspend():
             problem = _run(call)
+        app.key_order.drop_waiting()
     except CannotEditError as error:
         problem = str(error)
     except SuspendNotSupported:
@@ -100,7 +102,8 @@ def edit_definition(app: ChronexApp, name: str, source: str) -> None:
     if problem:
         app.notify(problem, severity="warning", markup=False)
     else:
-        app.notify("what you changed counts once it is applied: chronex apply", markup=False)
+        command = on_store(f"chronex apply {shlex.quote(str(file))}", app.options.store_option)
+        app.notify(f"what you saved counts once it is applied: {cell_safe(command)}", timeout=10, markup=False)
 
 
 def _run(call: list[str]) -> str:

@@ -31,6 +31,16 @@ class NoTerminalError(ChronexError):
     """The dashboard needs a terminal; `chronex status` and `chronex tui --print` do not."""
 
 
+class DashboardFailedError(ChronexError):
+    """A defect of the dashboard has ended it. Nothing but the view is affected."""
+
+    exit_code = 1
+
+    def __init__(self, cause: Exception) -> None:
+        what = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+        super().__init__(f"the dashboard failed ({what}); no job is affected; CHRONEX_DEBUG=1 shows where")
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """One frame instead of a session: as text on standard output, or as an SVG file."""
@@ -57,6 +67,8 @@ def run_dashboard(
 
     app = ChronexApp(source, clock, home, glyphs, options, explain, engine)
     app.run(mouse=mouse)
+    if app.failure is not None:
+        raise DashboardFailedError(app.failure)
     return app.return_code or 0
 
 

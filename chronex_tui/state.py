@@ -48,6 +48,18 @@ class DashboardFilter:
         is_plain = not any(sign in last for sign in ":<>") and not last.startswith("-")
         return is_plain and self.text.startswith(before.text) and " " not in self.text[len(before.text) :]
 
+    def ranked(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """A job with exactly this name first, then those that begin so, those that have it, and all others."""
+        words = [word.value.lower() for word in self.parsed.words if not word.key and not word.is_negated]
+        words = [word for word in words if "<" not in word and ">" not in word]
+        if not words or len(rows) < 2:
+            return rows
+
+        def rank(row: Row) -> int:
+            return max(_rank(word, row.job.shown_name.lower()) for word in words)
+
+        return tuple(sorted(rows, key=rank))
+
     @property
     def has_states(self) -> bool:
         return bool(self.wanted_states or self.unwanted_states)
@@ -67,6 +79,10 @@ class DashboardFilter:
         if self.unwanted_states:
             found = [item for item in found if self.unwanted_states.isdisjoint(_state_names(item))]
         return found
+
+
+def _rank(word: str, name: str) -> int:
+    return next((rank for rank, holds in enumerate((name == word, name.startswith(word), word in name)) if holds), 3)
 
 
 def _state_names(item: RunItem) -> tuple[str, ...]:
@@ -140,11 +156,13 @@ class State:
     heatmap_is_time: bool = False
     frozen_ms: int | None = None
     is_read_only: bool = False
+    store_option: str = ""  # what names the store in a shell command
 
     # Lists that are kept until what they were made of changes; each `_of` is what that was.
     _ordered: list[Row] = field(default_factory=list)
     _ordered_of: object = None
     _rows: tuple[Row, ...] = ()
+    _matched: Sequence[Row] = ()  # the same before the best matches are put first
     _rows_of: tuple[object, DashboardFilter] | None = None
     _named: dict[str, Row] = field(default_factory=dict)
     _named_of: object = None
@@ -169,9 +187,12 @@ class State:
             self._ordered_of = order_key
         if self._rows_of is None or self._rows_of[0] != order_key or self._rows_of[1].text != self.filter.text:
             known = self._rows_of is not None and self._rows_of[0] == order_key
-            base = self._rows if known and self._rows_of and self.filter.narrows(self._rows_of[1]) else self._ordered
+            base = (
+                self._matched if known and self._rows_of and self.filter.narrows(self._rows_of[1]) else self._ordered
+            )
             now = self.now_ms
-            self._rows = tuple(row for row in base if self.filter.matches(row, now))
+            self._matched = tuple(row for row in base if self.filter.matches(row, now))
+            self._rows = self.filter.ranked(self._matched)
             self._rows_of = (order_key, self.filter)
         return self._rows
 
@@ -248,6 +269,13 @@ class State:
             return runs[self.run_index]
         return next((item for item in runs if item.key == self.run), None)
 
+    def is_selection_shown(self) -> bool:
+        """Is what is selected in the list? Nothing may be done to a job or run that a filter hides."""
+        if self.screen == "runs":
+            return self.run is not None and (not self.filter.text or self.run_item() is not None)
+        row = self.row(self.job)
+        return row is not None and (not self.filter.text or self.filter.matches(row, self.now_ms))
+
     def runs_table(self) -> RunsTable:
         return RunsTable(self.runs, self.display, self.job_of)
 
@@ -255,6 +283,11 @@ class State:
 
     def next_times(self) -> None:
         self.times = TIMES[(TIMES.index(self.times) + 1) % len(TIMES)]
+
+    @property
+    def order_words(self) -> str:
+        """The order of the jobs, as the frame of the table says it."""
+        return f"by {self.sort}{', reversed' if self.reverse else ''} (s)"
 
     def next_sort(self) -> None:
         self.sort = SORT_ORDER[(SORT_ORDER.index(self.sort) + 1) % len(SORT_ORDER)]

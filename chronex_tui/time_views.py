@@ -43,7 +43,7 @@ class TimelineView(View):
         self.show_either(table, empty, has_rows=has_lanes)
         span = zoom_text(state.window)
         table.border_title = empty.border_title = f"Timeline  {span} before and after {self._middle()}"
-        table.border_subtitle = legend(state.display)
+        table.border_subtitle = legend(state.display, table.size.width - 6)
         if has_lanes:
             table.show(LanesTable(state.lanes, state.window, state.display))
         else:

@@ -16,8 +16,12 @@ from chronex_tui.theme import COLOURED_THEMES
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
+    from chronex_tui.screens.dialogs import ChoiceDialog
 
 Handler = Callable[[], None]
+# The group of the workers that open a view of the board; the keys behind such a key wait for them.
+OPENING = "screens"
+_STAY = "stay"
 
 
 class ViewActions:
@@ -25,6 +29,7 @@ class ViewActions:
 
     def __init__(self, app: ChronexApp) -> None:
         self.app, self.state = app, app.state
+        self._quit_dialog: ChoiceDialog | None = None
         self.handlers: dict[str, Handler] = {
             "screen-jobs": partial(self.show_screen, "jobs"),
             "screen-runs": partial(self.show_screen, "runs"),
@@ -75,7 +80,7 @@ class ViewActions:
             await self.app.board.open_view(name)
             self.app.requests.request_screen()
 
-        self.app.run_worker(show(), exclusive=True, group="screens")
+        self.app.run_worker(show(), exclusive=True, group=OPENING)
 
     def open_selection(self) -> None:
         """A job opens its runs, a run its output."""
@@ -182,7 +187,9 @@ class ViewActions:
         self.app.push_screen(HelpScreen(self.app))
 
     def open_command_palette(self) -> None:
-        self.app.action_command_palette()
+        from chronex_tui.screens.dialogs import open_palette
+
+        open_palette(self.app)
 
     # -- timeline ---------------------------------------------------------------------------------------------
 
@@ -230,7 +237,9 @@ class ViewActions:
         self.app.board.update_all()
 
     def show_busiest_minute(self) -> None:
-        self.app.requests.find_busiest_minute()
+        from chronex_tui.screens.explanations import request_busiest_minute
+
+        request_busiest_minute(self.app)
 
     # -- appearance and the session ---------------------------------------------------------------------------
 
@@ -262,22 +271,41 @@ class ViewActions:
         self.app.board.refresh_bars()
 
     def quit(self) -> None:
-        """With an engine in the same process, quitting stops it; a dialog asks what becomes of what runs."""
-        running = [item for item in self.state.snapshot.live if item.state == "running"]
-        if self.app.engine is None or not running:
+        """Of the engine beside it the dashboard asks first: quitting stops the schedules of the whole store."""
+        if self.app.engine is None:
             self.app.exit(0)
-            return
-        from chronex_tui.screens.dialogs import Choice, choose
+        elif self._quit_dialog in self.app.screen_stack:
+            self._quit_with("")  # ctrl+c again, as people do who want to be out at once
+        else:
+            self._ask_to_quit()
 
+    def _ask_to_quit(self) -> None:
+        from chronex_tui.screens.dialogs import Choice, ChoiceDialog
+
+        running = [item for item in self.state.snapshot.live if item.state == "running"]
         names = ", ".join(item.key.job for item in running[:5])
+        rest = "; what runs is treated as on_stop says" if running else ""
         choices = [
-            Choice("l", StopMode.LEAVE, f"leave them running: {names}", "the next chronex run takes them up"),
-            Choice("w", StopMode.DRAIN, "wait for them, then stop", "Ctrl-C leaves what still runs"),
-            Choice("c", StopMode.CANCEL, "cancel them", "each has its grace period", "retry"),
+            Choice("n", _STAY, "no, stay"),
+            Choice("y", "", "yes, quit", f"no job starts until chronex run is started again{rest}"),
         ]
-        choose(self.app, "The engine runs in this window: quitting stops it", choices, self._quit_with)
+        if running:
+            choices += [
+                Choice(
+                    "l", StopMode.LEAVE, f"quit, and leave running: {names}", "the next chronex run takes them up"
+                ),
+                Choice("w", StopMode.DRAIN, "quit when they have ended", "Ctrl-C leaves what still runs"),
+                Choice("c", StopMode.CANCEL, "quit, and cancel them", "each has its grace period", "retry"),
+            ]
+
+        def on_answer(value: str | None) -> None:
+            if value is not None and value != _STAY:
+                self._quit_with(value)
+
+        self._quit_dialog = ChoiceDialog(self.app, "Quitting stops the engine too. Quit?", choices)
+        self.app.push_screen(self._quit_dialog, on_answer)
 
     def _quit_with(self, mode: str) -> None:
         assert self.app.engine is not None
-        self.app.engine.stop_mode = StopMode(mode)
+        self.app.engine.ask_to_stop(StopMode(mode) if mode else None)
         self.app.exit(0)

@@ -117,6 +117,7 @@ class JobsView(View):
             empty.redraw()
         if table.cursor is None:
             table.cursor = self.state.job
+        table.border_subtitle = self.state.order_words
         table.show(self.state.jobs_table())
 
     def update_all(self) -> None:
@@ -160,7 +161,7 @@ class JobsView(View):
     def _empty(self, width: int, height: int) -> Sequence[Line]:
         if self.state.snapshot.rows:
             return no_match(self.state.filter.text, len(self.state.snapshot.rows))
-        return no_jobs(self.state.snapshot, self.state.display, width)
+        return no_jobs(self.state.snapshot, self.state.store_option, width)
 
     def _detail(self, width: int, height: int) -> Sequence[Line]:
         detail = self.state.detail

@@ -171,7 +171,11 @@ class Table(LineWidget, can_focus=True):
         self._scroll_to_cursor()
         self.refresh()
         if moved:
-            self.post_message(self.CursorMoved(self, self.cursor))
+            self._report_cursor()
+
+    def _report_cursor(self) -> None:
+        """To the app, whoever has moved the cursor: a message goes up no further than to its sender."""
+        self.post_message(self.CursorMoved(self, self.cursor).set_sender(self))
 
     def _find(self, identity: Hashable | None) -> int:
         """The index of a row: searched near the old one first. The old index where the row is gone."""
@@ -198,7 +202,7 @@ class Table(LineWidget, can_focus=True):
         self.cursor = self.model.identity(self.index)
         self._scroll_to_cursor()
         self.refresh()
-        self.post_message(self.CursorMoved(self, self.cursor))
+        self._report_cursor()
 
     def action_move(self, by: int) -> None:
         self.move_to(self.index + by)

@@ -59,8 +59,8 @@ ALLOWED: dict[str, set[str]] = {
 
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
-    {"execution_report"},
-    {"orders", "plan", "decided_spans"},
+    {"execution_report", "usual"},
+    {"orders", "plan", "decided_spans", "job_counters"},
     {"admit", "unknown_ends", "task_state", "idempotency", "notices", "clock_steps", "membership"},
     {"lifecycle"},
     {"takeover", "commands", "update"},
@@ -79,6 +79,7 @@ _COMMAND = "a command of the command line has the name of what it does"
 SHARED_MODULES = {
     "app": "the application of the command line, and that of the dashboard",
     "apply": _COMMAND,
+    "backfill": _COMMAND,
     "backup": _COMMAND,
     "doctor": _COMMAND,
     "nodes": _COMMAND,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,6 +17,7 @@ import pytest
 
 from chronex.engine.commands import Actor, pause
 from chronex.engine.orders import Launch
+from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.job import Job, Task
 from chronex.model.policies import (
     Cadence,
@@ -29,7 +30,7 @@ from chronex.model.policies import (
     SpreadPolicy,
 )
 from chronex.storage.records import Records
-from chronex.testing import HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
+from chronex.testing import DAY, HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
 from tests.kit.machine import START
 from tests.kit.timeline import (
     DOWN,
@@ -148,6 +149,33 @@ def spread() -> str:
     return draw(ruler, [('schedule = "10 * * * *"', lanes)])
 
 
+def calendars() -> str:
+    wednesday = (date(2027, 1, 6) - date(1970, 1, 1)).days
+    closed = JobCalendar(name="closed", days=(wednesday, wednesday))
+    rules = {
+        'except = ["closed"]': CalendarRules(excluded=(closed,)),
+        'on_excluded = "next_workday"': CalendarRules(excluded=(closed,), on_excluded=OnExcluded.NEXT_WORKDAY),
+        'on_excluded = "previous_workday"': CalendarRules(
+            excluded=(closed,), on_excluded=OnExcluded.PREVIOUS_WORKDAY
+        ),
+        "workday = [2]": CalendarRules(workday=(2,)),
+        '[scheduler] blackout = ["closed"]': CalendarRules(blackout=(closed,)),
+    }
+    ruler = Ruler(START + 3 * DAY, 4 * HOUR, 42, 6)
+    lanes = []
+    for key, rule in {"": None, **rules}.items():
+        machine = machine_of(job_of("0 9 * * MON,WED,FRI", calendars=rule), takes=HOUR)
+        machine.run_until(ruler.end_ms)
+        bars = tuple(
+            bar
+            for one in machine.occurrences("job")
+            for bar in bars_of(machine, one)
+            if bar.start_ms >= ruler.start_ms
+        )
+        lanes.append(Lane("", bars, key))
+    return draw(ruler, [('schedule = "0 9 * * MON,WED,FRI", and the calendar "closed" has Wednesday', lanes)])
+
+
 def window() -> str:
     def lanes(key: str) -> list[Lane]:
         long = job_of("@once 2027-01-01T00:02:00Z", "long", tasks=(Task(name="slow", run=("true",)),))
@@ -217,6 +245,7 @@ def doubled() -> str:
 PICTURES: dict[str, Callable[[], str]] = {
     "overlap": overlap, "recovery": recovery, "failure": failure, "retry": retry, "timeout": timeout, "spread": spread,
     "window": window, "pause": paused, "cadence": cadence, "dst-gap": gap, "dst-overlap": doubled,
+    "calendars": calendars,
 }  # fmt: skip
 
 

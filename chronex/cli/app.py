@@ -154,6 +154,22 @@ def _keeper() -> Declaration:
     return keeper
 
 
+def _launcher() -> Declaration:
+    from chronex.cli.commands.keeper import launcher
+
+    return launcher
+
+
+def _dashboard() -> Declaration:
+    from chronex.cli.commands.tui import dashboard
+
+    return dashboard
+
+
+# Started by a daemon or its keeper, and in no list.
+_STARTED_BY_DAEMON = {"keeper": _keeper, "launcher": _launcher, "dashboard": _dashboard}
+
+
 def _pause() -> Declaration:
     from chronex.cli.commands.pause import pause
 
@@ -176,6 +192,12 @@ def _replay() -> Declaration:
     from chronex.cli.commands.replay import replay
 
     return replay
+
+
+def _backfill() -> Declaration:
+    from chronex.cli.commands.backfill import backfill
+
+    return backfill
 
 
 def _dlq() -> Declaration:
@@ -301,10 +323,17 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "trigger": (_trigger, "Run a job now; its overlap policy is respected."),
     "pause": (_pause, "Hold a job's schedule: what is due meanwhile is skipped, with your name."),
     "resume": (_resume, "End a pause."),
-    "cancel": (_cancel, "Cancel an occurrence that runs or waits: TERM, then KILL after its grace period."),
+    "cancel": (
+        _cancel,
+        "Cancel an occurrence that runs or waits, or all of a job: TERM, then KILL after the grace period.",
+    ),
     "replay": (
         _replay,
         "Run what has ended once more, at its old scheduled time; by --job and range the list is shown first.",
+    ),
+    "backfill": (
+        _backfill,
+        "Run the times of a span that a job never ran, also before it existed. Ctrl-C cancels; ask again to go on.",
     ),
     "dlq": (_dlq, "Dead letters: runs that failed for good."),
     "state": (_state, "Small values that a task keeps between its runs."),
@@ -362,8 +391,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in COMMANDS:
         _add(app, name)
         return app
-    if name == "keeper":  # started by a daemon, and in no list
-        app.command(name, hidden=True)(_keeper())
+    if name in _STARTED_BY_DAEMON:
+        app.command(name, hidden=True)(_STARTED_BY_DAEMON[name]())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from chronex.cli.output import caret_lines, paint, wants_unicode
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS
@@ -15,12 +16,16 @@ from chronex.timing.clock_changes import Cell, wall_clock
 from chronex.timing.zones import Zone, ZoneChoice, load_zone
 from chronex.views.expression_facts import (
     HISTOGRAM_PERIODS,
+    MOST_EXCLUDED,
     ChangeReport,
     ExplainedRun,
     Explanation,
     Question,
     explain,
 )
+
+if TYPE_CHECKING:
+    from chronex.model.calendars import CalendarRules
 
 _FIELD_WORDS = {"dayOfMonth": "day of month", "dayOfWeek": "day of week"}
 _UNICODE_CELLS = {"plain": "·", "missing": "░", "first": "┄", "second": "┅", "run": "●"}
@@ -29,7 +34,9 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _ASCII_BARS = " .:-=+*#@"
 
 
-def explain_lines(text: str, dialect: str, zone_name: str, since_ms: int) -> list[str]:
+def explain_lines(
+    text: str, dialect: str, zone_name: str, since_ms: int, calendars: CalendarRules | None = None
+) -> list[str]:
     """The same text as `chronex explain`, line by line; for a text with errors, carets under them."""
     from chronex.timing import parse_and_validate
 
@@ -37,7 +44,9 @@ def explain_lines(text: str, dialect: str, zone_name: str, since_ms: int) -> lis
     expression, result = parse_and_validate(text, dialect, choice.zone.tzinfo, since_ms)
     if expression is None:
         return list(caret_lines(text, result.errors))
-    return list(render(explain(text, expression, result.warnings, choice, Question(since_ms, 5))))
+    return list(
+        render(explain(text, expression, result.warnings, choice, Question(since_ms, 5, calendars=calendars)))
+    )
 
 
 def render(explanation: Explanation) -> Iterator[str]:
@@ -47,6 +56,9 @@ def render(explanation: Explanation) -> Iterator[str]:
     yield from _assumptions(explanation)
     yield ""
     yield from _runs(explanation)
+    if explanation.excluded:
+        yield ""
+        yield from _excluded(explanation)
     if explanation.spread is not None:
         yield ""
         yield from _histogram(explanation)
@@ -104,6 +116,15 @@ def _runs(explanation: Explanation) -> Iterator[str]:
             yield paint(f"      {run.note}", "yellow")
         if run.decision is not None:
             yield "      " + _decision_text(run, zone)
+
+
+def _excluded(explanation: Explanation) -> Iterator[str]:
+    yield paint("left out or moved until then", "bold")
+    for one in explanation.excluded:
+        where = "" if one.moved_to_ms is None else f", moved to {_stamp(one.moved_to_ms, explanation.zone)}"
+        yield f"  {_stamp(one.nominal_ms, explanation.zone)}   {terminal_safe(one.calendar)}{where}"
+    if len(explanation.excluded) == MOST_EXCLUDED:
+        yield "  and more"
 
 
 def _start_text(run: ExplainedRun, zone: Zone, explanation: Explanation) -> str:

@@ -17,7 +17,9 @@ from chronex.cli.output import err
 from chronex.clock import wall_ms
 from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
 from chronex.model.job import Job, Task
+from chronex.run.accounts import needs_root
 from chronex.text.terminal import terminal_safe
+from chronex.text.trusted_paths import trust_problem
 from chronex.timing.job_schedule import absolute_schedule
 from chronex.timing.zones import host_zone
 
@@ -34,13 +36,12 @@ def load_job_file(path: Path) -> JobFile:
         hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot read {terminal_safe(str(path))}: {reason}; {hint}") from None
-    zone = host_zone().zone.name
+    zone, now = host_zone().zone.name, wall_ms()
     if path.suffix == ".json":
         found = read_triggers(data, str(path), zone, needs_tasks=True)
     else:
-        found = read_job_file(data, str(path), zone)
-    now = wall_ms()
-    jobs = tuple(_with_absolute_directories(absolute_schedule(job, now), path.parent) for job in found.jobs)
+        found = read_job_file(data, str(path), zone, now)
+    jobs = tuple(_with_absolute_paths(absolute_schedule(job, now), path.parent) for job in found.jobs)
     source = str(path.resolve())  # the same wherever it is applied from
     return dataclasses.replace(found, jobs=tuple(replace(job, source=source) for job in jobs))
 
@@ -54,6 +55,7 @@ def unsafe_because(path: Path) -> UnsafeFile | None:
     """Why this job file is not read: whoever can write it runs commands in the name of who applies it.
 
     A file of root is as safe as the machine. Members of its group are the owner's choice, as a umask of 002 makes it.
+    For root nothing is: neither the file nor a directory or link on the way may be another's to change.
     """
     if is_open_already(path):
         return None
@@ -67,23 +69,61 @@ def unsafe_because(path: Path) -> UnsafeFile | None:
         return UnsafeFile(
             "can be written by every user of this machine, who could run commands as you", f"run: chmod o-w {name}"
         )
+    if os.geteuid() == 0 and stat.S_ISREG(found.st_mode) and (problem := trust_problem(str(path), 0)) is not None:
+        return UnsafeFile(
+            f"is not read by root: {problem}, and who can change it could run commands as root",
+            "keep it where only root can write, such as /etc/chronex",
+        )
     return None
 
 
-def _with_absolute_directories(job: Job, base: Path) -> Job:
-    """A relative directory is relative to the job file, wherever a daemon is started later; ~ is the home of the user
-    who applies the file."""
-    if all(task.directory is None for task in job.tasks):
+def _with_absolute_paths(job: Job, base: Path) -> Job:
+    """A relative path is relative to the job file, wherever a daemon is started later; ~ is the home of the user who
+    applies the file."""
+    if all(task.directory is None and not task.env_file and not task.secret_sources for task in job.tasks):
         return job
-    return replace(job, tasks=tuple(_with_absolute_directory(task, base) for task in job.tasks))
+    return replace(job, tasks=tuple(_with_absolute_paths_of(task, base) for task in job.tasks))
 
 
-def _with_absolute_directory(task: Task, base: Path) -> Task:
-    if task.directory is None:
-        return task
+def _with_absolute_paths_of(task: Task, base: Path) -> Task:
+    return replace(
+        task,
+        directory=None if task.directory is None else _absolute(task.directory, base),
+        env_file=tuple(_absolute(path, base) for path in task.env_file),
+        secret_sources={name: _absolute_source(source, base) for name, source in task.secret_sources.items()},
+    )
+
+
+def _absolute(path: str, base: Path) -> str:
     with contextlib.suppress(RuntimeError):  # that user has no known home: the text stays as it is
-        return replace(task, directory=os.path.abspath(base / Path(task.directory).expanduser()))
-    return task
+        return os.path.abspath(base / Path(path).expanduser())
+    return path
+
+
+def _absolute_source(source: str, base: Path) -> str:
+    kind, _, path = source.partition(":")
+    return f"file:{_absolute(path, base)}" if kind == "file" else source
+
+
+def refuse_what_needs_root(found: JobFile) -> None:
+    """A scheduler that is not root can run nothing as another user: that is said now, and not in the night."""
+    if os.geteuid() == 0:
+        return
+    for job in found.jobs:
+        for task in job.tasks:
+            if (problem := needs_root(task.process_settings)) is not None:
+                name = f"job {job.id!r}" if len(job.tasks) == 1 else f"job {job.id!r}, task {task.name!r}"
+                raise UsageError(
+                    f"{terminal_safe(name)}: {terminal_safe(problem)}, and this is user {os.geteuid()}; "
+                    "apply it as root, for a scheduler that runs as root, or remove the key"
+                )
+
+
+def load_to_run(path: Path) -> JobFile:
+    """The job file for a daemon of this process; UsageError also where it could not run what the file asks for."""
+    found = load_job_file(path)
+    refuse_what_needs_root(found)
+    return found
 
 
 def load_or_report(config: str | None) -> JobFile | None:

@@ -10,10 +10,11 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from chronex.cli.check_verdicts import Check, CheckVerdict
+from chronex.cli.job_checks import job_checks, may_run
 from chronex.cli.job_file import unsafe_because
 from chronex.cli.options import job_file_path
 from chronex.cli.service_units import service_state
@@ -23,6 +24,7 @@ from chronex.keeper.keepers import keepers_of
 from chronex.model.job import Call, Job, Task
 from chronex.model.records import Node
 from chronex.run import is_alive
+from chronex.run.accounts import PATH_OF_OTHERS, rights_of
 from chronex.storage.records import Reading
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import load_zone, zone_version
@@ -32,21 +34,6 @@ _MOST_JOBS = 1000  # more jobs name few programs that the first thousand do not
 
 
 _MOST_ATTEMPTS = 100_000
-
-
-class CheckVerdict(StrEnum):
-    FINE = "fine"
-    NOTE = "note"
-    WRONG = "wrong"
-
-
-class Check(NamedTuple):
-    """`topic` is what was checked; `advice` what to do, empty where there is nothing to do."""
-
-    topic: str
-    verdict: CheckVerdict
-    message: str
-    advice: str = ""
 
 
 class StoreFacts(NamedTuple):
@@ -102,16 +89,22 @@ def _daemon(node: Node | None, service: str) -> Iterator[Check]:
 
 def _environment(found: StoreFacts, environ: Mapping[str, str]) -> Iterator[Check]:
     """The PATH that jobs get against the one of this shell, then every program that a job names."""
-    theirs, source = _path_of_jobs(found.node, environ)
+    of_jobs, source = _environ_of_jobs(found.node, environ)
+    theirs = of_jobs.get("PATH", os.defpath)
     yield from _paths(environ.get("PATH", os.defpath), theirs, source)
+    yield from job_checks(found.jobs, of_jobs)
     count = 0
     for job, program in programs_of(found.jobs, environ.get("PATH", os.defpath), theirs):
         count += 1
         where = f"job {job.id}: {program.name}"
         match program.finding:
             case NotFound():
-                yield Check("programs", CheckVerdict.WRONG, f"{where} is not found in the PATH of jobs ({theirs})",
+                yield Check("programs", CheckVerdict.WRONG,
+                            f"{where} is not found in the PATH of jobs ({program.path})",
                             "name it by its full path, or set PATH in the job's env")  # fmt: skip
+            case NotExecutable(path):
+                yield Check("programs", CheckVerdict.WRONG, f"{where}: {path} is there, and cannot be executed by "
+                            f"{program.user or 'the daemon'}", f"run: chmod +x {shlex.quote(path)}")  # fmt: skip
             case OtherFile(shell, job_path):
                 yield Check("programs", CheckVerdict.NOTE,
                             f"{where} is {job_path} for jobs, but {shell} in this shell",
@@ -119,17 +112,17 @@ def _environment(found: StoreFacts, environ: Mapping[str, str]) -> Iterator[Chec
     yield Check("programs", CheckVerdict.FINE, f"{count} programs of {len(found.jobs)} jobs looked for")
 
 
-def _path_of_jobs(node: Node | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The running daemon's own PATH, where it can be read; else that of this shell."""
+def _environ_of_jobs(node: Node | None, environ: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
+    """The running daemon's own environment, where it can be read; else that of this shell."""
     if node is not None and is_alive(node.process):
         try:
             raw = Path(f"/proc/{node.process.pid}/environ").read_bytes()
         except OSError:
             raw = b""
-        for line in raw.split(b"\0"):
-            if line.startswith(b"PATH="):
-                return os.fsdecode(line[5:]), "the running daemon's"
-    return environ.get("PATH", os.defpath), "this shell's; no daemon runs"
+        pairs = (os.fsdecode(line).partition("=") for line in raw.split(b"\0") if line)
+        if found := {name: value for name, _, value in pairs}:
+            return found, "the running daemon's"
+    return environ, "this shell's; no daemon runs"
 
 
 def _paths(shell: str, theirs: str, source: str) -> Iterator[Check]:
@@ -203,6 +196,12 @@ class NotFound(NamedTuple):
     """The program is not found."""
 
 
+class NotExecutable(NamedTuple):
+    """The file is there, and the user of the job may not execute it."""
+
+    path: str
+
+
 class OtherFile(NamedTuple):
     """The job would run another file than the shell does."""
 
@@ -212,7 +211,9 @@ class OtherFile(NamedTuple):
 
 class Program(NamedTuple):
     name: str
-    finding: NotFound | OtherFile | None
+    finding: NotFound | NotExecutable | OtherFile | None
+    user: str = ""
+    path: str = ""  # the PATH in which it was looked for
 
 
 # Words of the shell itself, which begin a simple command and are no programs.
@@ -232,11 +233,14 @@ def programs_of(jobs: Sequence[Job], shell_path: str, job_path: str) -> Iterator
     for job in jobs:
         seen: set[str] = set()
         for task in job.tasks:
-            path = task.env.get("PATH", job_path)
+            is_other = task.user is not None
+            path = task.env.get("PATH", PATH_OF_OTHERS if is_other else job_path)
             for name in _programs_named(task):
                 if name not in seen:
                     seen.add(name)
-                    yield job, Program(name, _finding(name, shell_path, path, task.directory))
+                    # Another user's PATH is not that of any shell.
+                    finding = _finding(name, path if is_other else shell_path, path, task)
+                    yield job, Program(name, finding, task.user or "", path)
 
 
 def _programs_named(task: Task) -> list[str]:
@@ -265,14 +269,20 @@ def words_of(command: str) -> list[str]:
     return found
 
 
-def _finding(name: str, shell_path: str, job_path: str, directory: str | None) -> NotFound | OtherFile | None:
+def _finding(name: str, shell_path: str, job_path: str, task: Task) -> NotFound | NotExecutable | OtherFile | None:
+    rights = rights_of(task.user, task.group) if task.user is not None or task.group is not None else None
     if "/" in name:
-        path = os.path.join(directory or os.curdir, os.path.expanduser(name))
-        return None if os.access(path, os.X_OK) else NotFound()
+        path = os.path.join(task.directory or os.curdir, os.path.expanduser(name))
+        if not os.path.exists(path):
+            return NotFound()
+        return None if os.path.isfile(path) and may_run(path, rights) else NotExecutable(path)
     in_shell = shutil.which(name, path=shell_path)
     in_job = shutil.which(name, path=job_path)
     if in_job is None:
-        return NotFound()
+        there = shutil.which(name, os.F_OK, job_path)
+        return NotFound() if there is None else NotExecutable(there)
+    if not may_run(in_job, rights):
+        return NotExecutable(in_job)
     if in_shell is None or os.path.realpath(in_shell) == os.path.realpath(in_job):
         return None
     return OtherFile(in_shell, in_job)

@@ -26,6 +26,21 @@ ZoneName = Annotated[
 Since = Annotated[
     str | None, typer.Option("--from", help="Count from this ISO 8601 time (default: now).", metavar="TIME")
 ]
+Calendars = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--calendar",
+        help="No run on these: a name of the job file, holidays=DE-BY, ics=FILE, dates=A..B, weekdays=SAT,SUN.",
+        metavar="CALENDAR",
+    ),
+]
+OnExcludedWord = Annotated[
+    str, typer.Option("--on-excluded", help="skip, next_workday or previous_workday.", metavar="WORD")
+]
+Workdays = Annotated[
+    list[int] | None,
+    typer.Option("--workday", help="Only on these working days of the month; -1 is the last.", metavar="N"),
+]
 Text = Annotated[str, typer.Argument(help="The expression, in quotes.", metavar="EXPR")]
 StorePath = Annotated[
     str | None,

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from chronex.cli.output import paint, timed, wants_unicode
+from chronex.cli.process_output import process_json, process_lines
+from chronex.cli.usage_output import HELD_BY, usage_json, usage_text, usual_json, usual_lines
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence
@@ -18,6 +20,7 @@ from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
 from chronex.text.terminal import terminal_safe
 from chronex.timing import read
+from chronex.timing.calendar_words import calendar_in_words, day_text, rules_in_words
 from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
@@ -58,6 +61,7 @@ def occurrence_json(occurrence: Occurrence) -> dict[str, Any]:
         "reason": text_of(occurrence.reason),
         "version": occurrence.version,
         "replay_of": occurrence.replay_of or None,
+        "moved_by": occurrence.moved_by or None,
     }
 
 
@@ -151,12 +155,16 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     yield f"schedule   {terminal_safe(job.schedule)}"
     yield f"           {terminal_safe(described(job))}"
     yield f"zone       {terminal_safe(job.timezone)}"
+    yield from _calendars(job)
     yield from _upcoming(detail, now_ms, zone)
     yield from _now(detail, now_ms, zone)
     yield from _past(detail, zone)
     yield ""
     for task in job.tasks:
         yield from _task(job, task)
+    by = detail.last_usage.limits_by if detail.last_usage is not None else ""
+    if by and any(task.limits is not None for task in job.tasks):
+        yield f"           limits of the last run: {HELD_BY.get(by, terminal_safe(by))}"
     yield ""
     yield from (f"{key:10} {terminal_safe(value)}" for key, value in _policies(job))
 
@@ -181,8 +189,16 @@ def _meaning(detail: Detail, now_ms: int, zone: Zone) -> str:
 def described(job: Job) -> str:
     if job.dialect == CUSTOM:
         return "decided by the program that uses Chronex as a library"
-    meaning = read(job.schedule, job.dialect).meaning
-    return "" if meaning is None else describe(meaning)
+    meanings = (read(text, job.dialect).meaning for text in job.schedules)
+    return "; or ".join(describe(meaning) for meaning in meanings if meaning is not None)
+
+
+def _calendars(job: Job) -> Iterator[str]:
+    if job.calendars is None:
+        return
+    yield f"calendars  {terminal_safe(rules_in_words(job.calendars))}"
+    for calendar in dict.fromkeys(job.calendars.all):
+        yield f"           {terminal_safe(calendar_in_words(calendar))}"
 
 
 def _upcoming(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
@@ -196,6 +212,8 @@ def _start(run: NextRun, number: int, now_ms: int, zone: Zone) -> str:
     away = f"   {upcoming(run.due_ms, now_ms, zone)}" if number == 0 else ""
     if run.due_ms != run.nominal_ms:
         away = f"   starts {full(run.due_ms, zone)}"
+    if run.moved is not None:
+        away += f"   moved by {run.moved.calendar} from {full(run.moved.nominal_ms, zone)}"
     return away + ("" if run.is_drawn else " or later")
 
 
@@ -239,6 +257,10 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
         "missed": counters.missed,
         "canceled": counters.canceled,
     }
+    if detail.last_usage is not None:
+        yield f"took       {usage_text(detail.last_usage)}"
+    if detail.usual is not None:
+        yield from (f"{'usual' if not n else '':10} {line}" for n, line in enumerate(usual_lines(detail.usual)))
     yield f"in all     {', '.join(f'{count} {what}' for what, count in totals.items() if count)}"
 
 
@@ -258,6 +280,7 @@ def _task(job: Job, task: Task) -> Iterator[str]:
     yield f"           {', '.join(policies)}"
     if task.directory:
         yield f"           in {terminal_safe(task.directory)}"
+    yield from (f"           {terminal_safe(line)}" for line in process_lines(task))
 
 
 def _on_crash(policy: CrashPolicy | CrashCheck) -> str:
@@ -270,11 +293,17 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
     yield "tasks", job.mode.value
     yield "timeout", f"{_duration(job.execution_timeout_ms)} for all tasks together"
     yield "on crash", _on_crash(job.on_crash)
+    if job.pause_after_failures is not None:
+        yield "pause", f"after {job.pause_after_failures} failures in a row, until it is resumed"
     if job.spread is not None:
         yield "spread", f"{job.spread.distribution} over {format_duration(job.spread.duration_ms)} {job.spread.mode}"
     for key, hook in (("on start", job.on_start), ("on end", job.on_complete)):
         if hook is not None:
             yield key, command_text(hook)
+    if job.expect_within_ms is not None:
+        yield "expect", f"completed {format_duration(job.expect_within_ms)} after its time"
+    if job.expect_usual:
+        yield "expect", "no longer than usual"
     if job.tags:
         yield "tags", ", ".join(job.tags)
     if placed := describe_placement(job):
@@ -319,6 +348,8 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "dialect": job.dialect,
         "timezone": job.timezone,
         "meaning": described(job),
+        "schedules": list(job.schedules),
+        "calendars": _calendars_json(job),
         "tags": list(job.tags),
         "nodes": list(job.nodes),
         "node_labels": dict(job.node_labels),
@@ -337,12 +368,40 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "queued": [occurrence.id for occurrence in detail.queued],
         "retries": [_retry_json(retry) for retry in detail.retries],
         "last": [outcome_json(outcome) for outcome in detail.outcomes],
+        "last_usage": usage_json(detail.last_usage),
+        "usual": usual_json(detail.usual),
         "counters": msgspec.structs.asdict(job.progress.counters),
     }
 
 
 def _run_json(run: NextRun) -> dict[str, Any]:
-    return {**timed("nominal", run.nominal_ms), **timed("due", run.due_ms), "is_drawn": run.is_drawn}
+    found = {**timed("nominal", run.nominal_ms), **timed("due", run.due_ms), "is_drawn": run.is_drawn}
+    if run.moved is not None:
+        found |= {**timed("moved_from", run.moved.nominal_ms), "moved_by": run.moved.calendar}
+    return found
+
+
+def _calendars_json(job: Job) -> dict[str, Any] | None:
+    """The rules by the names of their calendars, and of each calendar where its days come from."""
+    rules = job.calendars
+    if rules is None:
+        return None
+    return {
+        "except": [calendar.name for calendar in rules.excluded],
+        "only": [calendar.name for calendar in rules.only],
+        "on_excluded": rules.on_excluded.value,
+        "workday": list(rules.workday),
+        "blackout": [calendar.name for calendar in rules.blackout],
+        "sources": {
+            calendar.name: {
+                "source": calendar.source.value,
+                "origin": calendar.origin or None,
+                "data": calendar.data or None,
+                "until": None if calendar.until_day is None else day_text(calendar.until_day),
+            }
+            for calendar in rules.all
+        },
+    }
 
 
 def _retry_json(retry: Retry) -> dict[str, Any]:
@@ -372,6 +431,8 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "dst": None if job.dst is None else _plain(job.dst),
         "notify": None if job.notify is None else _plain(job.notify),
         "expect_within_ms": job.expect_within_ms,
+        "expect": "usual" if job.expect_usual else None,
+        "pause_after_failures": job.pause_after_failures,
         "on_start": _work_json(job.on_start),
         "on_complete": _work_json(job.on_complete),
     }
@@ -388,6 +449,7 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "directory": task.directory,
         "env": dict(task.env),
         "secrets": list(task.secrets),
+        **process_json(task),
         "success_codes": list(task.success_codes),
         "retry_codes": None if task.retry_codes is None else list(task.retry_codes),
         "idempotency_key": task.idempotency_key,

@@ -19,6 +19,7 @@ UNIT = "chronex.service"
 STOP_SECONDS = 90
 WATCHDOG_SECONDS = 60
 _TIMEOUT_S = 30
+_WITH_SUBGROUPS = 254  # the systemd that knows DelegateSubgroup; an older one warns of it
 
 
 class Service(NamedTuple):
@@ -39,15 +40,17 @@ class Service(NamedTuple):
         return (*self.program, "run", "--headless", "--config", str(self.job_file), "--store", str(self.store))
 
 
-def systemd_unit(service: Service, *, is_of_system: bool = False) -> str:
+def systemd_unit(service: Service, *, is_of_system: bool = False, version: int = 0) -> str:
     """A unit for `systemctl --user`, or for the system. Exit 75 says that another daemon holds the store: starting
     again is no help.
 
     Only the daemon itself is stopped (KillMode=process): its commands and their keeper go on, and are taken up by the
     next one. A command that is killed for its memory is no reason to stop the others (OOMPolicy). Nothing that would
-    harden the daemon alone is set, because in a unit it would hold for the commands as well.
+    harden the daemon alone is set, because in a unit it would hold for the commands as well. The daemon has a part
+    of its control group, so that commands with limits can have others (DelegateSubgroup, where `version` has it).
     """
     command = " ".join(_systemd_word(word) for word in service.command)
+    part = "DelegateSubgroup=scheduler\n" if version >= _WITH_SUBGROUPS else ""
     order = "After=time-sync.target network-online.target\nWants=network-online.target\n" if is_of_system else ""
     return f"""[Unit]
 Description=Chronex scheduler
@@ -64,7 +67,7 @@ RestartSec=5
 RestartPreventExitStatus=2 75
 KillMode=process
 Delegate=yes
-OOMPolicy=continue
+{part}OOMPolicy=continue
 TimeoutStopSec={STOP_SECONDS}
 
 [Install]
@@ -117,7 +120,7 @@ class Manager(NamedTuple):
     def content(self, service: Service) -> bytes:
         if self.name == "launchd":
             return launchd_plist(service)
-        return systemd_unit(service, is_of_system=self.is_of_system).encode()
+        return systemd_unit(service, is_of_system=self.is_of_system, version=systemd_version()).encode()
 
     @property
     def is_installed(self) -> bool:
@@ -177,6 +180,12 @@ def ask_manager(command: tuple[str, ...]) -> ManagerAnswer:
     except subprocess.TimeoutExpired:
         return ManagerAnswer(124, f"{command[0]} did not answer within {_TIMEOUT_S} seconds")
     return ManagerAnswer(done.returncode, (done.stderr.strip() or done.stdout.strip()))
+
+
+def systemd_version() -> int:
+    """`systemd 252 (…)`; 0 where it does not say."""
+    words = ask_manager(("systemctl", "--version")).text.split()
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 
 
 def service_state(*, is_of_system: bool = False) -> ManagerAnswer:

@@ -136,6 +136,11 @@ class EmbeddedEngine(JobControl):
         else:
             loop.call_soon_threadsafe(daemon.note_functions)
 
+    async def all_noted(self) -> None:
+        """Until what this program has told of itself is in the store."""
+        if self._daemon is not None:
+            await self._daemon.all_noted()
+
     def add_schedule(self, name: str, schedule: Schedule) -> None:
         """Let jobs of the dialect `custom` refer to `schedule` by `name`."""
         register_schedule(name, schedule)

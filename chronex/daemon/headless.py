@@ -1,4 +1,4 @@
-"""`chronex run`: opens the store, builds the daemon, and runs it until a signal stops it, or beside a foreground."""
+"""`chronex run`: opens the store, builds the daemon, and runs it until a signal or its foreground stops it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import os
 import resource
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Protocol
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
@@ -70,7 +70,20 @@ def raise_descriptor_limit(slots: int) -> None:
 
 # A managed database fails over within two minutes.
 _PATIENCE_MS = 180_000
-Foreground = Callable[[OpenedStore, "EngineThread"], int]
+Stop = Callable[[StopMode | None], None]
+
+
+class Foreground(Protocol):
+    """What has the terminal while the daemon works: the dashboard, in a process of its own.
+
+    Whatever becomes of it, the daemon goes on. It may ask the daemon to stop, and it goes when the daemon does.
+    """
+
+    def begin(self, stop: Stop) -> None:
+        """The daemon works. `stop` may be called from any thread; None stops it as the settings say."""
+
+    def end(self) -> None:
+        """The daemon stops: give the terminal back. It may be called more than once."""
 
 
 def run_headless(
@@ -86,7 +99,7 @@ def run_headless(
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
     0 when it was stopped in good order; 1 when something could not be recorded, and with `once` when a run did not
-    succeed. With a `foreground`, the engine has a thread of its own and ends when the foreground has ended.
+    succeed. A `foreground` begins and ends with it.
     """
     with _open_to_work(place) as store:
         if isinstance(place, PostgresAddress):
@@ -101,12 +114,13 @@ def run_headless(
         if once:
             daemon.executor.on_end = ends.note
         gc.freeze()  # what is loaded stays: no collection need walk through it again
-        if foreground is not None:
-            code = run_with_foreground(daemon, settings, file, lambda engine: foreground(store, engine))
-        else:
-            asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds))
-            has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))
-            code = 1 if daemon.has_failed or has_bad_end else 0
+        try:
+            asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds, foreground=foreground))
+        finally:
+            if foreground is not None:
+                foreground.end()
+        has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))
+        code = 1 if daemon.has_failed or has_bad_end else 0
     _detach_broken_stderr()
     if daemon.must_restart:
         # What is installed by now takes this process over.
@@ -194,7 +208,13 @@ def _detach_broken_stderr() -> None:
 
 
 async def _run(
-    daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None, *, once: bool, seconds: float | None
+    daemon: Daemon,
+    settings: SchedulerSettings,
+    file: JobFileSource | None,
+    *,
+    once: bool,
+    seconds: float | None,
+    foreground: Foreground | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     asked_ms: int | None = None
@@ -203,12 +223,12 @@ async def _run(
         nonlocal asked_ms
         asked_ms = None
 
-    def stop() -> None:
+    def stop(mode: StopMode | None = None) -> None:
         nonlocal asked_ms
         now = daemon.clock.monotonic_ms()
         if asked_ms is None:
             asked_ms = now
-            daemon.stop_as_asked(on_refused=go_on)
+            daemon.stop_as_asked(on_refused=go_on) if mode is None else daemon.stop(mode)
         elif now - asked_ms > _SAME_KEYPRESS_MS:
             # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
             os._exit(1)
@@ -216,6 +236,9 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     _tell_service_manager(daemon)
+    if foreground is not None:
+        loop.add_signal_handler(signal.SIGHUP, stop)  # its terminal is closed
+        _begin_foreground(daemon, foreground, stop)
     if file is not None:
         daemon.problem_of_successor = partial(_problem_of, file)
         Reloader(daemon, file).attach()
@@ -223,6 +246,22 @@ async def _run(
         loop.call_later(seconds, daemon.stop)
     async with serve_metrics(daemon, settings):
         await daemon.run(once=once)
+
+
+def _begin_foreground(daemon: Daemon, foreground: Foreground, stop: Stop) -> None:
+    """It begins now, and ends when the daemon begins to stop, whoever has asked for that."""
+    loop, tell = asyncio.get_running_loop(), daemon.on_stopping
+
+    def stopping() -> None:
+        tell()
+        loop.run_in_executor(None, foreground.end)
+
+    def stop_from_thread(mode: StopMode | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the daemon has ended meanwhile
+            loop.call_soon_threadsafe(stop, mode)
+
+    daemon.on_stopping = stopping
+    foreground.begin(stop_from_thread)
 
 
 def _problem_of(file: JobFileSource) -> str:
@@ -246,86 +285,3 @@ def _tell_service_manager(daemon: Daemon) -> None:
             notify.tell(ALIVE)
 
         daemon.periodic.add(PeriodicTask("sign of life", notify.alive_every_s, alive))
-
-
-_POLL_S = 0.2
-
-
-class EngineThread:
-    """A daemon at work on a thread of its own, while the main thread has a foreground such as the dashboard.
-
-    Each has its own event loop, so a slow paint never delays a start. They end together: when the foreground is over
-    the engine is stopped in good order, and when the engine has died the foreground can see it. `stop` may be called
-    from any thread.
-    """
-
-    def __init__(self, daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None = None) -> None:
-        self._daemon = daemon
-        self._settings = settings
-        self._file = file
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self.stop_mode: StopMode | None = None  # as the settings say
-        self._began = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="chronex-engine")
-        self.problem: BaseException | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-        self._began.wait()
-
-    @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def stop(self) -> None:
-        """No new claim from now on; what runs is left, waited for or stopped."""
-        loop = self._loop
-        if loop is not None and self.is_alive:
-            # It may end between the question and the call: then there is nothing left to stop.
-            try:
-                mode, daemon = self.stop_mode, self._daemon
-                loop.call_soon_threadsafe(daemon.stop_as_asked if mode is None else partial(daemon.stop, mode))
-            except RuntimeError:
-                return
-
-    def join(self) -> None:
-        """Until what ran has ended. A second Ctrl-C leaves at once: what is recorded can be taken up again."""
-        try:
-            while self.is_alive:
-                self._thread.join(_POLL_S)
-        except KeyboardInterrupt:
-            os._exit(1)
-
-    def _main(self) -> None:
-        try:
-            asyncio.run(self._run())
-        except BaseException as problem:
-            self.problem = problem
-        finally:
-            self._began.set()
-
-    async def _run(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._began.set()
-        if self._file is not None:
-            Reloader(self._daemon, self._file).attach()
-        async with serve_metrics(self._daemon, self._settings):
-            await self._daemon.run()
-
-
-def run_with_foreground(
-    daemon: Daemon, settings: SchedulerSettings, file: JobFileSource | None, main: Callable[[EngineThread], int]
-) -> int:
-    """Run both; returns the exit code of the foreground, and raises what the engine died of."""
-    engine = EngineThread(daemon, settings, file)
-    engine.start()
-    try:
-        code = main(engine)
-    finally:
-        engine.stop()
-        if engine.stop_mode is StopMode.DRAIN:
-            sys.stderr.write("waiting for what runs; Ctrl-C leaves it running\n")
-        engine.join()
-    if engine.problem is not None:
-        raise engine.problem
-    return code

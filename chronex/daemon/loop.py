@@ -257,7 +257,7 @@ class Daemon:
             self.keepers.begin()
         self._skips.begin()
         self.journal("SchedulerStarted", {"node": self.node.id})
-        await self._all_noted()
+        await self.all_noted()
         fail_point("node registered")
         await self._take_over()
         self.on_begun()
@@ -341,7 +341,8 @@ class Daemon:
         if not task.cancelled() and (problem := task.exception()) is not None:
             log_event(log, "not written to the store", {"reason": str(problem)}, logging.WARNING)
 
-    async def _all_noted(self) -> None:
+    async def all_noted(self) -> None:
+        """Until everything that was told so far is in the store."""
         while self._noting:
             await asyncio.wait(self._noting)
 
@@ -464,13 +465,13 @@ class Daemon:
         with contextlib.suppress(StoreError):  # the journal has it
             await self._skips.finish()
         fail_point("node leaving")
-        await self._all_noted()
+        await self.all_noted()
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
         await self.registration.put(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
         left = await self.store.view_async(lambda tx: sum(one.owner == self.node.id for one in _running(Reading(tx))))
         self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
-        await self._all_noted()
+        await self.all_noted()
 
     # -- periodic tasks ------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import msgspec
 from chronex.clock import Clock
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine import notices
+from chronex.engine.usual import slow_run
 from chronex.model.job import Job
 from chronex.model.occurrence import occurrence_id
 from chronex.model.reasons import text_of
@@ -29,7 +30,7 @@ _JOBS_AT_ONCE = 1_000
 
 
 class Notifier:
-    """Finds late jobs every LATE_EVERY_MS, and sends the notices that wait."""
+    """Finds late jobs and slow runs every LATE_EVERY_MS, and sends the notices that wait."""
 
     def __init__(self, store: Store, run_context: RunContext) -> None:
         self._store = store
@@ -54,17 +55,23 @@ class Notifier:
         now_ms = self._clock.wall_ms()
         while True:
 
-            def late_page(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], str | None]:
+            def late_page(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], list[str], str | None]:
                 reading = Reading(tx)
                 jobs = reading.expecting(after, _JOBS_AT_ONCE)
                 late = [job.id for job in jobs if notices.overdue(reading, job, now_ms) is not None]
-                return late, jobs[-1].id if jobs else None
+                slow = [job.id for job in jobs if slow_run(reading, job, now_ms) is not None]
+                return late, slow, jobs[-1].id if jobs else None
 
-            late, after = self._store.view(late_page)
+            late, slow, after = self._store.view(late_page)
             for name in late:
                 self._store.update(lambda tx, name=name: notices.note_late(Records(tx, now_ms), name))  # type: ignore[misc]
+            for name in slow:
+                self._note_slow(name, now_ms)
             if after is None:
                 return
+
+    def _note_slow(self, name: str, now_ms: int) -> None:
+        self._store.update(lambda tx: notices.note_slow(Records(tx, now_ms), name))
 
     def _due(self, reading: Reading, now_ms: int) -> list[tuple[Notice, Job | None]]:
         return [(notice, reading.job(notice.job)) for notice in notices.waiting(reading, now_ms, AT_ONCE)]

@@ -155,6 +155,8 @@ class Scheduler:
                 self._journal("SchedulerReinitializationStarted" if again else "SchedulerInitializationStarted")
                 self._schedule(definitions)
                 await self._poll(wanted=bool(definitions))
+                if self._engine is not None:
+                    await self._engine.all_noted()
                 self._journal("SchedulerInitializationCompleted", tasks=len(definitions))
             except BaseException as problem:
                 await self._fail(problem)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from chronex.engine.plan import CATCHING_UP
+from chronex.engine.plan import CATCHING_UP, blackout_at
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy
@@ -39,6 +39,13 @@ def is_held(job: Job, occurrence: Occurrence, now_ms: int) -> bool:
     return not occurrence.manual and (
         job.progress.is_paused_at(now_ms) or job.progress.was_paused_at(occurrence.due_ms)
     )
+
+
+def barred_now(job: Job, occurrence: Occurrence, now_ms: int) -> Reason | None:
+    """A blackout, now or at its due time, lets nothing start that no person asked for."""
+    if occurrence.manual:
+        return None
+    return blackout_at(job, now_ms) or blackout_at(job, occurrence.due_ms)
 
 
 def gives_way(job: Job, waiting: Occurrence, newcomer: Occurrence) -> bool:

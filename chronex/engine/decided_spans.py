@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chronex.model.job import Job
 from chronex.model.policies import Cadence
-from chronex.timing.job_schedule import RandomInterval, is_interval, schedule_of
+from chronex.timing.job_schedule import is_interval, is_random
 
 # A clock is set back a few times in the life of a job; the spans of the latest instants are kept.
 MOST_SPANS = 32
@@ -28,4 +28,4 @@ def _has_fixed_instants(job: Job) -> bool:
     """Does it have the same instants when they are asked for again? Some intervals count from what was before."""
     if not is_interval(job):
         return True
-    return job.cadence is not Cadence.FIXED_DELAY and not isinstance(schedule_of(job), RandomInterval)
+    return job.cadence is not Cadence.FIXED_DELAY and not is_random(job)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import MOST_QUEUED, Verdict, admit, gives_way, is_held
+from chronex.engine.admit import MOST_QUEUED, Verdict, admit, barred_now, gives_way, is_held
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.lifecycle import Lifecycle, waiting_first
 from chronex.engine.membership import awake_since, refuse_lost
@@ -20,6 +20,7 @@ from chronex.engine.plan import (
     MANY_DUE,
     MOST_CATCH_UP,
     MOST_LISTED,
+    NOT_STARTABLE,
     Chance,
     Limits,
     is_behind,
@@ -365,7 +366,7 @@ class _Decisions:
             if job.progress.was_decided(occurrence.nominal_ms) or not self.records.create(occurrence):
                 self._emit("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
             elif not outcome.runs:
-                is_skipped = outcome.reason.code is ReasonCode.UNSCHEDULABLE
+                is_skipped = outcome.reason.code in NOT_STARTABLE
                 state = OccurrenceState.SKIPPED if is_skipped else OccurrenceState.MISSED
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
@@ -385,6 +386,9 @@ class _Decisions:
         if is_held(job, occurrence, self.records.now_ms):
             paused = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
             self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
+            return
+        if (blackout := barred_now(job, occurrence, self.records.now_ms)) is not None:
+            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, blackout)
             return
         if not self.engine.can_run(self.lifecycle.version_of(occurrence) or job):
             self.unchanged += 1

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
+from chronex.engine.job_counters import counted, pause_event
 from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, order_hook, put_notice
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
@@ -134,9 +135,9 @@ class Lifecycle:
         if job is not None:
             self._note_failures(job, ended)
             self._note_on_time(job, ended)
-        counted = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
-        self._count(occurrence.job, **{counted: 1}, completed_with_errors=1 if errors else 0)
         self.emit(f"Occurrence{_event_word(state)}", ended, reason, data={"errors": errors} if errors else None)
+        how = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
+        self._count(occurrence.job, **{how: 1}, completed_with_errors=1 if errors else 0)
         version = self.version_of(ended)
         if version is not None:
             self._call_hook(version, ended, "on_complete")
@@ -451,15 +452,10 @@ class Lifecycle:
         job = self.records.job(job_id)
         if job is None:
             return
-        counters = {name: getattr(job.progress.counters, name) + step for name, step in more.items()}
-        if "failed" in more:
-            counters["failures_in_a_row"] = job.progress.counters.failures_in_a_row + 1
-        elif "completed" in more:
-            counters["failures_in_a_row"] = 0
-        started = job.progress.last_run_ms if last_run_ms is None else last_run_ms
-        success = self.records.now_ms if "completed" in more else job.progress.last_success_ms
-        counted = replace(job.progress.counters, **counters)
-        self.records.put(replace(job.progress, counters=counted, last_run_ms=started, last_success_ms=success))
+        progress = counted(job, self.records.now_ms, last_run_ms, more)
+        self.records.put(progress)
+        if (event := pause_event(job, progress, self.records.now_ms)) is not None:
+            self.events.append(event)
 
     def emit(
         self, name: str, occurrence: Occurrence, reason: Reason = NO_REASON, *, task: str = "",

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from chronex.engine.execution_report import report_of
 from chronex.engine.orders import RunHook
+from chronex.engine.usual import slow_run
 from chronex.errors import CustomScheduleError
 from chronex.model.event import Event
 from chronex.model.job import Call, Job, Work
@@ -27,9 +28,10 @@ from chronex.storage.journal import append
 from chronex.storage.keys import key_of
 from chronex.storage.ports import Transaction, UpdateFn
 from chronex.storage.records import Reading, Records
+from chronex.text.durations import brief_duration
 from chronex.timing.job_schedule import schedule_of
 
-FAILING, RECOVERED, LATE, ON_TIME = "failing", "recovered", "late", "on_time"
+FAILING, RECOVERED, LATE, ON_TIME, SLOW = "failing", "recovered", "late", "on_time", "slow"
 WITH_ERRORS = "completed_with_errors"
 # A command that is broken for ever takes no notice; so many of them wait at most, so that they do not fill the store.
 MOST_WAITING = 1_000
@@ -78,6 +80,26 @@ def note_late(records: Records, job_id: str) -> bool:
     append(records.tx, event)
     if job.notify is not None:
         put_notice(records, job, LATE, expected, Reason(ReasonCode.LATE), job.progress.counters.failures_in_a_row)
+    return True
+
+
+def note_slow(records: Records, job_id: str) -> bool:
+    """Record that a run of the job is slow, if one is that was not told yet. True where it was recorded."""
+    job = records.job(job_id)
+    found = slow_run(records, job, records.now_ms) if job is not None else None
+    if job is None or found is None:
+        return False
+    nominal_ms = found.occurrence.nominal_ms
+    records.put(replace(job.progress, slow_ms=nominal_ms))
+    usual = f"{brief_duration(found.usual.median)}, 19 of 20 within {brief_duration(found.usual.p95)}"
+    reason = Reason(ReasonCode.SLOW, f"{brief_duration(found.running_ms)} so far; usual is {usual}")
+    data = {"running_ms": found.running_ms, "median_ms": found.usual.median, "p95_ms": found.usual.p95}
+    event = Event(
+        name="JobSlow", at_ms=records.now_ms, job=job.id, nominal_ms=nominal_ms, reason=reason, data=dict(data)
+    )
+    append(records.tx, event)
+    if job.notify is not None:
+        put_notice(records, job, SLOW, nominal_ms, reason, job.progress.counters.failures_in_a_row)
     return True
 
 

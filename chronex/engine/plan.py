@@ -18,12 +18,15 @@ from msgspec.structs import replace
 from chronex.decision import ALGORITHM, make_spread
 from chronex.decision.decide import Spread
 from chronex.expr.option_block import Options
+from chronex.model.calendars import JobCalendar
 from chronex.model.job import Job
 from chronex.model.occurrence import Decision, MissedSpan, Occurrence
 from chronex.model.policies import Cadence, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
-from chronex.timing.job_schedule import Schedule, is_interval, options_of
+from chronex.timing.calendar_days import calendar_end, calendar_on
+from chronex.timing.job_schedule import Schedule, is_interval, moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
+from chronex.timing.zones import load_zone
 
 MOST_AT_ONCE = 500
 # A per-second job that missed years must not be listed second by second: the newest instants are listed one by one,
@@ -38,6 +41,8 @@ MOST_CATCH_UP = 1_000
 TOO_MANY = Reason(ReasonCode.TOO_MANY, str(MOST_CATCH_UP))
 # A span says how many it holds as far as that is cheap, then that there are more.
 MOST_COUNTED = 10_000
+# It could never have started, so it was skipped and not missed.
+NOT_STARTABLE = frozenset({ReasonCode.UNSCHEDULABLE, ReasonCode.BLACKOUT})
 CATCHING_UP = (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
 
 
@@ -171,7 +176,7 @@ def _outcomes(
         missed = backlog_of(schedule, cursor, missed_until, most_listed(job.recovery, limits))
         if missed.older is not None:
             older = replace(missed.older, reason=reason_of_older(job.recovery, missed.older, now_ms, limits.catch_up))
-        outcomes = recovery_outcomes(job.recovery, missed.listed, older, now_ms, limits.catch_up)
+        outcomes = _recovered(job, missed.listed, older, now_ms, limits.catch_up)
         # Never a time that is no instant: a random interval draws the next distance from where the last one ended.
         cursor = missed.cursor_ms
         if missed.has_more:
@@ -187,9 +192,48 @@ def _outcomes(
     return _Outcomes(outcomes, older, cursor, upcoming_ms=upcoming)
 
 
+def _recovered(
+    job: Job, missed: Sequence[int], older: MissedSpan | None, now_ms: int, catch_up: int
+) -> list[InstantOutcome]:
+    """The strategy chooses among those that could start; what a blackout or a spread bars takes nobody's place."""
+    barred = {nominal: reason for nominal in missed if (reason := barred_because(job, nominal)) is not None}
+    if not barred:
+        return recovery_outcomes(job.recovery, missed, older, now_ms, catch_up)
+    startable = [nominal for nominal in missed if nominal not in barred]
+    outcomes = recovery_outcomes(job.recovery, startable, older, now_ms, catch_up)
+    forbidden = [InstantOutcome(nominal, runs=False, reason=reason) for nominal, reason in barred.items()]
+    return sorted((*outcomes, *forbidden), key=lambda outcome: outcome.nominal_ms)
+
+
+def barred_because(job: Job, nominal_ms: int) -> Reason | None:
+    """Why this instant will not start whatever happens: a blackout, or a spread that finds no place for it."""
+    if job.spread is None and blackouts_of(job) == ():
+        return None
+    return due_time(job, options_of(job), nominal_ms, NO_CHANCE).impossible
+
+
+def blackouts_of(job: Job) -> tuple[JobCalendar, ...]:
+    return () if job.calendars is None else job.calendars.blackout
+
+
+def blackout_at(job: Job, ms: int) -> Reason | None:
+    """The blackout that is on at this instant; None where what is due may start."""
+    calendars = blackouts_of(job)
+    found = calendar_on(calendars, ms, load_zone(job.timezone)) if calendars else None
+    return None if found is None else Reason(ReasonCode.BLACKOUT, found.name)
+
+
+def blackout_end(job: Job, ms: int) -> int:
+    """The first instant from `ms` on at which the blackout that is on at `ms` is over; `ms` where none is on."""
+    zone = load_zone(job.timezone)
+    found = calendar_on(blackouts_of(job), ms, zone)
+    return ms if found is None else calendar_end(found, ms, zone)
+
+
 def _planned(job: Job, outcome: InstantOutcome, now_ms: int, awake_since_ms: int, chance: Chance) -> Planned:
     due = due_time(job, options_of(job), outcome.nominal_ms, chance)
     span_start, span_end = outcome.span or (None, None)
+    moved = moved_from(job, outcome.nominal_ms)
     occurrence = Occurrence(
         job=job.id,
         nominal_ms=outcome.nominal_ms,
@@ -200,6 +244,8 @@ def _planned(job: Job, outcome: InstantOutcome, now_ms: int, awake_since_ms: int
         recovery=outcome.nominal_ms < awake_since_ms,
         span_start_ms=span_start,
         span_end_ms=span_end,
+        stands_for_ms=None if moved is None else moved.nominal_ms,
+        moved_by="" if moved is None else moved.calendar,
         created_ms=now_ms,
     )
     if outcome.runs and due.impossible is not None:
@@ -359,7 +405,8 @@ NO_CHANCE = NoChance()
 
 
 class DueTime(NamedTuple):
-    """When an occurrence may start. `impossible` is the reason where no start satisfies its spread."""
+    """When an occurrence may start. `impossible` is the reason where no start satisfies its spread, or a blackout is
+    on."""
 
     due_ms: int
     jitter_ms: int
@@ -373,7 +420,8 @@ def due_time(job: Job, options: Options, nominal_ms: int, chance: Chance) -> Due
     jitter = chance.randrange(options.jitter) if options.jitter else 0
     if job.spread is None:
         decision = Decision(algorithm=ALGORITHM, stagger_ms=stagger) if stagger else None
-        return DueTime(nominal_ms + stagger + jitter, jitter, decision)
+        due_ms = nominal_ms + stagger + jitter
+        return DueTime(due_ms, jitter, decision, blackout_at(job, due_ms))
     chosen = spread_of(job.spread, job.id, job.timezone).decide_at(nominal_ms)
     window_start_ms, window_end_ms = chosen.window_ms
     decision = Decision(
@@ -388,7 +436,8 @@ def due_time(job: Job, options: Options, nominal_ms: int, chance: Chance) -> Due
     )
     if chosen.chosen_ms is None:
         return DueTime(nominal_ms, jitter, decision, Reason(ReasonCode.UNSCHEDULABLE))
-    return DueTime(chosen.chosen_ms + stagger + jitter, jitter, decision)
+    due_ms = chosen.chosen_ms + stagger + jitter
+    return DueTime(due_ms, jitter, decision, blackout_at(job, due_ms))
 
 
 def lead_ms(job: Job) -> int:

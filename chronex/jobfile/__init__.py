@@ -54,7 +54,7 @@ STARTER = """\
 
 [scheduler]
 timezone = "local"                  # for schedules that name no zone; or for example "Europe/Berlin"
-# max_concurrent_jobs = 50          # at most so many run at once, the others wait in a queue
+# max_concurrent_jobs = 50          # at most this many run at once, the others wait in a queue
 # grace_period = "30s"              # between asking a command to stop and killing it
 
 [defaults]                          # holds for every job that does not say otherwise
@@ -62,8 +62,8 @@ task_timeout = "1h"                 # a command that hangs is stopped after this
 # retry = { max = 3, interval = "30s", backoff = 2.0, max_interval = "10m", jitter = 0.1 }
 
 [jobs.hello]
-schedule = "*/5 * * * *"            # minute hour day month weekday; also @daily, @every 90s, @once +20m
-description = "Says hello every five minutes; change or delete it."
+schedule = "@every 20s"             # or minute hour day month weekday: "*/5 * * * *"; also @daily, @once +20m
+description = "Says hello every 20 seconds; change or delete it."
 run = ["echo", "hello from Chronex"]
 
 # A job can have several tasks, a zone of its own, and rules for when things go wrong:

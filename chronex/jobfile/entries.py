@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
+from chronex.jobfile.guessed_keys import ADVICE, OTHER_NAMES
 from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
+from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.policies import DstSetting, RetryPolicy
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import escaped, quoted
@@ -83,11 +85,20 @@ class WrittenSchedule(NamedTuple):
     has_spread: bool
     # Whether a command that hangs is ever stopped; also true where the file says in so many words that it is not.
     has_timeout: bool = True
+    calendars: CalendarRules | None = None
+
+
+# 2027: for a check that does not apply anything, one year is as good as another.
+SOME_TIME_MS = 1_798_761_600_000
 
 
 @dataclass(slots=True)
 class Sheet:
-    """One reading of one file: its text, the host's zone, and what was found so far."""
+    """One reading of one file: its text, the host's zone, and what was found so far.
+
+    `calendars` are those of the file by their names, None where one was refused; they are made as of `now_ms`.
+    `blackout` are those during which nothing starts.
+    """
 
     path: str
     text: str
@@ -96,6 +107,9 @@ class Sheet:
     warnings: list[Problem] = field(default_factory=list)
     schedules: list[WrittenSchedule] = field(default_factory=list)
     zones: list[NamedZone] = field(default_factory=list)
+    now_ms: int = SOME_TIME_MS
+    calendars: dict[str, JobCalendar | None] = field(default_factory=dict)
+    blackout: tuple[JobCalendar, ...] = ()
     _lines: LineIndex | None = None
 
     @property
@@ -221,49 +235,14 @@ def read_each(entry: Entry, reader: Reader) -> list[Any]:
     return found
 
 
-# What other schedulers and people call our keys; suggested, not accepted.
-_OTHER_NAMES = {
-    "cron": "schedule",
-    "expression": "schedule",
-    "when": "schedule",
-    "cmd": "run",
-    "command": "run",
-    "exec": "run",
-    "script": "run",
-    "shell": "run",
-    "tz": "timezone",
-    "zone": "timezone",
-    "cwd": "directory",
-    "workdir": "directory",
-    "working_directory": "directory",
-    "environment": "env",
-    "retries": "retry",
-    "max_retries": "retry",
-    "catchup": "recovery",
-    "catch_up": "recovery",
-    "misfire": "recovery",
-    "concurrency": "overlap",
-    "concurrency_policy": "overlap",
-    "disabled": "enabled",
-    "delay": "interval",
-    "factor": "backoff",
-    "steps": "tasks",
-    "id": "name",
-    "execution_mode": "mode",
-    "max_concurrent": "max_concurrent_jobs",
-    "window": "duration",
-    "dist": "distribution",
-    "params": "parameters",
-    "fold": "overlap",
-}
-
-
 def _report_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None:
-    meant = nearest(name, keys) or _OTHER_NAMES.get(name.lower().replace("-", "_"))
+    plain = name.lower().replace("-", "_")
+    advice = ADVICE.get(plain) if "schedule" in keys or "run" in keys or "jobs" in keys else None
+    meant = OTHER_NAMES.get(plain) or (None if advice else nearest(name, keys))
     if name == "timeout":
         meant = next((key for key in ("task_timeout", "timeout") if key in keys), None)
     fix = meant if meant in keys else None
-    hint = f"did you mean {fix}?" if fix else f"the keys here are {', '.join(sorted(keys))}"
+    hint = f"did you mean {fix}?" if fix else advice or f"the keys here are {', '.join(sorted(keys))}"
     entry.report(f"unknown key {quoted(name)}", hint, "J010", entry.key_span, fix=fix)
 
 

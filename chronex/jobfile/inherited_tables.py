@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_each, read_table
+from chronex.jobfile.process_table import PROCESS, merged_limits, secret_source
 from chronex.jobfile.values import (
     choice_of,
     codes,
@@ -34,6 +35,7 @@ from chronex.model.policies import (
     RecoveryStrategy,
     RetryPolicy,
 )
+from chronex.model.process_settings import ResourceLimits
 from chronex.text.durations import format_duration
 from chronex.text.terminal import quoted
 
@@ -80,12 +82,26 @@ def environment(entry: Entry) -> dict[str, str]:
     return found
 
 
-def secrets(entry: Entry) -> tuple[str, ...]:
-    """Names of variables that the daemon's environment holds."""
-    entry.expect_list(entry.assignment('["PGPASSWORD"]'))
+def secrets(entry: Entry) -> dict[str, str]:
+    """Names of variables and where each value comes from; a list names those that the daemon's environment holds."""
+    if isinstance(entry.value, dict):
+        return _secret_table(entry)
+    if not isinstance(entry.value, list):
+        entry.refuse_type("a table or a list of names", entry.assignment('{ PGPASSWORD = "file:/run/secrets/pg" }'))
     found: list[str] = read_each(entry, _variable)
     refuse_duplicates(entry, found)
-    return tuple(found)
+    return dict.fromkeys(found, "")
+
+
+def _secret_table(entry: Entry) -> dict[str, str]:
+    table = entry.expect_table()
+    found: dict[str, str] = read_table(entry, dict.fromkeys(table, secret_source))
+    for name in table:
+        try:
+            check_variable(entry.child(name), name, at_key=True)
+        except RefusedError:
+            found.pop(name, None)
+    return found
 
 
 def _variable(entry: Entry) -> str:
@@ -116,22 +132,38 @@ ENVIRONMENT: dict[str, Reader] = {
     "directory": filled_text,
     "success_codes": _success_codes,
     "retry_codes": codes,
+    **PROCESS,
 }
 
 
 class TaskEnvironment(Struct, frozen=True):
     env: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
+    secret_sources: dict[str, str] = {}
     directory: str | None = None
     success_codes: tuple[int, ...] = ONLY_ZERO
     retry_codes: tuple[int, ...] | None = None
+    env_file: tuple[str, ...] = ()
+    user: str | None = None
+    group: str | None = None
+    umask: str | None = None
+    nice: int | None = None
+    limits: ResourceLimits | None = None
 
     def within(self, entry: Entry, given: dict[str, Any]) -> TaskEnvironment:
         """These, as the level of `entry` changes them."""
         own = {key: given[key] for key in ENVIRONMENT if key in given}
         env = {**self.env, **own.get("env", {})}
-        secrets = tuple(dict.fromkeys((*self.secrets, *own.get("secrets", ()))))
-        merged = replace(self, **{**own, "env": env, "secrets": secrets})
+        named: dict[str, str] = own.get("secrets", {})
+        sources = {name: where for name, where in {**self.secret_sources, **named}.items() if where}
+        added = {
+            "env": env,
+            "secrets": tuple(dict.fromkeys((*self.secrets, *named))),
+            "secret_sources": sources,
+            "env_file": tuple(dict.fromkeys((*self.env_file, *own.get("env_file", ())))),
+            "limits": merged_limits(self.limits, own.get("limits", {})),
+        }
+        merged = replace(self, **{**own, **added})
         _check_secrets_apart(entry, own, merged)
         _check_codes_apart(entry, own, merged)
         return merged
@@ -139,11 +171,14 @@ class TaskEnvironment(Struct, frozen=True):
 
 def _check_secrets_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironment) -> None:
     """Report a name that is both a secret and in env: its value would stand in the file."""
-    hint = "remove it from env; the daemon's environment has it"
+    hint = "remove it from env"
     reported = set[str]()
-    for index, name in enumerate(own.get("secrets", ())):
+    written = entry.child("secrets") if own.get("secrets") else entry
+    for index, name in enumerate(own.get("secrets", {})):
         if name in merged.env:
-            entry.child("secrets").child(index).report(f"{quoted(name)} is both in secrets and in env", hint, "J020")
+            place = written.child(name if isinstance(written.value, dict) else index)
+            span = place.key_span if isinstance(written.value, dict) else None
+            place.report(f"{quoted(name)} is both in secrets and in env", hint, "J020", span)
             reported.add(name)
     for name in own.get("env", {}):
         if name in merged.secrets and name not in reported:

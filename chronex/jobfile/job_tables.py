@@ -15,12 +15,21 @@ from msgspec.structs import asdict, replace
 from chronex.expr.diagnostics import Diagnostic, ValidationResult
 from chronex.expr.parser import DIALECTS
 from chronex.jobfile import inherited_tables, values
-from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_table
+from chronex.jobfile.calendar_tables import (
+    CALENDAR_DEFAULTS,
+    CALENDAR_KEYS,
+    calendar_rules,
+    check_moves,
+    named_calendars,
+)
+from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_each, read_table
 from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy
+from chronex.jobfile.process_table import OF_COMMANDS
 from chronex.jobfile.spread_table import check_backlog_limit, spread
-from chronex.jobfile.values import filled_text
-from chronex.model.job import Job, Task
+from chronex.jobfile.values import filled_text, refuse_duplicates
+from chronex.model.calendars import CalendarRules
+from chronex.model.job import SCHEDULES_APART, Call, Job, Task, Work
 from chronex.model.policies import (
     Cadence,
     DstSetting,
@@ -38,13 +47,21 @@ from chronex.timing import parse, validate
 # -- the schedule of a job --------------------------------------------------------------------------------
 
 
+# Each plan asks every one of them.
+MOST_SCHEDULES = 20
+
+
 class CheckedSchedule(NamedTuple):
-    """The text as written, the zone that applies, what kind of schedule it is, and the tags that stand in it."""
+    """The text as written, the zone that applies, what kind of schedule it is, and the tags that stand in it.
+
+    `shared` are the options that hold for every start of a job.
+    """
 
     text: str
     timezone: str
     kind: str
     tags: tuple[str, ...] = ()
+    shared: tuple[int | None, ...] = ()
 
 
 class _InvalidScheduleError(Exception):
@@ -77,7 +94,9 @@ def _validated(text: str, dialect: str, zone: str) -> tuple[CheckedSchedule, tup
     if verdict.errors:
         raise _InvalidScheduleError(verdict)
     expression = parse(text, dialect, zone)
-    found = CheckedSchedule(text, expression.timezone or zone, expression.kind, expression.options.tags)
+    options = expression.options
+    shared = (options.jitter, options.stagger, options.window, options.max)
+    found = CheckedSchedule(text, expression.timezone or zone, expression.kind, options.tags, shared)
     return found, tuple(verdict.warnings)
 
 
@@ -92,6 +111,7 @@ def _hint(finding: Diagnostic) -> str:
 # -- the keys of each level -------------------------------------------------------------------------------
 
 ONLY_TASK = "main"
+USUAL = "usual"
 # The engine's own fields of a job (cursor, counters, who paused it) must still fit beside what the file says.
 MAX_JOB_BYTES = MAX_VALUE_BYTES - 2_048
 
@@ -122,9 +142,12 @@ DEFAULTS: dict[str, Reader] = {
     "spread": spread,
     "notify": notify,
     "expect_within": values.duration_or_off,
+    "expect": values.one_of(USUAL, values.OFF),
+    "pause_after_failures": values.whole_number(1, 1_000),
     "dst": inherited_tables.dst,
     "nodes": values.texts,
     "node_labels": values.text_table,
+    **CALENDAR_DEFAULTS,
     **ENVIRONMENT,
 }
 JOB: dict[str, Reader] = {
@@ -135,6 +158,7 @@ JOB: dict[str, Reader] = {
     "tags": values.texts,
     "metadata": values.text_table,
     **DEFAULTS,
+    **CALENDAR_KEYS,
     "on_start": work,
     "on_complete": work,
     "run": work,
@@ -171,6 +195,7 @@ JOB_FIELDS = {
     "on_crash": "on_crash",
     "spread": "spread",
     "expect_within": "expect_within_ms",
+    "pause_after_failures": "pause_after_failures",
     "on_start": "on_start",
     "on_complete": "on_complete",
 }
@@ -220,6 +245,9 @@ class JobKeys(NamedTuple):
 def read_defaults(entry: Entry) -> Defaults:
     given = _one_failure_key(entry, read_table(entry, DEFAULTS, "[defaults] and its keys below it"))
     retry, recovery = _policies(entry, given, Defaults())
+    for key in ("except", "only"):
+        if key in given:
+            named_calendars(entry.child(key), given[key])
     return Defaults(given, retry, recovery, TaskEnvironment().within(entry, given))
 
 
@@ -257,8 +285,9 @@ def build_job(
 ) -> Job:
     """The job of these keys. Raises RefusedError when what it needs is missing or bad."""
     own = _one_failure_key(entry, own)
+    calendars = calendar_rules(entry, own, defaults.given, entry.sheet.blackout)
     if "schedule" in own:
-        note_schedule(name, entry, own["schedule"], own, defaults, zone)
+        note_schedule(name, entry, own["schedule"], own, defaults, zone, calendars)
     found = JobKeys(name, entry, own, {**defaults.given, **own})
     retry, recovery = _policies(entry, own, defaults)
     task_environment = defaults.task_environment.within(entry, own)
@@ -269,6 +298,9 @@ def build_job(
         fields["tags"] = tags
     if "dst" in found.layered:
         fields["dst"] = _dst(own, defaults)
+    if "expect" in found.layered:
+        fields["expect_usual"] = found.layered["expect"] == USUAL
+    fields["calendars"] = calendars
     if "notify" in found.layered:
         own_entry = entry.child("notify") if found.has("notify") else None
         fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})
@@ -287,6 +319,7 @@ def build_job(
     )
     _check_size(entry, job)
     check_backlog_limit(entry, job)
+    check_moves(entry, job)
     return job
 
 
@@ -297,9 +330,18 @@ def _dst(own: dict[str, Any], defaults: Defaults) -> DstSetting:
 
 
 def note_schedule(
-    name: str, entry: Entry, written: Entry, own: dict[str, Any], defaults: Defaults, zone: FileZone
+    name: str,
+    entry: Entry,
+    written: Entry,
+    own: dict[str, Any],
+    defaults: Defaults,
+    zone: FileZone,
+    calendars: CalendarRules | None = None,
 ) -> None:
     """Keep where the schedule stands and how it is to be read, whatever else is wrong with the job."""
+    if isinstance(written.value, list):
+        for one in written.children():
+            note_schedule(name, entry, one, own, defaults, zone, calendars)
     if not isinstance(written.value, str):
         return
     layered = {**defaults.given, **own}
@@ -319,6 +361,7 @@ def note_schedule(
             retry=replace(defaults.retry, **own.get("retry", {})),
             has_spread="spread" in layered,
             has_timeout=_has_timeout(entry.value, layered),
+            calendars=calendars,
         )
     )
 
@@ -354,11 +397,35 @@ def _schedule(found: JobKeys, zone: str) -> CheckedSchedule:
     if "schedule" not in found.own:
         hint = 'write for example schedule = "0 3 * * *"'
         found.entry.refuse(f"job {quoted(found.name)} has no schedule", hint, "J012", found.entry.key_span)
-    timing = schedule(found.own["schedule"], found.layered.get("dialect", DIALECTS[0]), zone)
+    timing = _united(found.own["schedule"], found.layered.get("dialect", DIALECTS[0]), zone)
     if "timezone" in found.own and timing.timezone != found.own["timezone"]:
         message = f"the schedule's own TZ={timing.timezone} wins over this zone"
         found.entry.child("timezone").warn(message, "remove one of them", "J101")
     return timing
+
+
+def _united(entry: Entry, dialect: str, zone: str) -> CheckedSchedule:
+    """One expression, or a list of them whose instants are united."""
+    if not isinstance(entry.value, list):
+        return schedule(entry, dialect, zone)
+    if not entry.value or len(entry.value) > MOST_SCHEDULES:
+        hint = f"write 1 to {MOST_SCHEDULES} expressions"
+        entry.refuse(f"{entry.label} has {len(entry.value)} expressions", hint, "J014")
+    parts: list[CheckedSchedule] = read_each(entry, lambda child: schedule(child, dialect, zone))
+    refuse_duplicates(entry, [part.text for part in parts])
+    if len(parts) == 1:
+        return parts[0]
+    for index, part in enumerate(parts):
+        if part.kind == "interval" and "-" in part.text.split("{")[0].split("<")[0]:
+            hint = "give it a job of its own"
+            entry.child(index).report("a random interval cannot stand beside other schedules", hint, "J024")
+        if part.shared != parts[0].shared:
+            hint = "write the same jitter, stagger, window and max in all of them, or make two jobs"
+            entry.child(index).report("the expressions of a job share their options", hint, "J024")
+    zones = {part.timezone for part in parts}
+    text = SCHEDULES_APART.join(part.text for part in parts)
+    tags = tuple(dict.fromkeys(tag for part in parts for tag in part.tags))
+    return CheckedSchedule(text, zones.pop() if len(zones) == 1 else zone, "several", tags)
 
 
 def _cadence(found: JobKeys, timing: CheckedSchedule) -> Cadence:
@@ -378,6 +445,7 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
         if found.has("tasks"):
             place = entry.child("tasks")
             place.report("a job has run or tasks, not both", "move run into a task", "J024", place.key_span)
+        _check_is_command(entry, found.own.get("run"))
         return (Task(name=ONLY_TASK, run=found.own.get("run", ()), **asdict(inherited)),)
     tasks: list[Task] = []
     known: dict[str, str] = {}
@@ -412,9 +480,19 @@ def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: d
     for key in missing:
         example = {"name": 'name = "dump"', "run": 'run = ["echo", "hello"]'}[key]
         entry.report(f"a task has no {key}", f"write for example {example}", "J012")
+    _check_is_command(entry, own.get("run"))
     if "name" not in fields:
         raise RefusedError
     return Task(**fields, **asdict(task_environment))
+
+
+def _check_is_command(entry: Entry, run: Work | None) -> None:
+    """A function is a part of its scheduler's program, and cannot be another user or have limits of its own."""
+    if isinstance(run, Call):
+        for key in OF_COMMANDS:
+            if key in entry.expect_table():
+                place = entry.child(key)
+                place.report(f"{key} is for commands, and this is a function", "remove it", "J024", place.key_span)
 
 
 def _check_size(entry: Entry, job: Job) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from chronex.jobfile import inherited_tables, spread_table, values
+from chronex.jobfile import inherited_tables, process_table, spread_table, values
 from chronex.jobfile.entries import Reader
 from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import NOTIFY
@@ -30,11 +30,20 @@ _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
 _CODES = {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z][0-9]{0,3}$"}}
 _DURATION = {"type": "string", "pattern": "^([0-9]+(ms|[smhd]))+$"}
+_SECRET = {"type": "string", "pattern": f"^({'|'.join(process_table.SOURCES)}):."}
+_OFF = {"const": values.OFF}
 _COMMAND = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]}
+
+
+_WORKDAY = {"type": "integer", "minimum": -23, "maximum": 23, "not": {"const": 0}}
 
 
 def _table(name: str) -> Schema:
     return {"$ref": f"#/definitions/{name}"}
+
+
+def _whole(reader: values.WholeNumberReader) -> Schema:
+    return {"type": "integer", "minimum": reader.low, "maximum": reader.high}
 
 
 # What a reader accepts; a reader that is not here accepts anything as far as the schema is concerned.
@@ -59,7 +68,11 @@ _BY_READER: dict[Any, Schema] = {
     inherited_tables.on_crash: {"anyOf": [{"enum": [one.value for one in CrashPolicy]}, _table("on_crash")]},
     inherited_tables.notify: {"anyOf": [_COMMAND, _table("notify")]},
     inherited_tables.environment: {"type": "object", "additionalProperties": _TEXT},
-    inherited_tables.secrets: _TEXTS,
+    inherited_tables.secrets: {"anyOf": [_TEXTS, {"type": "object", "additionalProperties": _SECRET}]},
+    process_table.account: {"type": ["string", "integer"]},
+    process_table.umask: {"type": "string", "pattern": "^0?[0-7]{3}$"},
+    process_table.limits: _table("limits"),
+    process_table.env_file: {"anyOf": [{"type": "string", "minLength": 1}, _TEXTS]},
     spread_table.spread: _table("spread"),
     values.size: {"type": ["integer", "string"]},
     values.codes: {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}},
@@ -76,11 +89,20 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
     ("scheduler", "history"): _table("history"),
     ("scheduler", "logs"): _table("logs"),
     ("scheduler", "metrics"): _TEXT,
-    ("job", "schedule"): _TEXT,
+    ("top", "calendars"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("calendar")},
+    ("calendar", "dates"): _TEXTS,
+    ("calendar", "weekdays"): _TEXTS,
+    ("job", "workday"): {"anyOf": [_WORKDAY, {"type": "array", "items": _WORKDAY}]},
+    ("trigger", "workday"): {"anyOf": [_WORKDAY, {"type": "array", "items": _WORKDAY}]},
+    ("job", "schedule"): {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]},
     ("job", "tasks"): {"type": "array", "items": _table("tasks")},
     ("trigger", "expression"): {"type": "string", "minLength": 1},
     ("trigger", "tasks"): {"type": "array", "items": _table("tasks")},
     ("property", "rule"): _TEXT,
+    ("limits", "memory"): {"type": ["integer", "string"]},
+    ("limits", "cpu"): {"type": "string", "pattern": "^([0-9]+%|off)$"},
+    ("limits", "tasks"): {"anyOf": [_whole(process_table.TASKS_LIMIT), _OFF]},
+    ("limits", "open_files"): {"anyOf": [_whole(process_table.OPEN_FILES_LIMIT), _OFF]},
 }
 
 
@@ -106,7 +128,7 @@ def _type(table: str, key: str, reader: Reader) -> Schema:
     if isinstance(reader, values.WordReader | values.ChoiceReader):
         return {"enum": list(reader.names)}
     if isinstance(reader, values.WholeNumberReader):
-        return {"type": "integer", "minimum": reader.low, "maximum": reader.high}
+        return _whole(reader)
     if isinstance(reader, values.NumberReader):
         return {"type": "number", "minimum": reader.low, "maximum": reader.high}
     return _BY_READER.get(reader, {})

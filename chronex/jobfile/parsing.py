@@ -84,8 +84,10 @@ def _open(content: str | bytes, path: str, host_zone: str) -> Sheet:
     sheet = Sheet(path, "", host_zone)
     raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if len(raw) > MAX_BYTES:
-        hint = "split it, or keep large data in files of their own"
-        _refuse(sheet, TextSpan(0, 1), f"the file has {len(raw)} bytes; at most {MAX_BYTES} are read", hint, "J001")
+        hint = "split it, and apply each of the files: a store takes the jobs of several"
+        _refuse(
+            sheet, TextSpan(0, 1), f"the file has more than {MAX_BYTES} bytes, the most that is read", hint, "J001"
+        )
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:

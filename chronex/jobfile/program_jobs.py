@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
+from chronex.jobfile.calendar_tables import check_moves
 from chronex.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
 from chronex.jobfile.inherited_tables import CRASH, DST, ENVIRONMENT, NOTIFY, RECOVERY, RETRY, UNLIMITED
 from chronex.jobfile.job_tables import (
@@ -24,16 +25,20 @@ from chronex.jobfile.job_tables import (
     ONLY_TASK,
     TASK,
     TASK_FIELDS,
+    USUAL,
     Defaults,
     FileZone,
     build_job,
     check_case,
 )
 from chronex.jobfile.positions import TextNode, TextSpan
+from chronex.jobfile.process_table import limits_table
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import check_name, filled_text
-from chronex.model.job import Call, Job, Task
+from chronex.model.calendars import CalendarRules
+from chronex.model.job import SCHEDULES_APART, Call, Job, Task
 from chronex.model.policies import CrashCheck, DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.process_settings import ResourceLimits
 from chronex.text.terminal import quoted
 from chronex.timing.job_schedule import CUSTOM
 
@@ -113,7 +118,9 @@ def check_jobs(jobs: Iterable[Any], beside: Iterable[str] = ()) -> list[Job]:
 
 def _in_right_types(given: Job, read: Job) -> Job:
     """What was given, unless it has another type than what a job file would have made of it."""
-    fields = (field for field in read.__struct_fields__ if field not in ("tasks", "source", "progress"))
+    # Calendars are values that no file could name here, so they are taken as they are.
+    kept = ("tasks", "source", "progress", "calendars")
+    fields = (field for field in read.__struct_fields__ if field not in kept)
     other = {
         name: getattr(read, name) for name in fields if type(getattr(read, name)) is not type(getattr(given, name))
     }
@@ -155,8 +162,12 @@ class _Reading:
         custom = _custom_schedule(entry)
         if custom is not None:
             entry = _with(entry, schedule=_ANY_SCHEDULE)
+        calendars = _calendars(entry)
+        if calendars is not None:
+            entry = _without(entry, "calendars")
         job = build_job(name, entry, read_table(entry, JOB), Defaults(), FileZone(self.zone, "scheduler"))
-        job = replace(job, source="")
+        job = replace(job, source="", calendars=calendars or job.calendars)
+        check_moves(entry, job)
         return job if custom is None else replace(job, schedule=custom, dialect=CUSTOM)
 
 
@@ -169,6 +180,19 @@ def _custom_schedule(entry: Entry) -> str | None:
     name = filled_text(entry.child("schedule"))
     check_name(entry.child("schedule"), name, "schedule")
     return name
+
+
+def _calendars(entry: Entry) -> CalendarRules | None:
+    """The rules that a program gives as a value; a program has no [calendars] to name."""
+    given = entry.expect_table().get("calendars")
+    if given is not None and not isinstance(given, CalendarRules):
+        entry.child("calendars").refuse_type("chronex.model.calendars.CalendarRules", "calendars=CalendarRules(…)")
+    return given
+
+
+def _without(entry: Entry, key: str) -> Entry:
+    table = {name: value for name, value in entry.expect_table().items() if name != key}
+    return Entry(table, entry.node, entry.label, entry.sheet)
 
 
 def _with(entry: Entry, **changes: object) -> Entry:
@@ -244,6 +268,8 @@ def _policy_table(policy: Struct) -> Any:
     """A policy with all its keys; the value itself where it is none that a job has."""
     if isinstance(policy, Task):
         return _task_table(policy)
+    if isinstance(policy, ResourceLimits):
+        return limits_table(policy)
     keys = _POLICIES.get(type(policy))
     if keys is None:
         return policy
@@ -270,10 +296,19 @@ def table_of(job: Job) -> Table:
     table = _written(job, {"schedule": "schedule", "timezone": "timezone", **JOB_FIELDS, **policies})
     if job.written:
         table["schedule"] = job.written
+    if job.expect_usual:
+        table["expect"] = USUAL
+    if SCHEDULES_APART in str(table.get("schedule", "")) and job.dialect != CUSTOM:
+        table["schedule"] = str(table["schedule"]).split(SCHEDULES_APART)
+    if job.calendars is not None:
+        table["calendars"] = job.calendars
     tasks = job.tasks if isinstance(job.tasks, list | tuple) else [job.tasks]
     return {**table, "tasks": [_plain(task) for task in tasks]}
 
 
 def _task_table(task: Task) -> Table:
-    environment = {key: key for key in ENVIRONMENT}
-    return _written(task, {**TASK_FIELDS, **environment, "retry": "retry"})
+    environment = {key: key for key in ENVIRONMENT if key != "env_file" or task.env_file}
+    table = _written(task, {**TASK_FIELDS, **environment, "retry": "retry"})
+    if task.secret_sources:
+        table["secrets"] = {name: task.secret_sources.get(name, f"env:{name}") for name in task.secrets}
+    return table

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from chronex.errors import UnknownZoneError
+from chronex.jobfile.calendar_tables import CALENDAR, named_calendars, read_calendars
 from chronex.jobfile.entries import (
+    SOME_TIME_MS,
     Entry,
     JobFileError,
     NamedZone,
@@ -38,10 +40,12 @@ from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.lint_table import LINT, read_lint
 from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
 from chronex.jobfile.positions import TextSpan
+from chronex.jobfile.process_table import LIMITS
 from chronex.jobfile.properties import PROPERTY, Property, read_properties
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings, scheduler
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
+from chronex.model.calendars import JobCalendar
 from chronex.model.job import Job
 from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
@@ -58,6 +62,7 @@ class JobFile:
     jobs: tuple[Job, ...]
     properties: tuple[Property, ...] = ()
     warnings: tuple[Problem, ...] = field(default=())
+    calendars: tuple[JobCalendar, ...] = ()
 
     def job(self, job_id: str) -> Job | None:
         return next((job for job in self.jobs if job.id == job_id), None)
@@ -72,9 +77,14 @@ class Inspection(NamedTuple):
     zones: tuple[NamedZone, ...]
 
 
-def read_job_file(text: str | bytes, path: str, host_zone: str) -> JobFile:
-    """The settings and jobs of a chronex.toml. Raises JobFileError with every problem, and nothing else."""
-    return _checked(open_toml(text, path, host_zone), _toml_file)
+def read_job_file(text: str | bytes, path: str, host_zone: str, now_ms: int = SOME_TIME_MS) -> JobFile:
+    """The settings and jobs of a chronex.toml. Raises JobFileError with every problem, and nothing else.
+
+    Its calendars are made as of `now_ms`, from files that lie beside `path`.
+    """
+    root = open_toml(text, path, host_zone)
+    root.sheet.now_ms = now_ms
+    return _checked(root, _toml_file)
 
 
 def read_triggers(text: str | bytes, path: str, host_zone: str, *, needs_tasks: bool = False) -> JobFile:
@@ -85,12 +95,13 @@ def read_triggers(text: str | bytes, path: str, host_zone: str, *, needs_tasks: 
     return _checked(open_json(text, path, host_zone), partial(_json_file, needs_tasks=needs_tasks))
 
 
-def inspect_job_file(text: str, path: str, host_zone: str) -> Inspection:
+def inspect_job_file(text: str, path: str, host_zone: str, now_ms: int = SOME_TIME_MS) -> Inspection:
     """What read_job_file finds, without raising; of a text that is not TOML, as much as can be made out."""
     try:
         root = open_toml(text, path, host_zone)
     except JobFileError as error:
         return _inspected(salvage_toml(text, path, host_zone), _toml_file, error.problems)
+    root.sheet.now_ms = now_ms
     return _inspected(root, _toml_file)
 
 
@@ -118,7 +129,8 @@ def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
     settings, jobs, properties = _read(root, read)
     if sheet.problems:
         raise JobFileError(_in_order(sheet.problems))
-    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)))
+    calendars = tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
+    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), calendars)
 
 
 def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:
@@ -143,6 +155,7 @@ def _unread(entry: Entry) -> Entry:
 
 TOP_LEVEL: dict[str, Reader] = {
     "scheduler": _unread,
+    "calendars": _unread,
     "defaults": _unread,
     "jobs": _unread,
     "verify": _unread,
@@ -157,6 +170,7 @@ def _toml_file(root: Entry) -> Content:
     if "scheduler" in tables:
         settings = _unless_refused(scheduler, tables["scheduler"], settings)
     zone = FileZone(_known_zone(root.sheet, settings.timezone), _zone_source(tables.get("scheduler"), settings))
+    _read_calendars(root, tables, settings, zone.name)
     defaults = Defaults()
     if "defaults" in tables:
         defaults = _unless_refused(read_defaults, tables["defaults"], defaults)
@@ -171,6 +185,14 @@ def _toml_file(root: Entry) -> Content:
         with suppress(RefusedError):
             read_lint(tables["lint"])  # and so does the linter
     return settings, jobs, properties
+
+
+def _read_calendars(root: Entry, tables: dict[str, Entry], settings: SchedulerSettings, zone: str) -> None:
+    if "calendars" in tables:
+        with suppress(RefusedError):
+            read_calendars(tables["calendars"], zone)
+    if settings.blackout:
+        root.sheet.blackout = named_calendars(tables["scheduler"].child("blackout"), settings.blackout)
 
 
 def read_keys(text: str | bytes, path: str) -> dict[str, str]:
@@ -254,5 +276,5 @@ def _trigger(entry: Entry, known: dict[str, str], zone: FileZone, *, needs_tasks
 TABLES: Mapping[str, Mapping[str, Reader]] = {
     "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
-    "property": PROPERTY, "tui": TUI, "keys": KEYS, "lint": LINT,
+    "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
 }  # fmt: skip

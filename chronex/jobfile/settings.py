@@ -16,6 +16,7 @@ from chronex.jobfile.values import (
     size,
     text,
     text_table,
+    texts,
     whole_number,
     yes_or_no,
     zone,
@@ -70,6 +71,8 @@ class SchedulerSettings(Struct, frozen=True):
     logs: LogSettings = LogSettings()
     # When an edit of a schedule takes effect, where the one who applies it does not say.
     update_policy: str = UPDATE_POLICIES[0]
+    # Names of calendars during which nothing starts; the jobs have their days.
+    blackout: tuple[str, ...] = ()
 
 
 def _address(entry: Entry) -> Address:
@@ -130,6 +133,7 @@ SCHEDULER: dict[str, Reader] = {
     "update_policy": one_of(*UPDATE_POLICIES),
     "on_stop": one_of(*StopMode),
     "labels": text_table,
+    "blackout": texts,
 }
 _FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
 

@@ -30,9 +30,14 @@ _SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
+# Where the digits between quotes would be wrong as well.
+_EXAMPLES = {"schedule": "0 3 * * *", "timezone": "Europe/Berlin", "directory": "/srv/app", "name": "backup"}
+
+
 def text(entry: Entry) -> str:
     if not isinstance(entry.value, str):
-        entry.refuse_type("text", entry.assignment(f'"{_digits(entry.value) or "…"}"'))
+        example = _EXAMPLES.get(entry.label) or _digits(entry.value) or "…"
+        entry.refuse_type("text", entry.assignment(f'"{example}"'))
     if "\0" in entry.value:
         at = entry.value.index("\0")
         entry.refuse(f"{entry.label} has a NUL character", "remove it", "J019", entry.span_inside(at, at + 1))

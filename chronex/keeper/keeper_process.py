@@ -42,6 +42,7 @@ from chronex.keeper.messages import (
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.attempt_log import LogDirectory
 from chronex.run.environment import Inheritance
+from chronex.run.launcher import load as load_launcher
 from chronex.run.process import identity_of, signal_group
 from chronex.run.request import AttemptResult, EndReason, NotStarted
 from chronex.run.spawn import PreparedCommand, RunContext, seal_descriptors
@@ -364,6 +365,7 @@ def main(directory: str, logs: str) -> None:
         os.close(nowhere)
 
     seal_descriptors()
+    load_launcher()
     try:
         asyncio.run(keep(Path(directory), Path(logs), ready))
     except OSError as problem:

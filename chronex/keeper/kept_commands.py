@@ -12,6 +12,7 @@ from chronex.keeper.messages import Discard, Ended, Open, Start, Stop
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.command_runner import HeldCommand, OwnChildren
 from chronex.run.request import AttemptRequest, AttemptResult, EndReason, NotStarted
+from chronex.run.secret_values import fetch_printed, needs_commands
 from chronex.run.spawn import PreparedCommand, RunContext
 from chronex.run.supervise import (
     Hooks,
@@ -83,7 +84,7 @@ class KeptCommands:
                 held.discard()
             return never_started(canceled(hooks.cancellation.reason), self._run_context.clock)
         if held is None:
-            command = prepare_command(request, self._run_context)
+            command = await self._prepared(request)
             if isinstance(command, NotStarted):
                 return not_started(command, self._run_context.clock)
             try:
@@ -98,6 +99,12 @@ class KeptCommands:
             assert isinstance(held, _HeldByKeeper)
             link = held.link
         return await self._see_through(request, hooks, link)
+
+    async def _prepared(self, request: AttemptRequest) -> PreparedCommand | NotStarted:
+        if not request.secret_sources or not needs_commands(request):
+            return prepare_command(request, self._run_context)
+        printed = await fetch_printed(request, self._run_context.inheritance)
+        return printed if isinstance(printed, NotStarted) else prepare_command(request, self._run_context, printed)
 
     async def _run_unkept(self, request: AttemptRequest, hooks: Hooks) -> AttemptResult:
         self._unkept.add(request.attempt_id)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from chronex.expr.diagnostics import ERROR, INFO, WARNING, Diagnostic, Rule, is_safe, with_hint
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.lint.hosts import ScheduleHost
 from chronex.timing.dst import DstPolicy
+
+if TYPE_CHECKING:  # the records need a library that a linter does without
+    from chronex.model.calendars import CalendarRules
 
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first
 UNREADABLE = "E140"
@@ -61,6 +64,7 @@ class ScheduleSite(NamedTuple):
     zone: ZoneNote
     name: str = ""
     policy: DstPolicy | None = None
+    calendars: CalendarRules | None = None
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """A part of the expression in the file; the whole of it where the offsets of parts are not known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.expr.describe import describe
@@ -20,6 +20,10 @@ from chronex.timing.clock_changes import effect_of, wall_date
 from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import LAST_MS, Occurrences
 from chronex.timing.zones import Zone, load_zone, utc_zone
+
+if TYPE_CHECKING:  # the records need a library that a linter of crontabs does without
+    from chronex.model.calendars import CalendarRules
+    from chronex.timing.job_schedule import Schedule
 
 _DAY = 86_400
 _MOST_DAYS = 10_000
@@ -106,7 +110,7 @@ def schedule_of(site: ScheduleSite, reference_ms: int) -> HostSchedule | None:
     meaning = as_read_by(site.host, expression.meaning)
     applies = load_zone(meaning.zone) if meaning.zone else zone
     policy = site.policy or policy_for(site.host, meaning)
-    return CronSchedule(meaning, applies, policy, needs_both_days(site.host, meaning))
+    return CronSchedule(meaning, applies, policy, needs_both_days(site.host, meaning), site.calendars)
 
 
 def _crontab_schedule(site: ScheduleSite, zone: Zone) -> CronSchedule | None:
@@ -127,16 +131,33 @@ class CronSchedule(NamedTuple):
     zone: Zone
     policy: DstPolicy | None
     both_days: bool = False
+    calendars: CalendarRules | None = None
 
     def words(self) -> str:
-        return describe(self.meaning) if not self.both_days else self._words_of_both()
+        words = describe(self.meaning) if not self.both_days else self._words_of_both()
+        if self.calendars is None:
+            return words
+        from chronex.timing.calendar_words import rules_in_words
+
+        return f"{words}; {rules_in_words(self.calendars)}"
 
     def upcoming(self, after_ms: int, count: int) -> list[int]:
         """The next instants; `@every` counts from `after_ms`."""
         limit = min(count, self.meaning.options.max or count)
+        if self.calendars is not None:
+            return list(islice(self._with_calendars(self.calendars, after_ms).between(after_ms, LAST_MS), limit))
         if not self.both_days:
             return list(islice(self._timing(self.meaning).between(after_ms + 1, LAST_MS, after_ms), limit))
         return list(islice(self._on_both_days(after_ms + 1), limit))
+
+    def _with_calendars(self, rules: CalendarRules, after_ms: int) -> Schedule:
+        """Without what the job's calendars exclude, and without what a blackout skips."""
+        from chronex.model.calendars import CalendarRules
+        from chronex.timing.calendar_schedule import with_calendars
+        from chronex.timing.job_schedule import ExpressionSchedule
+
+        left = with_calendars(ExpressionSchedule(self._timing(self.meaning), after_ms), rules, self.zone)
+        return with_calendars(left, CalendarRules(excluded=rules.blackout), self.zone)
 
     def clock_note(self, after_ms: int) -> str:
         change = self.zone.next_change(after_ms // 1000)

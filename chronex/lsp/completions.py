@@ -21,7 +21,7 @@ _ZONE_KEY = re.compile(
     r"""(?:(?:timezone|timeZone)["']?[ \t]*[:=][ \t]*["']?|(?:CRON_TZ|TZ)[ \t]*=[ \t]*["']?)([A-Za-z0-9_+/-]*)$"""
 )
 _EXPRESSION_STARTS = {
-    "chronex": re.compile(r"""\bschedule[ \t]*=[ \t]*["']([^"']*)$"""),
+    "chronex": re.compile(r"""\bschedule[ \t]*=[ \t]*(?:\[(?:[^\]"']|"[^"]*"|'[^']*')*)?["']([^"']*)$"""),
     "github": re.compile(r"""\bcron["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
     "azure": re.compile(r"""\bcron["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
     "dependabot": re.compile(r"""\bcronjob["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
@@ -35,8 +35,14 @@ _EXPRESSION_STARTS = {
 _LONGEST_LEFT = 2_000  # enough for any line typed by hand; some patterns look back from every character
 _OPTIONS = re.compile(r"[{<](?:[^{}<>]*,)?[ \t]*([a-z]*)$")
 _HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*([^\]\n]+?)[ \t]*\]", re.MULTILINE)
+_CALENDAR_HEADER = re.compile(r"^[ \t]*\[calendars\.([A-Za-z0-9_-]+)\]", re.MULTILINE)
+_CALENDAR_NAME = re.compile(
+    r"""\b(?:except|only|blackout)[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$"""
+)
 _INLINE = re.compile(r"\b([a-z_]+)[ \t]*=[ \t]*\{(?:[^{}\"']|\"[^\"]*\"|'[^']*')*?([A-Za-z_]*)$")
 _KEY_START = re.compile(r"^[ \t]*([A-Za-z_]*)$")
+# Tables whose keys stand under a name that the user gives.
+_OF_NAMES = {"jobs": "job", "calendars": "calendar"}
 _WITH_OWN_OPTIONS = ("chronex", "trigger", "python")
 _FIELDS = (
     (("*/5", "every 5 minutes"), ("*/15", "every 15 minutes"), ("*/30", "every half hour"), ("0", "on the hour"),
@@ -74,6 +80,9 @@ def completions_at(document: Document, offset: int) -> list[Completion]:
         return []
     if (zone := _ZONE_KEY.search(left)) is not None:
         return _items(((name, "", VALUE) for name in zone_names()), offset - len(zone[1]), offset)
+    if document.kind == "chronex" and (named := _CALENDAR_NAME.search(left)) is not None:
+        calendars = dict.fromkeys(header[1] for header in _CALENDAR_HEADER.finditer(document.text))
+        return _items(((name, "calendar", VALUE) for name in calendars), offset - len(named[1]), offset)
     starts = _EXPRESSION_STARTS.get(document.kind)
     inside = starts.search(left) if starts is not None else None
     if inside is not None:
@@ -96,7 +105,7 @@ def _table_at(text: str, offset: int) -> str:
     table = "top"
     for header in _HEADER.finditer(text, 0, offset):
         parts = [part.strip(" \t\"'") for part in header[1].split(".")]
-        table = "job" if len(parts) == 2 and parts[0] == "jobs" else parts[-1]
+        table = _OF_NAMES[parts[0]] if len(parts) == 2 and parts[0] in _OF_NAMES else parts[-1]
     return table
 
 

@@ -90,6 +90,7 @@ EVENTS: dict[str, str] = {
     "TaskDeadLettered": "a run failed for good",
     "TaskDropped": "a dead letter was dropped",
     "JobLate": "no run has completed in the time that the job is given",
+    "JobSlow": "a run takes longer than the job's runs usually do",
     "NotificationSent": "the notify command has taken a notice",
     "NotificationFailed": "a notice was given up",
     "MetricsUnavailable": "the address of the metrics cannot be had",

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chronex.errors import ChronexError
+from chronex.model.calendars import CalendarRules
 from chronex.model.policies import (
     Cadence,
     CrashCheck,
@@ -33,6 +34,7 @@ from chronex.model.policies import (
     SpreadPolicy,
     TaskMode,
 )
+from chronex.model.process_settings import ProcessSettings, ResourceLimits
 
 Command = tuple[str, ...] | str
 
@@ -61,6 +63,10 @@ ONLY_ZERO = (0,)
 RETRIES_ON_FAILURE = 3
 
 
+# No expression has a bar in it.
+SCHEDULES_APART = " | "
+
+
 class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """One step of a job. What is None is inherited from the job."""
 
@@ -70,8 +76,19 @@ class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     run: Work = ()
     # Variables for the command, over those that it inherits.
     env: dict[str, str] = {}
-    # Names of variables that are taken from the daemon's environment when the command starts; values are not stored.
+    # Names of variables whose values are fetched when the command starts and are not stored.
     secrets: tuple[str, ...] = ()
+    # Where the values of secrets come from, such as "file:/run/secrets/pg"; one without a source is a variable of the
+    # daemon's environment.
+    secret_sources: dict[str, str] = {}
+    # Files with variables, read when the command starts; a later one wins, and `env` wins over all of them.
+    env_file: tuple[str, ...] = ()
+    # As whom and within what the command runs; None stands for what its scheduler has.
+    user: str | None = None
+    group: str | None = None
+    umask: str | None = None
+    nice: int | None = None
+    limits: ResourceLimits | None = None
     # The working directory; None stands for the daemon's.
     directory: str | None = None
     # How long one attempt may take.
@@ -90,13 +107,21 @@ class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     # Free values that the command finds as CHRONEX_META_*.
     metadata: dict[str, str] = {}
 
+    @property
+    def process_settings(self) -> ProcessSettings | None:
+        """None where it runs as its scheduler does, which is nearly always."""
+        if all(one is None for one in (self.user, self.group, self.umask, self.nice, self.limits)):
+            return None
+        return ProcessSettings(user=self.user, group=self.group, umask=self.umask, nice=self.nice, limits=self.limits)
+
 
 class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """A schedule with its policies and tasks, in one version."""
 
     # The job's own name is its key in the store.
     id: str
-    # The expression, in the words of `dialect`; for a custom schedule the name it is registered by.
+    # The expression, in the words of `dialect`, or several with SCHEDULES_APART between them, whose instants are
+    # united; for a custom schedule the name it is registered by.
     schedule: str
     # One line for people.
     description: str = ""
@@ -124,6 +149,8 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     spread: SpreadPolicy | None = None
     # What clock changes do to the schedule; None stands for the dialect's own rule.
     dst: DstSetting | None = None
+    # Days and times on which it does not start, or only then; None where every instant of the schedule counts.
+    calendars: CalendarRules | None = None
     # How long a whole occurrence may take, its retries included.
     execution_timeout_ms: int | None = None
     # How long one attempt of a task may take, where the task does not say it itself.
@@ -142,6 +169,10 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     notify: NotifyPolicy | None = None
     # How long after its time an occurrence must have completed before the job counts as late.
     expect_within_ms: int | None = None
+    # A run that takes longer than the job's runs usually do is told while it still runs.
+    expect_usual: bool = False
+    # After so many failures in a row the job is paused until somebody resumes it; None never pauses it.
+    pause_after_failures: int | None = None
     # Words to select jobs by.
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.
@@ -189,6 +220,11 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
         if given.retries == 0:  # no retries is an answer here, not a policy that was left out
             tasks = tuple(_without_retries(job, task) for task in tasks)
         return replace(job, tasks=tasks)
+
+    @property
+    def schedules(self) -> tuple[str, ...]:
+        """The expressions of its schedule."""
+        return tuple(self.schedule.split(SCHEDULES_APART))
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -263,6 +299,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     last_success_ms: int | None = None
     # Since when the job is late: the nominal time of the occurrence that should have completed.
     late_ms: int | None = None
+    # The last run that was told to be slow, by its nominal time.
+    slow_ms: int | None = None
     counters: Counters = Counters()
     # How many attempts of the job were ordered so far. Each is given its number, which is greater than that of every
     # earlier one: a resource that remembers the greatest it has seen can refuse a command that was given up.

@@ -111,6 +111,8 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     # The id of the occurrence that a replay repeats, and the scheduled time that its tasks are given.
     replay_of: str = ""
     stands_for_ms: int | None = None
+    # The calendar that moved it here from the time that it stands for.
+    moved_by: str = ""
     # Why a person asked for it, in that person's words.
     asked_for: str = ""
     # The tasks that run, where not all of them do.
@@ -193,6 +195,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     # Blocks of 512 bytes that had to be read from a disk, and that were written to one.
     blocks_read: int = 0
     blocks_written: int = 0
+    # What held its limits: "cgroup", "process", or both with a comma; empty where it had none.
+    limits_by: str = ""
 
 
 class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

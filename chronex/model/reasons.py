@@ -20,6 +20,7 @@ class ReasonCode(StrEnum):
     PAUSED = "paused"
     WINDOW_EXCEEDED = "window_exceeded"
     UNSCHEDULABLE = "unschedulable"
+    BLACKOUT = "blackout"  # the detail is the calendar
     OVERLAP = "overlap"
     EARLIER_WAITS = "earlier_waits"
     RETRY_WAITS = "retry_waits"  # the detail is "ID until INSTANT"
@@ -61,6 +62,7 @@ class ReasonCode(StrEnum):
     TIMEOUT = "timeout"
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
+    MEMORY_LIMIT = "memory_limit"
 
     # Nobody saw its end, and the check of `on_crash` was asked; the detail is how the check ended.
     CHECK_DONE = "check_done"
@@ -79,6 +81,7 @@ class ReasonCode(StrEnum):
     PAUSE_OVER = "pause_over"
     ZONE_CHANGED = "zone_changed"
     LATE = "late"
+    SLOW = "slow"
     FREE_TEXT = "free_text"  # the words of a person or a program that no other code stands for
 
     @classmethod
@@ -128,6 +131,7 @@ _WORDS = {
     ReasonCode.PAUSED: "paused",
     ReasonCode.WINDOW_EXCEEDED: "window exceeded",
     ReasonCode.UNSCHEDULABLE: "no start inside its spread window satisfies the constraints",
+    ReasonCode.BLACKOUT: "nothing starts during a blackout",
     ReasonCode.OVERLAP: "an earlier occurrence still runs",
     ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
     ReasonCode.RETRY_WAITS: "an earlier occurrence waits for its retry",
@@ -163,6 +167,7 @@ _WORDS = {
     ReasonCode.TIMEOUT: _DETAIL,
     ReasonCode.NOT_STARTED: _DETAIL,
     ReasonCode.UNKNOWN_EXIT: _DETAIL,
+    ReasonCode.MEMORY_LIMIT: _DETAIL,
     ReasonCode.CHECK_DONE: "nobody saw its end, and its check says that the work was done",
     ReasonCode.CHECK_UNDONE: "nobody saw its end, and its check says that the work was not done",
     ReasonCode.CHECK_UNCLEAR: "nobody saw its end, and its check gave no answer",
@@ -173,6 +178,7 @@ _WORDS = {
     ReasonCode.PAUSE_OVER: "its pause is over",
     ReasonCode.ZONE_CHANGED: "the host is in another time zone",
     ReasonCode.LATE: "no run has completed in time",
+    ReasonCode.SLOW: "it takes longer than usual",
     ReasonCode.FREE_TEXT: _DETAIL,
 }
 # How an attempt can fail for good: `by` is then the task, and its name comes first.
@@ -185,6 +191,7 @@ ENDS_OF_TASKS = frozenset(
         ReasonCode.TIMEOUT,
         ReasonCode.NOT_STARTED,
         ReasonCode.UNKNOWN_EXIT,
+        ReasonCode.MEMORY_LIMIT,
         ReasonCode.CHECK_UNDONE,
         ReasonCode.CHECK_UNCLEAR,
         ReasonCode.EXECUTION_TIMEOUT,

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from chronex.run.env_file import variables_of_files
 from chronex.run.process import Marks
 from chronex.run.request import AttemptRequest, CommandRules, NotStarted
 from chronex.text.instants import utc_datetime
 
 _INHERITED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"})
 _INHERITED_PREFIXES = ("LC_", "XDG_")
+# What has nothing to do with who the daemon is: so much another user may know of its environment.
+_OF_EVERYBODY = ("LANG", "TZ")
 # Its own library path is what a frozen bundle changes for itself; the user's is kept under the second name.
 _LIBRARY_PATH, _LIBRARY_PATH_OF_USER = "LD_LIBRARY_PATH", "LD_LIBRARY_PATH_ORIG"
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9_]", re.ASCII)
 ATTEMPT_VARIABLE = "CHRONEX_ATTEMPT"
+_LEAST_HIDDEN_LINE = 8  # a shorter line of a key, such as a brace, stands in every log
 
 Variables = dict[bytes, bytes]
 
@@ -41,6 +45,11 @@ class Inheritance:
         self._environ = dict(environ)
         self.variables: Variables = {
             os.fsencode(name): os.fsencode(value) for name, value in self._inherited(frozen) if "\0" not in value
+        }
+        self.of_everybody: Variables = {
+            name: value
+            for name, value in self.variables.items()
+            if name.startswith(b"LC_") or os.fsdecode(name) in _OF_EVERYBODY
         }
 
     def _inherited(self, frozen: bool) -> Iterator[tuple[str, str]]:
@@ -71,37 +80,49 @@ def secrets_of_process(request: AttemptRequest, environ: bytes | None) -> tuple[
         return "its environment cannot be read, so its secrets are not known"
     pairs = (pair.partition(b"=") for pair in environ.split(b"\0") if pair)
     found = {os.fsdecode(name): value for name, _, value in pairs}
-    given = {*request.env, *request.secrets, *request.extra_environment, *_OF_SHELLS}
+    of_files = variables_of_files(request.env_file)
+    if isinstance(of_files, NotStarted):
+        return f"its variables cannot be told from secrets: {of_files.error}"
+    given = {*of_files, *request.env, *request.secrets, *request.extra_environment, *_OF_SHELLS}
     for name in found:
         if name not in given and not _is_inherited(name) and not name.startswith("CHRONEX_"):
             return f"its job has changed since, so it is not known whether {_shown(name)} is a secret"
     for name in request.secrets:
         if name not in found:
             return f"the value that its secret {_shown(name)} had is not known any more"
-    return tuple(found[name] for name in request.secrets if found[name])
+    return hidden_values(found[name] for name in request.secrets)
+
+
+def hidden_values(secrets: Iterable[bytes]) -> tuple[bytes, ...]:
+    """What must not appear in the log: each secret, and each longer line of one, which is printed by itself."""
+    found: dict[bytes, None] = {}
+    for value in secrets:
+        lines = value.split(b"\n") if b"\n" in value else []
+        found |= dict.fromkeys((value, *(line for line in lines if len(line.strip()) >= _LEAST_HIDDEN_LINE)))
+    return tuple(value for value in found if value)
 
 
 def _is_inherited(name: str) -> bool:
     return name in _INHERITED or name.startswith(_INHERITED_PREFIXES) or name == _LIBRARY_PATH
 
 
-def child_environment(request: AttemptRequest, inheritance: Inheritance) -> ChildEnvironment | NotStarted:
-    """Inherited, then the job's, then secrets, then Chronex's own: the later wins."""
-    secrets: dict[str, str] = {}
-    for name in request.secrets:
-        value = inheritance.secret(name)
-        if value is None:
-            return NotStarted(
-                f"the secret {_shown(name)} is not in the daemon's environment; set it and restart the daemon",
-                retryable=False,
-            )
-        secrets[name] = value
-    variables = dict(inheritance.variables)
-    for source in (request.env, secrets, chronex_variables(request), request.extra_environment):
+def child_environment(
+    request: AttemptRequest, inheritance: Inheritance, secrets: Mapping[str, str]
+) -> ChildEnvironment | NotStarted:
+    """Inherited, then files, then the job's, then secrets, then Chronex's own: the later wins.
+
+    Another user inherits nothing that is the daemon's own; the launcher adds what is that user's.
+    """
+    is_other = request.settings is not None and request.settings.user is not None
+    variables = dict(inheritance.of_everybody if is_other else inheritance.variables)
+    of_files = variables_of_files(request.env_file) if request.env_file else {}
+    if isinstance(of_files, NotStarted):
+        return of_files
+    for source in (of_files, request.env, secrets, chronex_variables(request), request.extra_environment):
         problem = _add(variables, source) if source else None
         if problem is not None:
             return problem
-    return ChildEnvironment(variables, tuple(os.fsencode(value) for value in secrets.values() if value))
+    return ChildEnvironment(variables, hidden_values(os.fsencode(value) for value in secrets.values()))
 
 
 def chronex_variables(request: AttemptRequest) -> dict[str, str]:

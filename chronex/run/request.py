@@ -13,6 +13,7 @@ from chronex.model import AttemptState, ProcessIdentity
 from chronex.model.job import Command
 from chronex.model.occurrence import Usage
 from chronex.model.policies import LeftoverPolicy
+from chronex.model.process_settings import ProcessSettings
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogSummary
 
 DEFAULT_GRACE_MS = 30_000
@@ -30,13 +31,15 @@ class EndReason(StrEnum):
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
     NEVER_STARTED = "never_started"
+    MEMORY_LIMIT = "memory_limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRequest:
     """One attempt, complete: nothing else decides what runs.
 
-    `secrets` are names; their values are taken from the daemon's environment at the start and kept nowhere.
+    `secrets` are names; their values come from `secret_sources`, or else from the daemon's environment, at the start,
+    and are kept nowhere. With `settings` the command runs as another user or within limits.
     `extra_environment` is the engine's own (for example CHRONEX_STORE) and wins over everything. `args` and `kwargs`
     are for a function instead of a command.
     """
@@ -57,6 +60,9 @@ class AttemptRequest:
     directory: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    secret_sources: Mapping[str, str] = field(default_factory=dict)
+    env_file: tuple[str, ...] = ()
+    settings: ProcessSettings | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     span_start_ms: int | None = None

@@ -27,12 +27,13 @@ from typing import Any, NamedTuple, Protocol
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model.job import Command
+from chronex.model.process_settings import ProcessSettings
 from chronex.run.attempt_log import LogDirectory
 from chronex.run.environment import Inheritance, Variables
 from chronex.run.request import CommandRules, NotStarted
 
 _DEFAULT_SHELL = "/bin/sh"
-_EVERY_SIGNAL = tuple(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+EVERY_SIGNAL = tuple(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 _EXPLANATIONS = {
     errno.EACCES: "permission denied; is it executable?",
@@ -73,6 +74,22 @@ def _has_terminal() -> bool:
 
 def prepare(command: Command, directory: str | None, variables: Variables) -> Invocation | NotStarted:
     """Find the program and check the directory, so that what is missing is named before anything starts."""
+    found = prepare_unseen(command, directory)
+    if isinstance(found, NotStarted):
+        return found
+    problem = _problem_with_directory(found.directory) if found.directory else None
+    if problem is not None:
+        return problem
+    if found.script:
+        return found
+    program = _find_program(found.path, variables, found.directory)
+    if isinstance(program, NotStarted):
+        return program
+    return Invocation(program, found.argv, found.directory)
+
+
+def prepare_unseen(command: Command, directory: str | None) -> Invocation | NotStarted:
+    """The command in bytes. Directory and program are not looked at: that is for the user who will run it."""
     argv = (_DEFAULT_SHELL, "-c", command) if isinstance(command, str) else command
     if not argv or not argv[0] or command == "":
         return NotStarted("the command is empty", retryable=False)
@@ -83,15 +100,7 @@ def prepare(command: Command, directory: str | None, variables: Variables) -> In
         return NotStarted("the command contains text that cannot be written as bytes", retryable=False)
     if b"\0" in b"".join(raw) or b"\0" in where:
         return NotStarted("the command contains a NUL character", retryable=False)
-    problem = _problem_with_directory(where) if where else None
-    if problem is not None:
-        return problem
-    if isinstance(command, str):
-        return Invocation(raw[0], raw, where, raw[2])
-    program = _find_program(raw[0], variables, where)
-    if isinstance(program, NotStarted):
-        return program
-    return Invocation(program, raw, where)
+    return Invocation(raw[0], raw, where, raw[2] if isinstance(command, str) else b"")
 
 
 def start(
@@ -113,7 +122,7 @@ def start(
             variables,
             file_actions=actions,
             setsigmask=(),
-            setsigdef=_EVERY_SIGNAL,
+            setsigdef=EVERY_SIGNAL,
             **_apart(),
         )
     except OSError as problem:
@@ -123,7 +132,7 @@ def start(
 def refused_after_barrier(invocation: Invocation, refusal: Refusal) -> NotStarted:
     """The barrier was open, and the system refused the directory or the program."""
     if refusal.of_directory:
-        return _refused_directory(refusal.errno, invocation.directory)
+        return refused_directory(refusal.errno, invocation.directory)
     return refused_program(refusal.errno, invocation.path)
 
 
@@ -149,10 +158,10 @@ def _problem_with_directory(where: bytes) -> NotStarted | None:
             number = errno.EACCES
         else:
             return None
-    return _refused_directory(number, where)
+    return refused_directory(number, where)
 
 
-def _refused_directory(number: int, where: bytes) -> NotStarted:
+def refused_directory(number: int, where: bytes) -> NotStarted:
     shown = os.fsdecode(where)
     problem = "no such directory" if number == errno.ENOENT else os.strerror(number).lower()
     return NotStarted(f"working directory {shown}: {problem} ({errno.errorcode.get(number, number)})", number, shown)
@@ -208,6 +217,7 @@ _BASE, _HEADERS = 0x400000, 64 + 2 * 56
 _MFD_EXEC = 0x10  # since Linux 6.3 a memory file says whether it is a program
 _SEALED = 0x0F  # no process may write, grow or shrink it, nor take a seal off
 _REFUSAL = struct.Struct("<qq")
+_LONGEST_ABOUT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,20 +234,26 @@ class Invocation:
 class PreparedCommand:
     """All that is needed to start a command and to watch it: plain values, which another process can be sent.
 
-    `secrets` are the values that must not appear in the log.
+    `secrets` are the values that must not appear in the log. With `settings` it is started through the launcher.
     """
 
     rules: CommandRules
     invocation: Invocation
     variables: Variables
     secrets: tuple[bytes, ...] = ()
+    settings: ProcessSettings | None = None
 
 
 class Refusal(NamedTuple):
-    """What the system said when the barrier was open: an error number, of the directory or of the program."""
+    """Why there was no command: an error number and the step that it stopped; the launcher says of what, too."""
 
     errno: int
-    of_directory: bool
+    step: int
+    about: bytes = b""
+
+    @property
+    def of_directory(self) -> bool:
+        return self.step == 1
 
 
 class BarrierProgram(Protocol):
@@ -297,13 +313,13 @@ class StartBarrier:
         """After the child exited with BARRIER_SHUT: why it never became the command, where it did not."""
         os.set_blocking(self._ours, False)
         try:
-            refused = os.read(self._ours, _REFUSAL.size)
+            refused = os.read(self._ours, _REFUSAL.size + _LONGEST_ABOUT)
         except OSError:
             return None
         if len(refused) < _REFUSAL.size:
             return None
-        number, step = _REFUSAL.unpack(refused)
-        return Refusal(-number, of_directory=step == 1)
+        number, step = _REFUSAL.unpack_from(refused)
+        return Refusal(-number, step, refused[_REFUSAL.size :])
 
     def close(self) -> None:
         if self._ours >= 0:

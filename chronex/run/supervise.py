@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -15,7 +15,9 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
 from chronex.run.attempt_log import BoundedLog, Capture, LogSummary, open_pipe
-from chronex.run.environment import Variables, child_environment, rules_of
+from chronex.run.confinement import Confinement, confinement_of
+from chronex.run.environment import child_environment, rules_of
+from chronex.run.launcher import refused_by_launcher, start_through_launcher
 from chronex.run.process import Child, SupervisedProcess, find_leftovers, identity_of_child, kill_leftovers
 from chronex.run.request import (
     AttemptRequest,
@@ -25,14 +27,15 @@ from chronex.run.request import (
     ExitVerdict,
     NotStarted,
 )
+from chronex.run.secret_values import fetch_printed, needs_commands, secret_values
 from chronex.run.spawn import (
     BARRIER_SHUT,
     BarrierProgram,
-    Invocation,
     PreparedCommand,
     RunContext,
     StartBarrier,
     prepare,
+    prepare_unseen,
     refused_after_barrier,
     start,
 )
@@ -42,6 +45,7 @@ HELD_PIPE_S = 2.0
 _BARRIER_SHUT_STATUS = BARRIER_SHUT << 8  # as waitpid returns it
 _POLL_AGAIN_S = 0.02
 _SLOWEST_POLL_S = 0.2
+NOTHING_PRINTED: Mapping[str, str] = {}
 
 
 Listener = Callable[[], None]
@@ -125,13 +129,19 @@ async def run_attempt(
 
     `held` is the same attempt as `start_held` has started it ahead of its time.
     """
+    printed: dict[str, str] = {}
     if held is None:
         await run_context.pace.enter()
+        if request.secret_sources and needs_commands(request):
+            fetched = await fetch_printed(request, run_context.inheritance)
+            if isinstance(fetched, NotStarted):
+                return not_started(fetched, run_context.clock)
+            printed = fetched
     if hooks.cancellation.requested:
         if held is not None:
             held.discard()
         return never_started(canceled(hooks.cancellation.reason), run_context.clock)
-    attempt = held or start_held(request, run_context)
+    attempt = held or start_held(request, run_context, printed)
     if isinstance(attempt, NotStarted):
         return not_started(attempt, run_context.clock)
     return await attempt.supervise(hooks, report=True)
@@ -154,34 +164,50 @@ def never_started(verdict: ExitVerdict, clock: Clock, errno: int | None = None) 
     )
 
 
-def prepare_command(request: AttemptRequest, run_context: RunContext) -> PreparedCommand | NotStarted:
-    """The request as the system takes it; what is missing is named before anything starts."""
-    environment = child_environment(request, run_context.inheritance)
+def prepare_command(
+    request: AttemptRequest, run_context: RunContext, printed: Mapping[str, str] = NOTHING_PRINTED
+) -> PreparedCommand | NotStarted:
+    """The request as the system takes it; what is missing is named before anything starts.
+
+    `printed` are the secrets that commands have printed, where there are such.
+    """
+    secrets = secret_values(request, run_context.inheritance, printed) if request.secrets else {}
+    if isinstance(secrets, NotStarted):
+        return secrets
+    environment = child_environment(request, run_context.inheritance, secrets)
     if isinstance(environment, NotStarted):
         return environment
-    invocation = prepare(request.command, request.directory, environment.variables)
+    if request.settings is None:
+        invocation = prepare(request.command, request.directory, environment.variables)
+    else:
+        invocation = prepare_unseen(request.command, request.directory)
     if isinstance(invocation, NotStarted):
         return invocation
-    return PreparedCommand(rules_of(request), invocation, environment.variables, environment.secrets)
+    return PreparedCommand(
+        rules_of(request), invocation, environment.variables, environment.secrets, request.settings
+    )
 
 
-def start_held(request: AttemptRequest, run_context: RunContext) -> Supervision | NotStarted:
+def start_held(
+    request: AttemptRequest, run_context: RunContext, printed: Mapping[str, str] = NOTHING_PRINTED
+) -> Supervision | NotStarted:
     """Start what will become the command, and hold it at its start barrier."""
-    command = prepare_command(request, run_context)
+    command = prepare_command(request, run_context, printed)
     return command if isinstance(command, NotStarted) else start_prepared(command, run_context)
 
 
 def start_prepared(command: PreparedCommand, run_context: RunContext) -> Supervision | NotStarted:
     """The same for a command that is prepared already."""
     fail_point("before spawn")
-    started = _start(command.invocation, command.variables, run_context.barrier_program)
+    started = _start(command, run_context.barrier_program)
     if isinstance(started, NotStarted):
         return started
     rules = command.rules
     log = BoundedLog(run_context.logs, rules.attempt_id, rules.log_limit)
     child = Child(asyncio.get_running_loop(), started.identity)
     supervision = Supervision(rules, run_context.clock, child, log, started.output, command.secrets)
-    supervision.invocation, supervision.barrier = command.invocation, started.barrier
+    supervision.command, supervision.barrier = command, started.barrier
+    supervision.confinement = started.confinement
     return supervision
 
 
@@ -191,11 +217,10 @@ class _HeldProcess(NamedTuple):
     identity: ProcessIdentity
     output: int
     barrier: StartBarrier
+    confinement: Confinement | None = None
 
 
-def _start(
-    invocation: Invocation, variables: Variables, barrier_program: BarrierProgram
-) -> _HeldProcess | NotStarted:
+def _start(command: PreparedCommand, barrier_program: BarrierProgram) -> _HeldProcess | NotStarted:
     try:
         barrier = StartBarrier()
     except OSError as problem:
@@ -207,17 +232,29 @@ def _start(
         barrier.close()
         return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
     before_ms = SYSTEM_CLOCK.boottime_ms()
-    pid = start(invocation, variables, theirs, barrier_program, barrier.theirs)
+    confinement: Confinement | None = None
+    if command.settings is None:
+        pid = start(command.invocation, command.variables, theirs, barrier_program, barrier.theirs)
+    else:
+        confinement = confinement_of(command)
+        own_limits = None if confinement is None else confinement.of_process
+        pid = start_through_launcher(
+            command.settings, command.invocation, command.variables, theirs, barrier.theirs, own_limits
+        )
     after_ms = SYSTEM_CLOCK.boottime_ms()
     fail_point("spawned")
     os.close(theirs)
     barrier.started()
     identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid, before_ms, after_ms)
+    if not isinstance(identity, NotStarted) and confinement is not None:
+        confinement.join(identity.pid)
     if isinstance(identity, NotStarted):
         os.close(ours)
         barrier.close()
+        if confinement is not None:
+            confinement.close()
         return identity
-    return _HeldProcess(identity, ours, barrier)
+    return _HeldProcess(identity, ours, barrier, confinement)
 
 
 def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity | NotStarted:
@@ -290,8 +327,9 @@ class Supervision:
         self.exited: asyncio.Future[int | None] = self.loop.create_future()
         self.timer: asyncio.TimerHandle | None = None
         self.on_cancel = lambda: None
-        self.invocation: Invocation | None = None  # what waits at the barrier; an adopted process is past it
+        self.command: PreparedCommand | None = None  # what waits at the barrier; an adopted process is past it
         self.barrier: StartBarrier | None = None
+        self.confinement: Confinement | None = None  # where it has limits
 
     async def supervise(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group of a child is killed."""
@@ -308,6 +346,10 @@ class Supervision:
                 self.barrier.open()
                 fail_point("barrier opened")
             self._begin_timeout()
+            if self.confinement is not None:
+                self.confinement.watch(self.process)
+            if self.confinement is not None:
+                self.confinement.watch(self.process)
             return await self.finish()
         except BaseException:
             if report:  # one that was adopted outlived its scheduler before, and outlives this one too
@@ -336,6 +378,8 @@ class Supervision:
         self.log.finish()
         if self.barrier is not None:
             self.barrier.close()
+        if self.confinement is not None:
+            self.confinement.close()
 
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()
@@ -372,10 +416,15 @@ class Supervision:
         if not self.capture.ended.done():
             await asyncio.wait([self.capture.ended], timeout=HELD_PIPE_S)
         leftovers, killed = await self._leftovers(must_die=stop is not None)
+        if self.confinement is not None and (stop is not None or self.rules.leftovers is LeftoverPolicy.KILL):
+            self.confinement.kill_rest()
         self.capture.finish()
         if status == _BARRIER_SHUT_STATUS and (refused := self._refused_after_barrier()) is not None:
             return refused
-        verdict = judge(self.rules, status, stop, self.process.unknown_because)
+        verdict, usage = judge(self.rules, status, stop, self.process.unknown_because), self.process.usage
+        if self.confinement is not None:
+            usage = self.confinement.usage(usage)
+            verdict = self.confinement.verdict(verdict, usage, self.rules)
         return AttemptResult(
             state=verdict.state,
             reason=verdict.reason,
@@ -390,14 +439,16 @@ class Supervision:
             log=await finish_log(self.log),
             leftovers=leftovers,
             leftovers_killed=killed,
-            usage=self.process.usage,
+            usage=usage,
         )
 
     def _refused_after_barrier(self) -> AttemptResult | None:
         refusal = self.barrier.refusal() if self.barrier is not None else None
-        if refusal is None or self.invocation is None:
+        if refusal is None or self.command is None:
             return None
-        return not_started(refused_after_barrier(self.invocation, refusal), self.clock)
+        if self.command.settings is not None:
+            return not_started(refused_by_launcher(refusal), self.clock)
+        return not_started(refused_after_barrier(self.command.invocation, refusal), self.clock)
 
     async def _leftovers(self, *, must_die: bool) -> tuple[tuple[ProcessIdentity, ...], int]:
         """Processes that live on, and how many of them were killed; after a stop they get the rest of the grace."""
@@ -422,6 +473,8 @@ class Supervision:
         self.process.close()
         if self.barrier is not None:
             self.barrier.close()
+        if self.confinement is not None:
+            self.confinement.close()
 
 
 async def finish_log(log: BoundedLog) -> LogSummary:

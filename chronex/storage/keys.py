@@ -200,7 +200,7 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
 
 
 def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
-    return () if job.expect_within_ms is None else (EXPECTING + key,)
+    return (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual else ()
 
 
 def _progress_indexes(key: bytes, progress: JobProgress) -> tuple[bytes, ...]:

@@ -7,6 +7,8 @@ calendar       which days match; steps by months and days
 dst            zone and DST policy as spans; single wall times to instants
 zones, tzif    offsets and clock changes from compiled zone data; the zone of this host
 clock_changes  what a clock change does to an expression, for people
+calendar_days, calendar_schedule, calendar_words   what the calendars of a job leave, move and say
+recurrence     the days of a recurrence rule (RRULE), with a bound on its work
 advice         warnings on a valid expression
 job_schedule   the instants of a job: of its expression, or of a schedule that a program registers
 """

@@ -1,4 +1,5 @@
-"""The schedule of a job: the instants of its expression, or those of a custom schedule that a program registers.
+"""The schedule of a job: the instants of its expressions as its calendars leave them, or those of a custom schedule
+that a program registers.
 
 A program registers a custom schedule by name in the process that plans. A job refers to it by that name (dialect
 `custom`), so the store holds no code. The planner calls the schedule inside its transaction and does not trust it:
@@ -18,9 +19,18 @@ from msgspec.structs import replace
 from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.meaning import Every, Meaning
 from chronex.expr.option_block import Options
-from chronex.model.job import Job, check_name
+from chronex.model.calendars import OnExcluded
+from chronex.model.job import SCHEDULES_APART, Job, check_name
 from chronex.model.policies import Cadence
 from chronex.timing import read
+from chronex.timing.calendar_schedule import (
+    ExcludedInstant,
+    MovedFrom,
+    United,
+    WithMoved,
+    WithoutExcluded,
+    with_calendars,
+)
 from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import load_zone
@@ -200,7 +210,7 @@ class AfterEnd:
 
 def schedule_of(job: Job) -> Schedule:
     if job.dialect == CUSTOM:
-        return custom_schedule(job.schedule)
+        return with_calendars(custom_schedule(job.schedule), job.calendars, load_zone(job.timezone))
     interval = _schedule_of(job)
     if job.cadence is Cadence.FIXED_DELAY and job.progress.anchor_ms is not None and is_interval(job):
         return AfterEnd(interval, job.progress.anchor_ms)
@@ -208,34 +218,72 @@ def schedule_of(job: Job) -> Schedule:
 
 
 def _schedule_of(job: Job) -> Schedule:
-    timing = _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+    if SCHEDULES_APART not in job.schedule:
+        return _schedule_of_part(job, _occurrences(job.schedule, job.dialect, job.timezone, job.dst))
+    return United(_schedule_of_part(job, timing) for timing in timings_of(job))
+
+
+def _schedule_of_part(job: Job, timing: Occurrences) -> Schedule:
+    """A calendar counts the days of the zone in which its expression is read."""
     body = timing.meaning.body
-    if isinstance(body, Every) and body.high is not None:
-        return RandomInterval(timing, job.id)
-    return ExpressionSchedule(timing, job.progress.anchor_ms)
+    is_drawn = isinstance(body, Every) and body.high is not None
+    plain = RandomInterval(timing, job.id) if is_drawn else ExpressionSchedule(timing, job.progress.anchor_ms)
+    return plain if job.calendars is None else with_calendars(plain, job.calendars, timing.zone)
+
+
+def moved_from(job: Job, instant_ms: int) -> MovedFrom | None:
+    """The excluded instant that this instant of the job stands for; None where the job's expression names it."""
+    if job.calendars is None or job.calendars.on_excluded is OnExcluded.SKIP:
+        return None
+    schedule = schedule_of(job)
+    return schedule.moved_from(instant_ms) if isinstance(schedule, WithMoved | United) else None
+
+
+def excluded_instants(job: Job, after_ms: int, until_ms: int) -> Iterator[ExcludedInstant]:
+    """What the job's expressions name in (after, until] and its calendars leave out or move, lazily."""
+    schedule = schedule_of(job)
+    if job.calendars is None or not isinstance(schedule, WithoutExcluded | WithMoved | United):
+        return iter(())
+    return schedule.excluded(after_ms, until_ms)
+
+
+def timings_of(job: Job) -> tuple[Occurrences, ...]:
+    """The occurrences of each of its expressions, before any calendar; none for a custom schedule."""
+    if job.dialect == CUSTOM:
+        return ()
+    return tuple(_occurrences(text, job.dialect, job.timezone, job.dst) for text in job.schedules)
 
 
 def timing_of(job: Job) -> Occurrences | None:
-    """The occurrences of the job's expression, with zone, pattern and clock changes; None for a custom schedule."""
-    return None if job.dialect == CUSTOM else _occurrences(job.schedule, job.dialect, job.timezone, job.dst)
+    """The same of its first expression, with zone, pattern and clock changes; None for a custom schedule."""
+    if job.dialect == CUSTOM:
+        return None
+    first, _, _ = job.schedule.partition(SCHEDULES_APART)
+    return _occurrences(first, job.dialect, job.timezone, job.dst)
 
 
 def options_of(job: Job) -> Options:
-    if job.dialect == CUSTOM:
-        return _NO_OPTIONS
-    return _occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.options
+    """What holds for every start; several expressions have the same, except for their bounds and tags."""
+    timing = timing_of(job)
+    return _NO_OPTIONS if timing is None else timing.meaning.options
 
 
 def is_interval(job: Job) -> bool:
-    if job.dialect == CUSTOM:
-        return False
-    return isinstance(_occurrences(job.schedule, job.dialect, job.timezone, job.dst).meaning.body, Every)
+    if SCHEDULES_APART not in job.schedule:  # asked several times for every decision
+        timing = timing_of(job)
+        return timing is not None and isinstance(timing.meaning.body, Every)
+    return any(isinstance(timing.meaning.body, Every) for timing in timings_of(job))
+
+
+def is_random(job: Job) -> bool:
+    """Are its distances drawn, each from the instant before? Then only what came before tells the next one."""
+    bodies = [timing.meaning.body for timing in timings_of(job)]
+    return any(isinstance(body, Every) and body.high is not None for body in bodies)
 
 
 def is_anchored(job: Job) -> bool:
     """Does its schedule count from the anchor that the store keeps?"""
-    timing = timing_of(job)
-    return timing is not None and timing.meaning.is_anchored
+    return any(timing.meaning.is_anchored for timing in timings_of(job))
 
 
 def absolute_schedule(job: Job, now_ms: int) -> Job:
@@ -244,10 +292,14 @@ def absolute_schedule(job: Job, now_ms: int) -> Job:
     text = job.written or job.schedule
     if "+" not in text or job.dialect == CUSTOM:
         return job
-    meaning = read(text, job.dialect).meaning
-    if meaning is None or not meaning.is_relative:
-        return job
-    return replace(job, schedule=str(meaning.resolved(now_ms)), written=text)
+    parts = text.split(SCHEDULES_APART)
+    absolute = [_absolute(part, job.dialect, now_ms) for part in parts]
+    return job if absolute == parts else replace(job, schedule=SCHEDULES_APART.join(absolute), written=text)
+
+
+def _absolute(text: str, dialect: str, now_ms: int) -> str:
+    meaning = read(text, dialect).meaning
+    return text if meaning is None or not meaning.is_relative else str(meaning.resolved(now_ms))
 
 
 @lru_cache(maxsize=4096)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+import msgspec
+
 from chronex.errors import ChronexError
+from chronex.model.calendars import CalendarRules
 from chronex.model.job import Job, JobProgress
 from chronex.model.policies import Cadence, DstSetting, SpreadPolicy
-from chronex.timing.job_schedule import CUSTOM, RandomInterval, options_of, schedule_of
+from chronex.timing.job_schedule import CUSTOM, is_random, options_of, schedule_of
 from chronex.verify.results import JournalLine
 
 # Instants beyond this number that still wait for an answer are forgotten, so that memory stays bounded.
@@ -104,7 +107,7 @@ def due_instants(job: str, definition: dict[str, Any], cursor_ms: int | None, si
         return None
     try:
         record = _job_record(job, definition)
-        if isinstance(schedule_of(record), RandomInterval):
+        if is_random(record):
             return None
         return DueInstants(record, cursor_ms, since_ms)
     except (ChronexError, AssertionError, ValueError, TypeError):
@@ -114,6 +117,7 @@ def due_instants(job: str, definition: dict[str, Any], cursor_ms: int | None, si
 def _job_record(job: str, definition: dict[str, Any]) -> Job:
     dst = definition.get("dst")
     spread = definition.get("spread_ms")
+    calendars = definition.get("calendars")
     return Job(
         id=job,
         schedule=str(definition["schedule"]),
@@ -121,5 +125,6 @@ def _job_record(job: str, definition: dict[str, Any]) -> Job:
         timezone=str(definition.get("timezone", "UTC")),
         dst=None if dst is None else DstSetting(*dst),
         spread=None if spread is None else SpreadPolicy(duration_ms=int(spread)),
+        calendars=None if calendars is None else msgspec.convert(calendars, CalendarRules),
         progress=JobProgress(anchor_ms=definition.get("anchor_ms")),
     )

@@ -1,29 +1,28 @@
 """What an update would do to the coming days: occurrences added, removed and moved, and what would fire at once.
 
-The coming occurrences are those of `forecast`: the planner's own instants and placement, without a store. Nothing is
-drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`.
+The coming occurrences are those of `coming_runs`: the planner's own instants and placement, without a store. Nothing
+is drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from heapq import merge
+from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.engine.plan import NO_CHANCE, due_time, plan_job
+from chronex.engine.plan import NO_CHANCE, plan_job
 from chronex.engine.update.diff import Change, Changed, JobChange, UpdateOptions, plan_changes
 from chronex.errors import CustomScheduleError
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
-from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import head
 from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS
-from chronex.timing.job_schedule import options_of, schedule_of
+from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone, load_zone
+from chronex.views.coming_runs import ForecastRun, forecast_job
 
 DEFAULT_DAYS = 7
 # A job that fires every second would fill a week with 600,000 lines.
@@ -44,6 +43,8 @@ class JobPreview(NamedTuple):
     moved: tuple[Moved, ...]
     fires_now: tuple[ForecastRun, ...]
     until_ms: int
+    # Instants of the new schedule that will not start, each with its reason: a spread without a place, a blackout.
+    barred: tuple[ForecastRun, ...] = ()
 
 
 class Preview(NamedTuple):
@@ -73,8 +74,8 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     touched = {one.nominal_ms for one in (*step.rewritten, *step.withdrawn)}
     left = [one for one in waiting if one.nominal_ms not in touched]
     kept = [one for one in step.rewritten if one.state is OccurrenceState.PENDING and not one.manual]
-    before, until_before = _coming(step.old, waiting, now_ms, until_ms)
-    after, until_after = _coming(step.job, (*left, *kept, *step.added), now_ms, until_ms)
+    before, _, until_before = _coming(step.old, waiting, now_ms, until_ms)
+    after, barred, until_after = _coming(step.job, (*left, *kept, *step.added), now_ms, until_ms)
     until_ms = min(until_before, until_after)
     removed = [one for key, one in before.items() if key not in after and key <= until_ms]
     added = [one for key, one in after.items() if key not in before and key <= until_ms]
@@ -82,26 +83,27 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     moved, removed, added = _paired(step, removed, added)
     fires = _fires_now(step, kept, waiting, now_ms)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
-    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms)
+    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms, barred)
 
 
 def _differ(before: ForecastRun, after: ForecastRun) -> bool:
-    """Another time, or it runs now where it did not."""
-    return (before.due_ms, before.latest_ms, before.runs) != (after.due_ms, after.latest_ms, after.runs)
+    return (before.due_ms, before.latest_ms) != (after.due_ms, after.latest_ms)
 
 
 def _coming(
     job: Job | None, waiting: Iterable[Occurrence], now_ms: int, until_ms: int
-) -> tuple[dict[int, ForecastRun], int]:
-    """By nominal time: what waits already, and what the schedule names after that."""
+) -> tuple[dict[int, ForecastRun], tuple[ForecastRun, ...], int]:
+    """By nominal time: what waits already, and what the schedule names after that; beside it what will not start."""
     found = {o.nominal_ms: ForecastRun(o.nominal_ms, o.job, o.due_ms, o.due_ms) for o in waiting if o.due_ms > now_ms}
     if job is None:
-        return found, until_ms
+        return found, (), until_ms
     coming = list(islice(forecast_job(job, now_ms, until_ms), MOST_PER_JOB))
     for one in coming:
-        found.setdefault(one.nominal_ms, one)
+        if one.runs:
+            found.setdefault(one.nominal_ms, one)
     is_cut = len(coming) == MOST_PER_JOB
-    return dict(sorted(found.items())), coming[-1].nominal_ms if is_cut else until_ms
+    barred = tuple(one for one in coming if not one.runs)
+    return dict(sorted(found.items())), barred, coming[-1].nominal_ms if is_cut else until_ms
 
 
 def _paired(
@@ -161,55 +163,3 @@ def _catch_up(job: Job, now_ms: int) -> set[int]:
         if job.progress.is_paused_at(now_ms) or job.progress.was_paused_at(o.due_ms)
     }
     return {o.nominal_ms for o, outcome in plan.planned if outcome.runs and o.due_ms <= now_ms} - held
-
-
-class ForecastRun(NamedTuple):
-    """An occurrence to come; `reason` says why it will not run, where that is known already."""
-
-    nominal_ms: int
-    job: str
-    due_ms: int
-    latest_ms: int
-    reason: Reason = NO_REASON
-
-    @property
-    def runs(self) -> bool:
-        return not self.reason
-
-
-def forecast(jobs: Iterable[Job], after_ms: int, until_ms: int) -> Iterator[ForecastRun]:
-    """The occurrences of all jobs with nominal times in (after, until], in order; lazily, so take what you need."""
-    return merge(*(forecast_job(job, after_ms, until_ms) for job in jobs))
-
-
-def forecast_job(job: Job, after_ms: int, until_ms: int) -> Iterator[ForecastRun]:
-    """What is not decided yet: instants after the job's cursor, as many as its `max` leaves."""
-    options = options_of(job)
-    left = None if options.max is None else options.max - job.progress.counters.fired
-    if not job.enabled or (left is not None and left <= 0):
-        return
-    is_plain = job.spread is None and job.progress.paused_from_ms is None and not (options.stagger or options.jitter)
-    start = after_ms if job.progress.cursor_ms is None else max(after_ms, job.progress.cursor_ms)
-    try:
-        for nominal_ms in schedule_of(job).between(start, until_ms):
-            # Most jobs start at their nominal times and need no placement.
-            if is_plain:
-                run = ForecastRun(nominal_ms, job.id, nominal_ms, nominal_ms)
-            else:
-                run = _forecast_run(job, nominal_ms)
-            yield run
-            if left is not None and run.runs:
-                left -= 1
-                if left == 0:
-                    return
-    except CustomScheduleError:
-        return  # a custom schedule that is not registered in this process
-
-
-def _forecast_run(job: Job, nominal_ms: int) -> ForecastRun:
-    options = options_of(job)
-    placed = due_time(job, options, nominal_ms, NO_CHANCE)
-    reason = placed.impossible or NO_REASON
-    if not reason and job.progress.was_paused_at(placed.due_ms):
-        reason = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
-    return ForecastRun(nominal_ms, job.id, placed.due_ms, placed.due_ms + max(options.jitter or 0, 1) - 1, reason)

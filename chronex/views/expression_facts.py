@@ -5,6 +5,7 @@ Nothing here reads a clock or writes to a terminal.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,15 +17,20 @@ from chronex.timing.expression import Expression
 from chronex.timing.occurrences import LAST_MS, Occurrences, stagger_offset
 from chronex.timing.zones import ClockChange, Zone, ZoneChoice
 
-if TYPE_CHECKING:  # the decision core is loaded only for a question with a spread
+if (
+    TYPE_CHECKING
+):  # the decision core is loaded only for a question with a spread, calendars only where there are some
     from chronex.decision import DecisionResult
     from chronex.decision.decide import Spread
+    from chronex.model.calendars import CalendarRules
+    from chronex.timing.calendar_schedule import ExcludedInstant, WithMoved, WithoutExcluded
 
 _YEAR_MS = 366 * 86_400_000
 _MOST_SAMPLED = 600_000  # more than the minutes of a year; a schedule of seconds is only sampled
 _YEARS_AHEAD = 3
 HISTOGRAM_PERIODS = 200
 HISTOGRAM_BINS = 24
+MOST_EXCLUDED = 100
 
 
 class ExplainedRun(NamedTuple):
@@ -64,6 +70,9 @@ class Explanation(NamedTuple):
     warnings: tuple[Diagnostic, ...]
     spread: Spread | None
     histogram: list[int]
+    calendars: CalendarRules | None = None
+    # What the calendars leave out or move, up to the last of the runs.
+    excluded: tuple[ExcludedInstant, ...] = ()
 
     @property
     def meaning(self) -> Meaning:
@@ -86,7 +95,14 @@ class Explanation(NamedTuple):
         }
         if self.spread is not None:
             data["histogram"] = self.histogram
+        if self.calendars is not None:
+            data["excluded"] = [self._excluded(one) for one in self.excluded]
         return data
+
+    def _excluded(self, one: ExcludedInstant) -> dict[str, Any]:
+        moved = None if one.moved_to_ms is None else rfc3339_in(one.moved_to_ms, self.zone.tzinfo)
+        nominal = {"nominal": rfc3339_in(one.nominal_ms, self.zone.tzinfo), "nominal_ms": one.nominal_ms}
+        return {**nominal, "calendar": one.calendar, "moved_to": moved, "moved_to_ms": one.moved_to_ms}
 
     def _occurrence(self, run: ExplainedRun) -> dict[str, Any]:
         row = {
@@ -124,6 +140,7 @@ class Question(NamedTuple):
     most: int
     identity: str | None = None
     spread: Spread | None = None
+    calendars: CalendarRules | None = None
 
 
 def explain(
@@ -131,7 +148,9 @@ def explain(
 ) -> Explanation:
     timing = expression.occurrences(choice.zone.tzinfo)
     since, spread = question.since, question.spread
-    nominals = _next_nominals(timing, since, question.most)
+    instants = _Instants(timing, since, question.calendars)
+    nominals = _next_nominals(timing, instants, question.most)
+    last = nominals[-1] if nominals else since + _YEAR_MS
     changes = timing.zone.changes(since // 1000, since // 1000 + _YEARS_AHEAD * 366 * 86_400)[:2]
     return Explanation(
         text=text,
@@ -139,19 +158,54 @@ def explain(
         zone=timing.zone,
         zone_source="from the expression" if expression.timezone else choice.source,
         since=since,
-        runs=[_run(timing, ms, index, question.identity, spread) for index, ms in enumerate(nominals, 1)],
-        distances=_distances(timing, since),
+        runs=[
+            _run(timing, ms, index, question.identity, spread)._replace(note=instants.note(ms))
+            for index, ms in enumerate(nominals, 1)
+        ],
+        distances=_distances(timing, instants),
         changes=[ChangeReport(c, effect_of(timing, c), day_cells(timing, c)) for c in changes],
         warnings=warnings,
         spread=spread,
-        histogram=_histogram(timing, since, spread),
+        histogram=_histogram(instants, spread),
+        calendars=question.calendars,
+        excluded=tuple(islice(instants.excluded(last), MOST_EXCLUDED)),
     )
 
 
-def _next_nominals(timing: Occurrences, since: int, count: int) -> list[int]:
+class _Instants:
+    """The instants of an expression after `since`, as its calendars leave them."""
+
+    def __init__(self, timing: Occurrences, since: int, calendars: CalendarRules | None) -> None:
+        self.timing, self.since = timing, since
+        self._schedule: WithoutExcluded | WithMoved | None = None
+        if calendars is not None:
+            from chronex.timing.calendar_schedule import WithMoved, WithoutExcluded
+            from chronex.timing.job_schedule import ExpressionSchedule
+
+            base = ExpressionSchedule(timing, since)
+            kind = WithoutExcluded if calendars.on_excluded == "skip" else WithMoved
+            self._schedule = kind(base, calendars, timing.zone)
+
+    def until(self, last: int) -> Iterator[int]:
+        if self._schedule is not None:
+            return self._schedule.between(self.since, last)
+        return self.timing.between(self.since + 1, last, self.since)
+
+    def excluded(self, last: int) -> Iterator[ExcludedInstant]:
+        return iter(()) if self._schedule is None else self._schedule.excluded(self.since, last)
+
+    def note(self, instant: int) -> str:
+        """What a clock change or a calendar did to it."""
+        moved = None if self._schedule is None else self._schedule.moved_from(instant)
+        if moved is None:
+            return note_of(self.timing, instant)
+        return f"moved from {rfc3339_in(moved.nominal_ms, self.timing.zone.tzinfo)} by {moved.calendar}"
+
+
+def _next_nominals(timing: Occurrences, instants: _Instants, count: int) -> list[int]:
     limit = timing.meaning.options.max
     wanted = count if limit is None else min(count, limit)
-    return list(islice(timing.between(since + 1, LAST_MS, since), wanted))
+    return list(islice(instants.until(LAST_MS), wanted))
 
 
 def _run(timing: Occurrences, nominal: int, index: int, identity: str | None, spread: Spread | None) -> ExplainedRun:
@@ -167,10 +221,9 @@ def _run(timing: Occurrences, nominal: int, index: int, identity: str | None, sp
     latest += options.jitter or 0
     if options.window is not None:
         latest = nominal + options.window
-    note = note_of(timing, nominal)
     if spread is None:
-        return ExplainedRun(nominal, earliest, latest, note, None)
-    return ExplainedRun(nominal, earliest, latest, note, _decision(spread, nominal))
+        return ExplainedRun(nominal, earliest, latest, "", None)
+    return ExplainedRun(nominal, earliest, latest, "", _decision(spread, nominal))
 
 
 def _decision(spread: Spread, nominal: int) -> DecisionResult:
@@ -179,22 +232,20 @@ def _decision(spread: Spread, nominal: int) -> DecisionResult:
     return preview(spread, [nominal])[0]
 
 
-def _histogram(timing: Occurrences, since: int, spread: Spread | None) -> list[int]:
+def _histogram(instants: _Instants, spread: Spread | None) -> list[int]:
     if spread is None:
         return []
     from chronex.decision.decide import histogram
 
-    return histogram(
-        spread, list(islice(timing.between(since + 1, LAST_MS, since), HISTOGRAM_PERIODS)), HISTOGRAM_BINS
-    )
+    return histogram(spread, list(islice(instants.until(LAST_MS), HISTOGRAM_PERIODS)), HISTOGRAM_BINS)
 
 
-def _distances(timing: Occurrences, since: int) -> Distances | None:
+def _distances(timing: Occurrences, instants: _Instants) -> Distances | None:
     body = timing.meaning.body
     if isinstance(body, Every) and body.high is not None:
         return Distances(body.low, body.high, 0, is_sample=False)
-    instants = list(islice(timing.between(since + 1, since + _YEAR_MS, since), _MOST_SAMPLED))
-    if len(instants) < 2:
+    found = list(islice(instants.until(instants.since + _YEAR_MS), _MOST_SAMPLED))
+    if len(found) < 2:
         return None
-    gaps = [later - earlier for earlier, later in pairwise(instants)]
-    return Distances(min(gaps), max(gaps), len(instants), is_sample=len(instants) == _MOST_SAMPLED)
+    gaps = [later - earlier for earlier, later in pairwise(found)]
+    return Distances(min(gaps), max(gaps), len(found), is_sample=len(found) == _MOST_SAMPLED)

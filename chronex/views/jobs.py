@@ -5,16 +5,15 @@ A row is light, because all jobs have one; a detail reads the history of a singl
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from chronex.engine.membership import seems_alive
-from chronex.engine.plan import NO_CHANCE, due_time, lead_ms
-from chronex.expr.option_block import Options
+from chronex.engine.plan import lead_ms
+from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import Reason
@@ -22,14 +21,12 @@ from chronex.model.records import Node
 from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
-from chronex.timing import read
-from chronex.timing.job_schedule import options_of, schedule_of
+from chronex.timing.calendar_schedule import MovedFrom
+from chronex.views.coming_runs import ForecastRun, placement_options, startable
 
 # A row searches this many occurrences for the last one that has ended.
 _OPEN_AT_MOST = 8
 _ALL_JOBS = 1_000_000
-_MOST_TRIED = 10_000
-_OPTIONS = re.compile(r"[{<].*[}>]", re.DOTALL)
 
 
 class Situation(StrEnum):
@@ -76,6 +73,7 @@ class NextRun(NamedTuple):
     nominal_ms: int
     due_ms: int
     is_drawn: bool = False
+    moved: MovedFrom | None = None  # the time that it stands for, and the calendar that moved it
 
 
 class Outcome(NamedTuple):
@@ -290,44 +288,17 @@ def next_run(reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = (
             return min(drawn, key=lambda run: run.due_ms)
     if job.progress.next_ms is None:
         return None
-    first = planned(job, job.progress.next_ms + lead_ms(job))
-    return first if not_before is None or first.due_ms >= not_before else _first_due_at(job, first, not_before)
-
-
-def _first_due_at(job: Job, first: NextRun, not_before: int) -> NextRun | None:
-    """A pause skips runs by their due time, and due times need not be in the order of the nominal times."""
-    schedule = schedule_of(job)
-    widest = first.due_ms - first.nominal_ms if job.spread is None else job.spread.duration_ms
-    nominal = schedule.next(max(first.nominal_ms, not_before - max(widest, 0) - 1))
-    for _ in range(_MOST_TRIED):
-        if nominal is None:
-            return None
-        run = planned(job, nominal)
-        if run.due_ms >= not_before:
-            return run
-        nominal = schedule.next(nominal)
-    return None
+    first = next(startable(job, job.progress.next_ms + lead_ms(job), not_before), None)
+    return None if first is None else _planned(first)
 
 
 def _drawn(occurrence: Occurrence) -> NextRun:
-    return NextRun(occurrence.nominal_ms, occurrence.due_ms, is_drawn=True)
+    moved = MovedFrom(occurrence.scheduled_ms, occurrence.moved_by) if occurrence.moved_by else None
+    return NextRun(occurrence.nominal_ms, occurrence.due_ms, is_drawn=True, moved=moved)
 
 
-def planned(job: Job, nominal_ms: int) -> NextRun:
-    """Where an instant will start, as far as that is known before its jitter is drawn."""
-    brackets = _OPTIONS.search(job.schedule)
-    if brackets is None and job.spread is None:
-        return NextRun(nominal_ms, nominal_ms, is_drawn=True)
-    options = _options_alone(brackets.group(0) if brackets else "")
-    return NextRun(nominal_ms, due_time(job, options, nominal_ms, NO_CHANCE).due_ms, is_drawn=not options.jitter)
-
-
-@lru_cache(maxsize=1024)
-def _options_alone(brackets: str) -> Options:
-    """Cached by the options alone: ten thousand different schedules would not fit the cache, their options do."""
-    meaning = read(f"@daily {brackets}").meaning
-    assert meaning is not None, f"stored options were checked when they were applied: {brackets!r}"
-    return meaning.options
+def _planned(run: ForecastRun) -> NextRun:
+    return NextRun(run.nominal_ms, run.due_ms, run.latest_ms == run.due_ms, run.moved)
 
 
 def last_outcome(reading: Reading, job: Job) -> Outcome | None:
@@ -401,6 +372,9 @@ class Detail(NamedTuple):
     retries: tuple[Retry, ...]
     outcomes: tuple[Outcome, ...]
     last_problem: Outcome | None
+    # Only `with_usage` finds these: what runs usually take, and what the newest outcome that ran took.
+    usual: Usual | None = None
+    last_usage: RunUsage | None = None
 
     @property
     def job(self) -> Job:
@@ -422,21 +396,26 @@ def detail_of(reading: Reading, job: Job, now_ms: int, upcoming: int = UPCOMING)
     )
 
 
+def with_usage(reading: Reading, detail: Detail) -> Detail:
+    """The same with what its runs take: that reads the attempts of many of them."""
+    ran = next((one for one in detail.outcomes if one.started_ms is not None), None)
+    last = None if ran is None else usage_of(reading.attempts(detail.job.id, ran.nominal_ms))
+    return detail._replace(usual=usual_of(reading, detail.job.id), last_usage=last)
+
+
 def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[NextRun]:
     """The next `count` runs: those on record by when they are due, then those of the schedule."""
     waiting = [o for o in reading.occurrences(job.id, limit=2 * count + 20) if o.state is OccurrenceState.PENDING]
-    found = sorted((NextRun(o.nominal_ms, o.due_ms, is_drawn=True) for o in waiting), key=lambda run: run.due_ms)
+    found = sorted((_drawn(one) for one in waiting), key=lambda run: run.due_ms)
     if job.progress.is_paused_at(now_ms) or not job.enabled:
         found = []
     upcoming = next_run(reading, job, now_ms)
-    limit = options_of(job).max
+    limit = placement_options(job).max
     if limit is not None:
         count = min(count, limit - job.progress.counters.fired)
-    schedule = schedule_of(job)
-    nominal = None if upcoming is None else upcoming.nominal_ms
-    while nominal is not None and len(found) < count:
-        found.append(planned(job, nominal))
-        nominal = schedule.next(nominal)
+    if upcoming is not None and len(found) < count:
+        coming = startable(job, upcoming.nominal_ms)
+        found += [_planned(run) for run in islice(coming, count - len(found))]
     return found[: max(count, 0)]
 
 

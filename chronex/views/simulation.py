@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import Verdict, admit, gives_way
-from chronex.engine.plan import Chance, plan_job
+from chronex.engine.admit import Verdict, admit, barred_now, gives_way, is_held
+from chronex.engine.plan import Chance, Planned, blackouts_of, plan_job
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy
@@ -45,6 +45,7 @@ class _JobPart(NamedTuple):
     schedule: Schedule
     window_ms: int | None
     follows_its_end: bool  # an interval that counts from the end of the last run
+    may_be_barred: bool  # by a pause or a blackout; most jobs are not, and a year has many runs
 
 
 class _Running(NamedTuple):
@@ -100,17 +101,19 @@ class _Simulation:
         while True:
             job = self.jobs[job_id]
             plan = plan_job(job, part.schedule, until, begin, self.chance)
-            fired = job.progress.counters.fired + sum(1 for planned in plan.planned if planned.outcome.runs)
-            counters = replace(job.progress.counters, fired=fired)
+            fired = job.progress.counters.fired
+            starts = sum(_will_start(job, part, planned) for planned in plan.planned)
+            counters = replace(job.progress.counters, fired=fired + starts)
             self.jobs[job_id] = job.progressed(cursor_ms=plan.cursor_ms, counters=counters)
             limit = options_of(job).max
-            for number, (occurrence, outcome) in enumerate(plan.planned, job.progress.counters.fired):
-                if limit is not None and number >= limit:
+            for planned in plan.planned:
+                if limit is not None and fired >= limit:
                     return
-                if outcome.runs:
-                    self._push(occurrence)
+                fired += _will_start(job, part, planned)
+                if planned.outcome.runs:
+                    self._push(planned.occurrence)
                 else:
-                    yield Played(occurrence, OccurrenceState.SKIPPED, outcome.reason)
+                    yield Played(planned.occurrence, OccurrenceState.SKIPPED, planned.outcome.reason)
             if not plan.planned or plan.next_ms is None or plan.next_ms > until:
                 return
 
@@ -166,6 +169,11 @@ class _Simulation:
         job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, ())
         running = self.running[occurrence.job]
         free = self.slots - (len(self.ends) - len(self.canceled))
+        if self.parts[job.id].may_be_barred and (barred := _barred(job, occurrence, at)) is not None:
+            if from_queue:
+                self._unqueue(occurrence.job)
+            yield Played(occurrence, OccurrenceState.SKIPPED, barred)
+            return
         replaced = [] if from_queue else [other for other in queue if gives_way(job, other, occurrence)]
         waiting = 0 if from_queue else len(queue) - len(replaced)
         answer = admit(job, occurrence, running, waiting, free, at, self.parts[job.id].window_ms)
@@ -211,9 +219,23 @@ class _Simulation:
         yield from self._start_queued(at)
 
 
+def _will_start(job: Job, part: _JobPart, planned: Planned) -> bool:
+    """What a pause holds does not count against `max`."""
+    held = part.may_be_barred and is_held(job, planned.occurrence, planned.occurrence.due_ms)
+    return planned.outcome.runs and not held
+
+
+def _barred(job: Job, occurrence: Occurrence, at: int) -> Reason | None:
+    """As the engine asks: first for a pause, then for a blackout."""
+    if is_held(job, occurrence, at):
+        return Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
+    return barred_now(job, occurrence, at)
+
+
 def _job_part(job: Job) -> _JobPart:
     follows = job.cadence is Cadence.FIXED_DELAY and is_interval(job)
-    return _JobPart(schedule_of(job), options_of(job).window, follows)
+    may_be_barred = bool(blackouts_of(job)) or job.progress.paused or job.progress.paused_from_ms is not None
+    return _JobPart(schedule_of(job), options_of(job).window, follows, may_be_barred)
 
 
 _HOURS_OF_WEEK = 168

@@ -51,6 +51,7 @@ class StoreStatus(NamedTuple):
     unplaced: tuple[Job, ...] = ()  # jobs that may run on none of the nodes that live
     nodes: tuple[NodeRow, ...] = ()  # that live
     hooks: int = 0  # that are being called, or wait for another try
+    with_calendars: tuple[Job, ...] = ()  # enabled jobs whose instants depend on calendars
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
 
     def attention(self) -> list[str]:
@@ -102,6 +103,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         card=last_outage_card(reading, [row.job.id for row in rows]),
         unserved=_unserved(rows, summary),
         unplaced=_unplaced(rows, summary),
+        with_calendars=tuple(row.job for row in rows if row.job.calendars is not None and row.job.enabled),
         is_full=_is_full(reading),
     )
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from chronex.errors import LogDirectoryError
 from chronex.model.occurrence import Attempt
-from chronex.model.states import AttemptState
+from chronex.model.reasons import text_of
+from chronex.model.states import AttemptState, is_final
 from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe, cell_width
+from chronex_tui.model.display import word
+from chronex_tui.model.snapshot import Firing
 
 if TYPE_CHECKING:
     from chronex.run.attempt_log import LogReader
@@ -83,6 +86,17 @@ def read_tail(store_path: Path, attempt: Attempt) -> tuple[str, ...]:
         return (str(problem),)
     finally:
         reader.close()
+
+
+def no_output(firing: Firing | None) -> str:
+    """Why a run without any attempt has written nothing."""
+    if firing is None:
+        return "this job has not run yet, so there is no output"
+    state, reason = firing.occurrence.state, text_of(firing.occurrence.reason)
+    told = f" ({reason})" if reason else ""
+    if is_final(state):
+        return f"this run was {word(state)}{told}: nothing was started, so there is no output"
+    return f"this run has not started yet{told}, so there is no output"
 
 
 def lines_of(data: bytes) -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chronex.jobfile.keymap import ACTIONS, DashboardAction, key_clashes
+from chronex.views.jobs import Row
 from chronex_tui.model.layout import Line, fit, wrap
 
 _KEY_NAMES = {"left": "←", "right": "→"}
@@ -27,6 +29,9 @@ class ActionContext:
     run: str = ""  # the selected occurrence, as commands name it
     live_run: str = ""  # the occurrence that runs
     zone: str = "UTC"  # of the selected job
+    schedule: str = ""  # of the selected job; empty where only a program can read it
+    dialect: str = "chronex"
+    store: str = ""  # the option that names the store, where it is not the default one
     is_read_only: bool = False
     is_live: bool = False  # the selected job or run has something running or waiting for a retry
     is_paused: bool = False
@@ -64,6 +69,29 @@ def action_for(key: str, context: ActionContext) -> DashboardAction | None:
     return next((action for action in available(context) if action.key == key), None)
 
 
+def actions_named(actions: Sequence[DashboardAction], text: str) -> list[DashboardAction]:
+    """Those that the text can mean, the likeliest first: by the title, then by a word of the help text."""
+    wanted = text.strip().lower()
+    ranked = [(_rank(action, wanted), action) for action in actions]
+    return [action for rank, action in sorted(ranked, key=lambda pair: pair[0]) if rank < _NO_RANK]
+
+
+_NO_RANK = 9
+
+
+def _rank(action: DashboardAction, wanted: str) -> int:
+    title, words = action.title.lower(), action.help.lower()
+    tests = (
+        wanted in (title, action.key),
+        title.startswith(wanted),
+        any(word.startswith(wanted) for word in title.replace("/", " ").split()),
+        wanted in title,
+        f" {wanted}" in f" {words}",
+        wanted in words,
+    )
+    return next((rank for rank, holds in enumerate(tests) if holds), _NO_RANK)
+
+
 def key_text(action: DashboardAction) -> str:
     return _KEY_NAMES.get(action.key, action.key)
 
@@ -80,21 +108,36 @@ def _footer_title(action: DashboardAction, context: ActionContext) -> str:
     return action.title
 
 
-def shell_command(action: DashboardAction, context: ActionContext, schedule: str = "") -> str:
-    """The same from a shell. Names of jobs are safe by their pattern; a schedule and a filter are quoted."""
-    if not action.command or (action.needs and not context.job):
+def shell_command(action: DashboardAction, context: ActionContext) -> str:
+    """The same from any shell: it names the store. Names of jobs are safe by their pattern, other text is quoted."""
+    needed = {"job": context.job, "live": context.live_run, "": "nothing"}[action.needs]
+    if not action.command or not needed or ("{schedule}" in action.command and not context.schedule):
         return ""
     filled = action.command.format(
         job=context.job,
         run=context.run or f"--job {context.job}",
+        run_or_job=context.run or context.job,
         live_run=context.live_run,
         at=context.run.partition("@")[2],
         pause="resume" if context.is_paused else "pause",
-        schedule=quoted_for_shell(schedule),
+        schedule=quoted_for_shell(context.schedule),
         zone=context.zone,
+        dialect="" if context.dialect == "chronex" else f"--dialect {context.dialect}",
         filter=quoted_for_shell(context.filter),
-    )
-    return filled.rstrip()
+    ).rstrip()
+    return on_store(filled, context.store) if action.reads_store else filled
+
+
+def on_store(command: str, store: str) -> str:
+    """The command with the option that names the store."""
+    return f"{command} {store}" if store else command
+
+
+def daemon_command(rows: Sequence[Row], store: str) -> str:
+    """What starts a daemon on this store from any shell, with the job file where all jobs are of one."""
+    files = {row.job.source for row in rows if row.job.source.startswith("/")}
+    config = f" --config {shlex.quote(files.pop())}" if len(files) == 1 else ""
+    return on_store(f"chronex run --headless{config}", store)
 
 
 def quoted_for_shell(text: str) -> str:
@@ -102,13 +145,14 @@ def quoted_for_shell(text: str) -> str:
     return text.replace("'", "'\\''")
 
 
-def help_lines(context: ActionContext, cells: int, schedule: str = "") -> Iterator[Line]:
+def help_lines(context: ActionContext, cells: int) -> Iterator[Line]:
     """Every action of this screen with its sentence and its shell command."""
     for group, title in _GROUPS.items():
         yield ((title, "bold"),)
         for action in context.actions:
-            if action.group == group and context.screen in action.screens:
-                yield from _action_help(action, context, cells, schedule)
+            is_meant = action.id != "write" or context.is_read_only
+            if action.group == group and context.screen in action.screens and is_meant:
+                yield from _action_help(action, context, cells)
         yield ()
     yield (("Everywhere", "bold"),)
     for keys, sentence in _MOVES:
@@ -117,9 +161,9 @@ def help_lines(context: ActionContext, cells: int, schedule: str = "") -> Iterat
     yield (("CAPITALS cannot be undone and always ask. Moving and viewing change nothing.", "dim"),)
 
 
-def _action_help(action: DashboardAction, context: ActionContext, cells: int, schedule: str) -> Iterator[Line]:
+def _action_help(action: DashboardAction, context: ActionContext, cells: int) -> Iterator[Line]:
     style = "key" if is_available(action, context) else "dim"
     for number, piece in enumerate(wrap(action.help, max(cells - 9, 20))):
         yield ((fit(key_text(action) if number == 0 else "", 7) + "  ", style), (piece, ""))
-    if command := shell_command(action, context, schedule):
+    if command := shell_command(action, context):
         yield ((" " * 9, ""), (f"$ {command}", "dim"))

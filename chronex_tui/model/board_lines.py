@@ -63,36 +63,54 @@ def counts_line(
     elif filter_text:
         right.append((f"filter: {cell_safe(filter_text)}   ", "key"))
     right.append((f"{matched:,} of {total:,} jobs " if filter_text else f"{total:,} jobs ", "dim"))
-    left = _counts(snapshot.summary, display, is_long=True)
-    if line_width((*left, *right)) > cells:
-        left = _counts(snapshot.summary, display, is_long=False)
-    times = (f"times in {display.times_text} (T)   ", "dim")
-    if line_width((*left, times, *right)) <= cells:
-        right.insert(0, times)
+    # The zone is always named, because times of several zones look alike; all else becomes shorter for it.
+    zone = display.times_text
+    long, short, city = f"times in {zone} (T)   ", f"{zone} (T)   ", f"{zone.rpartition('/')[2]} (T)   "
+    every, words, signs = (_counts(snapshot.summary, display, detail) for detail in (2, 1, 0))
+    ways = [(every, long), (words, long), (words, short), (words, city), (signs, short), (signs, city)]
+    if trouble := worst_trouble(snapshot):
+        told = (trouble, "failed")
+        ways[:0] = [([*every, told], long), ([*words, told], long), ([*words, told], short), ([*words, told], city)]
+    left, label = next((way for way in ways if line_width((*way[0], (way[1], ""), *right)) + 2 <= cells), ways[-1])
+    right.insert(0, (label, "dim"))
     while len(right) > 1 and line_width((*left, *right)) > cells:
-        text, style = right.pop(0)
+        widest = max(range(len(right) - 1), key=lambda number: line_width((right[number],)))
+        text, style = right.pop(widest)
         free_cells = cells - line_width((*left, *right)) - 2
         if free_cells > 12:
-            right.insert(0, (crop(text.rstrip(), free_cells, display.glyphs.ellipsis) + "  ", style))
+            right.insert(widest, (crop(text.rstrip(), free_cells, display.glyphs.ellipsis) + "  ", style))
     return spread(tuple(left), tuple(right), cells, display.glyphs.ellipsis)
 
 
-def _counts(summary: Summary | None, display: DisplaySettings, *, is_long: bool) -> list[Span]:
+def worst_trouble(snapshot: Snapshot) -> str:
+    """The job that has failed most often in a row; empty where none has failed."""
+    failing = [row for row in snapshot.rows if row.situation is Situation.FAILED]
+    if not failing:
+        return ""
+    worst = max(failing, key=lambda row: row.job.progress.counters.failures_in_a_row)
+    in_a_row = worst.job.progress.counters.failures_in_a_row
+    often = f" {in_a_row} times in a row" if in_a_row > 1 else ""
+    return f"worst: {cell_safe(worst.job.shown_name)}, failed{often}"
+
+
+def _counts(summary: Summary | None, display: DisplaySettings, detail: int) -> list[Span]:
+    """0: signs alone; 1: with words; 2: with the dead letters too."""
     found: list[Span] = [(" ", "")]
     for situation in _COUNTED:
-        found += _count(summary, situation, display, is_long=is_long)
-    if summary is not None and summary.dead_letters and is_long:
+        found += _count(summary, situation, display, ("", "  ", "   ")[detail])
+    if summary is not None and summary.dead_letters and detail > 1:
         found.append((f"{count(summary.dead_letters, 'dead letter')}   ", "failed"))
     return found
 
 
-def _count(summary: Summary | None, situation: Situation, display: DisplaySettings, *, is_long: bool) -> list[Span]:
+def _count(summary: Summary | None, situation: Situation, display: DisplaySettings, gap: str) -> list[Span]:
+    """The sign and the number, and the word where a gap is to follow it."""
     number = summary.counts.get(situation, 0) if summary is not None else 0
     if not number and situation in (Situation.QUEUED, Situation.PAUSED):
         return []
     style = STYLES[situation] if number else "dim"
     text = f"{display.glyphs.situation[situation]} {number:,} "
-    return [(text, style), (f"{situation}   " if is_long else "  ", style if number else "dim")]
+    return [(text, style), (f"{situation}{gap}" if gap else "  ", style if number else "dim")]
 
 
 def frozen_for(since_ms: int, now_ms: int) -> str:
@@ -112,12 +130,13 @@ def key_line(keys: Sequence[tuple[str, str]], cells: int) -> Line:
     return fit_line((*spans, *tail), cells, "")
 
 
-def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Line]:
+def no_jobs(snapshot: Snapshot, store_option: str, cells: int) -> list[Line]:
     """What a new user sees first: how to begin, and where the store is."""
     if not snapshot.is_known:
         return [(("reading the store", "dim"),)]
     there = "no jobs in it yet" if snapshot.is_there and not snapshot.problem else "not made yet"
     daemon = "running" if snapshot.is_daemon_alive else "not running; jobs start only while it runs"
+    store = f" {store_option}" if store_option else ""
     lines: list[Line] = [
         (),
         (("No jobs yet. Three ways to begin:", "bold"),),
@@ -126,15 +145,16 @@ def no_jobs(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Li
         (("  chronex import   ", "key"), ("bring over the lines of a crontab", "")),
         (("  n                ", "key"), ("try a schedule here: next runs as you type", "")),
         (),
-        (("Then ", ""), ("chronex apply", "key"), (" puts the jobs into the store, and ", ""), ("chronex run", "key"),
-         (" runs them.", "")),
+        (("Then put the jobs into the store, and run them:", ""),),
+        ((f"  chronex apply{store}", "key"),),
+        ((f"  chronex run{store}", "key"),),
         (),
         (("  store   ", "label"), (f"{there}: ", ""), (cell_safe(snapshot.store_path), "dim")),
         (("  daemon  ", "label"), (daemon, "" if snapshot.is_daemon_alive else "retry")),
         (),
         (("Opening this screen changes nothing.", "dim"),),
-    ]  # fmt: skip
-    return [tuple((text, style) for text, style in line) for line in lines] if cells else []
+    ]
+    return lines if cells else []
 
 
 def no_match(text: str, jobs: int) -> list[Line]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from chronex.model.job import Job
 from chronex.text.durations import format_duration, largest_unit
 from chronex.text.terminal import cell_safe, cell_width
+from chronex.timing.calendar_days import CalendarDays
 from chronex.timing.clock_changes import Cell, ClockEffect, day_cells, effect_of
 from chronex.timing.dst import DstPolicy
-from chronex.timing.job_schedule import timing_of
+from chronex.timing.job_schedule import timing_of, timings_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import ClockChange, Zone, load_zone
 from chronex_tui.model.display import DisplaySettings, Glyphs, abbreviation, count, day_of, job_zone
@@ -80,14 +81,30 @@ def clock_days(
 def _day(zone: Zone, change: ClockChange, jobs: Sequence[Job], policy: DstPolicy | None, most: int) -> ClockDay:
     found = []
     for job in jobs:
-        own = timing_of(job)
-        if own is not None:
+        for own in timings_of(job):
             timing = with_policy(own, policy)
-            found.append((job, timing, effect_of(timing, change)))
+            found.append((job, timing, _left_out(job, change, zone) or effect_of(timing, change)))
     found.sort(key=lambda one: (not one[2].touches, one[0].id))
     midnight = min(change.at + change.before, change.at + change.after) // _DAY * _DAY
-    touched = [JobOnChange(job, effect, _cells(timing, change), midnight) for job, timing, effect in found[:most]]
+    touched = [
+        JobOnChange(job, effect, () if _left_out(job, change, zone) else _cells(timing, change), midnight)
+        for job, timing, effect in found[:most]
+    ]
     return ClockDay(zone, change, tuple(touched))
+
+
+def _left_out(job: Job, change: ClockChange, zone: Zone) -> ClockEffect | None:
+    """The calendar that leaves the whole day of the change out; None where the job runs on it."""
+    rules = job.calendars
+    if rules is None:
+        return None
+    first = (change.at + min(change.before, change.after)) // _DAY
+    for calendar in (*rules.excluded, *rules.blackout):
+        if calendar.day_span(first) is not None:
+            return ClockEffect(False, f"no run on this day: {calendar.name}")
+    if rules.workday and not CalendarDays(rules, zone).is_wanted_workday(first):
+        return ClockEffect(False, "no run on this day: it is none of its working days")
+    return None
 
 
 def with_policy(timing: Occurrences, policy: DstPolicy | None) -> Occurrences:

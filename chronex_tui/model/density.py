@@ -17,6 +17,7 @@ from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
 from chronex.timing.job_schedule import is_anchored, schedule_of
 from chronex.timing.zones import Zone
+from chronex.views.coming_runs import placement_options, starts_at_nominal_times
 from chronex_tui.model.display import DisplaySettings, Glyphs, clock_time, count, full_stamp, local_time
 from chronex_tui.model.lanes import planned_instants
 from chronex_tui.model.layout import Line, Span, fit
@@ -151,7 +152,10 @@ def coming_starts(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Heatmap:
     end = tally.start_ms + 7 * DAY_MS
     known: dict[tuple[object, ...], list[int]] = {}
     for job in jobs:
-        key = (job.schedule, job.timezone, job.dialect, job.dst, job.progress.anchor_ms if is_anchored(job) else None)
+        anchor_ms = job.progress.anchor_ms if is_anchored(job) else None
+        # Where a spread, a pause or a blackout has its say, no other job has the same starts.
+        alone = "" if starts_at_nominal_times(job) and placement_options(job).max is None else job.id
+        key = (job.schedule, job.timezone, job.dialect, job.dst, job.calendars, anchor_ms, alone, job.enabled)
         instants = known.get(key)
         if instants is None:
             instants = known[key] = list(islice(planned_instants(job, now_ms, end), _MOST_COUNTED + 1))

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chronex.model.job import Job
+from chronex.model.occurrence import Usage
 from chronex.model.states import AttemptState, OccurrenceState, RunState
+from chronex.text.durations import rounded_duration
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS, local_datetime
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone, load_zone, utc_zone
@@ -263,3 +265,14 @@ def day_of(ms: int, zone: Zone) -> str:
 def count(number: int, noun: str) -> str:
     """1 run, 1,200 runs."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def usage_words(usage: Usage | None) -> str:
+    """What a command took of the machine: `cpu 1.2s, 45 MiB`; empty where nobody counted it."""
+    if usage is None:
+        return ""
+    processor = f"cpu {rounded_duration(usage.cpu_ms)}"
+    if usage.peak_kib is None:
+        return processor
+    mebibytes = usage.peak_kib / 1024
+    return f"{processor}, {mebibytes:,.0f} MiB" if mebibytes >= 10 else f"{processor}, {mebibytes:.1f} MiB"

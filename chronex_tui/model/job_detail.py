@@ -11,7 +11,8 @@ from chronex.model.occurrence import Attempt, Run
 from chronex.model.reasons import text_of
 from chronex.text.durations import countdown, elapsed, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
-from chronex.timing.job_schedule import timing_of
+from chronex.timing.calendar_words import rules_in_words
+from chronex.timing.job_schedule import timings_of
 from chronex.timing.zones import Zone
 from chronex.views.jobs import Outcome, Row, Situation
 from chronex.views.wording import retry_words
@@ -27,10 +28,11 @@ from chronex_tui.model.display import (
     local_time,
     sign,
     stamp,
+    usage_words,
     word,
 )
 from chronex_tui.model.jobs_table import clock_note, next_words
-from chronex_tui.model.layout import Line, crop, wrap
+from chronex_tui.model.layout import Line, Span, crop, wrap
 from chronex_tui.model.snapshot import Firing, JobDetail
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def _strip(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon
     yield ((display.glyphs.situation[row.situation] + " ", STYLES[row.situation]),
            *_headline(row, display, is_daemon_alive=is_daemon_alive))  # fmt: skip
     if detail.firing is not None and row.situation in _WITH_TRIES:
-        yield from _tries(detail.firing, display, row.job, with_reason=True)
+        yield from tries_lines(detail.firing, display, row.job, with_reason=True)
     elif row.last is not None and not row.last.is_good:
         yield (("why    ", "label"), (cell_safe(text_of(row.last.reason)), STYLES[row.last.state]))
     yield next(iter(_meaning(detail, display, cells)))
@@ -133,14 +135,23 @@ def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
 
 def firing_lines(firing: Firing, display: DisplaySettings, job: Job, cells: int) -> Iterator[Line]:
     """Its tasks, each with its tries and why the last one failed."""
-    for run, line in zip(firing.runs, _tries(firing, display, job, with_reason=False), strict=True):
+    for run, line in zip(
+        ordered_runs(firing, job), tries_lines(firing, display, job, with_reason=False), strict=True
+    ):
         yield line
         if _is_bad(run):
             yield from _labelled("why", cell_safe(text_of(run.reason)), STYLES[run.state], cells)
 
 
-def _tries(firing: Firing, display: DisplaySettings, job: Job, *, with_reason: bool) -> Iterator[Line]:
-    for run in firing.runs:
+def ordered_runs(firing: Firing, job: Job | None) -> list[Run]:
+    """In the order in which the job has its tasks; those of an older version of the job come last."""
+    places = {task.name: number for number, task in enumerate(job.tasks)} if job is not None else {}
+    return sorted(firing.runs, key=lambda run: places.get(run.task, len(places)))
+
+
+def tries_lines(firing: Firing, display: DisplaySettings, job: Job, *, with_reason: bool) -> Iterator[Line]:
+    """A line for each task: when it was tried, or the state that it is in without a try."""
+    for run in ordered_runs(firing, job):
         tries = firing.attempts_of(run.task)
         name = cell_safe(run.task) if len(firing.runs) > 1 else "tries"
         spans: list[tuple[str, str]] = [(f"{crop(name, 14):{_LABEL - 1}} ", "label")]
@@ -149,7 +160,7 @@ def _tries(firing: Firing, display: DisplaySettings, job: Job, *, with_reason: b
             at = exact_clock_time(run.next_attempt_ms, display.zone_of(job))
             spans.append((f"{display.glyphs.down}{at}  ", "dim"))
         if not tries:
-            spans.append((word(run.state), STYLES[run.state]))
+            spans.append((f"{word(run.state)}  ", STYLES[run.state]))
         if with_reason and _is_bad(run):
             spans.append((cell_safe(text_of(run.reason)), STYLES[run.state]))
         yield tuple(spans)
@@ -169,8 +180,9 @@ def _try(attempt: Attempt, display: DisplaySettings, job: Job) -> str:
 
 def _meaning(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
     job = detail.row.job
-    timing = timing_of(job)
-    words = describe(timing.meaning) if timing is not None else "a schedule of the program's own"
+    words = "; or ".join(describe(timing.meaning) for timing in timings_of(job)) or "a schedule of the program's own"
+    if job.calendars is not None:
+        words += f"; {rules_in_words(job.calendars)}"
     short = f"{cell_safe(job.schedule)}  {job_zone(job).name}"
     if cell_width(short) + cell_width(words) + 3 <= cells:
         yield ((cell_safe(job.schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))
@@ -186,14 +198,20 @@ def _next_line(detail: JobDetail, display: DisplaySettings, cells: int) -> Line:
     stamps = [_both(run.due_ms, zone, detail.row.job) for run in detail.upcoming[:3]]
     while len(stamps) > 1 and cell_width(dot.join(stamps)) > cells - _LABEL:
         stamps.pop()
-    return (("next   ", "label"), (dot.join(stamps), "") if stamps else ("no further run", "dim"))
+    return (("next   ", "label"), (dot.join(stamps), "") if stamps else _no_run(detail, zone))
+
+
+def _no_run(detail: JobDetail, zone: Zone) -> Span:
+    if detail.would_run_ms is not None:
+        return (f"paused; would run {_both(detail.would_run_ms, zone, detail.row.job)}", "dim")
+    return ("no further run", "dim")
 
 
 def _upcoming(detail: JobDetail, display: DisplaySettings, most: int) -> Iterator[Line]:
     job = detail.row.job
     zone = display.zone_of(job)
     if not detail.upcoming:
-        yield (("next   ", "label"), ("no further run", "dim"))
+        yield (("next   ", "label"), _no_run(detail, zone))
         return
     for number, run in enumerate(detail.upcoming[:most]):
         note = clock_note(job, run.nominal_ms)
@@ -243,8 +261,15 @@ def _past(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[L
         yield (
             ("took   ", "label"),
             (sparks(list(reversed([o.duration_ms for o in shown_ones])), display.glyphs.sparks), "day"),
-            (f"  p50 {rounded_duration(middle)}  max {rounded_duration(max(times))}", "dim"),
+            (f"  p50 {rounded_duration(middle)}  max {rounded_duration(max(times))}{_used(detail.firing)}", "dim"),
         )
+
+
+def _used(firing: Firing | None) -> str:
+    """What the newest attempt took of the machine, where the system has counted it."""
+    newest = firing.newest_log if firing is not None else None
+    words = usage_words(newest.usage) if newest is not None else ""
+    return f"  last: {words}" if words else ""
 
 
 def _tally(outcomes: Sequence[Outcome]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chronex.model.job import Job
 from chronex.model.reasons import short_text
-from chronex.text.durations import DAY_MS, MINUTE_MS, countdown, elapsed, largest_unit, rounded_duration
+from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS, countdown, elapsed, largest_unit, rounded_duration
 from chronex.text.terminal import cell_safe
 from chronex.timing.clock_changes import note_of
 from chronex.timing.job_schedule import timing_of
@@ -137,7 +137,8 @@ def next_words(row: Row, display: DisplaySettings, *, is_daemon_alive: bool = Tr
 def _upcoming(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> Line:
     assert row.next is not None
     at, now = row.next.due_ms, display.now_ms
-    when = stamp(at, now, display.zone_of(row.job))
+    # Of what is hours away the seconds say nothing, and would push the countdown out of the column.
+    when = stamp(at if at - now < HOUR_MS else at // MINUTE_MS * MINUTE_MS, now, display.zone_of(row.job))
     if at <= now:
         return (("due now" if is_daemon_alive else f"was due {when}", "" if is_daemon_alive else "retry"),)
     if not is_daemon_alive:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.errors import ChronexError
 from chronex.model.job import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
-from chronex.timing.job_schedule import schedule_of
+from chronex.timing.job_schedule import excluded_instants
 from chronex.timing.zones import Zone
+from chronex.views.coming_runs import coming_starts_of
 from chronex.views.jobs import Row
 from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, local_time, sign
 from chronex_tui.model.layout import Line, Span, fit
@@ -29,6 +29,7 @@ _TICKS = (
 _LEAST_LABEL, _MOST_LABEL = 10, 24
 MOST_LANES = 200
 _MOST_PLANNED = 400
+_MOST_EXCLUDED = 100
 
 
 class LaneMark(NamedTuple):
@@ -120,8 +121,10 @@ def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
     found = list(islice(planned_instants(row.job, after, window.end_ms), _MOST_PLANNED + 1))
     if len(found) > _MOST_PLANNED:
         found = list(_sampled_instants(row.job, after, window))
-    for nominal in found:
-        yield LaneMark(nominal, None, "planned")
+    for due in found:
+        yield LaneMark(due, None, "planned")
+    for one in islice(excluded_instants(row.job, max(now_ms, window.start_ms), window.end_ms), _MOST_EXCLUDED):
+        yield LaneMark(one.nominal_ms, one.nominal_ms, "skipped")  # a calendar leaves it out, or moves it
 
 
 def _sampled_instants(job: Job, after_ms: int, window: Window) -> Iterator[int]:
@@ -129,15 +132,12 @@ def _sampled_instants(job: Job, after_ms: int, window: Window) -> Iterator[int]:
     step = max((window.end_ms - window.start_ms) // _MOST_PLANNED, 1)
     while (instant := next(iter(planned_instants(job, after_ms, window.end_ms)), None)) is not None:
         yield instant
-        after_ms = instant + step - 1
+        after_ms = max(instant, after_ms + 1) + step - 1  # a spread may start a run before its instant
 
 
 def planned_instants(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:
-    """The instants of the job's schedule; none where the schedule is defined in another program."""
-    try:
-        return schedule_of(job).between(after_ms, until_ms)
-    except ChronexError:
-        return iter(())
+    """When the job will start; never where it is defined in another program."""
+    return coming_starts_of(job, after_ms, until_ms)
 
 
 def header(window: Window, display: DisplaySettings, cells: int, label: int) -> Line:
@@ -242,12 +242,40 @@ def _joined(row: Sequence[Span]) -> Line:
     return tuple(spans)
 
 
-def legend(display: DisplaySettings) -> str:
-    glyphs = display.glyphs
-    return (
-        f"{glyphs.bar} ran  {sign('running', glyphs)} running  {sign('failed', glyphs)} failed  "
-        f"{sign('retry', glyphs)} retry due  {glyphs.planned} planned"
+def signs_of_lanes(glyphs: Glyphs) -> dict[str, str]:
+    """Every sign that a lane may show with what it means, the usual ones first."""
+    parts = (
+        (glyphs.bar, "ran"),
+        (sign("running", glyphs), "running"),
+        (sign("failed", glyphs), "failed"),
+        (sign("retry", glyphs), "retry due"),
+        (glyphs.planned, "planned"),
+        (glyphs.short, "ran shortly"),
+        (sign("skipped", glyphs), "skipped"),
+        (sign("missed", glyphs), "missed"),
+        (sign("canceled", glyphs), "canceled"),
+        (sign("dlq", glyphs), "gave up"),
+        (glyphs.rule, "waits for a retry"),
+        (glyphs.overlap, "two at once"),
+        (glyphs.now, "now"),
     )
+    named: dict[str, str] = {}
+    for shown, words in parts:
+        named[shown] = f"{named[shown]} or {words}" if shown in named else words
+    return named
+
+
+def legend(display: DisplaySettings, cells: int) -> str:
+    """As many signs as fit; where not all of them do, where the others are."""
+    parts = [f"{shown} {words}" for shown, words in signs_of_lanes(display.glyphs).items()]
+    if len("  ".join(parts)) <= cells:
+        return "  ".join(parts)
+    while len(parts) > 1 and len("  ".join((*parts, _MORE_SIGNS))) > cells:
+        parts.pop()
+    return "  ".join((*parts, _MORE_SIGNS))
+
+
+_MORE_SIGNS = "? more"
 
 
 def timeline_lines(lanes: Sequence[Lane], window: Window, display: DisplaySettings, cells: int) -> list[Line]:

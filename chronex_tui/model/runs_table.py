@@ -22,8 +22,10 @@ from chronex_tui.model.display import (
     full_stamp,
     sign,
     stamp,
+    usage_words,
     word,
 )
+from chronex_tui.model.job_detail import ordered_runs
 from chronex_tui.model.layout import Column, ColumnTable, Line, crop, wrap
 from chronex_tui.model.snapshot import Firing, RunItem, RunKey
 
@@ -144,7 +146,7 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
         yield _fact("asked", origin)
     yield _fact("id", crop(occurrence.id, cells - 7))
     yield ()
-    yield from _tasks(firing, display, zone, cells)
+    yield from _tasks(firing, display, job, cells)
 
 
 def _origin(firing: Firing) -> str:
@@ -160,10 +162,11 @@ def _fact(label: str, text: str, more: str = "") -> Line:
     return ((f"{label:7}", "label"), (text, ""), (more, "retry"))
 
 
-def _tasks(firing: Firing, display: DisplaySettings, zone: Zone, cells: int) -> Iterator[Line]:
+def _tasks(firing: Firing, display: DisplaySettings, job: Job | None, cells: int) -> Iterator[Line]:
+    zone = display.zone_of(job) if job is not None else display.board_zone
     if not firing.runs:
         yield (("it never started, so it has no tasks", "dim"),)
-    for run in firing.runs:
+    for run in ordered_runs(firing, job):
         yield ((f"{sign(run.state, display.glyphs)} ", STYLES[run.state]), (cell_safe(run.task), "bold"),
                (f"  {word(run.state)}", STYLES[run.state]))  # fmt: skip
         if run.next_attempt_ms is not None and run.state == "retry":
@@ -185,5 +188,7 @@ def _attempt(attempt: Attempt, display: DisplaySettings, zone: Zone, cells: int)
         (f" {exact_clock_time(at, zone)}  {span:>7}", ""),
         (f"  {code or kept}", "dim"),
     )
+    if used := usage_words(attempt.usage):
+        yield ((f"         {used}", "dim"),)
     if attempt.reason and attempt.reason.code is not ReasonCode.EXIT_CODE:
         yield ((f"         {crop(cell_safe(text_of(attempt.reason)), max(cells - 9, 5))}", "dim"),)

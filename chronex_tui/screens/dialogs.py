@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Container
 from textual.events import Key
 from textual.screen import ModalScreen
+from textual.widgets import Input
 
-from chronex.jobfile.keymap import DashboardAction
 from chronex.text.terminal import cell_safe
 from chronex.views.jobs import Situation
-from chronex_tui.model.available_actions import available, key_text, shell_command
+from chronex_tui.model.available_actions import actions_named, available, key_text, shell_command
 from chronex_tui.model.display import STYLES, sign, word
 from chronex_tui.model.jobs_table import COLUMN_LETTERS
 from chronex_tui.model.layout import Line, fit, wrap
 from chronex_tui.model.runs_table import state_of
 from chronex_tui.widgets import Panel
 
-if TYPE_CHECKING:
-    from chronex_tui.app import ChronexApp
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
 
@@ -108,33 +104,6 @@ class Dialog(ModalScreen[str | None]):
             self.dismiss(self._answers[pressed])
 
 
-def confirm(
-    app: ChronexApp, title: str, facts: Sequence[tuple[str, str]], command: str, then: Callable[[], None]
-) -> None:
-    """Ask before something that cannot be taken back: enter and esc say no, only y says yes.
-
-    `facts` are sentences with styles; `command` is the same from a shell.
-    """
-
-    def draw(width: int) -> Sequence[Line]:
-        lines: list[Line] = [()]
-        for text, style in facts:
-            lines += [((piece, style),) for piece in wrap(cell_safe(text), max(width, 10))]
-        if command:
-            lines += [(), (("$ ", "dim"), (cell_safe(command), "dim"))]
-        return [
-            *lines,
-            (),
-            (("y", "key"), (" yes    ", ""), ("n", "key"), (" no, which enter and esc say too", "dim")),
-        ]
-
-    def on_answer(answer: str | None) -> None:
-        if answer == "yes":
-            then()
-
-    app.push_screen(Dialog(app, title, draw, {"y": "yes", "n": "no", "enter": "no"}, ""), on_answer)
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One line of a list: the key that chooses it, the value it stands for, and what is shown."""
@@ -146,24 +115,111 @@ class Choice:
     style: str = ""
 
 
-def choose(app: ChronexApp, title: str, choices: Sequence[Choice], then: Callable[[str], None]) -> None:
-    """Show the choices; a letter chooses one and passes its value on."""
+_CHOOSING = "a letter or enter chooses, esc closes"
 
-    def draw(width: int) -> list[Line]:
-        lines: list[Line] = []
-        for choice in choices:
-            for number, piece in enumerate(wrap(cell_safe(choice.text), max(width - 7, 10))):
-                lines.append(((f"{choice.key if number == 0 else '':>5}  ", "key"), (piece, choice.style)))
-            if choice.more:
-                lines.append((("       ", ""), (cell_safe(choice.more), "dim")))
+
+class ChoiceDialog(Dialog):
+    """A list of answers. One of them is highlighted, and enter gives that one; a letter gives its own at once."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j,tab,right", "move(1)", show=False),
+        Binding("up,k,shift+tab,left", "move(-1)", show=False),
+        Binding("enter", "take", show=False),
+    ]
+
+    def __init__(
+        self,
+        app: ChronexApp,
+        title: str,
+        choices: Sequence[Choice],
+        *,
+        above: Callable[[int], list[Line]] = lambda _: [],
+        start: int = 0,
+        hint: str = _CHOOSING,
+    ) -> None:
+        super().__init__(app, title, self._draw, {choice.key: choice.value for choice in choices}, hint)
+        self.choices, self.index, self._above = choices, start, above
+        self._first_lines: list[int] = []  # of each choice, as it was drawn last
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.call_after_refresh(self._show_highlighted)
+
+    def _draw(self, width: int) -> list[Line]:
+        lines = self._above(width)
+        self._first_lines = []
+        for number, choice in enumerate(self.choices):
+            self._first_lines.append(len(lines))
+            lines += choice_lines(choice, width, is_highlighted=number == self.index)
         return lines
+
+    def action_move(self, by: int) -> None:
+        self.index = (self.index + by) % max(len(self.choices), 1)
+        self.query_one("#dialog-lines", Panel).redraw()
+        self._show_highlighted()
+
+    def _show_highlighted(self) -> None:
+        panel = self.query_one("#dialog-lines", Panel)
+        if self.index < len(self._first_lines):
+            height, line = max(panel.size.height, 1), self._first_lines[self.index]
+            top = min(max(panel.scroll_offset.y, line - height + 2), line)
+            panel.scroll_to(y=top, animate=False, force=True)
+
+    def action_take(self) -> None:
+        if self.index < len(self.choices):
+            self.dismiss(self.choices[self.index].value)
+
+
+def choice_lines(choice: Choice, width: int, *, is_highlighted: bool) -> list[Line]:
+    """The choice with its letter; the highlighted one has a mark too, for terminals without colours."""
+    mark, over = (" > ", "select") if is_highlighted else ("   ", "")
+    lines: list[Line] = []
+    for number, piece in enumerate(wrap(cell_safe(choice.text), max(width - 8, 10))):
+        key = choice.key if number == 0 else ""
+        text = fit(piece, max(width - 8, 10)) if is_highlighted else piece
+        lines.append(((mark if number == 0 else "   ", "key"), (f"{key:>2}  ", "key"), (text, over or choice.style)))
+    if choice.more:
+        lines += [(("       ", ""), (piece, "dim")) for piece in wrap(cell_safe(choice.more), max(width - 8, 10))]
+    return lines
+
+
+def confirm(
+    app: ChronexApp, title: str, facts: Sequence[tuple[str, str]], command: str, then: Callable[[], None]
+) -> None:
+    """Ask before something that cannot be undone. No is highlighted, so enter says no until yes is chosen.
+
+    `facts` are sentences with styles; `command` is the same from a shell.
+    """
+
+    def above(width: int) -> list[Line]:
+        lines: list[Line] = [()]
+        for text, style in facts:
+            lines += [((piece, style),) for piece in wrap(cell_safe(text), max(width, 10))]
+        if command:
+            lines += [(), *(((piece, "dim"),) for piece in wrap(cell_safe(f"$ {command}"), max(width, 10)))]
+        return [*lines, ()]
+
+    def on_answer(answer: str | None) -> None:
+        if answer == "yes":
+            then()
+        else:
+            app.notify("nothing was done", timeout=1.5)
+
+    choices = [Choice("y", "yes", "yes"), Choice("n", "no", "no")]
+    hint = "y or n, or enter for the highlighted one"
+    app.push_screen(ChoiceDialog(app, title, choices, above=above, start=1, hint=hint), on_answer)
+
+
+def choose(
+    app: ChronexApp, title: str, choices: Sequence[Choice], then: Callable[[str], None], *, start: int = 0
+) -> None:
+    """Show the choices; a letter, or enter on the highlighted one, passes its value on."""
 
     def on_answer(value: str | None) -> None:
         if value is not None:
             then(value)
 
-    keys = {choice.key: choice.value for choice in choices}
-    app.push_screen(Dialog(app, title, draw, keys, "a letter chooses, esc closes"), on_answer)
+    app.push_screen(ChoiceDialog(app, title, choices, start=start), on_answer)
 
 
 # -- menus ----------------------------------------------------------------------------------------------------
@@ -174,12 +230,10 @@ _ALL = "a"
 def action_menu(app: ChronexApp) -> None:
     """Everything that can be done to what is selected, each with its sentence and its shell command."""
     context = app.context()
-    row = app.state.row(context.job)
-    schedule = row.job.schedule if row else ""
     choices = []
     for action in available(context):
         if action.needs and action.id not in ("menu", "mark"):
-            command = shell_command(action, context, schedule)
+            command = shell_command(action, context)
             choices.append(Choice(key_text(action), action.id, action.help, f"$ {command}" if command else ""))
     choose(app, context.job, choices, app.do)
 
@@ -288,30 +342,55 @@ class ColumnsScreen(Dialog):
 # -- the command palette --------------------------------------------------------------------------------------
 
 
-class ActionProvider(Provider):
-    """The command palette: every action that can be done now, found by its title or its help text."""
+class PaletteScreen(Dialog):
+    """Every action that can be done now, found by its title or its help text as it is typed; enter does the first.
 
-    @property
-    def dashboard(self) -> ChronexApp:
-        return cast("ChronexApp", self.app)
+    Textual's own searches in the background, so that an enter right behind the text does what was found before.
+    """
 
-    def _actions(self) -> list[DashboardAction]:
-        return [action for action in available(self.dashboard.context()) if action.id != "palette"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,tab", "move(1)", show=False),
+        Binding("up,shift+tab", "move(-1)", show=False),
+    ]
 
-    async def discover(self) -> Hits:
-        for action in self._actions():
-            name = _palette_name(action)
-            yield DiscoveryHit(name, partial(self.dashboard.do, action.id), text=name, help=action.help)
+    def __init__(self, app: ChronexApp) -> None:
+        super().__init__(app, "Actions", self._draw, hint="enter does the highlighted one, esc closes", is_wide=True)
+        self._all = [action for action in available(app.context()) if action.id != "palette"]
+        self._found = self._all
+        self._index = 0
 
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for action in self._actions():
-            name = _palette_name(action)
-            score = max(matcher.match(name), matcher.match(action.help) * 0.6)
-            if score > 0:
-                highlighted = matcher.highlight(name)
-                yield Hit(score, highlighted, partial(self.dashboard.do, action.id), text=name, help=action.help)
+    def compose_above(self) -> ComposeResult:
+        yield Input(placeholder="what do you want to do?", id="action-name")
+
+    def focus_first(self) -> None:
+        self.query_one("#action-name", Input).focus()
+
+    def _draw(self, width: int) -> list[Line]:
+        if not self._found:
+            return [(("no action has these letters", "dim"),)]
+        lines: list[Line] = []
+        for number, action in enumerate(self._found):
+            choice = Choice(key_text(action), action.id, fit(f"{action.title}: {action.help}", max(width - 12, 10)))
+            lines += choice_lines(choice, width, is_highlighted=number == self._index)
+        return lines
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._found, self._index = actions_named(self._all, event.value), 0
+        self.query_one("#dialog-lines", Panel).redraw()
+
+    def action_move(self, by: int) -> None:
+        self._index = (self._index + by) % max(len(self._found), 1)
+        panel = self.query_one("#dialog-lines", Panel)
+        panel.redraw()
+        panel.scroll_to(y=max(self._index - panel.size.height + 2, 0), animate=False, force=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(self._found[self._index].id if self._found else None)
 
 
-def _palette_name(action: DashboardAction) -> str:
-    return f"{action.title}  ({key_text(action)})"
+def open_palette(app: ChronexApp) -> None:
+    def on_answer(action_id: str | None) -> None:
+        if action_id is not None:
+            app.do(action_id)
+
+    app.push_screen(PaletteScreen(app), on_answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -10,11 +11,12 @@ from textual.widgets import Input
 from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe
 from chronex.timing.zones import load_zone
-from chronex_tui.data import WhyRead
+from chronex_tui.data import BusiestMinuteFound, WhyRead
 from chronex_tui.model.available_actions import help_lines, quoted_for_shell
-from chronex_tui.model.density import BusiestMinute, busiest_minute_lines
+from chronex_tui.model.density import busiest_minute_lines
 from chronex_tui.model.display import job_zone
 from chronex_tui.model.job_detail import why_lines
+from chronex_tui.model.lanes import signs_of_lanes
 from chronex_tui.model.layout import Line, ansi_to_lines
 from chronex_tui.model.try_schedule import try_schedule_lines
 from chronex_tui.screens.dialogs import Dialog
@@ -29,15 +31,21 @@ class HelpScreen(Dialog):
 
     def __init__(self, app: ChronexApp) -> None:
         context = app.context()
-        row = app.state.row(app.state.job)
-        schedule = row.job.schedule if row else ""
         super().__init__(
             app,
             f"Keys on the {context.screen.capitalize()} screen",
-            lambda width: list(help_lines(context, width, schedule)),
+            lambda width: [*help_lines(context, width), *_signs(app, context.screen)],
             {"?": ""},
             is_wide=True,
         )
+
+
+def _signs(app: ChronexApp, screen: str) -> list[Line]:
+    """What the signs of the timeline mean."""
+    if screen != "timeline":
+        return []
+    signs = signs_of_lanes(app.state.glyphs)
+    return [(), (("Signs", "bold"),), *(((f"{shown:7}  ", "key"), (words, "")) for shown, words in signs.items())]
 
 
 def explain_job(app: ChronexApp) -> None:
@@ -48,8 +56,30 @@ def explain_job(app: ChronexApp) -> None:
     job = row.job
     lines: list[Line] = [((cell_safe(job.id), "bold"), (f"  {job_zone(job).name}", "dim")), ()]
     zone = load_zone(job.timezone).name
-    lines += ansi_to_lines(app.explain(job.schedule, job.dialect, zone, app.state.now_ms))
+    for text in job.schedules:
+        lines += ansi_to_lines(app.explain(text, job.dialect, zone, app.state.now_ms, job.calendars))
     app.push_screen(Dialog(app, f"Explain {job.id}", lambda _: lines, {"x": ""}, is_wide=True))
+
+
+class AnswerDialog(Dialog):
+    """Opens at once and shows the answer when it arrives, so that the keys behind its own key are meant for it."""
+
+    def __init__(self, app: ChronexApp, title: str, key: str, draw: Callable[[object, int], list[Line]]) -> None:
+        super().__init__(app, title, self._draw, {key: ""}, is_wide=True)
+        self._answer: object = None
+        self._draw_answer = draw
+
+    def _draw(self, width: int) -> list[Line]:
+        return [(("reading …", "dim"),)] if self._answer is None else self._draw_answer(self._answer, width)
+
+    def show_answer(self, answer: object) -> None:
+        self._answer = answer
+        self.fit()
+
+
+def answer_dialog(app: ChronexApp) -> AnswerDialog | None:
+    """The dialog that waits for an answer; None when it was closed before the answer came."""
+    return next((screen for screen in app.screen_stack if isinstance(screen, AnswerDialog)), None)
 
 
 def request_why(app: ChronexApp) -> None:
@@ -67,24 +97,23 @@ def request_why(app: ChronexApp) -> None:
         answer = why(reading, run.job, run.nominal_ms, now)
         return WhyRead(run.job, () if answer is None else (answer,))
 
+    app.push_screen(AnswerDialog(app, f"Why: {cell_safe(name)}", "w", _why_lines))
     app.live.request("why", read, lambda found: found)
 
 
-def show_why(app: ChronexApp, found: WhyRead) -> None:
-    """Called when the reader has answered `request_why`."""
-    if not found.answers:
-        app.notify(f"nothing has happened to {found.job} yet", markup=False)
-        return
-
-    def draw(width: int) -> list[Line]:
-        return why_lines(found.answers, width)
-
-    app.push_screen(Dialog(app, f"Why: {found.job}", draw, {"w": ""}, is_wide=True))
+def _why_lines(found: object, width: int) -> list[Line]:
+    if not isinstance(found, WhyRead):
+        return []
+    return why_lines(found.answers, width) if found.answers else [((f"nothing has happened to {found.job} yet", ""),)]
 
 
-def show_busiest_minute(app: ChronexApp, found: BusiestMinute | None) -> None:
-    lines = busiest_minute_lines(found, app.state.display)
-    app.push_screen(Dialog(app, "Busiest minute", lambda _: lines, {"H": ""}, is_wide=True))
+def request_busiest_minute(app: ChronexApp) -> None:
+    def draw(found: object, _width: int) -> list[Line]:
+        minute = found.busiest_minute if isinstance(found, BusiestMinuteFound) else None
+        return list(busiest_minute_lines(minute, app.state.display))
+
+    app.push_screen(AnswerDialog(app, "Busiest minute", "H", draw))
+    app.requests.find_busiest_minute()
 
 
 class TryScheduleScreen(Dialog):

@@ -8,17 +8,16 @@ import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widgets import Input
 
-from chronex.model.occurrence import Attempt
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import OutputRead
-from chronex_tui.model.attempt_output import AttemptOutput, find, read_output, wrapped
+from chronex_tui.model.attempt_output import AttemptOutput, find, no_output, read_output, wrapped
 from chronex_tui.model.board_lines import key_line
 from chronex_tui.model.display import STYLES, sign, word
 from chronex_tui.model.layout import Line, Span, spread
@@ -37,14 +36,16 @@ KEYS = (
 
 
 def open_log(app: ChronexApp) -> None:
-    """The newest output of what is selected."""
+    """The newest output of what is selected. It opens at once, also before the run has been read."""
     state = app.state
-    firing = state.firing if state.screen == "runs" else state.detail.firing if state.detail else None
-    attempt = firing.newest_log if firing is not None else None
-    if firing is None or attempt is None:
-        app.notify("it has not run yet, so there is no output")
-        return
-    app.push_screen(LogScreen(app, firing, attempt))
+    name = app.context().job
+    if state.screen == "runs":
+        firing = state.firing
+        is_read = firing is not None and firing.key == state.run
+    else:
+        firing = state.detail.firing if state.detail is not None else None
+        is_read = state.detail is not None and state.detail.row.job.id == name
+    app.push_screen(LogScreen(app, name, firing, is_read=is_read))
 
 
 class LogScreen(Screen[None]):
@@ -70,11 +71,13 @@ class LogScreen(Screen[None]):
         Binding("end,G", "end(1)", show=False),
     ]
 
-    def __init__(self, app: ChronexApp, firing: Firing, attempt: Attempt) -> None:
+    def __init__(self, app: ChronexApp, job: str, firing: Firing | None, *, is_read: bool) -> None:
         super().__init__(classes="-ascii" if app.state.glyphs.border == "ascii" else "")
         self.dashboard = app
-        self.firing = firing
-        self.attempt = attempt
+        self.job = job
+        self._is_read = is_read  # the run has been looked for
+        self.firing = firing if is_read else None
+        self.attempt = self.firing.newest_log if self.firing is not None else None
         self.output: AttemptOutput | None = None
         self._found: int | None = None
 
@@ -86,6 +89,7 @@ class LogScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(LogPane).focus()
+        self._show_story()
         self._read()
         self.set_interval(_READ_EVERY_S, self._read)
 
@@ -98,15 +102,28 @@ class LogScreen(Screen[None]):
     def _read(self) -> None:
         """Called five times a second while the screen is open; an attempt that is over is read once."""
         before, attempt = self.output, self.attempt
-        if before is not None and before.is_over:
+        if attempt is None or (before is not None and before.is_over):
             return
         store_path = self.dashboard.live.source.path
         self.dashboard.live.request(
             "log", lambda reading: read_output(reading, store_path, attempt, before), OutputRead
         )
 
+    def show_firing(self, job: str, firing: Firing | None) -> None:
+        """The run has been read; later ones of the same job do not replace what is shown."""
+        if self.attempt is None and job == self.job:
+            self._is_read, self.firing = True, firing
+            self.attempt = firing.newest_log if firing is not None else None
+            self._show_story()
+            self._read()
+
+    def _show_story(self) -> None:
+        """Why there is no output, where there is none."""
+        if self.attempt is None:
+            self.pane.show((no_output(self.firing),) if self._is_read else ("reading …",))
+
     def show_output(self, output: AttemptOutput) -> None:
-        is_of_this_attempt = output.attempt.id == self.attempt.id
+        is_of_this_attempt = self.attempt is not None and output.attempt.id == self.attempt.id
         if is_of_this_attempt and output is not self.output:
             self.output = output
             self.pane.show(output.lines or ((output.problem or "no output yet",) if not output.is_over else ()))
@@ -114,6 +131,8 @@ class LogScreen(Screen[None]):
 
     def _title(self, width: int, height: int) -> Sequence[Line]:
         attempt = self.output.attempt if self.output is not None else self.attempt
+        if attempt is None:
+            return (((f" {cell_safe(self.job)}", "bold"),),)
         style = STYLES[attempt.state]
         code = "" if attempt.exit_code in (None, 0) else f" exit {attempt.exit_code}"
         left: Line = (
@@ -183,8 +202,11 @@ class LogScreen(Screen[None]):
 
     def action_other(self, step: int) -> None:
         """The attempt before or after this one, of all tasks of the run."""
+        if self.firing is None or self.attempt is None:
+            return
+        shown = self.attempt.id
         attempts = sorted(self.firing.attempts, key=lambda a: (a.created_ms, a.task, a.number))
-        index = next((n for n, one in enumerate(attempts) if one.id == self.attempt.id), 0)
+        index = next((n for n, one in enumerate(attempts) if one.id == shown), 0)
         self.attempt = attempts[max(0, min(index + step, len(attempts) - 1))]
         self.output, self._found = None, None
         self._read()
@@ -200,6 +222,9 @@ class LogScreen(Screen[None]):
         try:
             with self.dashboard.suspend():
                 subprocess.run(command, input=text.encode(), check=False)  # noqa: S603  the user's own pager
+            self.dashboard.key_order.drop_waiting()
+        except SuspendNotSupported:
+            self.dashboard.notify("this terminal cannot be given to a pager", severity="warning")
         except (OSError, ValueError) as problem:
             self.dashboard.notify(f"the pager could not be started: {problem}", severity="warning", markup=False)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from chronex.cli.check_verdicts import Check, CheckVerdict
 from chronex.cli.machine_checks import (
-    Check,
-    CheckVerdict,
+    NotExecutable,
     NotFound,
     OtherFile,
     StoreFacts,
@@ -68,6 +68,12 @@ def test_a_program_is_looked_for_where_the_job_will_look(tmp_path: Path) -> None
     assert finding(job("only", PATH=str(mine.parent))) is None
     assert finding(job(str(mine))) is None
     assert finding(job(str(tmp_path / "gone"))) == NotFound()
+    for closed in (mine.parent / "closed", theirs.parent / "shut"):
+        closed.write_text("#!/bin/sh\n")
+        closed.chmod(0o644)
+    assert finding(job(str(mine.parent / "closed"))) == NotExecutable(str(mine.parent / "closed"))
+    assert finding(job("shut")) == NotExecutable(str(theirs.parent / "shut"))
+    assert finding(job(str(mine.parent))) == NotExecutable(str(mine.parent))
 
 
 def checks(found: StoreFacts, path: str = "/usr/bin:/bin") -> dict[str, list[Check]]:

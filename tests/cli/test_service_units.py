@@ -71,6 +71,13 @@ def test_only_the_daemon_is_stopped_and_its_commands_go_on() -> None:
     assert plistlib.loads(launchd_plist(PLAIN))["AbandonProcessGroup"] is True
 
 
+@pytest.mark.parametrize(("version", "expected"), [(0, False), (253, False), (254, True), (258, True)])
+def test_commands_can_have_control_groups_where_systemd_leaves_them_to_us(version: int, expected: bool) -> None:
+    unit = systemd_unit(PLAIN, version=version)
+    assert "Delegate=yes\n" in unit
+    assert ("DelegateSubgroup=scheduler\n" in unit) is expected
+
+
 def test_the_unit_of_the_system_waits_for_clock_and_network() -> None:
     unit = systemd_unit(PLAIN, is_of_system=True)
     assert "After=time-sync.target network-online.target\n" in unit

@@ -21,6 +21,7 @@ from chronex.run import LogDirectory, RunContext
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
+from chronex.testing.machine import ProcessOutcome
 from tests.kit.machine import START
 
 TASK = (Task(name="main", run=("true",)),)
@@ -100,6 +101,17 @@ def test_a_job_that_was_paused_by_mistake_is_late_too(tmp_path: Path) -> None:
     machine.store.update(lambda tx: pause(Records(tx, machine.now), "j", Actor("eve", "cli", "here")))
     failing(machine, 0.0, 6)
     assert [kind for kind, _, _ in notices_of_late_runs(machine, tmp_path)] == ["late"]
+
+
+def test_a_run_that_takes_longer_than_usual_is_told_while_it_runs(tmp_path: Path) -> None:
+    usual = replace(HOURLY, expect_usual=True)
+    machine = SimulatedMachine([usual], outcome=RandomOutcomes(1, fail_share=0))
+    failing(machine, 0.0, 8)
+    assert notices_of_late_runs(machine, tmp_path) == []
+    machine.outcome = lambda _launch: ProcessOutcome(5 * HOUR, 0)
+    machine.run_until(machine.now + 2 * HOUR)
+    assert [kind for kind, _, _ in notices_of_late_runs(machine, tmp_path)] == ["slow"]
+    assert [kind for kind, _, _ in notices_of_late_runs(machine, tmp_path)] == ["slow"]
 
 
 @pytest.mark.parametrize("changes", [{"enabled": False}, {"expect_within_ms": None}, {"expect_within_ms": 40 * HOUR}])

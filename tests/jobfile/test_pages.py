@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from chronex.jobfile import read_job_file, read_triggers
+from chronex.jobfile.calendar_tables import CALENDAR
 from chronex.jobfile.inherited_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
 from chronex.jobfile.lint_table import LINT
+from chronex.jobfile.process_table import LIMITS
 from chronex.jobfile.properties import PROPERTY
 from chronex.jobfile.reader import TRIGGER
 from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER
@@ -24,7 +26,9 @@ SECTIONS = {
     "[scheduler]": set(SCHEDULER),
     "history": set(HISTORY),
     "logs": set(LOGS),
+    "[calendars.NAME]": set(CALENDAR),
     "[defaults]": set(DEFAULTS),
+    "limits": set(LIMITS),
     "retry": set(RETRY),
     "recovery": set(RECOVERY),
     "spread": set(SPREAD),

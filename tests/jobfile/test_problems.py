@@ -6,6 +6,7 @@ import pytest
 
 from chronex.jobfile import JobFileError, Problem, read_job_file
 from chronex.jobfile.entries import MAX_PROBLEMS
+from chronex.jobfile.job_tables import JOB as JOB_KEYS
 from chronex.jobfile.parsing import MAX_BYTES
 from chronex.lint.rules import rules
 from tests.jobfile.marked import Place, unmarked
@@ -65,7 +66,7 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "timeout of a job": (JOB + '«timeout» = "5m"\n', [("J010", "unknown key 'timeout'", "did you mean task_timeout?")]),
     "nothing like it": (
         "[scheduler]\n«xyzzy» = 1\n",
-        [("J010", "unknown key 'xyzzy'", "the keys here are grace_period, history, labels, logs, max_concurrent_jobs")],
+        [("J010", "unknown key 'xyzzy'", "the keys here are blackout, grace_period, history, labels, logs, max_concurrent_jobs")],
     ),
     "a quoted key": (
         JOB + '«"ti\\u0007me"» = 1\n',
@@ -77,6 +78,10 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     ),
     "a dotted key": (JOB + 'retry.«intervall» = "1s"\n', [("J010", "unknown key 'intervall'", "did you mean interval?")]),
     # -- types
+    "a schedule of digits": (
+        '[jobs.a]\nschedule = «5»\nrun = "true"\n',
+        [("J011", "schedule takes text, not a whole number", 'write schedule = "0 3 * * *"')],
+    ),
     "jobs is no table": ("jobs = «1»\n", [("J011", "jobs takes a table, not a whole number", "write [jobs.NAME]")]),
     "a job is no table": ('[jobs]\na = «"x"»\n', [("J011", "a takes a table, not text", "write [jobs.a]")]),
     "scheduler is a list": ("«[[scheduler]]»\n", [("J011", "scheduler takes a table, not a list", "write [scheduler]")]),
@@ -154,6 +159,39 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "secret and env": (TASK + 'env = { A = "1", B = "2" }\nsecrets = ["C", «"B"»]\n', [("J020", "'B' is both in secrets and in env", "remove it from env")]),
     "a secret shown by a task": (TASK.replace("[[", 'secrets = ["B"]\n[[', 1) + 'env = { «B» = "2" }\n', [("J020", "'B' is both in secrets and in env", "remove it from env")]),
     "a bad secret": (TASK + 'secrets = [«"A B"»]\n', [("J020", "'A B' cannot name a variable", "use letters")]),
+    "a secret and nothing else": (TASK + 'secrets = «"X"»\n', [("J011", "secrets takes a table or a list of names, not text", "write secrets = { PGPASSWORD")]),
+    "a secret in the file": (TASK + 'secrets = { A = «"hunter2"» }\n', [("J013", "A names no source: file:, env:, credential: or command:", "write where it comes from")]),
+    "a near source": (TASK + 'secrets = { A = «"fil:/x"» }\n', [("J013", "A names no source", "did you mean file:?")]),
+    "an empty source": (TASK + 'secrets = { A = «"file: "» }\n', [("J013", "A has nothing after file:", "write for example")]),
+    "a credential with a path": (TASK + 'secrets = { A = «"credential:../x"» }\n', [("J013", "A: '../x' cannot name a credential", "use letters")]),
+    "a source that is no variable": (TASK + 'secrets = { A = «"env:A B"» }\n', [("J020", "A: 'A B' cannot name a variable", "use letters")]),
+    "a secret of ours": (TASK + 'secrets = { «CHRONEX_JOB» = "env:X" }\n', [("J020", "CHRONEX_JOB is set by Chronex itself", "choose another name")]),
+    "a secret in a table and in env": (TASK + 'env = { B = "2" }\nsecrets = { «B» = "env:X" }\n', [("J020", "'B' is both in secrets and in env", "remove it from env")]),
+    # -- as whom, within what
+    "other words for a user": (JOB + '«run_as» = "ann"\n', [("J010", "unknown key 'run_as'", "did you mean user?")]),
+    "other words for limits": (JOB + '«memory» = "2G"\n', [("J010", "unknown key 'memory'", "did you mean limits?")]),
+    "a bad user": (JOB + 'user = «"www data"»\n', [("J013", "user: 'www data' cannot name a user", 'write its name or its number, such as user = "www-data"')]),
+    "a user that is an option": (JOB + 'user = «"-x"»\n', [("J013", "user: '-x' cannot name a user", "write its name")]),
+    "a user that is none": (JOB + "user = «true»\n", [("J011", "user takes text, not true or false", "write user")]),
+    "a bad group": (TASK + 'group = «"a:b"»\n', [("J013", "group: 'a:b' cannot name a group", "write its name")]),
+    "a number as umask": (JOB + "umask = «27»\n", [("J011", "umask takes octal digits in text, not a whole number", 'write umask = "027"')]),
+    "a bad umask": (JOB + 'umask = «"0899"»\n', [("J014", "umask cannot be '0899'", "write three octal digits")]),
+    "too nice": (JOB + "nice = «20»\n", [("J014", "nice cannot be 20", "it goes from -20 to 19")]),
+    "no limits": (JOB + 'limits = «"2G"»\n', [("J011", "limits takes a table, not text", "write limits = { memory")]),
+    "an unknown limit": (JOB + 'limits = { «mem» = "2G" }\n', [("J010", "unknown key 'mem'", "")]),
+    "every limit": (
+        JOB + 'limits = { memory = «"1KiB"», cpu = «"half"», tasks = «0», open_files = «2» }\n',
+        [
+            ("J014", "memory cannot be less than 4MiB", "write for example"),
+            ("J014", "cpu cannot be 'half'", "write percent of one processor"),
+            ("J014", "tasks cannot be 0", "it goes from 1 to"),
+            ("J014", "open_files cannot be 2", "it goes from 8 to"),
+        ],
+    ),
+    "a number as cpu": (JOB + "limits = { cpu = «2» }\n", [("J011", "cpu takes percent of one processor in text, not a whole number", 'write cpu = "150%"')]),
+    "no file of variables": (JOB + 'env_file = [«""»]\n', [("J013", "env_file[0] is empty", "write something")]),
+    "a file of variables twice": (JOB + 'env_file = ["a", «"a"»]\n', [("J018", "'a' is given twice", "remove one of them")]),
+    "files of variables": (JOB + "env_file = «3»\n", [("J011", "env_file takes a path or a list of paths, not a whole number", "write env_file")]),
     # -- spreads
     "a spread without duration": (JOB + "«spread» = {}\n", [("J012", "spread has no duration", 'write for example duration = "2h"')]),
     "every part of a spread": (
@@ -279,7 +317,7 @@ def test_bytes_that_are_not_utf8() -> None:
 def test_a_file_that_is_too_large() -> None:
     (problem,) = problems_of("#" * (MAX_BYTES + 1))
     assert (problem.line, problem.column, problem.code) == (1, 1, "J001")
-    assert problem.message == f"the file has {MAX_BYTES + 1} bytes; at most {MAX_BYTES} are read"
+    assert problem.message == f"the file has more than {MAX_BYTES} bytes, the most that is read"
     assert read_job_file("#" * MAX_BYTES, "chronex.toml", "UTC").jobs == ()
 
 
@@ -306,3 +344,24 @@ def test_no_one_reads_more_than_a_thousand_problems() -> None:
 def test_a_bad_default_is_told_once_however_many_jobs_inherit_it() -> None:
     jobs = "".join(JOB.replace("jobs.a", f"jobs.a{i}") for i in range(20))
     assert [p.code for p in problems_of('[defaults]\nrecovery = "bounded"\n' + jobs)] == ["J012"]
+
+
+# What newcomers try first, and a word of the sentence that helps them.
+GUESSES = {
+    "user": "runuser", "after": "tasks of one job", "depends_on": "tasks of one job", "image": "docker",
+    "memory": "MemoryMax", "nice": '"nice"', "matrix": "a job for each value", "mutex": "flock", "holidays": "avoid =",
+    "mailto": "notify =", "env-file": "secrets =", "logfile": "chronex logs", "include": "apply each", "Reboot": "@once",
+}  # fmt: skip
+
+
+def test_a_key_that_newcomers_guess_gets_the_sentence_that_helps() -> None:
+    for name, words in GUESSES.items():
+        (problem,) = problems_of(f'{JOB}{name} = "x"\n') if name not in JOB_KEYS else (None,)
+        if problem is not None:
+            assert words in problem.hint, problem
+            assert "the keys here are" not in problem.hint
+
+
+def test_a_guess_is_not_explained_where_it_means_nothing() -> None:
+    (problem,) = problems_of(JOB + "retry = { user = 1 }\n")
+    assert problem.hint.startswith("the keys here are")

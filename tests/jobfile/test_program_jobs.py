@@ -13,6 +13,7 @@ from chronex.jobfile import read_job_file
 from chronex.jobfile.program_jobs import InvalidJobError, check_jobs, one_task_table, read_program_job, table_of
 from chronex.model import Call, Job, OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy, SpreadPolicy, Task
 from chronex.model.policies import CrashPolicy, DstSetting, FailureStrategy, NotifyPolicy
+from chronex.model.process_settings import ResourceLimits
 from tests.jobfile.test_values import FULL_EXAMPLE
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
@@ -50,18 +51,27 @@ def test_every_field_of_a_job_comes_back() -> None:
         dst=DstSetting("skip", "both"),
         spread=SpreadPolicy(duration_ms=60_000, mode="around", seed="daily", salt="s", only="dow=MON"),
         notify=NotifyPolicy(("mail",), 3, on_recovery=False, on_errors=True),
-        execution_timeout_ms=1, task_timeout_ms=2, grace_ms=0, expect_within_ms=3, log_limit=4096,
+        execution_timeout_ms=1, task_timeout_ms=2, grace_ms=0, expect_within_ms=3, expect_usual=True, log_limit=4096,
         on_start=Call("begin"), on_complete="echo done", tags=("a", "b"), metadata={"k": "v"}, enabled=False,
         tasks=(
             Task(name="one", run=Call("f", ("x", 1), {"deep": [None, {"a": 1.5}]}), timeout_ms=5, retry=RetryPolicy(max=2)),
             Task(name="two", run="true", env={"A": "1"}, secrets=("B",), directory="/tmp", success_codes=(0, 3),
-                 retry_codes=(75,), idempotency_key="{job}", idempotency_ttl_ms=9, on_failure=FailureStrategy.FAIL_FAST),
+                 retry_codes=(75,), idempotency_key="{job}", idempotency_ttl_ms=9, on_failure=FailureStrategy.FAIL_FAST,
+                 secret_sources={"B": "file:/b"}, env_file=("/e",), user="app", group="adm", umask="077", nice=3,
+                 limits=ResourceLimits(memory=2**30, cpu=150, tasks=9, open_files=64)),
         ),
     )  # fmt: skip
     assert check_jobs([full]) == [full]
     one, two = full.tasks
     like_a_file = replace(full, tasks=(replace(one, retry=None), two))
     assert read_program_job("tidy", table_of(like_a_file)) == like_a_file
+
+
+@pytest.mark.parametrize("key", [{"user": "app"}, {"nice": 3}, {"limits": {"tasks": 3}}, {"env_file": "/a"}])
+def test_a_function_is_no_other_user_and_has_no_limits(key: dict[str, Any]) -> None:
+    (name,) = key
+    with pytest.raises(InvalidJobError, match=f"{name} is for commands, and this is a function"):
+        read_program_job("tidy", {"schedule": "@daily", "tasks": [{"name": "main", "run": Call("tidy"), **key}]})
 
 
 def test_words_lists_and_spans_become_what_a_job_holds() -> None:

@@ -22,6 +22,7 @@ from chronex.model import (
     Task,
     TaskMode,
 )
+from chronex.model.process_settings import ResourceLimits
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
 
@@ -130,6 +131,26 @@ ONE_KEY: dict[str, Job] = {
     'on_complete = "b"': job(on_complete="b"),
     'env = { A = "1" }': job(tasks=(Task(name="main", run="true", env={"A": "1"}),)),
     'secrets = ["A"]': job(tasks=(Task(name="main", run="true", secrets=("A",)),)),
+    'secrets = { A = "file:/a", B = "env:C" }': job(
+        tasks=(Task(name="main", run="true", secrets=("A", "B"), secret_sources={"A": "file:/a", "B": "env:C"}),)
+    ),
+    'env_file = "/a"': job(tasks=(Task(name="main", run="true", env_file=("/a",)),)),
+    'env_file = ["/a", "b"]': job(tasks=(Task(name="main", run="true", env_file=("/a", "b")),)),
+    'expect = "usual"': job(expect_usual=True),
+    'expect = "off"': job(),
+    'user = "www-data"': job(tasks=(Task(name="main", run="true", user="www-data"),)),
+    'user = 33\ngroup = "adm"': job(tasks=(Task(name="main", run="true", user="33", group="adm"),)),
+    'umask = "0027"\nnice = 10': job(tasks=(Task(name="main", run="true", umask="0027", nice=10),)),
+    'limits = { memory = "2G", cpu = "150%", tasks = 100, open_files = 1024 }': job(
+        tasks=(
+            Task(
+                name="main",
+                run="true",
+                limits=ResourceLimits(memory=2_000_000_000, cpu=150, tasks=100, open_files=1024),
+            ),
+        )
+    ),
+    'limits = { memory = "off" }': job(tasks=(Task(name="main", run="true"),)),
     'directory = "/tmp"': job(tasks=(Task(name="main", run="true", directory="/tmp"),)),
     "success_codes = [0, 1, 0]": job(tasks=(Task(name="main", run="true", success_codes=(0, 1)),)),
     "retry_codes = [75]": job(tasks=(Task(name="main", run="true", retry_codes=(75,)),)),
@@ -142,6 +163,39 @@ def test_one_key_of_a_job(line: str) -> None:
     found = job_of(with_job(line))
     assert found == ONE_KEY[line]
     assert decode(keys.job_key("a"), encode(keys.job_key("a"), found)) == found
+
+
+CASCADE = """
+[defaults]
+user = "app"
+umask = "027"
+env_file = "/etc/all"
+limits = { memory = "1GiB", tasks = 10 }
+secrets = { A = "file:/a", B = "file:/b" }
+[jobs.a]
+schedule = "@daily"
+limits = { memory = "2GiB" }
+env_file = "/etc/a"
+secrets = ["B"]
+[[jobs.a.tasks]]
+name = "one"
+run = "true"
+[[jobs.a.tasks]]
+name = "two"
+run = "true"
+user = "root"
+limits = { memory = "off", tasks = "off" }
+secrets = { C = "env:C" }
+"""
+
+
+def test_users_limits_and_secrets_go_from_level_to_level() -> None:
+    one, two = job_of(CASCADE).tasks
+    assert (one.user, one.umask, one.env_file) == ("app", "027", ("/etc/all", "/etc/a"))
+    assert one.limits == ResourceLimits(memory=2 * 2**30, tasks=10)
+    assert (one.secrets, one.secret_sources) == (("A", "B"), {"A": "file:/a"})
+    assert (two.user, two.umask, two.limits) == ("root", "027", None)
+    assert (two.secrets, two.secret_sources) == (("A", "B", "C"), {"A": "file:/a", "C": "env:C"})
 
 
 TASK_KEY: dict[str, Task] = {

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, RunState
-from chronex.testing import HOUR, SimulatedMachine, SimulatedProcess
+from chronex.testing import DAY, HOUR, SimulatedMachine, SimulatedProcess
 
 RUNS, WAITS, NOT_RUN, DOWN = "█", "·", "○", "░"
 LEGEND = f"`{RUNS}` runs, `{WAITS}` waits, `{NOT_RUN}` was due and does not run, `{DOWN}` no scheduler runs"
@@ -44,7 +44,8 @@ class Ruler(NamedTuple):
         return self.start_ms + self.columns * self.column_ms
 
     def head(self) -> str:
-        form = ":%M" if self.every * self.column_ms < HOUR else "%H:%M"
+        apart = self.every * self.column_ms
+        form = ":%M" if apart < HOUR else "%H:%M" if apart < DAY else "%a"
         marks = range(0, self.columns, self.every)
         return " " * _LABEL + "".join(
             self.time(self.start_ms + n * self.column_ms, form).ljust(self.every) for n in marks

@@ -83,6 +83,21 @@ def test_distances_have_two_units_at_most(ms: int, text: str) -> None:
     assert distance(ms) == text
 
 
+CALENDARS = """\
+[scheduler]
+timezone = "UTC"
+blackout = ["dark"]
+[calendars.off]
+dates = ["2026-12-30..2027-01-04"]
+[calendars.dark]
+dates = ["2027-01-05"]
+[jobs.a]
+schedule = ["0 9 * * *", "0 9 2 * *"]
+except = ["off"]
+run = "x"
+"""
+
+
 @pytest.mark.parametrize(
     ("path", "text", "expected"),
     [
@@ -99,6 +114,11 @@ def test_distances_have_two_units_at_most(ms: int, text: str) -> None:
             "chronex.toml",
             '[jobs.a]\nschedule = "TZ=Asia/Tokyo 0 9 * * *"\nrun = "x"\n',
             "JST (in 1d), Sat 02 Jan 2027 01:00 CET here",
+        ),
+        (
+            "chronex.toml",
+            CALENDARS,
+            "**At 09:00; except off; nothing starts during dark**\n\n- Wed 06 Jan 2027 09:00",
         ),
     ],
 )

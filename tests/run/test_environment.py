@@ -15,6 +15,7 @@ from chronex.model import AttemptState
 from chronex.run import RunContext
 from chronex.run.environment import ChildEnvironment, Inheritance, child_environment, instant_text
 from chronex.run.request import AttemptRequest, NotStarted
+from chronex.run.secret_values import secret_values
 from tests.run.requests import outcome, output, python, request
 
 DAEMON = {
@@ -25,14 +26,19 @@ DAEMON = {
 }  # fmt: skip
 
 
+def made_for(asked: AttemptRequest, inheritance: Inheritance) -> ChildEnvironment | NotStarted:
+    secrets = secret_values(asked, inheritance, {})
+    return secrets if isinstance(secrets, NotStarted) else child_environment(asked, inheritance, secrets)
+
+
 def seen(asked: AttemptRequest, daemon: dict[str, str] = DAEMON, *, frozen: bool = False) -> dict[str, str]:
-    made = child_environment(asked, Inheritance(daemon, frozen=frozen))
+    made = made_for(asked, Inheritance(daemon, frozen=frozen))
     assert isinstance(made, ChildEnvironment), made
     return {os.fsdecode(name): os.fsdecode(value) for name, value in made.variables.items()}
 
 
 def refused(asked: AttemptRequest) -> NotStarted:
-    made = child_environment(asked, Inheritance(DAEMON))
+    made = made_for(asked, Inheritance(DAEMON))
     assert isinstance(made, NotStarted)
     return made
 

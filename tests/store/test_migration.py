@@ -29,6 +29,7 @@ from chronex.storage import keys
 from chronex.storage.codec import decode, payload_of
 from chronex.storage.journal import tail
 from chronex.storage.records import Reading, pages
+from chronex.text.instants import rfc3339
 from chronex_store import LmdbStore, lmdb_environment, migration
 from chronex_store.backup import backup, restore
 from chronex_store.doctor import examine
@@ -132,8 +133,14 @@ def without_additions(shown: Any, wanted: Any) -> Any:
 
 
 def put_right(one: dict[str, Any]) -> Any:
-    """The old program took the failed task `paused` for a pause, and called a timeout a failure; all else stays."""
+    """The old program took the failed task `paused` for a pause, called a timeout a failure, and listed a run that its
+    spread has no place for; all else stays."""
     wanted = one["output"]
+    if one["argv"][:1] == ["list"]:
+        (row,) = (row for row in wanted if row["id"] == "unplaceable")
+        for key, ms in (("next", 1_793_589_946_000), ("next_nominal", 1_793_588_400_000)):
+            assert row[f"{key}_ms"] < ms
+            row |= {key: rfc3339(ms), f"{key}_ms": ms}
     if one["argv"][:2] == ["why", "paused-task"]:
         for answer in wanted["answers"]:
             assert (answer["cause"], answer["names"]["reason"]) == ("paused", "paused: exit code 1")

@@ -9,6 +9,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from chronex.clock import Clock
+from chronex.storage.ports import Store
 from chronex_tui.app import ChronexApp, StartOptions
 from chronex_tui.data import StoreAt, StoreSource
 from chronex_tui.launch import frame_text, wait_until_idle
@@ -32,6 +33,19 @@ def app_on(
     source = StoreAt(place) if isinstance(place, Path) else place
     glyphs = ASCII if is_ascii else UNICODE
     return ChronexApp(source, clock or FixedClock(), HOME, glyphs, options or StartOptions(), explain_lines)
+
+
+class SharedStore:
+    """A store that another part of this process has opened and will close."""
+
+    def __init__(self, store: Store, path: Path) -> None:
+        self._store, self.path = store, path
+
+    def open(self) -> Store:
+        return self._store
+
+    def release(self, store: Store) -> None:
+        """The store stays open: its owner closes it."""
 
 
 class Driver:

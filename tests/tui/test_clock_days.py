@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
+from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex_tui.model.clock_days import POLICIES, change_lines, clock_days, title_line
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.layout import plain
@@ -53,3 +56,12 @@ def test_a_zone_that_never_changes_is_named() -> None:
 
 def test_another_policy_is_a_what_if() -> None:
     assert "1 run skipped" in pictured("Europe/Berlin", "2027-03-01", "30 2 * * *", policy=2)
+
+
+def test_a_day_that_a_calendar_leaves_out_has_no_runs() -> None:
+    sunday = JobCalendar(name="sundays", weekdays=(7,))
+    one = replace(job("calm", "30 2 * * *", "Europe/Berlin"), calendars=CalendarRules(excluded=(sunday,)))
+    days, _ = clock_days([one, job("busy", "30 2 * * *", "Europe/Berlin")], at("2027-03-01"))
+    text = plain([line for day in days[:1] for line in change_lines(day, DISPLAY, 140, 9)])
+    assert "no run on this day: sundays" in text
+    assert text.count("02:30 does not exist") == 1

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from chronex.model.reasons import Reason, ReasonCode, short_text
+from chronex.model.job import Task
+from chronex.model.occurrence import Occurrence, Run, Usage
+from chronex.model.reasons import Reason, ReasonCode, of_task, short_text
+from chronex.model.states import OccurrenceState, RunState
 from chronex.text.durations import countdown, elapsed, largest_unit, rounded_duration
-from chronex_tui.model.display import stamp
-from tests.tui.examples import DAY, HOME, HOUR, MINUTE, NOW
+from chronex_tui.model.attempt_output import no_output
+from chronex_tui.model.display import UNICODE, DisplaySettings, stamp, usage_words
+from chronex_tui.model.job_detail import firing_lines, ordered_runs, tries_lines
+from chronex_tui.model.layout import plain
+from chronex_tui.model.snapshot import Firing
+from tests.tui.examples import DAY, EXIT_1, HOME, HOUR, MINUTE, NOW, job
 
 
 @pytest.mark.parametrize(
@@ -33,3 +40,40 @@ def test_other_words_of_time() -> None:
     assert stamp(NOW + 400 * DAY, NOW, HOME) == "20 Dec 2027"
     assert short_text(Reason(ReasonCode.EXIT_CODE, "exit code 1", "main")) == "exit 1"
     assert short_text(Reason(ReasonCode.OVERLAP, "occ_1")) == "an earlier occurrence still runs: occ_1"
+
+
+def test_what_a_command_took_of_the_machine() -> None:
+    assert usage_words(None) == ""
+    assert usage_words(Usage(cpu_ms=1_250)) == "cpu 1.2s"
+    assert usage_words(Usage(cpu_ms=1_250, peak_kib=45 * 1024)) == "cpu 1.2s, 45 MiB"
+    assert usage_words(Usage(peak_kib=2_560)) == "cpu 0.0s, 2.5 MiB"
+
+
+def test_tasks_are_listed_in_their_order_and_a_state_stands_apart_from_its_reason() -> None:
+    tasks = tuple(Task(name=name, run="true") for name in ("fetch", "build", "publish"))
+    pipeline = job("pipeline", "@daily", tasks=tasks)
+    occurrence = Occurrence(job="pipeline", nominal_ms=NOW, due_ms=NOW, state=OccurrenceState.FAILED)
+    runs = tuple(
+        Run(job="pipeline", nominal_ms=NOW, task=name, state=RunState.CANCELED, reason=of_task("fetch", EXIT_1))
+        for name in ("build", "fetch", "publish")
+    )
+    firing = Firing(occurrence, runs, ())
+    assert [run.task for run in ordered_runs(firing, pipeline)] == ["fetch", "build", "publish"]
+    display = DisplaySettings(NOW, UNICODE, HOME)
+    shown = plain(firing_lines(firing, display, pipeline, 60))
+    assert shown.index("fetch") < shown.index("build") < shown.index("publish")
+    assert "canceled  fetch: exit code 1" in plain(tries_lines(firing, display, pipeline, with_reason=True))
+
+
+@pytest.mark.parametrize(
+    ("state", "story"),
+    [
+        (OccurrenceState.SKIPPED, "this run was skipped (exit code 1): nothing was started, so there is no output"),
+        (OccurrenceState.MISSED, "this run was missed (exit code 1): nothing was started, so there is no output"),
+        (OccurrenceState.PENDING, "this run has not started yet (exit code 1), so there is no output"),
+    ],
+)
+def test_a_run_without_output_tells_its_own_story(state: OccurrenceState, story: str) -> None:
+    occurrence = Occurrence(job="a", nominal_ms=NOW, due_ms=NOW, state=state, reason=EXIT_1)
+    assert no_output(Firing(occurrence, (), ())) == story
+    assert no_output(None) == "this job has not run yet, so there is no output"

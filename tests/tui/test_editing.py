@@ -86,7 +86,7 @@ async def test_e_opens_the_editor_at_the_line_of_the_job(
     lent = lending(app, monkeypatch)
     async with driven(app) as driver:
         await driver.press("e")
-        assert "what you changed counts once it is applied" in notes(app)
+        assert "what you saved counts once it is applied: chronex apply '/" in notes(app)
     assert json.loads((tmp_path / "called").read_text()) == ["-u", "NONE", "+7", str(file)]
     assert lent == ["lent", "back"]
 

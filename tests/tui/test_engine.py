@@ -17,8 +17,7 @@ from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
-from chronex_tui.data import SharedStore
-from tests.tui.driving import Driver, app_on, driven
+from tests.tui.driving import Driver, SharedStore, app_on, driven
 
 NEVER = "0 0 29 2 *"
 # It counts on when it is let go: then no machine is too slow to see it run.

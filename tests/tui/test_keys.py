@@ -254,10 +254,10 @@ async def test_states_are_chosen_from_a_list_with_counts(example_store: Path) ->
 
 async def test_times_are_shown_by_three_clocks(example_store: Path) -> None:
     async with driven(app_on(example_store)) as driver:
-        assert "times in Europe/Berlin" in driver.frame()
-        assert "times in each job's zone" in await driver.press("T")
+        assert "Europe/Berlin (T)" in driver.frame()
+        assert "each job's zone (T)" in await driver.press("T")
         frame = await driver.press("T")
-        assert "times in UTC" in frame
+        assert "UTC (T)" in frame
         assert "13:56:04 UTC" in frame
 
 
@@ -345,7 +345,7 @@ async def test_help_lists_every_key_of_the_screen_with_its_command(example_store
     async with driven(app_on(example_store, StartOptions(job="vacuum")), (120, 140)) as driver:
         frame = await driver.press("question_mark")
         for action in ACTIONS:
-            if "jobs" in action.screens:
+            if "jobs" in action.screens and action.id != "write":  # which the read-only dashboard has
                 assert " ".join(action.help.split()[:4]) in frame, action.id
         assert "$ chronex trigger vacuum" in frame
 
@@ -464,7 +464,7 @@ async def test_the_table_decides_whether_a_dialog_asks_first(
     monkeypatch.setitem(BY_ID, "pause", dataclasses.replace(BY_ID["pause"], asks=asks))
     async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
         frame = await driver.press("p")
-        assert ("no, which enter and esc say too" in frame) == asks
+        assert ("y or n, or enter for the highlighted one" in frame) == asks
         if asks:
             await driver.press("y")
         await driver.until(lambda frame: "‖ vacuum" in frame)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.reasons import NO_REASON
 from chronex.views.jobs import NextRun, Row, Situation
 from chronex_tui.model.display import UNICODE, DisplaySettings
-from chronex_tui.model.lanes import Lane, LaneMark, Window, lane_line, lanes_in, past_marks
+from chronex_tui.model.lanes import Lane, LaneMark, Window, lane_line, lanes_in, legend, past_marks, signs_of_lanes
 from chronex_tui.model.layout import plain
 from chronex_tui.model.snapshot import RunItem, RunKey
 from tests.tui.examples import HOME, HOUR, MINUTE, NOW, job
@@ -65,3 +68,27 @@ def test_a_frequent_job_is_planned_over_the_whole_window() -> None:
     (found,) = lanes_in(Window(NOW, HOUR), (row,), (), NOW)
     drawn = plain([lane_line(found, Window(NOW, HOUR), DISPLAY, 191, 11)])[11:]
     assert drawn[91:] == "┆" * 89
+
+
+def test_what_a_calendar_leaves_out_is_a_faint_mark_and_no_planned_run() -> None:
+    dark = JobCalendar(name="dark", times=((NOW + 20 * MINUTE) // 1000, (NOW + 40 * MINUTE) // 1000))
+    one = replace(job("poll", "*/5 * * * *"), calendars=CalendarRules(excluded=(dark,)))
+    first = NOW // (5 * MINUTE) * 5 * MINUTE + 5 * MINUTE
+    row = Row(one, Situation.WAITING, False, False, NextRun(first, first), None, None, None, 0)
+    (lane,) = lanes_in(Window(NOW, HOUR), [row], [], NOW)
+    planned = [mark.start_ms for mark in lane.marks if mark.state == "planned"]
+    left_out = [mark.start_ms for mark in lane.marks if mark.state == "skipped"]
+    assert len(left_out) == 4
+    assert all(NOW + 20 * MINUTE <= at < NOW + 40 * MINUTE for at in left_out)
+    assert not set(planned) & set(left_out)
+    assert len(planned) + len(left_out) == 12
+
+
+def test_the_legend_has_every_sign_or_says_where_the_others_are() -> None:
+    signs = signs_of_lanes(UNICODE)
+    for mark in ("‖", "!", "▪", "◌", "─", "│", "┆", "█", "▶", "✖", "↻"):
+        assert mark in signs
+    assert all(words in legend(DISPLAY, 200) for words in signs.values())
+    for cells in (30, 60, 100):
+        assert len(legend(DISPLAY, cells)) <= cells
+        assert legend(DISPLAY, cells).endswith("? more")

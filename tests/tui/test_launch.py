@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -20,7 +21,7 @@ import pytest
 from chronex.model.occurrence import Occurrence
 from chronex_tui.launch import choose_theme
 from tests.kit.processes import end_all
-from tests.kit.waits import DEADLINE_S, until
+from tests.kit.waits import DEADLINE_S, is_gone, until
 from tests.tui.examples import MINUTE, NOW, make_store
 
 COMMAND = [sys.executable, "-m", "chronex"]
@@ -258,7 +259,7 @@ def test_quitting_asks_what_becomes_of_running_commands(tmp_path: Path, key: byt
     try:
         terminal.until("running 0:")
         terminal.type(b"q")
-        terminal.until("quitting stops it")
+        terminal.until("Quitting stops the engine too")
         terminal.type(key)
         if key == b"w":
             terminal.until("waiting for what runs")
@@ -269,6 +270,77 @@ def test_quitting_asks_what_becomes_of_running_commands(tmp_path: Path, key: byt
     finally:
         terminal.close()
         end_all(store)
+
+
+def dashboard_of(daemon: int) -> int:
+    """The process id of the dashboard that a daemon has started."""
+
+    def found() -> int:
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                is_child = entry.joinpath("stat").read_text().rpartition(")")[2].split()[1] == str(daemon)
+                if is_child and b"\0dashboard\0" in entry.joinpath("cmdline").read_bytes():
+                    return int(entry.name)
+        return 0
+
+    return until(found, "a dashboard")
+
+
+def test_a_dashboard_that_is_killed_can_be_opened_again_and_the_schedule_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "chronex.toml").write_text('[jobs.ticking]\nschedule = "* * * * * *"\nrun = "echo >>ticks"\n')
+    terminal = Terminal(tmp_path / "store", "run", is_controlling=True)
+    ticks = tmp_path / "ticks"
+    try:
+        terminal.until("ticking")
+        os.kill(dashboard_of(terminal.process.pid), signal.SIGKILL)
+        terminal.until("Enter opens the dashboard again")
+        assert b"\x1b[?1049l" in terminal.seen, "the screen before it is back"
+        before = ticks.stat().st_size if ticks.exists() else 0
+        until(lambda: ticks.exists() and ticks.stat().st_size > before, "the schedule to go on")
+        terminal.seen = b""
+        terminal.type(b"\n")
+        terminal.until("ticking")
+        terminal.type(b"qy")
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+        end_all(tmp_path / "store")
+
+
+def test_a_defect_of_the_dashboard_is_a_sentence_and_the_daemon_goes_on(tmp_path: Path) -> None:
+    """A module of the dashboard that cannot be loaded stands for any defect."""
+    (tmp_path / "chronex.toml").write_text('[jobs.never]\nschedule = "0 0 29 2 *"\nrun = ["true"]\n')
+    broken = tmp_path / "broken" / "sitecustomize.py"
+    broken.parent.mkdir()
+    broken.write_text(
+        "import sys\nif 'dashboard' in sys.argv:\n"
+        "    import chronex_tui.screens.board as b\n    b.Board.tick = lambda self: 1 // 0\n"
+    )
+    path = os.pathsep.join([str(broken.parent), *(one for one in sys.path if one)])
+    terminal = Terminal(tmp_path / "store", "run", is_controlling=True, PYTHONPATH=path)
+    try:
+        terminal.until("the dashboard failed (ZeroDivisionError")
+        terminal.until("Enter opens the dashboard again")
+        assert b"Traceback" not in terminal.seen
+        terminal.type(b"q\n")
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+        end_all(tmp_path / "store")
+
+
+def test_a_dashboard_whose_daemon_was_killed_leaves_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "chronex.toml").write_text('[jobs.never]\nschedule = "0 0 29 2 *"\nrun = ["true"]\n')
+    terminal = Terminal(tmp_path / "store", "run")
+    try:
+        terminal.until("never")
+        view = dashboard_of(terminal.process.pid)
+        terminal.process.kill()
+        terminal.until("the daemon has ended; start it again with: chronex run")
+        until(lambda: is_gone(view), "the end of the dashboard")
+    finally:
+        terminal.close()
+        end_all(tmp_path / "store")
 
 
 @pytest.mark.parametrize("gets_signal", [True, False], ids=["hung up", "only closed"])

@@ -15,7 +15,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("model",),
     ("state", "theme"),
-    ("widgets", "data"),
+    ("widgets", "data", "key_order"),
     ("views", "time_views"),
     ("screens", "editing"),
     ("view_actions", "commands", "data_requests"),

@@ -224,3 +224,26 @@ async def test_data_that_arrives_while_the_panels_close_ends_nothing(
         with monkeypatch.context() as closing:
             closing.setattr(app, "_running", False)
             app.on_data_arrived(DataArrived(JobRead(app.state.job or "", app.state.detail)))
+
+
+async def test_a_paused_job_says_when_it_would_run(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="newsletter")), (120, 40)) as driver:
+        frame = await driver.until(lambda frame: "paused; would run" in frame)
+        assert "Mon 16 Nov 15:00 CET" in frame
+
+
+async def test_the_worst_trouble_and_the_zone_are_named_at_the_top(example_store: Path) -> None:
+    async with driven(app_on(example_store), (120, 40)) as driver:
+        line = driver.frame().splitlines()[1]
+        assert "worst: sync-s3, failed 2 times in a row" in line
+        assert "Europe/Berlin (T)" in line
+        await driver.pilot.resize_terminal(80, 24)
+        line = (await driver.until(lambda frame: len(frame.splitlines()) == 24)).splitlines()[1]
+        assert "Berlin (T)" in line
+
+
+async def test_the_order_of_the_jobs_is_named(example_store: Path) -> None:
+    async with driven(app_on(example_store), (80, 24)) as driver:
+        assert "by state (s)" in driver.frame()
+        assert "by name (s)" in await driver.press("s")
+        assert "by name, reversed (s)" in await driver.press("S")

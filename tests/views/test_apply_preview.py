@@ -13,7 +13,8 @@ from chronex.engine.update import Change, Policy, UpdateOptions, apply_jobs
 from chronex.model.job import Counters, Job, JobProgress
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
 from chronex.testing import DAY, HOUR, MINUTE
-from chronex.views.apply_preview import Preview, forecast, preview
+from chronex.views.apply_preview import Preview, preview
+from chronex.views.coming_runs import forecast
 from tests.kit.machine import ONE, START, SteppedEngine
 
 NOON = START + 12 * HOUR

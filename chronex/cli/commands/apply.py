@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -13,11 +14,13 @@ from chronex.cli.output import JobZones, err, print_result, rfc3339, time_text, 
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
+    from chronex.cli.store_session import StoreSession
     from chronex.engine.update import Changed, UpdateOptions
     from chronex.jobfile import JobFile
     from chronex.storage.ports import Store
     from chronex.timing.zones import Zone
     from chronex.views.apply_preview import JobPreview, Preview
+    from chronex.views.coming_runs import ForecastRun
     from chronex_store.opening import OpenedStore
 
 # So many lines of each kind of effect on each job are shown to people; programs get them all.
@@ -87,7 +90,8 @@ class ApplyOptions(NamedTuple):
 
 def run_apply(options: ApplyOptions) -> int:
     """Bring the store to the job file; 2 when the file has a mistake, and then nothing changes."""
-    from chronex.cli.job_file import load_or_report, print_warnings
+    from chronex.cli.job_file import load_or_report, print_warnings, refuse_what_needs_root
+    from chronex.cli.store_session import StoreSession
     from chronex.daemon.reload import file_source
     from chronex.engine.update import Policy, UpdateOptions
     from chronex.engine.update.diff import DEFAULT_WINDOW_MS
@@ -98,6 +102,7 @@ def run_apply(options: ApplyOptions) -> int:
     found = load_or_report(options.file)
     if found is None:
         return 2
+    refuse_what_needs_root(found)
     print_warnings(found)
     policy = Policy(options.policy or found.settings.update_policy)
     way = UpdateOptions(policy, window_ms, file_source(Path(found.path)))
@@ -106,7 +111,26 @@ def run_apply(options: ApplyOptions) -> int:
     if options.dry_run and isinstance(place, Path) and not place.exists():
         return _preview(MemoryStore(), found, way, options)  # a preview creates no store
     with open_place(place, create=not options.dry_run) as store:
-        return _preview(store, found, way, options) if options.dry_run else _apply(store, found, way, options)
+        if options.dry_run:
+            return _preview(store, found, way, options)
+        code = _apply(store, found, way, options)
+        if code == 0 and options.form == "text":
+            _say_how_to_start(StoreSession(place, store), options)
+        return code
+
+
+def _say_how_to_start(session: StoreSession, options: ApplyOptions) -> None:
+    """Jobs in a store start only while a daemon works on it, and nothing else here says so."""
+    if not session.has_daemon:
+        command = shlex.join(["chronex", "run", *_named(options, "--config")])
+        err(terminal_safe(f"no daemon runs on this store, so nothing starts yet; start one with: {command}"))
+
+
+def _named(options: ApplyOptions, before_file: str = "") -> list[str]:
+    """The job file and the store as they were named; the address of a database may hold a password."""
+    words = [before_file, options.file] if options.file and before_file else [options.file] if options.file else []
+    is_directory = options.store is not None and isinstance(store_place(options.store), Path)
+    return [*words, *(["--store", str(options.store)] if is_directory else [])]
 
 
 def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
@@ -166,7 +190,7 @@ def _zones(store: Store, found: JobFile) -> Callable[[str], Zone]:
 
 
 def _print_preview(seen: Preview, options: ApplyOptions, zone: Callable[[str], Zone]) -> None:
-    print_result(options.form, lambda: _preview_json(seen, options), lambda: _preview_lines(seen, zone))
+    print_result(options.form, lambda: _preview_json(seen, options), lambda: _preview_lines(seen, options, zone))
 
 
 def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
@@ -181,7 +205,7 @@ def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
     }
 
 
-def _preview_lines(seen: Preview, zone: Callable[[str], Zone]) -> Iterator[str]:
+def _preview_lines(seen: Preview, options: ApplyOptions, zone: Callable[[str], Zone]) -> Iterator[str]:
     effects = {effect.job: effect for effect in seen.effects}
     for change in seen.changes:
         yield _line(change)
@@ -189,7 +213,8 @@ def _preview_lines(seen: Preview, zone: Callable[[str], Zone]) -> Iterator[str]:
             yield from _effect_lines(effects[change.job], zone(change.job))
     if seen.fires_now:
         yield "FIRES NOW: this edit starts runs at once"
-    yield f"nothing was changed; to apply exactly this: --basis {seen.basis}"
+    command = shlex.join(["chronex", "apply", *_named(options), "--basis", str(seen.basis)])
+    yield terminal_safe(f"dry run: nothing was changed; to apply exactly this: {command}")
 
 
 def _word(change: Changed) -> str:
@@ -216,6 +241,7 @@ def _effect_json(effect: JobPreview) -> dict[str, Any]:
         "moved": [{"from": times(pair.before), "to": times(pair.after)} for pair in effect.moved],
         "fires_now": [rfc3339(one.nominal_ms) for one in effect.fires_now],
         "fires_now_ms": [one.nominal_ms for one in effect.fires_now],
+        "barred": [{**timed("nominal", one.nominal_ms), "reason": str(one.reason)} for one in effect.barred],
     }
 
 
@@ -232,7 +258,13 @@ def _effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
     yield from lines("fires now", effect.fires_now, lambda one: f"the instant of {at(one.nominal_ms)}")
     yield from lines("moved", effect.moved, lambda pair: f"{at(pair.before.due_ms)} -> {at(pair.after.due_ms)}")
     yield from lines("removed", effect.removed, lambda one: at(one.due_ms))
-    yield from lines("added", effect.added, lambda one: at(one.due_ms))
+    yield from lines("added", effect.added, lambda one: at(one.due_ms) + _moved(one, zone))
+    yield from lines("no run", effect.barred, lambda one: f"{at(one.nominal_ms)}: {one.reason}")
+
+
+def _moved(one: ForecastRun, zone: Zone) -> str:
+    moved = one.moved
+    return "" if moved is None else f", moved by {moved.calendar} from {time_text(moved.nominal_ms, zone)}"
 
 
 def run_rollback(job: str, version: int, store: str | None, form: str) -> int:

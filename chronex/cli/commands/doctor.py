@@ -12,7 +12,7 @@ from chronex.cli.options import Form, StorePath, check_format, store_path
 from chronex.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
-    from chronex.cli.machine_checks import Check
+    from chronex.cli.check_verdicts import Check
 
 # The codes of a directory that holds no store of Chronex, so that there is nothing to examine.
 _NO_STORE = {"StoreRefusedError", "ForeignStoreError"}
@@ -24,7 +24,7 @@ def doctor(
     repair: Annotated[bool, typer.Option("--repair", help="Put right what can be put right.")] = False,
 ) -> int:
     """Check the store and the machine: records, space, permissions; zone data, clock, service, and whether the
-    programs that jobs name are found. Exit 1: something is wrong.
+    programs, directories, users, files of variables and secrets that jobs name are there. Exit 1: something is wrong.
 
     Example: chronex doctor --format json
     """

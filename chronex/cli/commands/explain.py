@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chronex.cli.options import (
+    Calendars,
     Dialect,
     Form,
+    OnExcludedWord,
     Since,
     Text,
     UsageError,
+    Workdays,
     ZoneName,
     check_format,
     choose,
@@ -23,6 +26,9 @@ from chronex.cli.output import caret_lines, err, print_json, print_painted
 if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
     from chronex.decision.decide import Spread
     from chronex.expr.diagnostics import ValidationResult
+    from chronex.views.expression_facts import Explanation
+
+_Identity = Annotated[str | None, typer.Option("--id", help="The job's name, for stagger and spread.", metavar="JOB")]
 
 
 def explain(
@@ -30,9 +36,7 @@ def explain(
     count: Annotated[int, typer.Option("-n", "--count", help="How many runs.", metavar="N", min=0, max=1000)] = 10,
     since: Since = None,
     tz: ZoneName = None,
-    identity: Annotated[
-        str | None, typer.Option("--id", help="The job's name, for stagger and spread.", metavar="JOB")
-    ] = None,
+    identity: _Identity = None,
     dialect: Dialect = "chronex",
     form: Form = "text",
     spread: Annotated[
@@ -52,11 +56,15 @@ def explain(
         str, typer.Option(help="Clauses that must hold, such as dow=MON-FRI;between=08:00-20:00.", metavar="CLAUSES")
     ] = "",
     avoid: Annotated[str, typer.Option(help="Clauses that must not hold.", metavar="CLAUSES")] = "",
+    calendar: Calendars = None,
+    on_excluded: OnExcludedWord = "skip",
+    workday: Workdays = None,
 ) -> int:
     """Say what an expression means, when it fires, and what clock changes do to it.
 
     Example: chronex explain "TZ=Asia/Seoul 0 9 * * MON-FRI <jitter:30s>" -n 3
     """
+    from chronex.cli.calendar_options import calendar_rules_of
     from chronex.expr.parser import DIALECTS
     from chronex.timing import parse_and_validate
     from chronex.views.expression_facts import Question
@@ -75,14 +83,20 @@ def explain(
         zone = expression.occurrences(choice.zone.tzinfo).zone
         chosen = {"window_mode": mode, "seed_strategy": seed, "salt": salt, "only": only, "avoid": avoid}
         window = _read_spread(spread, identity, zone.name, dist, chosen)
-    found = facts_about(text, expression, result.warnings, choice, Question(since_ms, count, identity, window))
+    rules = calendar_rules_of(calendar, on_excluded, workday, since_ms, choice.zone)
+    question = Question(since_ms, count, identity, window, rules)
+    found = facts_about(text, expression, result.warnings, choice, question)
+    _print_found(found, form)
+    return 0
+
+
+def _print_found(found: "Explanation", form: str) -> None:
     if form == "json":
         print_json(found.to_dict(), ensure_ascii=False)
-        return 0
+        return
     from chronex.cli.explain_text import render
 
     print_painted(render(found))
-    return 0
 
 
 def _print_invalid(text: str, dialect: str, form: str, result: "ValidationResult") -> None:

@@ -24,6 +24,7 @@ from chronex.cli.output import (
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
+    from chronex.engine.usual import RunUsage
     from chronex.model.occurrence import MissedSpan, Occurrence
     from chronex.model.states import OccurrenceState
     from chronex.storage.records import Reading
@@ -53,7 +54,7 @@ def history(
     ] = None,
     store: StorePath = None,
     form: Form = "text",
-    wide: Annotated[bool, typer.Option("--wide", help="Also the node that ran each.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Also the node that ran each, and what it took.")] = False,
 ) -> int:
     """Show what became of past occurrences, newest first, each with its reason.
 
@@ -77,7 +78,8 @@ def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool
         )
         return 0
     lines = read_store(
-        store, lambda reading: _lines(JobZones(reading), list(past_occurrences(reading, query)), wide=wide)
+        store,
+        lambda reading: _lines(JobZones(reading), list(past_occurrences(reading, query)), reading if wide else None),
     )
     print_painted(lines)
     if not lines:
@@ -94,14 +96,16 @@ def _states(texts: list[str]) -> frozenset[str]:
     return frozenset(texts)
 
 
-def _lines(zones: JobZones, found: list[Occurrence], *, wide: bool) -> list[str]:
+def _lines(zones: JobZones, found: list[Occurrence], wide: Reading | None) -> list[str]:
+    """With `wide` what each took is read as well."""
+    from chronex.cli.usage_output import usage_text
     from chronex.model.reasons import text_of
     from chronex.model.states import OccurrenceState
     from chronex.text.durations import brief_duration
     from chronex.views.wording import column, how_many
 
     name_width = max((width(zones.name_of(o.job)) for o in found), default=0)
-    node_width = max((width(o.owner) for o in found), default=0) if wide else 0
+    node_width = max((width(o.owner) for o in found), default=0) if wide is not None else 0
     lines: list[str] = []
     for occurrence in found:
         zone = zones.of(occurrence.job, occurrence.version)
@@ -113,7 +117,10 @@ def _lines(zones: JobZones, found: list[Occurrence], *, wide: bool) -> list[str]
         if node_width:
             front += f" {padded(occurrence.owner, node_width)}"
         colour = "yellow" if occurrence.errors else _COLOURS.get(occurrence.state)
-        lines += _row(front, occurrence.state, f"{took:>7}", _reason(occurrence), colour)
+        words = _reason(occurrence)
+        if wide is not None and (used := _used(wide, occurrence)) is not None:
+            words = f"[{usage_text(used)}] {words}"
+        lines += _row(front, occurrence.state, f"{took:>7}", words.strip(), colour)
         if (older := occurrence.older) is not None:
             front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}" + " " * (node_width and node_width + 1)
             reason = f"{how_many(older)} until {column(older.to_ms, zone)}: {text_of(older.reason)}"
@@ -158,8 +165,17 @@ def _asked(occurrence: Occurrence) -> str:
     return " ".join(words) + (f": {occurrence.asked_for}" if occurrence.asked_for else "")
 
 
+def _used(reading: Reading, occurrence: Occurrence) -> RunUsage | None:
+    from chronex.engine.usual import usage_of
+
+    if occurrence.started_ms is None:
+        return None
+    return usage_of(reading.attempts(occurrence.job, occurrence.nominal_ms))
+
+
 def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
     from chronex.cli.record_output import attempt_json, overrides_json
+    from chronex.cli.usage_output import usage_json
     from chronex.model.reasons import text_of
 
     attempts = reading.attempts(occurrence.job, occurrence.nominal_ms) if occurrence.started_ms is not None else []
@@ -178,9 +194,11 @@ def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
         "replay_of": occurrence.replay_of or None,
         "asked_for": occurrence.asked_for or None,
         **timed("scheduled", occurrence.scheduled_ms),
+        "moved_by": occurrence.moved_by or None,
         "only": list(occurrence.only),
         "overrides": overrides_json(occurrence),
         "errors": occurrence.errors,
+        "usage": usage_json(_used(reading, occurrence)),
         "node": occurrence.owner or None,
         "version": occurrence.version,
         "older": None if occurrence.older is None else _span_json(occurrence.older),

@@ -1,4 +1,4 @@
-"""`chronex keeper`: what a daemon starts to hold its commands; not for people."""
+"""`chronex keeper` and `chronex launcher`: what a daemon and its keeper start for themselves; not for people."""
 
 from __future__ import annotations
 
@@ -12,4 +12,12 @@ def keeper(directory: Annotated[str, typer.Argument()], logs: Annotated[str, typ
     from chronex.keeper.keeper_process import main
 
     main(directory, logs)
+    return 0
+
+
+def launcher() -> int:
+    """Become a command as another user or within limits, where there is no interpreter to do it."""
+    from chronex.run.launcher import run_order
+
+    run_order()
     return 0

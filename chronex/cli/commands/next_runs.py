@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.options import Dialect, Form, Since, Text, ZoneName, check_format, choose, choose_zone, read_instant
+from chronex.cli.options import (
+    Calendars,
+    Dialect,
+    Form,
+    OnExcludedWord,
+    Since,
+    Text,
+    Workdays,
+    ZoneName,
+    check_format,
+    choose,
+    choose_zone,
+    read_instant,
+)
 from chronex.cli.output import caret_lines, err, out, print_json
 
 
@@ -20,6 +33,9 @@ def next_runs(
     tz: ZoneName = None,
     dialect: Dialect = "chronex",
     form: Form = "text",
+    calendar: Calendars = None,
+    on_excluded: OnExcludedWord = "skip",
+    workday: Workdays = None,
 ) -> int:
     """Print the next instants, one ISO 8601 time a line or a list of them in JSON, for scripts.
 
@@ -27,6 +43,7 @@ def next_runs(
     """
     from itertools import islice
 
+    from chronex.cli.calendar_options import calendar_rules_of
     from chronex.errors import ExpressionError
     from chronex.expr.parser import DIALECTS
     from chronex.text.instants import rfc3339_in
@@ -45,9 +62,14 @@ def next_runs(
         return 2
     timing = expression.occurrences(choice.zone.tzinfo)
     limit = min(count, expression.options.max or count)
-    found = (
-        rfc3339_in(ms, timing.zone.tzinfo) for ms in islice(timing.between(since_ms + 1, LAST_MS, since_ms), limit)
-    )
+    instants = timing.between(since_ms + 1, LAST_MS, since_ms)
+    rules = calendar_rules_of(calendar, on_excluded, workday, since_ms, choice.zone)
+    if rules is not None:
+        from chronex.timing.calendar_schedule import with_calendars
+        from chronex.timing.job_schedule import ExpressionSchedule
+
+        instants = with_calendars(ExpressionSchedule(timing, since_ms), rules, timing.zone).between(since_ms, LAST_MS)
+    found = (rfc3339_in(ms, timing.zone.tzinfo) for ms in islice(instants, limit))
     if not _print(found, form):
         err(f"chronex: no occurrence after {rfc3339_in(since_ms, timing.zone.tzinfo)}")
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,7 +37,8 @@ def run(
     if not headless and not once and duration is None:
         from chronex.cli.commands.tui import can_show_dashboard, run_with_dashboard
 
-        if can_show_dashboard():
+        # The dashboard shows a directory; the daemon of a database says on the terminal what it does.
+        if can_show_dashboard() and isinstance(store_place(store), Path):
             return run_with_dashboard(config, store)
     return run_daemon(config, store, once=once, duration=duration, log_format=log_format)
 
@@ -51,7 +53,7 @@ def run_daemon(
     foreground: Foreground | None = None,
 ) -> int:
     """Apply the job file where there is one, and run until stopped; StoreInUseError where another daemon runs."""
-    from chronex.cli.job_file import load_job_file, load_or_report
+    from chronex.cli.job_file import load_or_report, load_to_run, refuse_what_needs_root
     from chronex.daemon.headless import run_headless
     from chronex.daemon.log_handlers import FORMATTERS, log_event, log_to
     from chronex.daemon.reload import JobFileSource
@@ -64,9 +66,11 @@ def run_daemon(
     found = load_or_report(config) if has_file else None
     if found is None and has_file:
         return 2
+    if found is not None:
+        refuse_what_needs_root(found)
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
-    file = JobFileSource(path.absolute(), lambda: load_job_file(path)) if found is not None else None
+    file = JobFileSource(path.absolute(), lambda: load_to_run(path)) if found is not None else None
     # The screen belongs to the dashboard where there is one; the journal has every event.
     stream = sys.stderr if foreground is None else None
     with log_to(stream, FORMATTERS[log_format]()):

@@ -39,10 +39,10 @@ def run_show(name: str, store: str | None, form: str) -> int:
     from chronex.cli.record_output import detail_json, detail_lines
     from chronex.cli.store_session import read_store_now
     from chronex.engine.commands.names import job_named
-    from chronex.views.jobs import detail_of
+    from chronex.views.jobs import detail_of, with_usage
 
     def find(reading: Reading, now_ms: int) -> Detail:
-        return detail_of(reading, job_named(reading, name), now_ms)
+        return with_usage(reading, detail_of(reading, job_named(reading, name), now_ms))
 
     detail, now_ms = read_store_now(store, find)
     if form == "json":

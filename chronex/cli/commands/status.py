@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +13,7 @@ from chronex.cli.output import columns, cut, out, paint, print_json, shown_zone,
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
+    from chronex.cli.calendar_check import StaleCalendar
     from chronex.model.job import Job
     from chronex.timing.zones import Zone
     from chronex.views.jobs import Row
@@ -58,12 +59,13 @@ def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int
             seen = opened.wait(-1, 0)
             now_ms = opened.now()
             found = _read(opened, now_ms)
+            stale = _stale(found, now_ms)
             if form == "json":
-                print_json(status_json(found, opened, now_ms))
+                print_json(status_json(found, opened, now_ms, stale))
             else:
-                _print(found, opened, now_ms, clear=watch and sys.stdout.isatty())
+                _print(found, opened, now_ms, stale, clear=watch and sys.stdout.isatty())
             if not watch:
-                return 1 if check and _attention(found, opened) else 0
+                return 1 if check and _attention(found, opened, stale) else 0
             opened.wait(seen, _REFRESH_S)
 
 
@@ -75,7 +77,18 @@ def _read(store: OpenedStore, now_ms: int) -> StoreStatus:
     return store.view(lambda tx: store_status(Reading(tx), now_ms, is_alive))
 
 
-def status_json(found: StoreStatus, store: OpenedStore, now_ms: int) -> dict[str, Any]:
+def _stale(found: StoreStatus, now_ms: int) -> list[StaleCalendar]:
+    """Calendars whose sources say something else now; a store without any loads nothing."""
+    if not found.with_calendars:
+        return []
+    from chronex.cli.calendar_check import stale_calendars
+
+    return stale_calendars(found.with_calendars, now_ms)
+
+
+def status_json(
+    found: StoreStatus, store: OpenedStore, now_ms: int, stale: Sequence[StaleCalendar] = ()
+) -> dict[str, Any]:
     from chronex.cli.record_output import node_json
     from chronex.model.reasons import text_of
 
@@ -111,12 +124,20 @@ def status_json(found: StoreStatus, store: OpenedStore, now_ms: int) -> dict[str
         "store": None if space is None else {
             "used_bytes": space.used_bytes, "map_bytes": space.map_bytes, "disk_bytes": space.disk_bytes,
         },
-        "attention": _attention(found, store),
+        "calendars": [
+            {"calendar": one.name, "problem": one.problem, "jobs": list(one.jobs), "moved_from": one.moved_from}
+            for one in stale
+        ],
+        "attention": _attention(found, store, stale),
     }  # fmt: skip
 
 
-def _attention(found: StoreStatus, store: OpenedStore) -> list[str]:
+def _attention(found: StoreStatus, store: OpenedStore, stale: Sequence[StaleCalendar] = ()) -> list[str]:
     """What needs attention; a full disk or map keeps the store from recording it, so that is added here."""
+    return [*_of_store(found, store), *(f"{one.problem}: chronex apply --dry-run shows it" for one in stale)]
+
+
+def _of_store(found: StoreStatus, store: OpenedStore) -> list[str]:
     space = _space(store)
     if space is None:
         return found.attention()
@@ -158,12 +179,14 @@ def _outage_json(card: OutageCard) -> dict[str, Any]:
     }
 
 
-def _print(found: StoreStatus, store: OpenedStore, now_ms: int, *, clear: bool) -> None:
+def _print(
+    found: StoreStatus, store: OpenedStore, now_ms: int, stale: Sequence[StaleCalendar], *, clear: bool
+) -> None:
     # Output in a pipe is searched rather than read, so nothing is cut there.
     limit = columns() if sys.stdout.isatty() else None
     zone = shown_zone()
     lines = [cut(line, limit) for line in _lines(found, store, now_ms, zone)]
-    needed = _attention(found, store)
+    needed = _attention(found, store, stale)
     if clear:
         sys.stdout.write(_CLEAR)
     for line in lines:

@@ -1,4 +1,4 @@
-"""`chronex tui`, and the dashboard half of `chronex run`: the options, and what the dashboard needs."""
+"""`chronex tui`, and the dashboard of `chronex run`: the options, and what the dashboard needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.timing.zones import Zone, ZoneChoice
-    from chronex_store.opening import OpenedStore
     from chronex_tui.app import RunningEngine, StartOptions
     from chronex_tui.data import StoreSource
     from chronex_tui.launch import Picture
@@ -110,18 +109,29 @@ def can_show_dashboard() -> bool:
 
 
 def run_with_dashboard(config: str | None, store: str | None) -> int:
-    """`chronex run` at a terminal: the engine on a thread, the dashboard before it, and both end together."""
+    """`chronex run` at a terminal: the daemon, with the dashboard before it in a process of its own."""
     from chronex.cli.commands.run import run_daemon
-    from chronex.daemon.headless import EngineThread
-    from chronex_tui.data import SharedStore
+    from chronex.cli.dashboard_process import DashboardProcess
 
-    def foreground(opened: OpenedStore, engine: EngineThread) -> int:
-        code = show_dashboard(TuiOptions(config=config), SharedStore(opened, store_path(store)), engine)
-        if engine.is_alive:
-            err("chronex: stopping; what runs has its grace period to end, Ctrl+C leaves at once")
-        return code
-
+    foreground = DashboardProcess(store_path(store), config)
     return run_daemon(config, store, once=False, duration=None, log_format="text", foreground=foreground)
+
+
+def dashboard(
+    pipe: Annotated[int, typer.Argument()],
+    store: Annotated[str, typer.Argument()],
+    config: Annotated[str | None, typer.Argument()] = None,
+) -> int:
+    """What `chronex run` starts at a terminal: the dashboard of the daemon that has started this process."""
+    from chronex.cli.dashboard_process import DaemonBeside
+    from chronex_tui.data import StoreAt
+
+    daemon = DaemonBeside(pipe)
+    code = show_dashboard(TuiOptions(config=config), StoreAt(Path(store)), daemon)
+    if not daemon.is_alive:
+        err("chronex: the daemon has ended; start it again with: chronex run")
+        return 1
+    return code
 
 
 def show_dashboard(options: TuiOptions, source: StoreSource, engine: RunningEngine | None = None) -> int:
@@ -175,7 +185,15 @@ def _dashboard_options(options: TuiOptions, zone: Zone, theme: str, source: Stor
         is_read_only=options.read_only,
         theme=theme,
         keys=_own_keys(options.config),
+        store_option=_store_option(source.path),
     )
+
+
+def _store_option(path: Path) -> str:
+    """What names this store in another shell, where CHRONEX_STORE and the directory are not the same."""
+    import shlex
+
+    return "" if path.absolute() == store_path(None, {}) else f"--store {shlex.quote(str(path.absolute()))}"
 
 
 def _own_keys(config: str | None) -> dict[str, str]:

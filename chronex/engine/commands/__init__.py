@@ -10,7 +10,7 @@ when it takes over.
 from __future__ import annotations
 
 from chronex.engine.commands.actor import Actor
-from chronex.engine.commands.control import Canceled, cancel, pause, resume
+from chronex.engine.commands.control import Canceled, cancel, cancel_job, pause, resume
 from chronex.engine.commands.dead_letters import (
     DeadLetter,
     bound_dead_letters,
@@ -34,6 +34,7 @@ __all__ = [
     "ask_to_stop",
     "bound_dead_letters",
     "cancel",
+    "cancel_job",
     "dead_letter",
     "dead_letters",
     "drop_dead_letter",

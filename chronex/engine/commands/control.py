@@ -7,19 +7,17 @@ from typing import NamedTuple
 
 from chronex.engine.clock_steps import begun_at
 from chronex.engine.commands.actor import Actor, record_command
-from chronex.engine.commands.names import job_named, occurrence_named
+from chronex.engine.commands.names import job_named, occurrence_named, open_occurrences
+from chronex.engine.job_counters import pauses_with_last
 from chronex.engine.lifecycle import Lifecycle
 from chronex.errors import NotPossibleError
 from chronex.model.event import Event
-from chronex.model.job import Job, JobProgress
+from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import is_final
 from chronex.storage.journal import append
 from chronex.storage.records import Records
-
-# While a scheduler runs, one is enough: what is due in a pause is skipped at once.
-MOST_PAUSES = 64
 
 
 def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None = None) -> Job:
@@ -37,22 +35,11 @@ def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None =
         paused_until_ms=until_ms,
         paused_by=str(actor),
         paused_from_ms=progress.paused_from_ms if goes_on else records.now_ms,
-        pauses=progress.pauses if goes_on else _with_last_pause(progress),
+        pauses=progress.pauses if goes_on else pauses_with_last(progress),
     )
     records.put(paused)
     record_command(records, "JobPaused", actor, job.id, data={} if until_ms is None else {"until_ms": until_ms})
     return paused
-
-
-def _with_last_pause(progress: JobProgress) -> tuple[tuple[int, int], ...]:
-    """Its pauses before the one that begins now. Those before the cursor were skipped and are forgotten first."""
-    begin, end = progress.paused_from_ms, progress.paused_until_ms
-    if begin is None or end is None or end <= begin:
-        return progress.pauses
-    pauses = (*progress.pauses, (begin, end))
-    if len(pauses) > MOST_PAUSES:
-        pauses = tuple(pause for pause in pauses if pause[1] > (progress.cursor_ms or 0))
-    return pauses[-MOST_PAUSES:]
 
 
 def resume(records: Records, job_id: str, actor: Actor) -> Job:
@@ -94,3 +81,12 @@ def cancel(records: Records, run_or_occurrence_id: str | Occurrence, actor: Acto
     is_over = lifecycle.cancel(found, canceled)
     append(records.tx, *events)
     return Canceled(records.occurrence(found.job, found.nominal_ms) or found, is_over, canceled)
+
+
+def cancel_job(records: Records, name: str, actor: Actor, reason: str = "") -> list[Canceled]:
+    """Cancel what of the job runs or waits for its turn; its schedule goes on. Raises where nothing does."""
+    job = job_named(records, name)
+    found = open_occurrences(records, job)
+    if not found:
+        raise NotPossibleError(f"nothing of {job.shown_name} runs or waits; chronex pause holds its schedule")
+    return [cancel(records, one, actor, reason) for one in found]

@@ -3,11 +3,13 @@ an occurrence by its id, a beginning of it, or JOB@TIME."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
+from chronex.errors import AmbiguousIdError, NotPossibleError, UnknownIdError, UnknownJobError
 from chronex.model.job import Job, is_name, task_job_id
 from chronex.model.occurrence import Occurrence, attempt_id, occurrence_id, run_id
 from chronex.storage import keys
@@ -17,6 +19,7 @@ from chronex.text.suggestions import nearest
 # A search by id reads this many records of each kind, the newest first; ids of older ones need JOB@TIME.
 MOST_SEARCHED = 100_000
 _LEAST_TYPED = 4
+_WILD = re.compile(r"[*?\[]")
 _FULL = {"occ_": 40, "run_": 40, "attempt_": 44}
 
 
@@ -35,6 +38,36 @@ def job_named(reading: Reading, name: str) -> Job:
     if job is None:
         raise UnknownJobError(name, nearest(name, (known.shown_name for known in reading.jobs(limit=MOST_SEARCHED))))
     return job
+
+
+def jobs_selected(reading: Reading, name: str = "", tag: str = "", *, every: bool = False) -> list[Job]:
+    """All jobs, those with a tag, those whose name fits a pattern such as `etl-*`, or the one of that name.
+
+    NotPossibleError where a pattern or a tag fits none, and UnknownJobError for a name that is none.
+    """
+    if not every and not tag and not _WILD.search(name):
+        return [job_named(reading, name)]
+    found = [job for job in reading.jobs(limit=MOST_SEARCHED) if _fits(job, name, tag)]
+    if not found:
+        what = f"has the tag {tag!r}" if tag else f"fits {name!r}" if name else "is there"
+        known = dict.fromkeys(one for job in reading.jobs(limit=MOST_SEARCHED) for one in job.tags) if tag else ()
+        meant = nearest(tag, known) if tag else None
+        raise NotPossibleError(f"no job {what}" + (f"; did you mean {meant}?" if meant else ""))
+    return found
+
+
+def _fits(job: Job, name: str, tag: str) -> bool:
+    return (not tag or tag in job.tags) and (not name or fnmatchcase(job.shown_name, name))
+
+
+def open_occurrences(reading: Reading, job: Job) -> list[Occurrence]:
+    """What of the job runs or waits for its turn."""
+    return [*reading.active(job.id, limit=MOST_SEARCHED), *reading.queued(job.id, limit=MOST_SEARCHED)]
+
+
+def is_job(reading: Reading, text: str) -> bool:
+    """Does this name a job, and not an occurrence by its id or time?"""
+    return "@" not in text and is_name(text) and reading.job(job_id_named(reading, text)) is not None
 
 
 def job_id_named(reading: Reading, name: str) -> str:

@@ -79,14 +79,14 @@ def trigger(
     A key that is still held makes the answer `skipped`, with its holder.
     """
     job = job_named(records, job_id)
-    wanted = _manual(records, job, actor)
+    wanted = manual_occurrence(records, job, actor)
     wanted = replace(wanted, parameters=_checked(parameters or {}), only=_known_tasks(job, only), overrides=overrides)
     holder = _claim_key(records, wanted, idempotency_key, ttl_ms)
     data = _request_data(wanted, idempotency_key)
     record_command(records, "JobTriggered", actor, job.id, wanted.nominal_ms, data=data)
     if holder:
-        return _enter(records, job, wanted, Reason(ReasonCode.IDEMPOTENT, holder))
-    return _enter(records, job, wanted)
+        return enter(records, job, wanted, Reason(ReasonCode.IDEMPOTENT, holder))
+    return enter(records, job, wanted)
 
 
 def _request_data(wanted: Occurrence, idempotency_key: str) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def repeat(
         raise NotPossibleError(f"{original.id} is still {original.state}; cancel it, or wait for its end")
     job = job_named(records, original.job)
     wanted = replace(
-        _manual(records, job, actor),
+        manual_occurrence(records, job, actor),
         version=_version(records, job, original, AsOf(as_of)),
         parameters=original.parameters,
         span_start_ms=original.span_start_ms,
@@ -161,7 +161,7 @@ def repeat(
     if only:
         data["only"] = list(only)
     record_command(records, "OccurrenceReplayed", actor, job.id, wanted.nominal_ms, reason, data=data)
-    entered = _enter(records, job, wanted)
+    entered = enter(records, job, wanted)
     return Replayed(entered.occurrence, entered.answer, original, entered.reason)
 
 
@@ -175,7 +175,7 @@ def _version(records: Records, job: Job, original: Occurrence, as_of: AsOf) -> i
     return original.version
 
 
-def _manual(records: Records, job: Job, actor: Actor) -> Occurrence:
+def manual_occurrence(records: Records, job: Job, actor: Actor) -> Occurrence:
     return Occurrence(
         job=job.id,
         nominal_ms=_free_instant(records, job),
@@ -243,7 +243,7 @@ def _never_ran(records: Records, held: Idempotency) -> bool:
     return holder is not None and is_final(holder.state) and holder.started_ms is None
 
 
-def _enter(records: Records, job: Job, wanted: Occurrence, refusal: Reason = NO_REASON) -> Triggered:
+def enter(records: Records, job: Job, wanted: Occurrence, refusal: Reason = NO_REASON) -> Triggered:
     """Write the occurrence, and apply the overlap policy at once where the store alone decides it.
 
     The daemon decides whether the pool has a free slot, and stops what gives way.

@@ -7,13 +7,15 @@ from enum import StrEnum
 from random import Random
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from chronex.engine.clock_steps import begun_at
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
+from chronex.engine.update.calendar_changes import exclude_the_same, with_kept_calendars
 from chronex.engine.update.sources import JobSource, check_source, is_owned
 from chronex.errors import CustomScheduleError, DamagedRecordError
-from chronex.model.job import Counters, Job, JobVersion, check_new_name
+from chronex.model.job import Counters, Job, JobProgress, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import retry_pause
 from chronex.model.reasons import ReasonCode
@@ -56,8 +58,10 @@ class Changed(NamedTuple):
 _DECIDES_INSTANTS = ("schedule", "dialect", "timezone", "dst", "cadence", "enabled")
 
 
-def has_other_instants(old: Job, new: Job) -> bool:
-    return any(getattr(old, name) != getattr(new, name) for name in _DECIDES_INSTANTS)
+def has_other_instants(old: Job, new: Job, now_ms: int) -> bool:
+    if any(getattr(old, name) != getattr(new, name) for name in _DECIDES_INSTANTS):
+        return True
+    return not exclude_the_same(old.calendars, new.calendars, now_ms)
 
 
 def definition_data(job: Job) -> dict[str, Any]:
@@ -74,6 +78,8 @@ def definition_data(job: Job) -> dict[str, Any]:
         data["dialect"] = job.dialect
     if job.dst is not None:
         data["dst"] = [job.dst.gap, job.dst.overlap]
+    if job.calendars is not None and job.calendars.moves_or_removes:
+        data["calendars"] = msgspec.to_builtins(replace(job.calendars, blackout=()))
     if job.spread is not None:
         data["spread_ms"] = job.spread.duration_ms
     if job.progress.anchor_ms is not None:
@@ -159,6 +165,7 @@ def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: U
         return JobChange(Change.NEW, None, job, restored=_restored(reading, job, now_ms))
     if new.written and old.written == new.written:
         new = replace(new, schedule=old.schedule)  # `@once +20m` counts from when it was first applied
+    new = with_kept_calendars(old, new, now_ms)
     if old.as_written() == new.as_written():
         # The definition is the same, so there is no new version; only whose job it is may be known better now.
         return JobChange(Change.UNCHANGED, old, replace(old, source=new.source or old.source))
@@ -169,7 +176,7 @@ def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: U
         updated_ms=now_ms,
         updated_by=old.updated_by,
     )
-    is_moved = has_other_instants(old, job)
+    is_moved = has_other_instants(old, job, now_ms)
     if options.policy is Policy.GRACEFUL and old.enabled:
         if is_moved:
             return _graceful(reading, old, job, now_ms)
@@ -181,9 +188,23 @@ def _new(reading: Reading, new: Job, now_ms: int) -> Job:
     """Its first version; one that was here before goes on counting, because old occurrences name their version."""
     version = last_version(reading, check_new_name(new.id), 0) + 1
     begun = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms, **_begun_at(reading, now_ms)}
-    progress = replace(new.progress, job=new.id, counters=Counters(), **begun)
+    progress = replace(_progress_before(reading, new, version - 1), job=new.id, **begun)
     blank = replace(new, version=version, updated_ms=now_ms, progress=progress)
     return blank.progressed(next_ms=_next_plan_ms(blank, now_ms))
+
+
+# What a job that goes missing from its file and comes back finds as it was.
+_KEPT_PROGRESS = (
+    "paused", "paused_until_ms", "paused_by", "paused_from_ms", "pauses", "counters", "fence", "last_run_ms",
+    "last_success_ms",
+)  # fmt: skip
+
+
+def _progress_before(reading: Reading, new: Job, last: int) -> JobProgress:
+    """The pause, the counters and the streak of the job that had this name, for as long as its versions are kept."""
+    before = reading.job_version(new.id, last) if last else None
+    kept = {} if before is None else {name: getattr(before.progress, name) for name in _KEPT_PROGRESS}
+    return replace(new.progress, **{"counters": Counters(), **kept})
 
 
 def _begun_at(reading: Reading, now_ms: int) -> dict[str, Any]:
@@ -224,8 +245,8 @@ def _under(job: Job, waiting: Occurrence, *, is_moved: bool) -> Occurrence | Non
         return None
     options = options_of(job)
     due = due_time(job, options, waiting.nominal_ms, NO_CHANCE)
-    if due.impossible is not None:
-        return None
+    if due.impossible is not None and due.impossible.code is not ReasonCode.BLACKOUT:
+        return None  # what a blackout bars waits for its time, and is recorded as skipped then
     jitter = min(waiting.jitter_ms, max((options.jitter or 0) - 1, 0))
     return replace(ours, due_ms=due.due_ms + jitter, jitter_ms=jitter, decision=due.decision)
 

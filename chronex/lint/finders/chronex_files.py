@@ -31,7 +31,7 @@ _ZONE_REASONS = {"job": "from the job's timezone", "scheduler": "from [scheduler
 
 
 def find_jobs(document: Document, assume: Assumptions) -> FinderResult:
-    inspected = inspect_job_file(document.text, document.path, assume.zone.name)
+    inspected = inspect_job_file(document.text, document.path, assume.zone.name, assume.reference_ms)
     sites = [_job_file_site(schedule, document, assume) for schedule in inspected.schedules]
     findings = [*_zones(inspected), *job_file_findings(document, inspected)]
     schedules = list(zip(sites, inspected.schedules, strict=True))
@@ -70,7 +70,7 @@ def _job_file_site(schedule: WrittenSchedule, document: Document, assume: Assump
     policy = None
     if schedule.dst is not None:
         policy = DstPolicy(_GAPS[schedule.dst.gap], _OVERLAPS[schedule.dst.overlap])
-    return ScheduleSite(schedule.text, start, end, content, host, zone, schedule.job, policy)
+    return ScheduleSite(schedule.text, start, end, content, host, zone, schedule.job, policy, schedule.calendars)
 
 
 def _zones(inspected: Inspection) -> Iterator[LintFinding]:

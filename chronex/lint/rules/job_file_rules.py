@@ -87,6 +87,13 @@ READER_RULES = (
     _rule("J025", "not a rule", "A property of [[verify.property]] says what must never happen, or what must follow.",
           '[[verify.property]]\nname = "calm"\nrule = "never ever"\n',
           '[[verify.property]]\nname = "calm"\nrule = "expect OccurrenceCompleted(backup) after OccurrenceStarted(backup) within 2h"\n'),
+    _rule("J030", "unknown calendar", "A job and [scheduler] name calendars of the same file, which stand under [calendars].",
+          f'[calendars.freeze]\ndates = ["2026-12-24..2027-01-02"]\n\n{_JOB}except = ["frieze"]\n',
+          f'[calendars.freeze]\ndates = ["2026-12-24..2027-01-02"]\n\n{_JOB}except = ["freeze"]\n'),
+    _rule("J031", "a calendar that cannot be made", "Its dates, its holiday code or its file of events cannot be read, or are "
+          "more than a calendar may have.",
+          f'[calendars.freeze]\ndates = ["24.12.2026"]\n\n{_JOB}except = ["freeze"]\n',
+          f'[calendars.freeze]\ndates = ["2026-12-24"]\n\n{_JOB}except = ["freeze"]\n'),
     _rule("J101", "a setting that another one overrides", "One of two settings has no effect.",
           '[jobs.backup]\nschedule = "TZ=UTC 17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n',
           '[jobs.backup]\nschedule = "17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n', WARNING),

@@ -28,6 +28,7 @@ class Cause(StrEnum):
     PAUSED = "paused"
     WINDOW_EXCEEDED = "window_exceeded"
     UNSCHEDULABLE = "unschedulable"
+    BLACKOUT = "blackout"
     OVERLAP = "overlap"
     EARLIER_WAITS = "earlier_waits"
     RETRY_WAITS = "retry_waits"
@@ -48,6 +49,8 @@ class Cause(StrEnum):
     JOB_REMOVED = "job_removed"
 
     NOT_MATCHED = "not_matched"
+    EXCLUDED = "excluded"
+    MOVED = "moved"
     BEFORE_FROM = "before_from"
     AFTER_UNTIL = "after_until"
     NOT_YET_APPLIED = "not_yet_applied"
@@ -62,6 +65,7 @@ _CAUSES = {
     ReasonCode.PAUSED: Cause.PAUSED,
     ReasonCode.WINDOW_EXCEEDED: Cause.WINDOW_EXCEEDED,
     ReasonCode.UNSCHEDULABLE: Cause.UNSCHEDULABLE,
+    ReasonCode.BLACKOUT: Cause.BLACKOUT,
     ReasonCode.OVERLAP: Cause.OVERLAP,
     ReasonCode.EARLIER_WAITS: Cause.EARLIER_WAITS,
     ReasonCode.RETRY_WAITS: Cause.RETRY_WAITS,

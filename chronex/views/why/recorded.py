@@ -109,12 +109,20 @@ def _origin(history: VersionHistory, version: Job, occurrence: Occurrence, zone:
     if occurrence.manual:
         return [Link(f"triggered by {occurrence.triggered_by or 'hand'}", occurrence.created_ms, Source.RECORD)]
     links = [Link(f"'{version.schedule}' names this instant (version {version.version})", None, Source.SCHEDULE)]
+    if occurrence.moved_by:
+        links = [moved_link(occurrence.scheduled_ms, occurrence.moved_by, zone)]
     if note := clock_note(version, occurrence.nominal_ms):
         links.append(Link(note, None, Source.SCHEDULE))
     if history.last.version > version.version:
         newer = f"version {history.last.version} is in force since {stamp(history.last.updated_ms, zone)}"
         links.append(Link(f"decided under version {version.version}, which it keeps; {newer}", None, Source.RECORD))
     return links
+
+
+def moved_link(from_ms: int, calendar: str, zone: Zone) -> Link:
+    return Link(
+        f"moved here from {stamp(from_ms, zone)}, which the calendar {calendar} excludes", None, Source.POLICY
+    )
 
 
 def _recovery(

@@ -15,8 +15,10 @@ from chronex.storage.journal import Line
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.text.instants import local_datetime
+from chronex.timing.calendar_days import WORKDAY
+from chronex.timing.calendar_schedule import ExcludedInstant
 from chronex.timing.clock_changes import effect_of, note_of
-from chronex.timing.job_schedule import RandomInterval, schedule_of, timing_of
+from chronex.timing.job_schedule import excluded_instants, is_random, schedule_of, timing_of, timings_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import Zone, load_zone
 from chronex.views.why.answer import Cause, Link, Source, stamp
@@ -80,8 +82,7 @@ def zone_of(job: Job) -> Zone:
 
 def clock_note(job: Job, instant_ms: int) -> str:
     """What a clock change did to this instant; empty where nothing."""
-    timing = timing_of(job)
-    return "" if timing is None else note_of(timing, instant_ms)
+    return next((note for timing in timings_of(job) if (note := note_of(timing, instant_ms))), "")
 
 
 def next_of(job: Job, after_ms: int) -> int | None:
@@ -107,13 +108,29 @@ def is_untraceable(job: Job) -> bool:
     """Its instants depend on earlier runs or on a custom schedule, so that only records show them."""
     if timing_of(job) is None or job.cadence is Cadence.FIXED_DELAY:
         return True
-    return isinstance(schedule_of(job), RandomInterval)
+    return is_random(job)
 
 
 def unmatched(job: Job, instant_ms: int) -> tuple[Cause, list[Link]]:
     """The links that say why this version of the job does not fire at `instant_ms`."""
-    timing = timing_of(job)
-    assert timing is not None, "the instants of a custom schedule are known from records only"
+    excluded = next(excluded_instants(job, instant_ms - 1, instant_ms), None)
+    if excluded is not None:
+        return _excluded(excluded, zone_of(job))
+    found = [_unmatched_by(job, timing, instant_ms) for timing in timings_of(job)]
+    assert found, "the instants of a custom schedule are known from records only"
+    return found[0][0], [link for _, links in found for link in links]
+
+
+def _excluded(excluded: ExcludedInstant, zone: Zone) -> tuple[Cause, list[Link]]:
+    by = "it is not one of the working days that workday counts"
+    if excluded.calendar != WORKDAY:
+        by = f"the calendar {excluded.calendar} excludes it"
+    if excluded.moved_to_ms is None:
+        return Cause.EXCLUDED, [_link(by)]
+    return Cause.MOVED, [_link(f"{by}, and on_excluded moves it to {stamp(excluded.moved_to_ms, zone)}")]
+
+
+def _unmatched_by(job: Job, timing: Occurrences, instant_ms: int) -> tuple[Cause, list[Link]]:
     if instant_ms < timing.low:
         return Cause.BEFORE_FROM, [_link(f"the schedule begins only at {stamp(timing.low, timing.zone)} (from)")]
     if instant_ms > timing.high:

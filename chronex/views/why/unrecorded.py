@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from chronex.engine.plan import spread_of
+from chronex.engine.plan import blackout_end, spread_of
 from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.policies import OverlapPolicy
-from chronex.model.reasons import text_of
+from chronex.model.reasons import ReasonCode, text_of
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
-from chronex.timing.job_schedule import options_of, schedule_of
+from chronex.timing.job_schedule import moved_from, options_of, schedule_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
+from chronex.views.coming_runs import forecast_run
 from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import Outage, after, down_since, outage_at
-from chronex.views.why.recorded import ordered, outage_link
+from chronex.views.why.recorded import moved_link, ordered, outage_link
 from chronex.views.why.schedule_versions import (
     VersionHistory,
     clock_note,
@@ -98,7 +99,9 @@ def _past(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, 
 def not_named(history: VersionHistory, job: Job, instant_ms: int) -> Finding:
     cause, links = unmatched(job, instant_ms)
     summary = f"'{job.schedule}' does not name this instant"
-    if links:
+    if cause in (Cause.EXCLUDED, Cause.MOVED):
+        summary = f"'{job.schedule}' names this instant, and {links[0].fact}"
+    elif links:
         summary += f": {links[0].fact}"
     newer = history.last
     if newer.version != job.version and names_instant(newer, instant_ms):
@@ -221,9 +224,14 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
     barred = _barred(job, instant_ms, now_ms, zone)
     if barred is not None:
         return barred._replace(links=[*links, *barred.links])
+    if (moved := moved_from(job, instant_ms)) is not None:
+        links = [moved_link(moved.nominal_ms, moved.calendar, zone)]
     placed, due = _placement(job, instant_ms, zone)
     if due is None:
         return Finding(Cause.UNSCHEDULABLE, "it will be skipped: no start fits its spread", [*links, *placed])
+    if (reason := forecast_run(job, instant_ms).reason).code is ReasonCode.BLACKOUT:
+        fact = Link(f"{text_of(reason)} until {stamp(blackout_end(job, due), zone)}", None, Source.POLICY)
+        return Finding(Cause.BLACKOUT, f"it will be skipped: {text_of(reason)}", [*links, *placed, fact])
     start = f"from {stamp(due, zone)} on" if options_of(job).jitter else f"at {stamp(due, zone)}"
     risks = [Link(f"unless {risk}", None, Source.POLICY) for risk in _risks(reading, job)]
     return Finding(Cause.WILL_RUN, f"it will start {start}", [*links, *placed, *risks], {"due_ms": due})

@@ -63,7 +63,9 @@ def test_a_dry_run_names_what_moves_and_how_to_apply_exactly_this(place: Directo
     text = capsys.readouterr().out
     assert text.startswith("changed    a\n  moved     ")
     assert text.count(" -> ") >= 6
-    assert text.endswith("nothing was changed; to apply exactly this: --basis 1\n")
+    last = text.splitlines()[-1]
+    assert last.startswith("dry run: nothing was changed; to apply exactly this: chronex apply ")
+    assert last.endswith(" --basis 1")
     assert place.jobs() == ["a 1"]
 
 
@@ -176,3 +178,12 @@ def test_people_see_ten_lines_of_each_effect_and_no_json_is_built_for_them(
     lines = capsys.readouterr().out.splitlines()
     assert len([line for line in lines if line.startswith("  added ")]) == 11
     assert " more until " in lines[11]
+
+
+def test_apply_says_how_to_start_a_daemon_where_none_runs(place: Directory, capsys: Capture) -> None:
+    options = place.options(ONE_JOB)
+    assert run_apply(options) == 0
+    told = capsys.readouterr().err
+    assert f"nothing starts yet; start one with: chronex run --config {options.file} --store {options.store}" in told
+    assert run_apply(options._replace(form="json")) == 0
+    assert capsys.readouterr().err == ""

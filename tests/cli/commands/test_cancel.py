@@ -25,3 +25,11 @@ def triggered_other(place: Place, capsys: Capture) -> str:
     identity: str = said(capsys)["id"]
     place.run_due()
     return identity
+
+
+def test_a_job_is_canceled_with_all_that_is_open_of_it(place: Place, capsys: Capture) -> None:
+    running = triggered(place, capsys, "running")
+    assert cancel.run_cancel("a", "", wait=False, store=place.path, form="json") == 0
+    assert [(one["id"], one["stopping"]) for one in said(capsys)] == [(running, True)]
+    with pytest.raises(NotPossibleError, match="nothing of b runs or waits"):
+        cancel.run_cancel("b", "", wait=False, store=place.path, form="text")

@@ -171,3 +171,19 @@ def test_the_posix_dialect_is_offered_by_every_command(chronex: Chronex, command
 def test_a_posix_minute_in_a_gap_is_skipped(chronex: Chronex) -> None:
     done = chronex("next", "30 2 * * *", "--dialect", "posix", "--from", "2027-03-13T03:00", *NEW_YORK)
     assert done.out == "2027-03-15T02:30:00-04:00\n"
+
+
+def test_calendars_say_what_they_leave_out_and_where_they_move_it(chronex: Chronex) -> None:
+    about = ("explain", "0 9 1 * *", "-n", "2", "--from", "2026-12-30", "--tz", "Europe/Berlin")
+    calendars = ("--calendar", "dates=2027-01-01", "--on-excluded", "next_workday")
+    done = chronex(*about, *calendars)
+    assert "moved from 2027-01-01T09:00:00+01:00 by dates=2027-01-01" in done.out
+    assert "Fri 2027-01-01 09:00:00 +01:00   dates=2027-01-01, moved to Mon 2027-01-04 09:00:00 +01:00" in done.out
+    found = json.loads(chronex(*about, *calendars, "--format", "json").out)
+    assert [one["nominal"] for one in found["occurrences"]] == [
+        "2027-01-04T09:00:00+01:00",
+        "2027-02-01T09:00:00+01:00",
+    ]
+    assert [(one["nominal"], one["moved_to"]) for one in found["excluded"]] == [
+        ("2027-01-01T09:00:00+01:00", "2027-01-04T09:00:00+01:00")
+    ]

@@ -23,6 +23,37 @@ def test_next_prints_one_instant_a_line(chronex: Chronex) -> None:
     assert done.out == "2027-03-28T09:00:00+02:00\n2027-03-29T09:00:00+02:00\n"
 
 
+def test_next_with_calendars(chronex: Chronex) -> None:
+    about = ("next", "0 9 1 * *", "-n", "2", "--from", "2026-12-30", "--tz", "Europe/Berlin")
+    new_year = ("--calendar", "dates=2027-01-01")
+    assert chronex(*about, *new_year).out == "2027-02-01T09:00:00+01:00\n2027-03-01T09:00:00+01:00\n"
+    moved = chronex(*about, *new_year, "--on-excluded", "next_workday")
+    assert moved.out == "2027-01-04T09:00:00+01:00\n2027-02-01T09:00:00+01:00\n"
+    counted = chronex(
+        "next", "0 9 * * *", "-n", "2", "--from", "2026-12-30", "--tz", "UTC", "--workday", "1", "--workday", "-1"
+    )
+    assert counted.out == "2026-12-31T09:00:00+00:00\n2027-01-01T09:00:00+00:00\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--calendar", "freeze"), "no job file"),
+        (("--calendar", "dates=24.12."), "write dates=2026-12-24"),
+        (("--calendar", "weekdays=XXX"), "weekdays are"),
+        (("--calendar", "moon=full"), "write one of holidays="),
+        (("--calendar", "ics=/nowhere.ics"), "cannot read"),
+        (("--on-excluded", "next_workday"), "needs --calendar"),
+        (("--on-excluded", "tomorrow"), "use skip, next_workday or previous_workday"),
+        (("--workday", "0"), "--workday goes from 1 to 23"),
+    ],
+)
+def test_a_calendar_that_is_not_understood_is_told(chronex: Chronex, given: tuple[str, ...], said: str) -> None:
+    done = chronex("next", "0 9 * * *", *given)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
 def test_next_without_an_occurrence_says_so_and_exits_1(chronex: Chronex) -> None:
     done = chronex("next", "0 0 30 2 *", "--from", "2027-01-01")
     assert (done.code, done.out) == (1, "")

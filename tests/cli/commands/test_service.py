@@ -41,7 +41,7 @@ def test_install_writes_the_unit_for_its_owner_alone_and_starts_it(chronex: Chro
     assert stat.S_IMODE(os.stat(home / UNIT).st_mode) == 0o600
     assert str(home / "chronex.toml") in (home / UNIT).read_text()
     assert (home / "told").read_text().splitlines() == [
-        "--user daemon-reload", "--user enable chronex.service", "--user restart chronex.service",
+        "--version", "--user daemon-reload", "--user enable chronex.service", "--user restart chronex.service",
     ]  # fmt: skip
 
 

@@ -1,0 +1,88 @@
+"""Keys that people try who know other schedulers: what Chronex calls them, or what to do instead."""
+
+from __future__ import annotations
+
+# What other schedulers and people call our keys; suggested, not accepted.
+OTHER_NAMES = {
+    "cron": "schedule",
+    "expression": "schedule",
+    "when": "schedule",
+    "cmd": "run",
+    "command": "run",
+    "exec": "run",
+    "script": "run",
+    "shell": "run",
+    "tz": "timezone",
+    "zone": "timezone",
+    "cwd": "directory",
+    "workdir": "directory",
+    "working_directory": "directory",
+    "environment": "env",
+    "retries": "retry",
+    "max_retries": "retry",
+    "catchup": "recovery",
+    "catch_up": "recovery",
+    "misfire": "recovery",
+    "concurrency": "overlap",
+    "concurrency_policy": "overlap",
+    "disabled": "enabled",
+    "delay": "interval",
+    "factor": "backoff",
+    "steps": "tasks",
+    "id": "name",
+    "execution_mode": "mode",
+    "max_concurrent": "max_concurrent_jobs",
+    "window": "duration",
+    "dist": "distribution",
+    "params": "parameters",
+    "run_as": "user",
+    "runas": "user",
+    "username": "user",
+    "account": "user",
+    "environment_file": "env_file",
+    "environmentfile": "env_file",
+    "envfile": "env_file",
+    "dotenv": "env_file",
+    "memory": "limits",
+    "memory_limit": "limits",
+    "memorymax": "limits",
+    "mem_limit": "limits",
+    "max_memory": "limits",
+    "cpu": "limits",
+    "cpus": "limits",
+    "ulimit": "limits",
+    "resources": "limits",
+    "niceness": "nice",
+    "exclude": "except",
+    "skip_dates": "except",
+    "fold": "overlap",
+}
+
+_UID = 'user takes a name or a number: user = "www-data"'
+_AFTER = "a job starts by its schedule; steps that follow each other are tasks of one job, in their order"
+_CONTAINER = 'commands run on this machine; write run = ["docker", "run", "--rm", "--init", "IMAGE", "command"]'
+_PRIORITY = "a job has no rank among others yet; nice = 10 lets its command give way to other processes"
+_MATRIX = "write a job for each value, or loop over the values in the command"
+_LOCK = 'overlap keeps a job from itself; against others write run = ["flock", "/tmp/NAME.lock", "command"]'
+_DAYS = 'write [calendars.NAME] with holidays, dates or ics, and except = ["NAME"] in the job'
+_TOLD = 'notify = ["command"] runs when the job fails and when it is well again; on_complete after every run'
+_OUTPUT = "output is kept by itself: chronex logs JOB shows it; log_limit says how much of it"
+_INCLUDE = "apply each file by itself: a store takes the jobs of several"
+_BOOT = 'schedule = "@once +1s" runs once; what belongs to every boot is started by the service manager'
+
+# What newcomers look for first: one sentence that helps, instead of a list of all keys.
+ADVICE = {
+    "uid": _UID,
+    **dict.fromkeys(
+        ("after", "depends_on", "depends", "needs", "requires", "dependencies", "upstream", "before"), _AFTER
+    ),
+    **dict.fromkeys(("image", "container", "docker"), _CONTAINER),
+    **dict.fromkeys(("priority", "ionice"), _PRIORITY),
+    **dict.fromkeys(("matrix", "for_each", "foreach", "expand", "with_items", "parallel"), _MATRIX),
+    **dict.fromkeys(("mutex", "lock", "singleton", "pool", "queue", "semaphore", "category"), _LOCK),
+    **dict.fromkeys(("calendar", "holidays", "blackout"), _DAYS),
+    **dict.fromkeys(("mail", "mailto", "email", "slack", "webhook", "alert", "on_error", "on_success"), _TOLD),
+    **dict.fromkeys(("log", "logfile", "log_file", "stdout", "stderr", "output"), _OUTPUT),
+    **dict.fromkeys(("include", "includes", "import", "extends"), _INCLUDE),
+    **dict.fromkeys(("on_boot", "at_boot", "reboot", "run_on_start", "run_at_start"), _BOOT),
+}

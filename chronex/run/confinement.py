@@ -1,0 +1,114 @@
+"""The limits of one attempt while it runs: held by a control group where there is one, else by the limits of single
+processes and by watching; and what becomes of a command that hits them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from msgspec.structs import replace
+
+from chronex.model import AttemptState
+from chronex.model.occurrence import Usage
+from chronex.model.process_settings import ResourceLimits
+from chronex.run.control_groups import ControlGroup, control_groups
+from chronex.run.memory_watch import MemoryWatch, limits_of_process
+from chronex.run.process import SupervisedProcess
+from chronex.run.request import CommandRules, EndReason, ExitVerdict
+from chronex.run.spawn import PreparedCommand
+from chronex.text.sizes import size_text
+
+BY_GROUP, BY_PROCESS, BY_BOTH = "cgroup", "process", "cgroup, process"
+_KILLED = 128 + signal.SIGKILL  # what a shell makes of it, and `retry_codes` too
+_left: list[ControlGroup] = []  # groups in which a process was kept; removed when it is gone
+
+
+def confinement_of(command: PreparedCommand) -> Confinement | None:
+    """None where the command has no limits."""
+    limits = command.settings.limits if command.settings is not None else None
+    if limits is None:
+        return None
+    groups = control_groups()
+    group = None if groups is None else groups.make(command.rules.attempt_id, limits)
+    return Confinement(limits, group)
+
+
+class Confinement:
+    """`of_process` is what the launcher must set, because no control group holds it."""
+
+    def __init__(self, limits: ResourceLimits, group: ControlGroup | None) -> None:
+        self._limits = limits
+        self._group = group
+        self._remaining = limits if group is None else group.left_over(limits)
+        self.of_process = limits_of_process(self._remaining)
+        self._watch: MemoryWatch | None = None
+        self._was_killed = False
+
+    @property
+    def held_by(self) -> str:
+        if self._group is None:
+            return BY_PROCESS
+        is_whole = self._remaining == ResourceLimits() and self._limits.open_files is None
+        return BY_GROUP if is_whole else BY_BOTH
+
+    def join(self, pid: int) -> None:
+        """Where the system does not let it in, its memory is watched at least."""
+        try:
+            if self._group is not None:
+                self._group.join(pid)
+        except OSError:
+            self._remove_group()
+            self._group, self._remaining = None, self._limits
+
+    def watch(self, process: SupervisedProcess) -> None:
+        limit = self._remaining.memory
+        if limit is None:
+            return
+
+        def kill() -> None:
+            self._was_killed = process.signal_group(signal.SIGKILL)
+
+        self._watch = MemoryWatch(asyncio.get_running_loop(), process.identity.pid, limit, kill)
+        self._watch.begin()
+
+    def usage(self, of_main: Usage | None) -> Usage | None:
+        used = of_main if self._group is None else self._group.usage(of_main)
+        return None if used is None else replace(used, limits_by=self.held_by)
+
+    def kill_rest(self) -> None:
+        """Whatever is left of the attempt, also what has left its session."""
+        if self._group is not None:
+            self._group.kill()
+
+    def verdict(self, found: ExitVerdict, usage: Usage | None, rules: CommandRules) -> ExitVerdict:
+        """The same, or that it ended because it wanted too much memory."""
+        limit = self._limits.memory
+        if limit is None or found.state is not AttemptState.FAILED or not self._had_too_much(limit, usage):
+            return found
+        error = f"it wanted more than its {size_text(limit)} of memory"
+        if found.signal is not None:
+            error = f"killed: {error}"
+        retryable = found.retryable if found.signal is None else _may_retry(rules)
+        return found._replace(reason=EndReason.MEMORY_LIMIT, error=error, retryable=retryable)
+
+    def _had_too_much(self, limit: int, usage: Usage | None) -> bool:
+        if self._was_killed:
+            return True
+        if self._group is not None and self._remaining.memory is None:
+            return self._group.was_out_of_memory
+        # It was quicker than the watch, and was refused more by the system itself.
+        return usage is not None and usage.peak_kib is not None and usage.peak_kib * 1024 > limit
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._remove_group()
+
+    def _remove_group(self) -> None:
+        if self._group is not None:
+            _left.append(self._group)
+        _left[:] = [group for group in _left if not group.remove()]
+
+
+def _may_retry(rules: CommandRules) -> bool:
+    return rules.retry_codes is None or _KILLED in rules.retry_codes

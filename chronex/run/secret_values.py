@@ -1,0 +1,143 @@
+"""The values of declared secrets, fetched when a command starts: from a file, the daemon's environment, a credential
+of the service, or a command that prints it. They are kept nowhere, and no message holds one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from chronex.run.env_file import untrusted_file
+from chronex.run.environment import Inheritance
+from chronex.run.request import AttemptRequest, NotStarted
+from chronex.text.trusted_paths import UntrustedPathError, read_trusted
+
+MOST_BYTES = 64 * 1024
+COMMAND_WITHIN_S = 30.0
+_COMMAND = "command:"
+CREDENTIALS = "CREDENTIALS_DIRECTORY"  # where a service manager puts them, for this service alone
+
+
+def needs_commands(request: AttemptRequest) -> bool:
+    """Some value is printed by a command, which takes its time."""
+    return any(source.startswith(_COMMAND) for source in request.secret_sources.values())
+
+
+async def fetch_printed(request: AttemptRequest, inheritance: Inheritance) -> dict[str, str] | NotStarted:
+    """The values of those secrets that commands print. They run as the scheduler does, not as the job's user."""
+    found: dict[str, str] = {}
+    for name, source in request.secret_sources.items():
+        if source.startswith(_COMMAND):
+            value = await _printed(name, source.removeprefix(_COMMAND), inheritance)
+            if isinstance(value, NotStarted):
+                return value
+            found[name] = value
+    return found
+
+
+def secret_values(
+    request: AttemptRequest, inheritance: Inheritance, printed: Mapping[str, str]
+) -> dict[str, str] | NotStarted:
+    """Every declared secret; `printed` are those of commands."""
+    found: dict[str, str] = {}
+    for name in request.secrets:
+        value = printed.get(name) or _read(name, request.secret_sources.get(name) or f"env:{name}", inheritance)
+        if isinstance(value, NotStarted):
+            return value
+        found[name] = value
+    return found
+
+
+def _read(name: str, source: str, inheritance: Inheritance) -> str | NotStarted:
+    kind, _, rest = source.partition(":")
+    match kind:
+        case "env":
+            value = inheritance.secret(rest)
+            return value if value is not None else _not_in_environment(name, rest)
+        case "file":
+            return _of_file(name, rest)
+        case "credential":
+            return _of_credential(name, rest, inheritance)
+    return NotStarted(f"the secret {_shown(name)} comes from a command, and that was not asked", retryable=True)
+
+
+def _not_in_environment(name: str, variable: str) -> NotStarted:
+    what = f"the secret {_shown(name)}" + ("" if variable == name else f": the variable {_shown(variable)}")
+    return NotStarted(
+        f"{what} is not in the daemon's environment; set it and restart the daemon",
+        retryable=False,
+    )
+
+
+def _of_file(name: str, path: str) -> str | NotStarted:
+    try:
+        return _text(name, read_trusted(path, MOST_BYTES))
+    except UntrustedPathError as untrusted:
+        told = untrusted_file("its file", path, untrusted)
+        return NotStarted(f"the secret {_shown(name)}: {told}", retryable=False)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        return NotStarted(f"the secret {_shown(name)}: {path}: {reason}", problem.errno, path)
+
+
+def _of_credential(name: str, credential: str, inheritance: Inheritance) -> str | NotStarted:
+    directory = inheritance.secret(CREDENTIALS)
+    if not directory:
+        hint = f"add LoadCredential={credential}:/path to the service"
+        return NotStarted(f"the secret {_shown(name)}: the daemon was given no credentials; {hint}", retryable=False)
+    return _of_file(name, str(PurePosixPath(directory) / PurePosixPath(credential).name))
+
+
+def _text(name: str, value: bytes) -> str | NotStarted:
+    """Without the newline that editors and commands put at the end."""
+    value = value.rstrip(b"\r\n")
+    if not value:
+        return NotStarted(f"the secret {_shown(name)} is empty", errno.ENODATA)
+    if b"\0" in value:
+        return NotStarted(f"the secret {_shown(name)} has a NUL character", retryable=False)
+    return os.fsdecode(value)
+
+
+async def _printed(name: str, command: str, inheritance: Inheritance) -> str | NotStarted:
+    """What the command prints on its standard output. What it says otherwise may hold anything, and is not told."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            command,
+            env=inheritance.variables,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        return NotStarted(f"the secret {_shown(name)}: its command: {problem.strerror}", problem.errno)
+    assert process.stdout is not None
+    output = b""
+    try:
+        async with asyncio.timeout(COMMAND_WITHIN_S):
+            while len(output) <= MOST_BYTES and (chunk := await process.stdout.read(MOST_BYTES)):
+                output += chunk
+            code = await process.wait() if len(output) <= MOST_BYTES else 0
+    except TimeoutError:
+        return NotStarted(f"the secret {_shown(name)}: its command still ran after {COMMAND_WITHIN_S:g} s")
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if len(output) > MOST_BYTES:
+        return NotStarted(f"the secret {_shown(name)}: its command printed more than {MOST_BYTES} bytes")
+    if code != 0:
+        how = f"exit code {code}" if code > 0 else f"signal {-code}"
+        return NotStarted(f"the secret {_shown(name)}: its command ended with {how}; try it by hand")
+    return _text(name, output)
+
+
+def _shown(name: str) -> str:
+    return ascii(name[:80])

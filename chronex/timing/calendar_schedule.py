@@ -1,0 +1,248 @@
+"""Schedules made of others: the union of several, those without what calendars exclude, those with moved instants.
+
+Each is a schedule as chronex/timing/job_schedule.py has them: `next`, `previous` and `between` over instants. An
+instant that a calendar removes is none of theirs, so nothing that asks them can show or plan it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from typing import NamedTuple, Protocol
+
+from chronex.model.calendars import CalendarRules, OnExcluded
+from chronex.text.durations import DAY_MS
+from chronex.timing.calendar_days import CalendarDays, day_begin, day_end, local_day
+from chronex.timing.dst import wall_to_instant
+from chronex.timing.zones import Zone
+
+# Where a calendar leaves nothing for so long, the schedule has no next instant.
+_FURTHEST_MS = 40 * 366 * DAY_MS
+# So many instants in a row with no day to move to are looked at: eight years of a daily job.
+_MOST_TRIED = 3_000
+
+
+class Instants(Protocol):
+    """What a schedule is made from: another schedule."""
+
+    def next(self, after_ms: int) -> int | None: ...
+
+    def previous(self, before_ms: int) -> int | None: ...
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]: ...
+
+
+class MovedFrom(NamedTuple):
+    """The instant that the expression names, and the calendar that excludes it."""
+
+    nominal_ms: int
+    calendar: str
+
+
+class ExcludedInstant(NamedTuple):
+    """An instant that an expression names and a calendar excludes; `moved_to_ms` is None where it does not start."""
+
+    nominal_ms: int
+    calendar: str
+    moved_to_ms: int | None = None
+
+
+class WithoutExcluded:
+    """The instants of a schedule that its calendars leave."""
+
+    __slots__ = ("_base", "_days")
+
+    def __init__(self, base: Instants, rules: CalendarRules, zone: Zone) -> None:
+        self._base = base
+        self._days = CalendarDays(rules, zone)
+
+    def next(self, after_ms: int) -> int | None:
+        last = after_ms + _FURTHEST_MS
+        found = self._base.next(after_ms)
+        while found is not None and found <= last:
+            allowed = self._days.allowed_from(found)
+            if allowed == found:
+                return found
+            found = None if allowed is None else self._base.next(allowed - 1)
+        return None
+
+    def previous(self, before_ms: int) -> int | None:
+        first = before_ms - _FURTHEST_MS
+        found = self._base.previous(before_ms)
+        while found is not None and found >= first:
+            allowed = self._days.allowed_until(found)
+            if allowed == found:
+                return found
+            found = None if allowed is None else self._base.previous(allowed + 1)
+        return None
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        return walked(self, after_ms, until_ms)
+
+    def moved_from(self, instant_ms: int) -> MovedFrom | None:
+        return None
+
+    def excluded(self, after_ms: int, until_ms: int) -> Iterator[ExcludedInstant]:
+        """The instants of the schedule in (after, until] that a calendar excludes, with its name."""
+        for instant in self._base.between(after_ms, until_ms):
+            if (calendar := self._days.excluding(instant)) is not None:
+                yield ExcludedInstant(instant, calendar)
+
+
+class WithMoved:
+    """The same, and each excluded instant at its time of day on the nearest working day.
+
+    A day can get several: one start at one instant is one occurrence. What would move onto an event with a time is
+    left out, and so is what no working day is near to.
+    """
+
+    __slots__ = ("_base", "_days", "_step", "_zone")
+
+    def __init__(self, base: Instants, rules: CalendarRules, zone: Zone) -> None:
+        self._base = base
+        self._days = CalendarDays(rules, zone)
+        self._zone = zone
+        self._step = 1 if rules.on_excluded is OnExcluded.NEXT_WORKDAY else -1
+
+    def next(self, after_ms: int) -> int | None:
+        best: int | None = None
+        instant = self._base.next(self._first_source(after_ms) - 1 if self._step > 0 else after_ms)
+        for _ in range(_MOST_TRIED):
+            if instant is None or instant > after_ms + _FURTHEST_MS:
+                break
+            if best is not None and self._earliest(instant) > best:
+                break
+            found = self._target(instant)
+            if found is not None and found > after_ms and (best is None or found < best):
+                best = found
+            instant = self._base.next(instant)
+        return best
+
+    def previous(self, before_ms: int) -> int | None:
+        best: int | None = None
+        instant = self._base.previous(before_ms if self._step > 0 else self._last_source(before_ms) + 1)
+        for _ in range(_MOST_TRIED):
+            if instant is None or instant < before_ms - _FURTHEST_MS:
+                break
+            if best is not None and self._latest(instant) < best:
+                break
+            found = self._target(instant)
+            if found is not None and found < before_ms and (best is None or found > best):
+                best = found
+            instant = self._base.previous(instant)
+        return best
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        return walked(self, after_ms, until_ms)
+
+    def moved_from(self, instant_ms: int) -> MovedFrom | None:
+        """Which excluded instant this one stands for, the latest where it stands for several; None for an ordinary
+        one."""
+        if self._base.next(instant_ms - 1) == instant_ms and self._days.excluding(instant_ms) is None:
+            return None
+        if self._step > 0:
+            first, last = self._first_source(instant_ms), instant_ms
+        else:
+            first, last = instant_ms, self._last_source(instant_ms)
+        found: MovedFrom | None = None
+        for source in self._base.between(first - 1, last):
+            if self._target(source) == instant_ms and (calendar := self._days.excluding(source)) is not None:
+                found = MovedFrom(source, calendar)
+        return found
+
+    def excluded(self, after_ms: int, until_ms: int) -> Iterator[ExcludedInstant]:
+        for instant in self._base.between(after_ms, until_ms):
+            if (calendar := self._days.excluding(instant)) is not None:
+                yield ExcludedInstant(instant, calendar, self._target(instant))
+
+    def _target(self, instant: int) -> int | None:
+        """Where this instant of the schedule starts; None where it does not."""
+        if self._days.excluding(instant) is None:
+            return instant
+        day = local_day(instant, self._zone)
+        workday = self._days.workday_beside(day, self._step)
+        if workday is None:
+            return None
+        second = instant // 1000
+        time_of_day = (second + self._zone.offset_at(second)) * 1000 + instant % 1000 - day * DAY_MS
+        moved = wall_to_instant(workday * DAY_MS + time_of_day, self._zone)
+        return moved if self._days.excluding(moved) is None else None
+
+    def _first_source(self, instant_ms: int) -> int:
+        """What moves forwards to this day or later begins here: on the working day before it."""
+        day = local_day(instant_ms, self._zone)
+        before = self._days.workday_beside(day, -1)
+        return day_begin(day if before is None else before, self._zone)
+
+    def _last_source(self, instant_ms: int) -> int:
+        day = local_day(instant_ms, self._zone)
+        behind = self._days.workday_beside(day, 1)
+        return day_end(day if behind is None else behind, self._zone)
+
+    def _earliest(self, instant: int) -> int:
+        """Nothing from this instant on starts before."""
+        return instant if self._step > 0 else self._first_source(instant)
+
+    def _latest(self, instant: int) -> int:
+        return instant if self._step < 0 else self._last_source(instant)
+
+
+class United:
+    """The union of several schedules: an instant that two of them name is one."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Iterable[Instants]) -> None:
+        self._parts = tuple(parts)
+
+    def next(self, after_ms: int) -> int | None:
+        return min((found for part in self._parts if (found := part.next(after_ms)) is not None), default=None)
+
+    def previous(self, before_ms: int) -> int | None:
+        return max((found for part in self._parts if (found := part.previous(before_ms)) is not None), default=None)
+
+    def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
+        last: int | None = None
+        for instant in merge(*(part.between(after_ms, until_ms) for part in self._parts)):
+            if instant != last:
+                yield instant
+            last = instant
+
+    def moved_from(self, instant_ms: int) -> MovedFrom | None:
+        """None where one of them names it by itself."""
+        found: MovedFrom | None = None
+        for part in self._parts:
+            if part.next(instant_ms - 1) != instant_ms:
+                continue
+            moved = part.moved_from(instant_ms) if isinstance(part, WithoutExcluded | WithMoved) else None
+            if moved is None:
+                return None
+            found = moved
+        return found
+
+    def excluded(self, after_ms: int, until_ms: int) -> Iterator[ExcludedInstant]:
+        """What the union does not have although one of them names it."""
+        parts = (
+            part.excluded(after_ms, until_ms) for part in self._parts if isinstance(part, WithoutExcluded | WithMoved)
+        )
+        last: int | None = None
+        for one in merge(*parts):
+            if one.nominal_ms != last and self.next(one.nominal_ms - 1) != one.nominal_ms:
+                yield one
+            last = one.nominal_ms
+
+
+def with_calendars(base: Instants, rules: CalendarRules | None, zone: Zone) -> Instants:
+    """The schedule as its calendars leave it; itself where they change none of its instants."""
+    if rules is None or not rules.moves_or_removes:
+        return base
+    if rules.on_excluded is OnExcluded.SKIP:
+        return WithoutExcluded(base, rules, zone)
+    return WithMoved(base, rules, zone)
+
+
+def walked(schedule: Instants, after_ms: int, until_ms: int) -> Iterator[int]:
+    found = schedule.next(after_ms)
+    while found is not None and found <= until_ms:
+        yield found
+        found = schedule.next(found)

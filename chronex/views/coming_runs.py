@@ -1,0 +1,168 @@
+"""What will start, when, and why not: the one answer for every view of the future.
+
+`show`, `list`, `apply --dry-run`, the timeline, the clock and the language server ask here. The instants are those of
+the job's schedule, which has none that a calendar removes. Where each starts is the planner's own placement, and an
+instant that cannot start (a spread that finds no place, a pause, a blackout) carries the reason that the engine will
+record. Nothing is drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from heapq import merge
+from itertools import islice
+from typing import NamedTuple
+
+from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_of, due_time
+from chronex.errors import CustomScheduleError
+from chronex.expr.option_block import NO_OPTIONS, Options
+from chronex.model.calendars import OnExcluded
+from chronex.model.job import SCHEDULES_APART, Job
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.timing import read
+from chronex.timing.calendar_schedule import MovedFrom
+from chronex.timing.job_schedule import CUSTOM, moved_from, options_of, schedule_of
+
+# So many instants in a row that cannot start are looked at before a view says that none will: more than a year of a
+# daily job. To find that a spread has no place for one takes a third of a millisecond.
+MOST_BARRED = 400
+_OPTIONS = re.compile(r"[{<].*[}>]", re.DOTALL)
+
+
+class ForecastRun(NamedTuple):
+    """An occurrence to come; `reason` says why it will not run, where that is known already."""
+
+    nominal_ms: int
+    job: str
+    due_ms: int
+    latest_ms: int
+    reason: Reason = NO_REASON
+    moved: MovedFrom | None = None  # the time that it stands for, and the calendar that moved it
+
+    @property
+    def runs(self) -> bool:
+        return not self.reason
+
+
+def forecast(jobs: Iterable[Job], after_ms: int, until_ms: int) -> Iterator[ForecastRun]:
+    """The occurrences of all jobs with nominal times in (after, until], in order; lazily, so take what you need."""
+    return merge(*(forecast_job(job, after_ms, until_ms) for job in jobs))
+
+
+def forecast_job(job: Job, after_ms: int, until_ms: int) -> Iterator[ForecastRun]:
+    """What is not decided yet: instants after the job's cursor, as many as its `max` leaves."""
+    options = options_of(job)
+    left = None if options.max is None else options.max - job.progress.counters.fired
+    if not job.enabled or (left is not None and left <= 0):
+        return
+    is_plain = starts_at_nominal_times(job)
+    start = after_ms if job.progress.cursor_ms is None else max(after_ms, job.progress.cursor_ms)
+    try:
+        for nominal_ms in schedule_of(job).between(start, until_ms):
+            # Most jobs start at their nominal times and need no placement.
+            run = (
+                ForecastRun(nominal_ms, job.id, nominal_ms, nominal_ms) if is_plain else forecast_run(job, nominal_ms)
+            )
+            yield run
+            if left is not None and run.runs:
+                left -= 1
+                if left == 0:
+                    return
+    except CustomScheduleError:
+        return  # a custom schedule that is not registered in this process
+
+
+def starts_at_nominal_times(job: Job) -> bool:
+    """Does every instant of its schedule start, and where it stands in its expression?"""
+    if job.spread is not None or job.progress.paused_from_ms is not None or blackouts_of(job):
+        return False
+    if job.calendars is not None and job.calendars.on_excluded is not OnExcluded.SKIP:
+        return False
+    options = placement_options(job)
+    return not (options.stagger or options.jitter)
+
+
+def placement_options(job: Job) -> Options:
+    """The options that say where an instant starts, without reading the expression around them."""
+    first, _, _ = job.schedule.partition(SCHEDULES_APART)
+    brackets = _OPTIONS.search(first)
+    return NO_OPTIONS if brackets is None or job.dialect == CUSTOM else _options_alone(brackets.group(0))
+
+
+@lru_cache(maxsize=1024)
+def _options_alone(brackets: str) -> Options:
+    """Cached by the options alone: ten thousand different schedules would not fit the cache, their options do."""
+    meaning = read(f"@daily {brackets}").meaning
+    assert meaning is not None, f"stored options were checked when they were applied: {brackets!r}"
+    return meaning.options
+
+
+def forecast_run(job: Job, nominal_ms: int) -> ForecastRun:
+    """Where an instant will start, as far as that is known before its jitter is drawn, or why it will not."""
+    options = placement_options(job)
+    placed = due_time(job, options, nominal_ms, NO_CHANCE)
+    latest_ms = placed.due_ms + max(options.jitter or 0, 1) - 1
+    reason = placed.impossible or NO_REASON
+    if reason.code is ReasonCode.BLACKOUT and blackout_at(job, latest_ms) is None:
+        reason = NO_REASON  # jitter may put it behind the end of the blackout
+    if not reason and job.progress.was_paused_at(placed.due_ms):
+        reason = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
+    return ForecastRun(nominal_ms, job.id, placed.due_ms, latest_ms, reason, moved_from(job, nominal_ms))
+
+
+def startable(job: Job, from_ms: int, not_before_ms: int | None = None) -> Iterator[ForecastRun]:
+    """The runs from the instant `from_ms` of the schedule on that will start, and not before `not_before_ms`.
+
+    What a pause or a blackout bars is passed over as a whole: it may be a month of a job that starts every second.
+    """
+    is_plain = starts_at_nominal_times(job)
+    nominal: int | None = from_ms
+    barred = 0
+    while nominal is not None and barred < MOST_BARRED:
+        run = ForecastRun(nominal, job.id, nominal, nominal) if is_plain else forecast_run(job, nominal)
+        not_yet = not_before_ms if not_before_ms is not None and run.due_ms < not_before_ms else None
+        if run.runs and not_yet is None:
+            barred = 0
+            yield run
+            nominal = schedule_of(job).next(nominal)
+        else:
+            barred += 1
+            free = not_yet if not_yet is not None else _free_from(job, run)
+            nominal = schedule_of(job).next(max(nominal, free - _widest(job) - 1))
+
+
+def _free_from(job: Job, run: ForecastRun) -> int:
+    """The end of what bars the run, where that has one; else its own time."""
+    if run.reason.code is ReasonCode.BLACKOUT:
+        return blackout_end(job, run.due_ms)
+    until = job.progress.paused_until_ms
+    return until if run.reason.code is ReasonCode.PAUSED and until is not None else run.nominal_ms
+
+
+def _widest(job: Job) -> int:
+    """How far before its due time the nominal time of a run can lie."""
+    options = placement_options(job)
+    spread = 0 if job.spread is None else job.spread.duration_ms
+    return spread + (options.stagger or 0) + (options.jitter or 0)
+
+
+def coming_starts_of(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:
+    """When its runs start, in the order of their nominal times in (after, until], decided or not; not those that will
+    not start."""
+    limit = placement_options(job).max
+    left = None if limit is None else max(limit - job.progress.counters.fired, 0)
+    if not job.enabled:
+        return
+    try:
+        if left is None and starts_at_nominal_times(job):
+            yield from schedule_of(job).between(after_ms, until_ms)  # much faster than one after the other
+            return
+        first = schedule_of(job).next(after_ms)
+        for run in islice(startable(job, first), left) if first is not None else ():
+            if run.nominal_ms > until_ms:
+                return
+            yield run.due_ms
+    except CustomScheduleError:
+        return

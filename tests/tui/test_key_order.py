@@ -1,0 +1,141 @@
+"""Keys that arrive in one burst: each is handled once, in order, by the screen it was meant for."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from textual.events import Key, Paste
+
+from chronex.engine.commands import Actor, pause
+from chronex.storage import journal
+from chronex.storage.ports import Store
+from chronex.storage.records import Reading, Records
+from chronex_store import LmdbStore
+from chronex_tui.app import ChronexApp, StartOptions
+from chronex_tui.screens.dialogs import Dialog
+from chronex_tui.widgets import Table
+from tests.tui.driving import app_on, driven
+from tests.tui.examples import HOUR, NOW
+
+CHARACTERS = {
+    "slash": "/",
+    "space": " ",
+    "enter": "\r",
+    "escape": None,
+    "colon": ":",
+    "question_mark": "?",
+    "up": None,
+    "tab": "\t",
+}
+
+
+async def burst(app: ChronexApp, *keys: str) -> None:
+    """All of them at once, as a terminal delivers what was pasted or held up on the way; until all are handled."""
+    for key in keys:
+        app.post_message(Paste(key[1:-1]) if key.startswith('"') else Key(key, CHARACTERS.get(key, key[:1])))
+    arrived = asyncio.Event()
+    app.call_later(arrived.set)
+    await arrived.wait()
+    await app.key_order.until_idle()
+
+
+async def test_letters_right_behind_the_slash_are_the_filter(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
+        await burst(driver.app, "slash", *"pip")
+        assert driver.app.state.filter.text == "pip"
+        assert not driver.app.state.pending
+
+
+def journal_of(path: Path, open_store: Store | None = None) -> list[tuple[str, str]]:
+    """What people asked for; the first events are those of the example itself."""
+    with nullcontext(open_store) if open_store is not None else LmdbStore.open(path, create=False) as store:
+        found = [event for _, event in store.view(journal.tail)]
+    return [(event.name, event.job) for event in found if "(tui)" in event.actor]
+
+
+# Keys that arrive together, what they leave in the journal, and the title of what is open then.
+BURSTS: tuple[tuple[tuple[str, ...], list[tuple[str, str]], str], ...] = (
+    (("t", "y"), [("JobTriggered", "vacuum")], ""),
+    (("t", "y", "y"), [("JobTriggered", "vacuum")], ""),  # the second y copies: it is meant for the board
+    (("t", "n"), [], ""),
+    (("t", "enter"), [], ""),  # no is highlighted
+    (("t", "up", "enter"), [("JobTriggered", "vacuum")], ""),
+    (("t", "tab", "enter"), [("JobTriggered", "vacuum")], ""),
+    (("t", "escape", "p"), [("JobPaused", "vacuum")], ""),
+    (("p", "u"), [("JobPaused", "vacuum"), ("JobResumed", "vacuum")], ""),
+    (("p", "p"), [("JobPaused", "vacuum"), ("JobResumed", "vacuum")], ""),
+    (("k", "p"), [("JobPaused", "warm-cache")], ""),  # the job that the cursor was moved to
+    (("slash", *"rotate", "enter", "p"), [("JobPaused", "rotate-logs")], ""),
+    (("slash", *"nosuch", "enter", "p"), [], ""),  # a job that the filter hides
+    (("slash", *"tXRpy", "escape"), [], ""),
+    (("slash", '"pppt"', "enter"), [], ""),
+    (('"pty"',), [], ""),  # pasted on the board it means nothing
+    (("n", *"pty p", "escape"), [], ""),
+    (("w", *"pX", "w"), [], ""),
+    (("w", "q"), [], ""),
+    (("l", *"pX"), [], ""),
+    (("2", "l", *"pt", "escape"), [], ""),
+    (("colon", *"pause", "enter"), [("JobPaused", "vacuum")], ""),
+    (("colon", *"trigger", "enter", "y"), [("JobTriggered", "vacuum")], ""),
+    (("colon", *"trigger", "enter", "enter"), [], ""),
+    (("a", "p"), [("JobPaused", "vacuum")], ""),
+    (("a", "escape", "escape", "5", "p", "t", "y"), [], ""),
+    (("f", "b", "c"), [], "Columns"),  # b chooses a state, c is meant for the board
+    (("question_mark", *"pXt"), [], "Keys on the Jobs screen"),
+    (("c", *"snlrz", "enter", "p"), [("JobPaused", "vacuum")], ""),
+)
+
+
+WRITING = [row for row in BURSTS if row[1]]
+
+
+@pytest.mark.parametrize(("keys", "asked", "_title"), WRITING, ids=[" ".join(row[0]) for row in WRITING])
+async def test_a_burst_does_what_its_keys_do_one_by_one(
+    example_store: Path, keys: tuple[str, ...], asked: list[tuple[str, str]], _title: str
+) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
+        await burst(driver.app, *keys)
+    assert journal_of(example_store) == asked
+
+
+async def test_bursts_that_ask_for_nothing_do_nothing(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
+        app = driver.app
+        table = app.board.query_one("#jobs", Table)
+        for keys, asked, title in BURSTS:
+            if asked:
+                continue
+            await burst(app, *keys)
+            titles = [
+                str(one.query_one("#dialog").border_title) for one in app.screen_stack if isinstance(one, Dialog)
+            ]
+            assert titles == [title] if title else True, keys
+            await burst(app, "escape", "escape", "escape", "1")
+            table.move_to(next(n for n, row in enumerate(app.state.rows) if row.job.id == "vacuum"))
+            await burst(app, "f5")
+            assert (len(app.screen_stack), app.state.job) == (1, "vacuum"), keys
+            assert journal_of(example_store, app.live.store) == [], keys
+
+
+async def test_undo_reverses_exactly_what_was_done(example_store: Path) -> None:
+    """Of two marked jobs one was paused before, for a while: its pause is neither made longer nor ended."""
+    with LmdbStore.open(example_store, create=False) as store:
+        store.update(lambda tx: pause(Records(tx, NOW), "vacuum", Actor("maria", "cli", "host"), until_ms=NOW + HOUR))
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
+        await burst(driver.app, "space", "g", "space", "p", "u")
+    assert journal_of(example_store) == [("JobPaused", "etl-orders"), ("JobResumed", "etl-orders")]
+
+
+async def test_undoing_a_resume_keeps_the_end_of_the_pause(example_store: Path) -> None:
+    with LmdbStore.open(example_store, create=False) as store:
+        store.update(lambda tx: pause(Records(tx, NOW), "vacuum", Actor("maria", "cli", "host"), until_ms=NOW + HOUR))
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
+        await burst(driver.app, "p", "u")
+    with LmdbStore.open(example_store, create=False) as store:
+        job = store.view(lambda tx: Reading(tx).job("vacuum"))
+    assert job is not None
+    assert job.progress.paused_until_ms == NOW + HOUR
+    assert job.progress.is_paused_at(NOW)

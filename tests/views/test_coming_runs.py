@@ -1,0 +1,184 @@
+"""Previews never lie: what each view of the future says is what the simulated engine then does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from chronex.engine.commands import Actor
+from chronex.engine.commands.control import pause
+from chronex.engine.update.diff import UpdateOptions
+from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import Occurrence
+from chronex.model.policies import OverlapPolicy, SpreadPolicy
+from chronex.model.reasons import ReasonCode, text_of
+from chronex.model.states import OccurrenceState
+from chronex.storage.records import Reading, Records
+from chronex.testing import DAY, HOUR, SimulatedMachine
+from chronex.views.apply_preview import JobPreview, preview
+from chronex.views.coming_runs import ForecastRun, coming_starts_of, forecast_job, startable
+from chronex.views.jobs import next_run, rows_of, upcoming_runs
+from chronex.views.simulation import simulate_runs
+
+START = datetime(2027, 3, 20, 5, 30, tzinfo=UTC)  # the week before Berlin's clocks go forward
+BEGIN = round(START.timestamp() * 1000)
+END = BEGIN + 16 * DAY
+TODAY = BEGIN // DAY
+
+
+def calendar(random: Random, name: str) -> JobCalendar:
+    if random.random() < 0.3:
+        return JobCalendar(name=name, weekdays=tuple(sorted(random.sample(range(1, 8), 2))))
+    if random.random() < 0.4:
+        begins = sorted(random.sample(range(0, 15 * 24, 7), 6))
+        times = [(TODAY * 86_400 + begin * 3_600) for begin in begins]
+        return JobCalendar(name=name, times=tuple(edge for begin in times for edge in (begin, begin + 5 * 3_600)))
+    first = TODAY + random.randrange(10)
+    return JobCalendar(name=name, days=(first, first + random.randrange(4), first + 6, first + 6))
+
+
+def random_job(random: Random, number: int) -> Job:
+    text = random.choice(["0 9 * * *", "30 */4 * * *", "0 2,3 * * *", "15 12 * * MON-FRI | 0 6 * * *", "@every 5h", "0 */6 * * * {max:9}",
+                          "0 */6 * * * {stagger:2h}", "0 */3 * * * {jitter:40m}"])  # fmt: skip
+    policy: dict[str, Any] = {}
+    if random.random() < 0.4 and "@every" not in text:
+        mode = random.choice(["after", "around", "before"])
+        clause = random.choice(["", "dow=MON-FRI", "between=08:00-20:00"])
+        policy["spread"] = SpreadPolicy(mode=mode, duration_ms=random.choice([1, 2]) * HOUR, only=clause)
+    if random.random() < 0.7:
+        moves = OnExcluded.SKIP if "@every" in text else random.choice(list(OnExcluded))
+        excluded = (calendar(random, "off"),) if random.random() < 0.7 else ()
+        blackout = (calendar(random, "dark"),) if random.random() < 0.6 else ()
+        rules = CalendarRules(
+            excluded=excluded, on_excluded=moves if excluded else OnExcluded.SKIP, blackout=blackout
+        )
+        policy["calendars"] = rules
+    return Job(id=f"job-{number}", schedule=text, timezone="Europe/Berlin", overlap=OverlapPolicy.ALLOW,
+               tasks=(Task(name="t", run=("true",)),), **policy)  # fmt: skip
+
+
+class Previews(NamedTuple):
+    forecast: list[ForecastRun]
+    starts: list[int]
+    shown: list[tuple[int, int]]
+    listed: tuple[int, int] | None
+
+
+def previews_of(machine: SimulatedMachine, job_id: str) -> Previews:
+    def read(reading: Reading) -> Previews:
+        job = reading.job(job_id)
+        assert job is not None
+        upcoming = upcoming_runs(reading, job, BEGIN, 12)
+        first = next_run(reading, job, BEGIN)
+        (row,) = (row for row in rows_of(reading, BEGIN) if row.job.id == job_id)
+        assert row.next == first
+        return Previews(
+            list(forecast_job(job, BEGIN, END)),
+            list(coming_starts_of(job, BEGIN, END)),
+            [(one.nominal_ms, one.due_ms) for one in upcoming],
+            None if first is None else (first.nominal_ms, first.due_ms),
+        )
+
+    return machine.store.view(lambda tx: read(Reading(tx)))
+
+
+def dry_run_of(jobs: list[Job]) -> dict[str, JobPreview]:
+    """What `apply --dry-run` says of the same days."""
+    empty = SimulatedMachine([], start=START)
+    days = (END - BEGIN) // DAY
+    seen = empty.store.view(lambda tx: preview(Reading(tx), jobs, BEGIN, UpdateOptions(), days))
+    return {effect.job: effect for effect in seen.effects}
+
+
+def happened(machine: SimulatedMachine, job_id: str) -> dict[int, Occurrence]:
+    found = machine.store.view(lambda tx: Reading(tx).occurrences(job_id, limit=10_000))
+    return {one.nominal_ms: one for one in found if BEGIN < one.nominal_ms <= END}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_shown_is_what_happens(seed: int) -> None:
+    random = Random(seed)
+    jobs = [random_job(random, number) for number in range(4)]
+    dry_run = dry_run_of(jobs)
+    machine = SimulatedMachine(jobs, start=START, seed=seed, slots=500)
+    if random.random() < 0.4:
+        until = BEGIN + random.randrange(1, 6 * DAY) if random.random() < 0.7 else None
+        machine.store.update(
+            lambda tx: pause(Records(tx, BEGIN), "job-0", Actor("ann", "cli", "desk"), until_ms=until)
+        )
+    shown = {job.id: previews_of(machine, job.id) for job in jobs}
+    stored = machine.store.view(lambda tx: [Reading(tx).job(job.id) for job in jobs])
+    simulated = {
+        (one.occurrence.job, one.occurrence.nominal_ms): (one.state, one.reason)
+        for one in simulate_runs(
+            [job for job in stored if job is not None], BEGIN, END, lambda _: 1_000, 500, Random(1)
+        )
+        if BEGIN < one.occurrence.nominal_ms <= END
+    }
+    machine.run_until(END + 3 * DAY)
+    for job, stored_job in zip(jobs, stored, strict=True):
+        assert stored_job is not None
+        real, said = happened(machine, job.id), shown[job.id]
+        ran = {nominal: one for nominal, one in real.items() if one.state is OccurrenceState.COMPLETED}
+        _check_forecast(said, real, ran)
+        _check_lists(said, ran, has_jitter="jitter" in job.schedule)
+        if "jitter" not in job.schedule and stored_job.progress.paused_from_ms is None:
+            assert [(one.nominal_ms, one.due_ms) for one in dry_run[job.id].added] == [
+                (nominal, one.due_ms) for nominal, one in sorted(ran.items())
+            ]
+            assert {one.nominal_ms for one in dry_run[job.id].barred} == set(real) - set(ran)
+        if "jitter" not in job.schedule:
+            ours = {
+                nominal: (state, text_of(reason))
+                for (name, nominal), (state, reason) in simulated.items()
+                if name == job.id
+            }
+            assert ours == {nominal: (one.state, text_of(one.reason)) for nominal, one in real.items()}
+
+
+def _check_forecast(said: Previews, real: dict[int, Occurrence], ran: dict[int, Occurrence]) -> None:
+    may_be_barred = {one.nominal_ms for one in said.forecast if one.runs and one.latest_ms > one.due_ms}
+    for one in said.forecast:
+        outcome = real[one.nominal_ms]
+        if one.runs and one.nominal_ms in ran:
+            assert one.due_ms <= outcome.due_ms <= one.latest_ms
+            assert outcome.started_ms == outcome.due_ms
+            assert (one.moved.nominal_ms if one.moved else one.nominal_ms) == outcome.scheduled_ms
+        elif one.runs:  # jitter was drawn into a blackout
+            assert one.nominal_ms in may_be_barred
+            assert outcome.reason.code is ReasonCode.BLACKOUT
+        else:
+            assert outcome.state is OccurrenceState.SKIPPED
+            assert text_of(outcome.reason) == text_of(one.reason)
+    assert {one.nominal_ms for one in said.forecast} == set(real)
+
+
+def _check_lists(said: Previews, ran: dict[int, Occurrence], *, has_jitter: bool) -> None:
+    if has_jitter:
+        return  # when is not known before; the forecast has the bounds
+    assert said.starts == [one.due_ms for _, one in sorted(ran.items())]
+    inside = [(nominal, due) for nominal, due in said.shown if nominal <= END]
+    assert inside == [(nominal, one.due_ms) for nominal, one in sorted(ran.items())][: len(inside)]
+    assert len(inside) == min(len(said.shown), len(ran))
+    assert said.listed == (said.shown[0] if said.shown else None)
+
+
+def test_a_blackout_of_a_job_that_starts_every_second_is_one_step() -> None:
+    dark = JobCalendar(name="dark", days=(TODAY, TODAY + 400))
+    job = Job(id="j", schedule="* * * * * *", calendars=CalendarRules(blackout=(dark,)))
+    first = next(startable(job, BEGIN))
+    assert first.nominal_ms == (TODAY + 401) * DAY
+    assert list(coming_starts_of(job, BEGIN, BEGIN + 300 * DAY)) == []
+
+
+def test_a_spread_that_never_fits_has_no_coming_run() -> None:
+    """It was listed by `show` and by the dry run, although the engine skips every one of them."""
+    job = Job(id="j", schedule="0 9 * * *", spread=SpreadPolicy(duration_ms=HOUR, only="between=22:00-23:00"))
+    machine = SimulatedMachine([job], start=START)
+    said = previews_of(machine, "j")
+    assert (said.shown, said.starts, said.listed) == ([], [], None)
+    assert {one.reason.code for one in said.forecast} == {ReasonCode.UNSCHEDULABLE}
