@@ -34,6 +34,12 @@ def _lint() -> Declaration:
     return lint
 
 
+def _rule() -> Declaration:
+    from chronex.cli.commands.rule import rule
+
+    return rule
+
+
 def _fmt() -> Declaration:
     from chronex.cli.commands.fmt import fmt
 
@@ -281,6 +287,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         _lint,
         "Find mistakes and surprises in job files, crontabs, workflows, CronJobs, timers and expressions.",
     ),
+    "rule": (_rule, "Show what a rule of lint says, with a bad and a good example."),
     "fmt": (_fmt, "Print expressions in canonical form."),
     "lsp": (
         _lsp,

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from chronex.cli.options import UsageError
-from chronex.cli.output import caret_lines, err, out, paint, print_json
+from chronex.cli.output import caret_lines, out, paint, print_json
 from chronex.expr.diagnostics import ERROR
-from chronex.lint.findings import UNREADABLE, LintFinding
-from chronex.lint.formats import WRITERS, Item, LintOutput
+from chronex.lint.findings import UNREADABLE, LintFinding, assumptions
+from chronex.lint.formats import PAGE_REFERENCE_MS, WRITERS, Item, LintOutput, page
 from chronex.lint.source_files import (
     ARGUMENTS,
     BYTE_ORDER_MARK,
     KINDS,
+    UNSURE_CRON_D,
     Document,
     find_files,
     kind_by_name,
@@ -29,7 +31,8 @@ from chronex.text.terminal import terminal_safe
 _MOST_BYTES = 8 * 1024 * 1024
 _STDIN = "<stdin>"
 _SUFFIXES = (".toml", ".yml", ".yaml", ".timer", ".cron", ".crontab", ".json", ".py", ".conf")
-_LOOK_INSIDE = {"yaml": b"CronJob", "python": b"chronex"}
+_IN_BYTES = ("crontab", "cron.d", UNSURE_CRON_D)
+_LOOK_INSIDE = {"yaml": b"kind", "python": b"chronex"}
 
 
 # -- sources ------------------------------------------------------------------------------------------------------
@@ -46,12 +49,19 @@ LintSource: TypeAlias = Document | Unreadable
 
 
 def read_sources(
-    targets: Sequence[str], kind: str | None, stdin_filename: str | None, dialect: str
+    targets: Sequence[str],
+    kind: str | None,
+    stdin_filename: str | None,
+    dialect: str,
+    is_excluded: Callable[[str], bool] = lambda path: False,
 ) -> Iterator[LintSource]:
-    """Every source in the order given. Raises UsageError for what is neither a file nor an expression."""
+    """Every source in the order given. Raises UsageError for what is neither a file nor an expression.
+
+    `is_excluded` leaves out files that are found in a directory; those that are named are read all the same.
+    """
     bare = "posix" if dialect == "posix" else "expressions"
     if not targets:
-        yield from (source for path in find_files(Path()) if (source := _read_source(path, kind)) is not None)
+        yield from _found_in(Path(), kind, is_excluded)
         return
     expressions = [target for target in targets if target != "-" and not is_there(target)]
     for target in expressions:
@@ -63,9 +73,15 @@ def read_sources(
         if target == "-":
             yield _standard_input(kind, stdin_filename, bare)
         elif is_there(target) and path.is_dir():
-            yield from (source for file in find_files(path) if (source := _read_source(file, kind)) is not None)
+            yield from _found_in(path, kind, is_excluded)
         elif is_there(target):
             yield from _given(path, kind)
+
+
+def _found_in(folder: Path, kind: str | None, is_excluded: Callable[[str], bool]) -> Iterator[LintSource]:
+    for path in find_files(folder):
+        if not is_excluded(str(path)) and (source := _read_source(path, kind)) is not None:
+            yield source
 
 
 def is_there(target: str) -> bool:
@@ -91,10 +107,14 @@ def _given(path: Path, kind: str | None) -> Iterator[LintSource]:
     source = _read_source(path, kind, look_inside=False)
     if source is None:
         return
-    if isinstance(source, Document) and source.kind is None and kind_by_name(str(path)) is None:
-        name = terminal_safe(str(path))
-        err(f"chronex: {name} has no name that lint knows; --as {{{','.join(KINDS)}}} says what it is")
-    yield source
+    yield _named(source)
+
+
+def _named(source: LintSource) -> LintSource:
+    """A file that is asked for and not linted is no success: nobody would notice that nothing was checked."""
+    if isinstance(source, Document) and source.kind is None and kind_by_name(source.path) is None:
+        return _unreadable(source.path, f"not linted: its name says no kind; --as {{{','.join(KINDS)}}} does")
+    return source
 
 
 def _read_source(path: Path, kind: str | None, *, look_inside: bool = True) -> LintSource | None:
@@ -110,15 +130,18 @@ def _read_source(path: Path, kind: str | None, *, look_inside: bool = True) -> L
         return _unreadable(name, f"the file cannot be read: {error.strerror}")
     if look_inside and kind is None and known in _LOOK_INSIDE and _LOOK_INSIDE[known] not in data:
         return None
-    return _decoded(name, data, kind)
+    return _decoded(name, data, kind, look_inside=look_inside)
 
 
-def _decoded(name: str, data: bytes, kind: str | None) -> LintSource:
+def _decoded(name: str, data: bytes, kind: str | None, *, look_inside: bool) -> LintSource:
     try:
         return open_document(name, data.decode("utf-8"), kind)
     except UnicodeDecodeError as error:
-        if kind is None and kind_by_name(name) in (None, "yaml", "python"):
+        if kind is None and look_inside and kind_by_name(name) in (None, "yaml", "python"):
             return open_document(name, "")  # no file for the linter
+        if (kind or kind_by_name(name)) in _IN_BYTES:
+            # The program reads bytes, and a comment in Latin-1 is nothing to it.
+            return open_document(name, data.decode("utf-8", "surrogateescape"), kind)
         before = data[: error.start].decode("utf-8")
         document = Document(name, before + "\N{REPLACEMENT CHARACTER}", None)
         message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
@@ -135,7 +158,7 @@ def _standard_input(kind: str | None, name: str | None, bare: str) -> LintSource
         raise UsageError(f"standard input is longer than {_MOST_BYTES // 1024 // 1024} MiB")
     if name is None and kind is None:
         return open_document(_STDIN, data.decode("utf-8", "replace"), bare)
-    return _decoded(name or _STDIN, data, kind)
+    return _named(_decoded(name or _STDIN, data, kind, look_inside=False))
 
 
 # -- findings and fixes -------------------------------------------------------------------------------------------
@@ -169,7 +192,7 @@ def print_fixed(document: Document) -> None:
     else:
         sys.stdout.flush()
         mark = BYTE_ORDER_MARK if document.has_mark else ""
-        sys.stdout.buffer.write((mark + document.text).encode("utf-8"))
+        sys.stdout.buffer.write((mark + document.text).encode("utf-8", "surrogateescape"))
         sys.stdout.buffer.flush()
 
 
@@ -178,7 +201,7 @@ def write_fixed(document: Document) -> None:
 
     mark = BYTE_ORDER_MARK if document.has_mark else ""
     try:
-        replace_file(Path(document.path).resolve(), (mark + document.text).encode("utf-8"))
+        replace_file(Path(document.path).resolve(), (mark + document.text).encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise UsageError(f"{terminal_safe(document.path)} cannot be written: {error.strerror}") from None
 
@@ -205,7 +228,9 @@ def _finding_lines(items: Sequence[Item]) -> Iterator[str]:
 
 def _finding_line(document: Document, finding: LintFinding) -> str:
     line, column = document.position(finding.start)
-    fix = f" [{finding.fix.title}]" if finding.fix is not None else ""
+    fix = ""
+    if finding.fix is not None:
+        fix = f" [{finding.fix.title}]" if finding.fix.is_safe else f" [perhaps: {finding.fix.title}]"
     colour = "red" if finding.severity == ERROR else "yellow"
     message = terminal_safe(f"{finding.message}{fix}")
     return f"{terminal_safe(document.path)}:{line}:{column}: {paint(finding.code, colour, 'bold')} {message}"
@@ -236,12 +261,49 @@ def _carets(document: Document, line: int, findings: list[LintFinding]) -> Itera
     yield from caret_lines(text, marks)
 
 
-def print_rules(form: str) -> None:
-    from chronex.lint.rules import rules
+def print_statistics(form: str, items: Sequence[Item], show: Callable[[str], None]) -> None:
+    """How often each rule was found, the most frequent first, and how many of these --fix puts right."""
+    from chronex.lint.rules import title_of
 
+    counts = Counter(finding.code for _, finding in items)
+    fixable = Counter(finding.code for _, finding in items if finding.fix is not None and finding.fix.is_safe)
+    rows = [
+        {"code": code, "count": count, "fixable": fixable[code], "title": title_of(code)}
+        for code, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    ]
+    if form == "json":
+        print_json(rows, ensure_ascii=False)
+        return
+    width = max((len(str(row["count"])) for row in rows), default=1)
+    for row in rows:
+        fix = f" [{row['fixable']} by --fix]" if row["fixable"] else ""
+        show(f"{row['count']:>{width}}  {row['code']}  {row['title']}{fix}")
+
+
+def print_rules(form: str, only: str | None = None) -> None:
+    """All rules, or as JSON one of them with its explanation."""
+    from chronex.lint.rules import rule_named, rules
+
+    if only is not None:
+        rule = rule_named(only)
+        if rule is None:
+            raise UsageError(f"chronex rule: there is no rule {terminal_safe(only)!r}; chronex rule lists them")
+        row = {"code": rule.code, "severity": rule.severity, "title": rule.title, "explanation": rule.explanation}
+        print_json(row, ensure_ascii=False)
+        return
     if form == "json":
         rows = [{"code": r.code, "severity": r.severity, "title": r.title} for r in rules().values()]
         print_json(rows, ensure_ascii=False)
         return
     for rule in rules().values():
         out(f"{rule.code}  {rule.severity:<7}  {rule.title}")
+
+
+def print_rule(code: str, option: str) -> None:
+    """The page of a rule; `option` is what a message about an unknown code names."""
+    from chronex.lint.rules import rule_named
+
+    rule = rule_named(code)
+    if rule is None:
+        raise UsageError(f"{option}: there is no rule {terminal_safe(code)!r}; chronex rule lists them")
+    out(page(rule, assumptions("UTC", "assumed", PAGE_REFERENCE_MS)).rstrip("\n"))

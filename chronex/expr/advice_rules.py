@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronex.expr.diagnostics import INFO, PLAIN, WARNING, Example, HostMessage, Message, Rule
+from chronex.expr.diagnostics import INFO, PLAIN, SAME_MEANING, WARNING, Example, HostMessage, Message, Rule
 
 
 def _rule(
@@ -15,12 +15,11 @@ def _rule(
     good: str,
     messages: Mapping[str, Message] | Message,
     *,
-    is_fix_safe: bool = False,
     silent_for: tuple[str, ...] = (),
 ) -> Rule:
     cases = {"": messages} if isinstance(messages, Message) else messages
     silent = frozenset(silent_for)
-    return Rule(code, title, WARNING, explanation, Example(bad), Example(good), cases, is_fix_safe, silent)
+    return Rule(code, title, WARNING, explanation, Example(bad), Example(good), cases, silent)
 
 
 # -- which days and times ---------------------------------------------------------------------------------
@@ -108,8 +107,7 @@ W107 = _rule(
     "A step of 1 changes nothing.",
     "*/1 * * * *",
     "* * * * *",
-    Message("*/1 is the same as *"),
-    is_fix_safe=True,
+    Message("*/1 is the same as *", fix_is=SAME_MEANING),
 )
 W108 = _rule(
     "W108",
@@ -117,8 +115,7 @@ W108 = _rule(
     "Quartz writes ? for a day field that is left open; here that is *.",
     "0 9 ? * MON",
     "0 9 * * MON",
-    Message("'?' is Quartz's way to leave a day field open", "read as *"),
-    is_fix_safe=True,
+    Message("'?' is Quartz's way to leave a day field open", "read as *", fix_is=SAME_MEANING),
     silent_for=("kubernetes",),  # there the question mark is a part of the language
 )
 

@@ -17,13 +17,15 @@ _MONTHS = (
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _ORDINALS = {1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 5: "5th"}
 _MOST_CLOCK_TIMES = 6
+_LEAST_DAYS_OF_A_STEP = 5
+_LONGEST = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def describe(meaning: Meaning) -> str:
     """`At 09:00, Monday through Friday (Europe/Berlin), with up to 30s jitter`."""
     match meaning.body:
         case Cron() as cron:
-            text = _time_text(cron) + _day_text(cron)
+            text = _cron_text(cron)
         case Every(low, None):
             text = f"Every {format_duration(low)}"
         case Every(low, int() as high):
@@ -79,6 +81,20 @@ def _even_step(values: Sequence[int], size: int) -> int | None:
     return step if values == list(range(values[0], size, step)) and values[0] < step else None
 
 
+def _cron_text(cron: Cron) -> str:
+    text = _time_text(cron)
+    days = _day_text(cron, is_clock_time=text.startswith("At "))
+    return f"Never: {text[0].lower()}{text[1:]}{days}" if _has_no_day(cron) else text + days
+
+
+def _has_no_day(cron: Cron) -> bool:
+    """No month that is named has a day that is named, such as 30 February; a weekday would still match."""
+    if not cron.day_of_week.is_star or cron.day_of_month.rule is not None:
+        return False
+    first = values_of(cron.day_of_month.values)[0]
+    return all(first > _LONGEST[month] for month in values_of(cron.month.values))
+
+
 # -- time of day ----------------------------------------------------------------------------------------------
 
 
@@ -101,8 +117,10 @@ def _minutes_text(minutes: list[int], hours: list[int]) -> str:
     if len(minutes) == 60:
         return "Every minute" + _during(hours)
     if step:
-        start = f" from minute {minutes[0]}" if minutes[0] else ""
+        start = f" starting at minute {minutes[0]}" if minutes[0] else ""
         return f"Every {step} minutes{start}" + _during(hours)
+    if run := _every_from_to(minutes, hours):
+        return run
     hour_step = _even_step(hours, 24)
     at = f" at {_plural('minute', minutes)}"
     if len(hours) == 24:
@@ -111,6 +129,24 @@ def _minutes_text(minutes: list[int], hours: list[int]) -> str:
         start = f" from {hours[0]:02}:00" if hours[0] else ""
         return f"Every {hour_step} hours{start}{at}"
     return f"At {_plural('minute', minutes)} of {_hours(hours)}"
+
+
+def _every_from_to(minutes: list[int], hours: list[int]) -> str | None:
+    """One minute of neighbouring hours, over midnight too, or neighbouring minutes of one hour."""
+    runs = _runs_around(hours, 24)
+    if len(minutes) == 1 and len(runs) == 1 and len(hours) < 24:
+        return f"Every hour from {runs[0][0]:02}:{minutes[0]:02} through {runs[0][1]:02}:{minutes[0]:02}"
+    if len(hours) == 1 and len(_runs(minutes)) == 1:
+        return f"Every minute from {hours[0]:02}:{minutes[0]:02} through {hours[0]:02}:{minutes[-1]:02}"
+    return None
+
+
+def _runs_around(values: list[int], size: int, low: int = 0) -> list[tuple[int, int]]:
+    """Runs of neighbouring values; one over the end of the field is one run."""
+    runs = _runs(values)
+    if len(runs) > 1 and runs[0][0] == low and runs[-1][1] == low + size - 1:
+        runs = [*runs[1:-1], (runs[-1][0], runs[0][1])]
+    return runs
 
 
 def _seconds_text(seconds: list[int], minutes: list[int], hours: list[int]) -> str:
@@ -126,6 +162,9 @@ def _seconds_text(seconds: list[int], minutes: list[int], hours: list[int]) -> s
     if len(minutes) == 60:
         return text + _during(hours)
     minute_step = _even_step(minutes, 60)
+    if minute_step and not step and len(seconds) < 60:
+        start = f" starting at minute {minutes[0]}" if minutes[0] else ""
+        return f"Every {minute_step} minutes{start}, at {_plural('second', seconds)}{_during(hours)}"
     if minute_step:
         start = f" from minute {minutes[0]}" if minutes[0] else ""
         which = f" of every {minute_step}{_ordinal_suffix(minute_step)} minute{start}"
@@ -151,9 +190,7 @@ def _during(hours: list[int]) -> str:
     """`, from 09:00 through 17:59`; a run of hours over midnight is one run."""
     if len(hours) == 24:
         return ""
-    runs = _runs(hours)
-    if len(runs) > 1 and runs[0][0] == 0 and runs[-1][1] == 23:
-        runs = [*runs[1:-1], (runs[-1][0], runs[0][1])]
+    runs = _runs_around(hours, 24)
     if len(runs) > 3 and (step := _even_step(hours, 24)):
         start = f" from {hours[0]:02}:00" if hours[0] else ""
         return f", in every {step}{_ordinal_suffix(step)} hour{start}"
@@ -163,27 +200,49 @@ def _during(hours: list[int]) -> str:
 # -- days -----------------------------------------------------------------------------------------------------
 
 
-def _day_text(cron: Cron) -> str:
+def _day_text(cron: Cron, *, is_clock_time: bool) -> str:
     dom, dow = cron.day_of_month, cron.day_of_week
-    months = values_of(cron.month.values)
-    month_names = "" if len(months) == 12 else _spoken(months, ("", *_MONTHS))
+    months = _Months(values_of(cron.month.values))
     by_day, by_weekday = _day_of_month_text(dom), _weekday_text(dow)
     every_day = by_day == "" or by_weekday == ""
     if (dom.is_star and dow.is_star) or (every_day and not dom.is_star and not dow.is_star):
-        return f" in {month_names}" if month_names else ""
+        return months.after(", every day in " if is_clock_time else " in ", " ")
+    if dom.is_star and dow.rule is not None:
+        return by_weekday + (months.after(" of ", " of the month, ") or " of the month")
     if dom.is_star or dow.is_star:
         text = by_weekday if dom.is_star else by_day
-        of = " of " if dow.is_star and dom.rule is None and text else " in "
-        return text + (f"{of}{month_names}" if month_names else "")
-    joined = f"{by_day} or {by_weekday.removeprefix(',').removeprefix(' ')}"
-    return joined + (f", in {month_names}" if month_names else "")
+        return text + months.after(" of " if dow.is_star and dom.rule is None and text else " in ", ", ")
+    of_the_month = " of the month" if dow.rule is not None else ""
+    joined = f"{by_day} or {by_weekday.removeprefix(',').removeprefix(' ')}{of_the_month}"
+    return joined + months.after(", in ", ", ")
+
+
+class _Months:
+    """The months of a schedule in words; nothing where it is all of them."""
+
+    def __init__(self, months: list[int]) -> None:
+        self.months = months
+
+    def after(self, words: str, before_a_run: str) -> str:
+        """`words` and the names; three neighbours and more, over the new year too, are `from … through …`."""
+        if len(self.months) == 12:
+            return ""
+        runs = _runs_around(self.months, 12, low=1)
+        if len(runs) == 1 and len(self.months) > 2:
+            return f"{before_a_run}from {_MONTHS[runs[0][0] - 1]} through {_MONTHS[runs[0][1] - 1]}"
+        return words + _spoken(self.months, ("", *_MONTHS))
 
 
 def _day_of_month_text(field: FieldSet) -> str:
     if field.rule is not None:
         return _rule_text(field.rule)
     days = values_of(field.values)
-    return "" if len(days) == 31 else f" on {_plural('day', days)}"
+    if len(days) == 31:
+        return ""
+    step = days[1] - days[0] if len(days) >= _LEAST_DAYS_OF_A_STEP else 1
+    if step > 1 and days == list(range(days[0], 32, step)):
+        return f" on every {step}{_ordinal_suffix(step)} day from day {days[0]}"
+    return f" on {_plural('day', days)}"
 
 
 def _weekday_text(field: FieldSet) -> str:
@@ -272,7 +331,7 @@ def _options_text(options: Options) -> str:
     if options.stagger:
         parts.append(f"with {format_duration(options.stagger)} stagger")
     if options.window:
-        parts.append(f"within {format_duration(options.window)} window")
+        parts.append(f"within a window of {format_duration(options.window)}")
     if options.from_:
         parts.append(f"from {options.from_ if options.from_.is_date else _moment_text(options.from_)}")
     if options.until:

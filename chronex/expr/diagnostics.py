@@ -11,12 +11,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from chronex.text.suggestions import is_respelling
+
 ERROR = "error"
 WARNING = "warning"
 INFO = "info"
 # The host of every program that reads five fields of plain cron and nothing else of Chronex's language.
 PLAIN = "plain"
 _MOST_GUESSES = 50
+# How far the fix of a message can be trusted (`Message.fix_is`). A safe fix cannot change when something runs.
+GUESS = "a guess"  # what was probably meant: for people to decide
+SAME_WORD = "the same word"  # safe where only case or separators differ, a guess otherwise
+SAME_MEANING = "the same meaning"  # the host reads both texts alike, or refused a text that has one reading
 
 
 class HostMessage(NamedTuple):
@@ -39,6 +45,7 @@ class Message(NamedTuple):
     problem: str
     hint: str = ""
     elsewhere: tuple[HostMessage, ...] = ()
+    fix_is: str = GUESS
 
     def for_host(self, host: str) -> HostMessage | None:
         """The host's own message, else that of all plain hosts, else None: the message holds as it is."""
@@ -57,8 +64,8 @@ class Rule(NamedTuple):
     """Everything there is to say about one code.
 
     `messages` has the message of each case that the rule tells apart; a rule with one message has the case "".
-    `bad` is None where no short text can show the fault. A safe fix changes no schedule that worked: its host
-    refused the text, or reads both texts alike. `silent_for` names the hosts where the finding would not be true.
+    `bad` is None where no short text can show the fault. `silent_for` names the hosts where the finding would not be
+    true.
     """
 
     code: str
@@ -68,7 +75,6 @@ class Rule(NamedTuple):
     bad: Example | None
     good: Example | None
     messages: Mapping[str, Message] = MappingProxyType({})
-    is_fix_safe: bool = False
     silent_for: frozenset[str] = frozenset()
 
     def __hash__(self) -> int:
@@ -143,9 +149,21 @@ class Diagnostic(NamedTuple):
         return self._replace(host=host, fix=fix, severity=own.severity or self.severity)
 
     @property
+    def is_fix_safe(self) -> bool:
+        """Does the host read the fixed text like the old one, or can the refused text mean nothing else?"""
+        return self.fix is not None and is_safe(self.rule.messages[self.case], self.value, self.fix)
+
+    @property
     def _template(self) -> Message | HostMessage:
         message = self.rule.messages[self.case]
         return (message.for_host(self.host) if self.host else None) or message
+
+
+def is_safe(message: Message, old: str, new: str) -> bool:
+    """May the fix of this message be applied without asking?"""
+    if message.fix_is == SAME_WORD:
+        return is_respelling(old, new)
+    return message.fix_is == SAME_MEANING
 
 
 def diagnostic(

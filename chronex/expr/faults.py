@@ -13,6 +13,11 @@ from chronex.text.terminal import quoted
 
 _NUMBER = r"-?[0-9]+"
 _DAY_RULE_IN_LIST = r"(?i:L.*|[0-9]+W|.+L|.+#.*|W)"
+_LONG_NAMES = {
+    "month": ("JANUARY", "FEBRUARY", "MARCH", "APRIL", "JUNE", "JULY", "AUGUST", "SEPTEMBER", "OCTOBER", "NOVEMBER",
+              "DECEMBER"),
+    "dayOfWeek": ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY"),
+}  # fmt: skip
 _POSIX_FIELD = r"\*|[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*"
 
 
@@ -75,6 +80,8 @@ def _report_value(spec: FieldSpec, word: str, at: int, report: ParseReport) -> N
         report.add(rule, spec.name, word, at, "open range")
     elif re.fullmatch(_NUMBER, word):
         _report_range(rule, spec, word, at, spec.high, report)
+    elif spec.words and (short := _short_name(spec, word)):
+        report.add(rule, spec.name, word, at, "long name", fix=short, value=quoted(word), meant=short)
     elif spec.words and report.may_guess and (meant := _meant_name(spec, word)):
         report.add(rule, spec.name, word, at, "unknown name", fix=meant, value=quoted(word), meant=meant)
     elif word == "?":
@@ -93,6 +100,13 @@ def _report_range(rule: Rule, spec: FieldSpec, word: str, at: int, high: int, re
 def _bare(number: str) -> str:
     """A number as shown in a message: short, without quotes."""
     return quoted(number)[1:-1]
+
+
+def _short_name(spec: FieldSpec, word: str) -> str | None:
+    """The three letters of a name that is written out, or further than cron does: MONDAY, Thurs, March."""
+    upper = word.upper()
+    is_long = len(upper) > 3 and any(name.startswith(upper) for name in _LONG_NAMES[spec.name])
+    return upper[:3] if is_long else None
 
 
 def _meant_name(spec: FieldSpec, word: str) -> str | None:

@@ -79,8 +79,8 @@ def _is_readable(text: str, report: ParseReport) -> bool:
     for at, char in enumerate(text):
         if char != "\t" and not char.isprintable():
             name = unicodedata.name(char, "control character").lower()
-            fix = " " if char.isspace() else ""
-            report.add(E010, "expression", char, at, "character", fix=fix, number=ord(char), name=name)
+            case, fix = ("blank", " ") if char.isspace() else ("character", "")
+            report.add(E010, "expression", char, at, case, fix=fix, number=ord(char), name=name)
     return False
 
 
@@ -162,7 +162,15 @@ def _read_body(body: Fragment, report: ParseReport) -> Body | None:
     if trimmed[0] == "P" and re.fullmatch(_BARE_PERIOD, trimmed):
         period = _read_period(Fragment(trimmed, start), report)
         return None if period is None else Repeating(None, None, period)
+    if (trimmed[0].isalpha() or "#" in trimmed) and _report_foreign(Fragment(trimmed, start), report):
+        return None
     return _read_cron(body, report)
+
+
+def _report_foreign(body: Fragment, report: ParseReport) -> bool:
+    from chronex.expr.foreign_forms import report_foreign  # only a text that is no expression needs it
+
+    return report_foreign(body, report)
 
 
 def _read_cron(body: Fragment, report: ParseReport) -> Cron | None:

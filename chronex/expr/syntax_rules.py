@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronex.expr.diagnostics import ERROR, PLAIN, WARNING, Example, HostMessage, Message, Rule
+from chronex.expr.diagnostics import (
+    ERROR,
+    PLAIN,
+    SAME_MEANING,
+    SAME_WORD,
+    WARNING,
+    Example,
+    HostMessage,
+    Message,
+    Rule,
+)
 
 _DID_YOU_MEAN = "did you mean {meant}?"
 # Plain cron knows neither L nor W nor #, so what exactly is wrong with them is of no use there.
@@ -16,13 +26,14 @@ _FIELD_MESSAGES = {
     "open range": Message("a range needs a value on both sides of '-'"),
     "out of range": Message("value {value} out of range [{low}, {high}]"),
     "unknown name": Message("unknown name {value}", _DID_YOU_MEAN),
+    "long name": Message("unknown name {value}", _DID_YOU_MEAN, fix_is=SAME_MEANING),
     "not a value": Message("{value} is not a value", "expected {expected}"),
     "foreign digits": Message("{value} is not a value: only the digits 0-9 count", "expected {expected}"),
     "question mark": Message("'?' is for the day fields of Quartz", "use *"),
     "Jenkins hash": Message(
         "'H' is Jenkins' hash",
         "use a fixed value and {{stagger:…}}",
-        (HostMessage(PLAIN, "'H' is Jenkins' hash", "use a fixed value"),),
+        (HostMessage(PLAIN, "'H' is Jenkins' hash", "use a fixed value", keeps_fix=False),),
     ),
     "not POSIX": Message("{value} is not POSIX: only *, numbers, ranges and lists are allowed"),
     "letters in POSIX": Message(
@@ -46,7 +57,9 @@ _DAY_OF_MONTH_MESSAGES = _DAY_MESSAGES | {
     "day forms": Message("{value} is not understood", "the forms are L, LW, L-3 and 15W", _UNKNOWN_TO_CRON),
 }
 _DAY_OF_WEEK_MESSAGES = _DAY_MESSAGES | {
-    "last by number": Message("{value}: the last one of a month is written {meant}", elsewhere=_UNKNOWN_TO_CRON),
+    "last by number": Message(
+        "{value}: the last one of a month is written {meant}", "", _UNKNOWN_TO_CRON, SAME_MEANING
+    ),
     "number after #": Message("{value}: the number after # goes from 1 to 5", elsewhere=_UNKNOWN_TO_CRON),
     "L alone": Message("{value} needs a weekday here, such as FRIL for the last Friday", elsewhere=_UNKNOWN_TO_CRON),
     "weekday forms": Message("{value} is not understood", "the forms are FRIL and MON#2", _UNKNOWN_TO_CRON),
@@ -62,10 +75,8 @@ def _rule(
     messages: Mapping[str, Message] | Message,
     severity: str = ERROR,
 ) -> Rule:
-    """The fix of an error is safe: the text was refused, so there is no schedule that it could change."""
     cases = {"": messages} if isinstance(messages, Message) else messages
-    is_safe = severity == ERROR
-    return Rule(code, title, severity, explanation, Example(bad), Example(good), cases, is_safe)
+    return Rule(code, title, severity, explanation, Example(bad), Example(good), cases)
 
 
 # -- fields -----------------------------------------------------------------------------------------------
@@ -140,6 +151,9 @@ FIELD_RULES = {rule.code: rule for rule in (E001, E002, E003, E004, E005, E006)}
 
 _FIELD_COUNT = "expected 5 or 6 fields, got {count}"
 _PLAIN_COUNT = "expected 5 fields, got {count}"
+_NOT_FIELDS = HostMessage(
+    PLAIN, "an interval in words is no schedule here", "write five fields such as */5 * * * *", keeps_fix=False
+)
 _COMMAND_HINT = "a command does not belong to the expression"
 
 E010 = _rule(
@@ -152,36 +166,71 @@ E010 = _rule(
     {
         "too long": Message("the expression has {length} characters", "at most {limit} are read"),
         "character": Message("character U+{number:04X} ({name}) is not allowed", "use a plain space between fields"),
-        "foreign zone key": Message("a zone is written TZ=Area/City, not {value}"),
+        "blank": Message(
+            "character U+{number:04X} ({name}) is not allowed",
+            "use a plain space between fields",
+            fix_is=SAME_MEANING,
+        ),
+        "foreign zone key": Message("a zone is written TZ=Area/City, not {value}", fix_is=SAME_MEANING),
         "no opening bracket": Message("{value} has no opening bracket", "options are written {{key:value}}"),
         "not closed": Message("the options block is not closed", "{wanted} is missing"),
-        "other bracket": Message("{opener} is closed by {wanted}, not {value}"),
+        "other bracket": Message("{opener} is closed by {wanted}, not {value}", fix_is=SAME_MEANING),
         "after the options": Message("nothing may follow the options block"),
-        "empty options": Message("the options block is empty", "remove it"),
+        "empty options": Message("the options block is empty", "remove it", fix_is=SAME_MEANING),
         "missing option": Message("an option is missing between the brackets"),
-        "no schedule": Message("the schedule is missing", "write five fields such as 0 9 * * MON-FRI, or @daily"),
+        "no schedule": Message(
+            "the schedule is missing",
+            "write five fields such as 0 9 * * MON-FRI, or @daily",
+            (HostMessage(PLAIN, "the schedule is missing", "write five fields such as 17 4 * * MON-FRI"),),
+        ),
         "field count": Message(_FIELD_COUNT, elsewhere=(HostMessage(PLAIN, _PLAIN_COUNT),)),
         "seven fields": Message(
             _FIELD_COUNT,
             "a seventh field for years is not supported, use {{from:…, until:…}}",
             (HostMessage(PLAIN, _PLAIN_COUNT),),
         ),
+        "in words": Message("an interval is written @every", _DID_YOU_MEAN, (_NOT_FIELDS,)),
+        "AWS rate": Message("rate(…) is for AWS", _DID_YOU_MEAN, (_NOT_FIELDS,)),
+        "AWS cron": Message(
+            "cron(…) is for AWS, which has a year at the end and counts Sunday as 1",
+            "write five fields without cron( )",
+            (HostMessage(PLAIN, "cron(…) is for AWS, which has a year at the end and counts Sunday as 1"),),
+        ),
+        "calendar event": Message(
+            "this is a calendar event of systemd",
+            _DID_YOU_MEAN,
+            (HostMessage(PLAIN, "this is a calendar event of systemd", _DID_YOU_MEAN),),
+        ),
+        "comment": Message(
+            "a comment does not belong to the expression",
+            "remove it",
+            (HostMessage(PLAIN, "a comment does not belong to the schedule", "remove it"),),
+            SAME_MEANING,
+        ),
         "with a command": Message(_FIELD_COUNT, _COMMAND_HINT, (HostMessage(PLAIN, _PLAIN_COUNT, _COMMAND_HINT),)),
         "nickname without @": Message(
-            _FIELD_COUNT, _DID_YOU_MEAN, (HostMessage(PLAIN, _PLAIN_COUNT, _DID_YOU_MEAN),)
+            _FIELD_COUNT,
+            _DID_YOU_MEAN,
+            (
+                HostMessage(PLAIN, _PLAIN_COUNT, _DID_YOU_MEAN),
+                HostMessage("github", _PLAIN_COUNT, "write five fields such as 17 4 * * *", keeps_fix=False),
+            ),
+            SAME_MEANING,
         ),
         "field count in POSIX": Message("expected 5 fields in the posix dialect, got {count}"),
         "after a nickname": Message("{nickname} takes nothing after it"),
         "@reboot": Message(
             "@reboot is not a schedule: it has no next run", "use @once or run the command at start-up"
         ),
-        "misspelt nickname": Message("unknown alias {value}", _DID_YOU_MEAN),
+        "misspelt nickname": Message("unknown alias {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "unknown nickname": Message("unknown alias {value}", "the words are {known}"),
         "repeating interval": Message(
             "a repeating interval is written R[n]/start/period, such as R5/2026-01-01T09:00:00/P1M, or R[n]/period"
         ),
     },
 )
+_SUCH_AS = "use an IANA name such as {example}"
+
 E011 = _rule(
     "E011",
     "unknown time zone",
@@ -190,12 +239,13 @@ E011 = _rule(
     "TZ=Asia/Seoul 0 9 * * *",
     {
         "missing": Message("the zone after TZ= is missing", "write TZ=Europe/Berlin with no space in it"),
-        "misspelt": Message("unknown timezone {value}", _DID_YOU_MEAN),
+        "misspelt": Message("unknown timezone {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "unknown": Message("unknown timezone {value}"),
-        "misspelt beside the expression": Message("unknown time zone {value}", _DID_YOU_MEAN),
-        "unknown beside the expression": Message(
-            "unknown time zone {value}", "use an IANA name such as Europe/Berlin"
-        ),
+        "of several places": Message("unknown timezone {value}", _SUCH_AS),
+        "misspelt beside the expression": Message("unknown time zone {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
+        "unknown beside the expression": Message("unknown time zone {value}", _SUCH_AS),
+        "misspelt in a crontab": Message("unknown time zone {value}, which {host} takes for UTC", _DID_YOU_MEAN),
+        "unknown in a crontab": Message("unknown time zone {value}, which {host} takes for UTC", _SUCH_AS),
     },
 )
 
@@ -262,7 +312,7 @@ E015 = _rule(
     "0 9 * * * {jiter:30s}",
     "0 9 * * * {jitter:30s}",
     {
-        "misspelt": Message("unknown option {value}", _DID_YOU_MEAN),
+        "misspelt": Message("unknown option {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "unknown": Message("unknown option {value}", "the options are {known}"),
     },
 )

@@ -8,8 +8,11 @@ import shlex
 from typing import Any, NamedTuple
 
 from chronex.errors import UnknownZoneError
+from chronex.expr.fields import FIVE_FIELDS, read_field
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
-from chronex.imports.oracle import CRON, CronPattern, instants, pattern_of
+from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
+from chronex.lint.cron_grammar import CronReading, CronRefusal, read_schedule
+from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone, load_zone
 
 _VARIABLE = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*""")
@@ -39,14 +42,16 @@ class _Context(NamedTuple):
 
     env: dict[str, str]
     zone: Zone
+    program: CronProgram
     zone_is_own: bool = False
     comment: tuple[str, ...] = ()
 
 
-def read_crontab(text: str, zone: Zone, *, has_user: bool, user: str) -> Import:
-    """`user` is the account that will run Chronex; entries of other accounts are carried over with a note."""
+def read_crontab(text: str, zone: Zone, *, has_user: bool, user: str, program: CronProgram = DEBIAN) -> Import:
+    """`user` is the account that will run Chronex; entries of other accounts are carried over with a note.
+    `program` is the cron that reads the file now: its grammar and its zone hold."""
     found = Import("crontab", zone.name, dict(DEFAULTS), [], [])
-    names, context = JobNames(), _Context({}, zone)
+    names, context = JobNames(), _Context({}, zone, program)
     for number, line in enumerate(text.splitlines(), 1):
         origin, stripped = f"line {number}", line.strip()
         if not stripped:
@@ -69,6 +74,10 @@ def _unquoted(value: str) -> str:
 def _with_variable(context: _Context, name: str, value: str, origin: str, lost: list[Lost]) -> _Context:
     """The context for the lines below a variable; a few variables are settings of cron itself."""
     context = context._replace(comment=())
+    if name == "CRON_TZ" and not context.program.reads_cron_tz:
+        title = context.program.title
+        lost.append(Lost(origin, f"CRON_TZ={value}", f"{title} does not read it; the times are the machine's"))
+        return context
     if name == "CRON_TZ":
         try:
             return context._replace(zone=load_zone(value), zone_is_own=True)
@@ -95,9 +104,14 @@ def _entry(line: str, origin: str, context: _Context, has_user: bool, user: str,
     schedule = " ".join(match[1].split())
     if schedule.lower() == "@reboot":
         return Lost(origin, line.strip(), "Chronex has no @reboot; let the service manager start it")
-    pattern = pattern_of(schedule, CRON)
-    if pattern is None:
-        return Lost(origin, line.strip(), "cron itself does not understand this schedule")
+    reading = read_schedule(schedule, context.program)
+    rules = rules_of(context.program)
+    pattern = pattern_of(schedule, rules)
+    if isinstance(reading, CronRefusal) or pattern is None:
+        return Lost(origin, line.strip(), _why_not(reading, context.program))
+    written, schedule = schedule, _as_read(schedule, reading)
+    if written != schedule:
+        notes.append(f"{context.program.title} reads {written} as {schedule}")
     table = _table(schedule, command, context)
     if _needs_both(schedule, pattern):
         table |= _both_days(schedule, pattern, table["schedule"])
@@ -107,9 +121,31 @@ def _entry(line: str, origin: str, context: _Context, has_user: bool, user: str,
         origin=origin,
         table=table,
         zone=context.zone,
-        source_instants=lambda start, end: instants(pattern, CRON, context.zone, start, end),
+        source_instants=lambda start, end: instants(pattern, rules, context.zone, start, end),
         notes=tuple(notes),
     )
+
+
+def _why_not(reading: CronReading | CronRefusal, program: CronProgram) -> str:
+    if isinstance(reading, CronRefusal):
+        return f"{program.title} itself does not understand this schedule"
+    if reading.is_random:
+        return f"{program.title} chooses the time by chance; see jitter and spread"
+    if reading.fields:
+        return f"{program.title} takes this schedule and never runs it: a range runs backwards"
+    return "its times cannot be carried over"
+
+
+def _as_read(schedule: str, reading: CronReading) -> str:
+    """The schedule with each field that Chronex would read otherwise written as the values that cron matches."""
+    if schedule.startswith("@"):
+        return schedule
+    words = []
+    for spec, field in zip(FIVE_FIELDS, reading.fields, strict=True):
+        mine, values = read_field(spec, field.text), sorted(v for v in field.values if v >= spec.low)
+        is_same = mine is not None and mine.rule is None and mine.values == sum(1 << value for value in values)
+        words.append(field.text if is_same else ",".join(map(str, values)))
+    return " ".join(words)
 
 
 def _needs_both(schedule: str, pattern: CronPattern) -> bool:

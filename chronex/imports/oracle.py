@@ -1,9 +1,10 @@
 """When cron and Kubernetes themselves would fire: an evaluator that is independent of Chronex's own.
 
 The proof of an import compares two independent answers, so nothing here uses Chronex's parser or search; only the
-clock changes of a zone are shared.
+clock changes of a zone are shared, and the grammars of the crons, which were checked against the programs themselves.
 
-- cron (Debian, cronie): a day field that begins with `*` is no restriction (so with `*/2` beside a weekday both must
+- cron: each program by its own grammar (chronex/lint/cron_grammar.py). In those of Vixie's line (Debian, cronie, BSD)
+  a day field that begins with `*` is no restriction (so with `*/2` beside a weekday both must
   hold). When the clock is set forward, a job at fixed times that was jumped over runs at once; one with `*` in its
   minute or hour follows the wall clock. When it is set back, a job at fixed times does not run again, one with `*`
   does.
@@ -17,6 +18,8 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from chronex.lint.cron_grammar import CronRefusal, read_schedule
+from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.text.instants import EPOCH_ORDINAL
 from chronex.timing.zones import Zone
 
@@ -36,9 +39,16 @@ class CronRules(NamedTuple):
     name: str
     step_is_free: bool
     fixed_times_follow_the_day: bool
+    program: CronProgram | None = None  # the cron whose grammar holds
 
 
-CRON = CronRules("cron", step_is_free=True, fixed_times_follow_the_day=True)
+def rules_of(program: CronProgram) -> CronRules:
+    return CronRules(
+        "cron", step_is_free=True, fixed_times_follow_the_day=not program.follows_the_clock, program=program
+    )
+
+
+CRON = rules_of(DEBIAN)
 KUBERNETES = CronRules("kubernetes", step_is_free=False, fixed_times_follow_the_day=False)
 
 
@@ -65,7 +75,9 @@ class CronPattern(NamedTuple):
 
 
 def pattern_of(text: str, rules: CronRules) -> CronPattern | None:
-    """The fields as the source reads them; None where it would refuse the text, or for no calendar pattern."""
+    """The fields as the source reads them; None where it refuses the text or never fires, or for no calendar."""
+    if rules.program is not None:
+        return _pattern_of_cron(text, rules.program)
     fields = _NICKNAMES.get(text.strip().lower(), text).split()
     if len(fields) != 5:
         return None
@@ -78,6 +90,20 @@ def pattern_of(text: str, rules: CronRules) -> CronPattern | None:
         minutes, hours, days, months, frozenset(value % 7 for value in weekdays),
         free_days=_is_free(fields[2], rules), free_weekdays=_is_free(fields[4], rules),
         has_star=fields[0].startswith("*") or fields[1].startswith("*"),
+    )  # fmt: skip
+
+
+def _pattern_of_cron(text: str, program: CronProgram) -> CronPattern | None:
+    reading = read_schedule(text, program)
+    if isinstance(reading, CronRefusal) or not reading.fields or reading.is_random:
+        return None
+    if not all(field.values for field in reading.fields):
+        return None
+    minutes, hours, days, months, weekdays = reading.fields
+    return CronPattern(
+        minutes.values, hours.values, days.values, months.values, weekdays.values,
+        free_days=days.is_free, free_weekdays=weekdays.is_free,
+        has_star=minutes.is_free or hours.is_free,
     )  # fmt: skip
 
 

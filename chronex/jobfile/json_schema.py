@@ -16,6 +16,7 @@ from chronex.jobfile import inherited_tables, process_table, spread_table, value
 from chronex.jobfile.entries import Reader
 from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import NOTIFY
+from chronex.jobfile.lint_table import rule_codes
 from chronex.jobfile.reader import TABLES, TRIGGER
 from chronex.model.job import MAX_NAME
 from chronex.model.policies import CrashPolicy, RetryPolicy
@@ -27,6 +28,7 @@ _DIALECT = "http://json-schema.org/draft-07/schema#"
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": MAX_NAME}
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
+_CODES = {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z][0-9]{0,3}$"}}
 _DURATION = {"type": "string", "pattern": "^([0-9]+(ms|[smhd]))+$"}
 _SECRET = {"type": "string", "pattern": f"^({'|'.join(process_table.SOURCES)}):."}
 _OFF = {"const": values.OFF}
@@ -56,6 +58,7 @@ _BY_READER: dict[Any, Schema] = {
     values.positive_duration: _DURATION,
     values.duration_or_off: {"anyOf": [_DURATION, {"const": values.OFF}]},
     values.texts: _TEXTS,
+    rule_codes: _CODES,
     values.text_table: {"type": "object", "additionalProperties": _TEXT},
     inherited_tables.command: _COMMAND,
     work: _COMMAND,
@@ -80,6 +83,8 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
     ("top", "jobs"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("job")},
     ("top", "verify"): {"type": "object", "properties": {"property": {"type": "array", "items": _table("property")}}},
     ("top", "tui"): _table("tui"),
+    ("top", "lint"): _table("lint"),
+    ("lint", "per_file_ignores"): {"type": "object", "additionalProperties": _CODES},
     ("tui", "keys"): _table("keys"),
     ("scheduler", "history"): _table("history"),
     ("scheduler", "logs"): _table("logs"),

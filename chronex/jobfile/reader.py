@@ -37,6 +37,7 @@ from chronex.jobfile.job_tables import (
     read_jobs,
 )
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
+from chronex.jobfile.lint_table import LINT, read_lint
 from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
 from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.process_table import LIMITS
@@ -159,6 +160,7 @@ TOP_LEVEL: dict[str, Reader] = {
     "jobs": _unread,
     "verify": _unread,
     "tui": _unread,
+    "lint": _unread,
 }
 
 
@@ -179,6 +181,9 @@ def _toml_file(root: Entry) -> Content:
     if "tui" in tables:
         with suppress(RefusedError):
             read_keymap(tables["tui"])  # the dashboard reads them for itself
+    if "lint" in tables:
+        with suppress(RefusedError):
+            read_lint(tables["lint"])  # and so does the linter
     return settings, jobs, properties
 
 
@@ -271,5 +276,5 @@ def _trigger(entry: Entry, known: dict[str, str], zone: FileZone, *, needs_tasks
 TABLES: Mapping[str, Mapping[str, Reader]] = {
     "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
-    "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS,
+    "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
 }  # fmt: skip

@@ -14,6 +14,7 @@ from chronex.model.job import KEY_FIELDS, MAX_KEY_BYTES, MAX_NAME, unknown_key_f
 from chronex.text.durations import UNITS, format_duration, parse_duration, suggest_duration
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
+from chronex.timing.zone_suggestions import meant_zone, zone_example
 from chronex.timing.zones import load_zone, zone_names
 
 LOCAL = "local"
@@ -243,8 +244,8 @@ def zone(entry: Entry) -> str:
         if value == LOCAL:
             message = f"the host's time zone {quoted(wanted)} is unknown"
             entry.refuse(message, "name one such as Europe/Berlin", "J016")
-        meant = nearest(value, (LOCAL, *zone_names()))
-        hint = f"did you mean {meant}?" if meant else "use an IANA name such as Europe/Berlin, UTC, or local"
+        meant = meant_zone(value, (LOCAL, *zone_names()))
+        hint = f"did you mean {meant}?" if meant else f"use an IANA name such as {zone_example(value)}, UTC, or local"
         entry.refuse(f"unknown time zone {quoted(value)}", hint, "J016", fix=_quoted(meant))
     return wanted
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from chronex.expr.diagnostics import ERROR, INFO, WARNING, Diagnostic, Rule, with_hint
+from chronex.expr.diagnostics import ERROR, INFO, WARNING, Diagnostic, Rule, is_safe, with_hint
+from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.lint.hosts import ScheduleHost
 from chronex.timing.dst import DstPolicy
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:  # the records need a library that a linter does without
     from chronex.model.calendars import CalendarRules
 
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first
-UNREADABLE = "W140"
+UNREADABLE = "E140"
+# A value without quotes must not begin with these in YAML: @daily is refused, * is an alias.
+_OPENS_NO_PLAIN_YAML = ("@", "*")
 
 
 class Edit(NamedTuple):
@@ -25,7 +28,8 @@ class Edit(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """A safe fix changes no schedule that worked: its host refused the text, or reads both texts alike."""
+    """A safe fix cannot change when something runs: the host reads both texts alike, or refused one that has a single
+    reading. Any other is a suggestion, which people apply."""
 
     title: str
     edits: tuple[Edit, ...]
@@ -40,10 +44,12 @@ class ZoneNote(NamedTuple):
 
 
 class Assumptions(NamedTuple):
-    """What a file does not contain: the zone of its machine, and the date."""
+    """What a file does not contain: the zone of its machine, the date, and which cron reads it."""
 
     zone: ZoneNote
     reference_ms: int
+    cron: CronProgram | None = None  # as somebody says it; otherwise the file tells, or the machine
+    machine_cron: CronProgram = DEBIAN
 
 
 class ScheduleSite(NamedTuple):
@@ -67,7 +73,15 @@ class ScheduleSite(NamedTuple):
         return self.content + start, self.content + end
 
     def edit(self, start: int, end: int, text: str) -> Edit | None:
-        return None if self.content is None else Edit(self.content + start, self.content + end, text)
+        if self.content is None:
+            return None
+        if start == 0 and text[:1] in _OPENS_NO_PLAIN_YAML and self._is_plain_yaml:
+            return Edit(self.start, self.end, f'"{text}{self.text[end:]}"')
+        return Edit(self.content + start, self.content + end, text)
+
+    @property
+    def _is_plain_yaml(self) -> bool:
+        return self.host.is_in_yaml and self.content == self.start
 
 
 class LintFinding(NamedTuple):
@@ -99,12 +113,16 @@ def finding(
     fix: Fix | None = None,
     site: ScheduleSite | None = None,
     severity: str | None = None,
+    replaced: str = "",
     **arguments: object,
 ) -> LintFinding:
-    """A finding of the rule between two offsets; `arguments` fill the message of the case."""
+    """A finding of the rule between two offsets; `arguments` fill the message of the case.
+
+    `replaced` is what the fix takes the place of, for messages whose fix is safe where it is the same word.
+    """
     message = rule.messages[case]
     text = with_hint(message.problem.format(**arguments), message.hint.format(**arguments))
-    safe_or_not = None if fix is None else fix._replace(is_safe=rule.is_fix_safe)
+    safe_or_not = None if fix is None else fix._replace(is_safe=is_safe(message, replaced, fix.edits[0].text))
     return LintFinding(rule.code, severity or rule.severity, text, start, end, safe_or_not, site)
 
 
@@ -114,7 +132,7 @@ def finding_at(site: ScheduleSite, d: Diagnostic) -> LintFinding:
     fix = None
     if d.fix is not None and (edit := site.edit(d.start, d.end, d.fix)) is not None:
         title = f"write {d.fix}" if d.fix.strip() else "remove it"
-        fix = Fix(title, (edit,), d.rule.is_fix_safe)
+        fix = Fix(title, (edit,), d.is_fix_safe)
     return LintFinding(d.code, d.severity, str(d), start, max(end, start), fix, site)
 
 
@@ -127,6 +145,9 @@ def is_at_least(severity: str, threshold: str) -> bool:
     return SEVERITIES.index(severity) <= SEVERITIES.index(threshold)
 
 
-def assumptions(zone: str, why: str, reference_ms: int) -> Assumptions:
-    """What the linter takes for granted: the zone of schedules that name none, why that one, and the present time."""
-    return Assumptions(ZoneNote(zone, why), reference_ms)
+def assumptions(
+    zone: str, why: str, reference_ms: int, cron: CronProgram | None = None, machine_cron: CronProgram = DEBIAN
+) -> Assumptions:
+    """What the linter takes for granted: the zone of schedules that name none, why that one, the present time, and
+    the cron of crontabs."""
+    return Assumptions(ZoneNote(zone, why), reference_ms, cron, machine_cron)

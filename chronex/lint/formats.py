@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from chronex.expr.diagnostics import INFO, Example, Rule
-from chronex.lint.findings import Assumptions, Edit, LintFinding
+from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Rule
+from chronex.lint.findings import Assumptions, Edit, LintFinding, assumptions
 from chronex.lint.host_schedules import schedule_of
 from chronex.lint.linter import lint_document
-from chronex.lint.rules import explanation_of, title_of
+from chronex.lint.rules import explanation_of, rule_named, title_of
 from chronex.lint.source_files import ARGUMENTS, Document, open_document
 from chronex.text.instants import local_datetime
 from chronex.timing.zones import Zone
@@ -48,7 +50,7 @@ def _row(document: Document, finding: LintFinding, reference_ms: int) -> dict[st
         "code": finding.code,
         "severity": finding.severity,
         "message": finding.message,
-        "page": f"docs/rules/{finding.code}.md",
+        "page": rule_address(finding.code) or f"docs/rules/{finding.code}.md",
         "expression": None if site is None else site.text,
         "dialect": None if site is None else site.host.key,
         "zone": None if site is None else site.zone.name,
@@ -104,26 +106,63 @@ def _one_line(text: str) -> str:
 
 def as_sarif(output: LintOutput) -> Iterator[str]:
     rules = sorted({finding.code for _, finding in output.items})
-    run = {
+    run: dict[str, Any] = {
         "tool": {
             "driver": {
                 "name": "chronex",
                 "version": __version__,
-                "rules": [
-                    {
-                        "id": code,
-                        "shortDescription": {"text": title_of(code)},
-                        "help": {"text": explanation_of(code) or code},
-                    }
-                    for code in rules
-                ],
+                "informationUri": rule_pages() or None,
+                "rules": [_sarif_rule(code) for code in rules],
             }
         },
         "columnKind": "unicodeCodePoints",
         "results": [_sarif_result(document, finding, rules) for document, finding in output.items],
     }
+    if run["tool"]["driver"]["informationUri"] is None:
+        del run["tool"]["driver"]["informationUri"]
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     yield json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
+
+
+def _sarif_rule(code: str) -> dict[str, Any]:
+    """With all that GitHub's code scanning asks for: a name in one word, descriptions, a page and its address."""
+    title, explanation = title_of(code), explanation_of(code) or title_of(code)
+    known = rule_named(code)
+    row: dict[str, Any] = {
+        "id": code,
+        "name": "".join(word.capitalize() for word in re.findall("[A-Za-z0-9]+", title)),
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": explanation},
+        "help": {"text": explanation},
+        "defaultConfiguration": {"level": _LEVELS[known.severity] if known else "warning"},
+    }
+    if known is not None:
+        row["help"]["markdown"] = page(known, assumptions("UTC", "assumed", PAGE_REFERENCE_MS))
+    if (address := rule_address(code)) is not None:
+        row["helpUri"] = address
+    return row
+
+
+_LEVELS = {ERROR: "error", WARNING: "warning", INFO: "note"}
+
+
+@lru_cache(maxsize=1)
+def rule_pages() -> str | None:
+    """Where the pages of the rules are published: below the documentation that the installed package names."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        named = metadata("chronex").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    urls = dict(re.split(r",\s*", entry, maxsplit=1) for entry in named if "," in entry)
+    base = urls.get("Documentation")
+    return f"{base.rstrip('/')}/rules/" if base else None
+
+
+def rule_address(code: str) -> str | None:
+    base = rule_pages()
+    return f"{base}{code}" if base else None
 
 
 def _sarif_result(document: Document, finding: LintFinding, rules: list[str]) -> dict[str, Any]:
@@ -132,11 +171,11 @@ def _sarif_result(document: Document, finding: LintFinding, rules: list[str]) ->
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": rules.index(finding.code),
-        "level": "note" if finding.severity == INFO else finding.severity,
+        "level": _LEVELS[finding.severity],
         "message": {"text": finding.message},
         "locations": [{"physicalLocation": location}],
     }
-    if finding.fix is not None:
+    if finding.fix is not None and finding.fix.is_safe:  # SARIF has no word for a fix that needs a second thought
         changes = [_replacement(document, edit) for edit in finding.fix.edits]
         change = {"artifactLocation": artifact, "replacements": changes}
         result["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": [change]}]
@@ -194,7 +233,8 @@ def _lines(rule: Rule, assume: Assumptions) -> Iterator[str]:
             stop = "" if finding.message[-1] == "?" else "."
             yield from ("", f"What will happen: {finding.message}{stop}")
             if finding.fix is not None:
-                yield from ("", f"The fix: {finding.fix.title}.")
+                kind = "The fix" if finding.fix.is_safe else "A suggestion, which only `--unsafe-fixes` applies"
+                yield from ("", f"{kind}: {finding.fix.title}.")
             break
     yield from ("", "## Good", "", *_shown(rule.good))
     marker = f"# chronex: ignore[{rule.code}]"
@@ -206,5 +246,7 @@ def _shown(example: Example) -> Iterator[str]:
     if not example.path:
         yield from ("```text", example.text, "```")
         return
+    # Characters that cannot be seen are written out, and those that Markdown would change.
+    text = example.text.rstrip("\n").replace("\ufeff", "<U+FEFF>").replace("\r", "<U+000D>")
     suffix = example.path[example.path.rfind(".") :] if "." in example.path else ""
-    yield from (f"`{example.path}`:", "", f"```{_LANGUAGES.get(suffix, 'text')}", example.text.rstrip("\n"), "```")
+    yield from (f"`{example.path}`:", "", f"```{_LANGUAGES.get(suffix, 'text')}", text, "```")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
@@ -13,7 +12,7 @@ from chronex.expr.describe import describe
 from chronex.expr.diagnostics import Diagnostic
 from chronex.expr.meaning import Cron, Meaning
 from chronex.lint.findings import ScheduleSite
-from chronex.lint.hosts import CRONTAB, SYSTEMD, ScheduleHost, as_read_by, needs_both_days, policy_for
+from chronex.lint.hosts import SYSTEMD, ScheduleHost, as_read_by, needs_both_days, policy_for
 from chronex.lint.rules.refusals import refused
 from chronex.timing import parse, read, validate
 from chronex.timing.advice import advise
@@ -28,7 +27,6 @@ if TYPE_CHECKING:  # the records need a library that a linter of crontabs does w
 
 _DAY = 86_400
 _MOST_DAYS = 10_000
-_RANDOM = re.compile(r"(?:^|[\s,])[0-9]*~[0-9]*")
 
 
 class HostSchedule(Protocol):
@@ -65,6 +63,10 @@ def _judged(
         from chronex.lint.systemd_calendar import judge_calendar
 
         return judge_calendar(text, zone, reference_ms)
+    if host.program is not None:
+        from chronex.lint.crontab_schedules import judge_crontab
+
+        return tuple(judge_crontab(text, host, zone, reference_ms))
     if not host.is_plain:
         return validate(text, host.dialect, zone.tzinfo, reference_ms, policy=policy).diagnostics
     return tuple(_plain(text, host, zone, reference_ms))
@@ -75,16 +77,7 @@ def forget_judgements() -> None:
     _judged.cache_clear()
 
 
-def has_no_next_runs(text: str, host: ScheduleHost) -> bool:
-    """Valid for its host, but no schedule that has next runs: @reboot, and the random ranges of some crons."""
-    if host is not CRONTAB or ("~" not in text and "@" not in text):
-        return False
-    return text.strip().lower() == "@reboot" or _RANDOM.search(text) is not None
-
-
 def _plain(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
-    if has_no_next_runs(text, host):
-        return
     if faults := refused(text, host):
         yield from faults
         return
@@ -100,14 +93,16 @@ def _plain(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iter
 
 
 def schedule_of(site: ScheduleSite, reference_ms: int) -> HostSchedule | None:
-    """The schedule; None when its host refuses it, or when it has no next runs."""
-    if has_no_next_runs(site.text, site.host) or any(d.is_error for d in judge(site, reference_ms)):
+    """The schedule; None when its host refuses it, or when it has no next runs: @reboot, random ranges."""
+    if any(d.is_error for d in judge(site, reference_ms)):
         return None
     zone = zone_or_utc(site.zone.name)
     if site.host is SYSTEMD:
         from chronex.lint.systemd_calendar import calendar_schedule
 
         return calendar_schedule(site.text, zone)
+    if site.host.program is not None:
+        return _crontab_schedule(site, zone)
     try:
         expression = parse(site.text, site.host.dialect, zone.tzinfo, reference_ms)
     except ExpressionError:
@@ -116,6 +111,19 @@ def schedule_of(site: ScheduleSite, reference_ms: int) -> HostSchedule | None:
     applies = load_zone(meaning.zone) if meaning.zone else zone
     policy = site.policy or policy_for(site.host, meaning)
     return CronSchedule(meaning, applies, policy, needs_both_days(site.host, meaning), site.calendars)
+
+
+def _crontab_schedule(site: ScheduleSite, zone: Zone) -> CronSchedule | None:
+    from chronex.lint.cron_grammar import CronReading, read_schedule
+    from chronex.lint.crontab_schedules import meaning_of
+
+    host = site.host
+    assert host.program is not None
+    reading = read_schedule(site.text, host.program)
+    meaning = meaning_of(read(site.text), reading, host) if isinstance(reading, CronReading) else None
+    if meaning is None:
+        return None
+    return CronSchedule(meaning, zone, policy_for(host, meaning), needs_both_days(host, meaning))
 
 
 class CronSchedule(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronex.expr.meaning import ALIASES, Cron, Meaning
+from chronex.lint.cron_programs import BUSYBOX, CRON_PROGRAMS, DEBIAN, SUPERCRONIC, CronProgram
 from chronex.timing.dst import DstPolicy
 
 
@@ -25,19 +26,21 @@ class ScheduleHost(NamedTuple):
     takes_wrapped_ranges: bool = False
     policy: DstPolicy | None = None
     dialect: str = "chronex"
+    is_in_yaml: bool = False
+    program: CronProgram | None = None  # which cron, for crontabs
 
 
 _NICKNAMES = frozenset(ALIASES)
 
 CHRONEX = ScheduleHost("chronex", "Chronex", "it is read by Chronex", is_plain=False)
 POSIX = CHRONEX._replace(title="Chronex (posix)", why='it says dialect = "posix"', dialect="posix")
-CRONTAB = ScheduleHost("crontab", "cron", "a crontab is read by cron", nicknames=_NICKNAMES | {"@reboot"})
 GITHUB = ScheduleHost(
     "github",
     "GitHub Actions",
     "a workflow is read by GitHub Actions",
     takes_seven=False,
     policy=DstPolicy(gap="end", overlap="first"),
+    is_in_yaml=True,
 )
 KUBERNETES = ScheduleHost(
     "kubernetes",
@@ -47,6 +50,14 @@ KUBERNETES = ScheduleHost(
     takes_question_mark=True,
     takes_seven=False,
     policy=DstPolicy(gap="skip", overlap="both"),
+    is_in_yaml=True,
+)
+ARGO = KUBERNETES._replace(title="Argo Workflows", why="a CronWorkflow is read by the controller of Argo Workflows")
+AZURE = GITHUB._replace(
+    key="azure", title="Azure Pipelines", why="schedules of a pipeline are read by Azure Pipelines", policy=None
+)
+DEPENDABOT = GITHUB._replace(
+    key="dependabot", title="Dependabot", why="a cronjob is read by Dependabot", takes_seven=True, policy=None
 )
 SYSTEMD = ScheduleHost(
     "systemd",
@@ -54,12 +65,26 @@ SYSTEMD = ScheduleHost(
     "OnCalendar= is read by systemd",
     policy=DstPolicy(gap="skip", overlap="first"),
 )
+CRON_HOSTS = {
+    key: ScheduleHost(
+        "crontab",
+        program.title,
+        f"a crontab is read by {program.title}",
+        nicknames=program.nicknames,
+        takes_question_mark=program is SUPERCRONIC,
+        program=program,
+    )
+    for key, program in CRON_PROGRAMS.items()
+}
+CRONTAB = CRON_HOSTS[DEBIAN.key]
 
 
 def policy_for(host: ScheduleHost, meaning: Meaning) -> DstPolicy | None:
     """What the host does with a wall time that is missing or comes twice; None: Chronex's own rule."""
-    if host is not CRONTAB or not isinstance(meaning.body, Cron):
+    if host.program is None or not isinstance(meaning.body, Cron):
         return host.policy
+    if host.program.follows_the_clock:
+        return DstPolicy("skip", "both")
     # cron catches a fixed time up after a gap and does not repeat it; a schedule with * simply follows the clock.
     follows_clock = meaning.body.is_interval
     return DstPolicy("skip", "both") if follows_clock else DstPolicy("end", "first")
@@ -68,16 +93,16 @@ def policy_for(host: ScheduleHost, meaning: Meaning) -> DstPolicy | None:
 def as_read_by(host: ScheduleHost, meaning: Meaning) -> Meaning:
     """The meaning the host gives to fields that Chronex reads otherwise."""
     body = meaning.body
-    if host is not CRONTAB or not isinstance(body, Cron):
+    if host.program is None or not isinstance(body, Cron):
         return meaning
     minute, hour = (f._replace(is_interval=f.text[0] == "*") for f in (body.minute, body.hour))
     return meaning._replace(body=body._replace(minute=minute, hour=hour))
 
 
 def needs_both_days(host: ScheduleHost, meaning: Meaning) -> bool:
-    """In cron a day field that begins with * joins the other by AND, `*/2` and `*/100,1-7` too."""
+    """In Vixie's crons a day field that begins with * joins the other by AND, `*/2` and `*/100,1-7` too."""
     body = meaning.body
-    if host is not CRONTAB or not isinstance(body, Cron):
+    if host.program in (None, BUSYBOX, SUPERCRONIC) or not isinstance(body, Cron):
         return False
     days = (body.day_of_month, body.day_of_week)
     return not any(f.is_star for f in days) and any(f.text[0] == "*" for f in days)

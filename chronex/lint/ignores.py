@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from chronex.jobfile.positions import LineIndex, TextNode, scan_toml
 from chronex.lint.findings import Edit, LintFinding
+from chronex.lint.rules import is_named
 from chronex.lint.rules.file_rules import ignore_without_code, unused_ignore
 from chronex.lint.source_files import Document
 
@@ -31,7 +32,7 @@ class Ignore(NamedTuple):
     def covers(self, finding: LintFinding, line: int) -> bool:
         if self.line is not None and self.line != line:
             return False
-        return not self.codes or any(finding.code.startswith(code) for code in self.codes)
+        return not self.codes or is_named(finding.code, self.codes)
 
 
 def without_ignored(document: Document, findings: Iterable[LintFinding]) -> list[LintFinding]:

@@ -57,15 +57,19 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def fixed(
-    document: Document, assume: Assumptions, is_wanted: Callable[[LintFinding], bool] = lambda finding: True
+    document: Document,
+    assume: Assumptions,
+    is_wanted: Callable[[LintFinding], bool] = lambda finding: True,
+    *,
+    with_suggestions: bool = False,
 ) -> Document:
-    """With every safe fix applied, again and again until nothing changes.
+    """With every safe fix applied, and every other one if asked for, again and again until nothing changes.
 
     A round that would bring new errors is not taken: a fix may never make a file worse.
     """
     findings = lint_document(document, assume).findings
     for _ in range(_MOST_ROUNDS):
-        chosen = _together(finding for finding in findings if is_wanted(finding))
+        chosen = _together((f for f in findings if is_wanted(f)), with_suggestions=with_suggestions)
         better = document.with_text(apply_edits(document.text, chosen))
         if better.text == document.text:
             break
@@ -80,12 +84,13 @@ def _errors(findings: Iterable[LintFinding]) -> int:
     return sum(1 for finding in findings if finding.severity == "error")
 
 
-def _together(findings: Iterable[LintFinding]) -> list[Edit]:
-    """The edits of all safe fixes that leave each other alone; the others are tried in the next round."""
+def _together(findings: Iterable[LintFinding], *, with_suggestions: bool) -> list[Edit]:
+    """The edits of all fixes that leave each other alone; the others are tried in the next round."""
     chosen: list[Edit] = []
     for finding in findings:
-        if finding.fix is not None and finding.fix.is_safe and not _touches(finding.fix, chosen):
-            chosen.extend(finding.fix.edits)
+        fix = finding.fix
+        if fix is not None and (fix.is_safe or with_suggestions) and not _touches(fix, chosen):
+            chosen.extend(fix.edits)
     return chosen
 
 

@@ -16,15 +16,27 @@ from chronex.jobfile.positions import LineIndex
 BYTE_ORDER_MARK = "\ufeff"
 # What stands for a file's name when expressions are given as arguments.
 ARGUMENTS = "<expression>"
-KINDS = ("chronex", "crontab", "cron.d", "github", "k8s", "systemd", "trigger", "python")
-_CRONJOB = re.compile(r"""^(?:\s*-)?\s*["']?kind["']?\s*:\s*["']?CronJob(?:List)?["']?\s*(?:#.*)?$""", re.MULTILINE)
-_CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']CronJob(?:List)?["']""")
+KINDS = ("chronex", "crontab", "cron.d", "github", "k8s", "azure", "dependabot", "systemd", "trigger", "python")
+_CRONJOB = re.compile(
+    r"""^(?:\s*-)?\s*["']?kind["']?\s*:\s*["']?Cron(?:Job(?:List)?|Workflow(?:List)?)["']?\s*(?:#.*)?$""",
+    re.MULTILINE,
+)
+_CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']Cron(?:Job|Workflow)(?:List)?["']""")
 _PARSE_CALL = re.compile(r"\bchronex\b")
 _CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)")
 _CRON_EDITED = re.compile(r"crontab\.[A-Za-z0-9]+")  # what `crontab -e` opens in a temporary directory
 _TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json")
 _OWN_NAME = re.compile(r"chronex.*\.json")
 _READ_BY_CRON = re.compile(r"(?!README)[A-Za-z0-9_-]+|[A-Za-z0-9_.-]+\.(?:crontab|cron)")
+# Beside the files that cron reads: notes, templates that get another name, what a package manager left.
+_NOT_FOR_CRON = re.compile(
+    r"README.*|\.placeholder|.+\.(?:j2|erb|epp|tmpl|tpl|template|in|sh|md|txt|dpkg-[a-z]+|ucf-[a-z]+)"
+)
+# A line of schedule, user and command; what is in a file of cron.d with a name that cron may skip.
+_SYSTEM_ENTRY = re.compile(
+    r"^[ \t]*(?:@[a-z]+|(?:[0-9*][^\s{]*[ \t]+){4}[^\s{]+)[ \t]+[a-z_][a-z0-9_-]*[ \t]+\S", re.MULTILINE
+)
+UNSURE_CRON_D = "cron.d by content"
 # What a template engine or a shell puts a value in place of, before any scheduler sees the file.
 _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$[{(]|@[A-Z_]+@")
 
@@ -69,22 +81,26 @@ def open_document(path: str, text: str, kind: str | None = None, language: str =
 def kind_of(path: str, text: str, language: str = "") -> str | None:
     kind = kind_by_name(path, language)
     if kind == "yaml":
-        is_cron_job = _CRONJOB.search(text) or ("CronJob" in text and _CRONJOB_IN_FLOW.search(text))
+        is_cron_job = _CRONJOB.search(text) or ("Cron" in text and _CRONJOB_IN_FLOW.search(text))
         return "k8s" if is_cron_job else None
+    if kind == UNSURE_CRON_D:
+        return "cron.d" if _SYSTEM_ENTRY.search(text) else None
     if kind == "python":
         return "python" if _PARSE_CALL.search(text) else None
     return kind
 
 
 def kind_by_name(path: str, language: str = "") -> str | None:
-    """The kind by the name alone; of `yaml` and `python` the content decides."""
+    """The kind by the name alone; of `yaml`, `python` and odd names in cron.d the content decides."""
     parts = PurePath(path.replace("\\", "/")).parts
     name = parts[-1] if parts else ""
     folders = parts[:-1]
     if name == "chronex.toml" or name.endswith(".chronex.toml"):
         return "chronex"
     if folders[-1:] == ("cron.d",):
-        return "cron.d" if _READ_BY_CRON.fullmatch(name) else None
+        if _READ_BY_CRON.fullmatch(name):
+            return "cron.d"
+        return None if _NOT_FOR_CRON.fullmatch(name) else UNSURE_CRON_D
     if name == "crontab" and folders[-1:] == ("etc",):
         return "cron.d"
     if language == "crontab" or _is_crontab(name, folders):
@@ -92,6 +108,10 @@ def kind_by_name(path: str, language: str = "") -> str | None:
     if name.endswith(".timer") or (name.endswith(".conf") and folders and folders[-1].endswith(".timer.d")):
         return "systemd"
     if name.endswith((".yml", ".yaml")):
+        if folders[-1:] == (".github",) and name.startswith("dependabot."):
+            return "dependabot"
+        if name.startswith(("azure-pipelines", ".azure-pipelines")) or ".azure-pipelines" in folders:
+            return "azure"
         return "github" if folders[-2:] == (".github", "workflows") else "yaml"
     if name.endswith(".json"):
         return "trigger" if is_trigger_name(name) or _OWN_NAME.fullmatch(name) else None
@@ -104,7 +124,7 @@ def is_trigger_name(path: str) -> bool:
 
 
 def _is_crontab(name: str, folders: tuple[str, ...]) -> bool:
-    if _CRON_NAME.fullmatch(name) or folders[-3:-1] == ("spool", "cron"):
+    if _CRON_NAME.fullmatch(name) or folders[-3:-1] == ("spool", "cron") or folders[-2:] == ("etc", "crontabs"):
         return True
     return _CRON_EDITED.fullmatch(name) is not None and folders[-1:] == ("tmp",)
 
@@ -240,6 +260,12 @@ def _rule(line: str) -> _IgnoreRule | None:
     if pattern.regex is None or pattern.include is None:
         return None
     return _IgnoreRule(pattern.regex, pattern.include, folders_only=text.endswith("/"))
+
+
+def matches_pattern(pattern: str, path: str) -> bool:
+    """Does a pattern as in .gitignore name this path, or a directory above it?"""
+    rule = _rule(pattern)
+    return rule is not None and rule.ignores and rule.pattern.search(path) is not None
 
 
 def _without_trailing_blanks(line: str) -> str:

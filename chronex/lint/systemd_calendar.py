@@ -1,4 +1,4 @@
-"""systemd's calendar events: rule W161, their grammar, and when they elapse.
+"""systemd's calendar events: rule E161, their grammar, and when they elapse.
 
 `Mon..Fri *-*-* 09:00 Europe/Berlin` becomes a meaning, with what is wrong and where. The grammar is that of
 systemd.time(7): weekdays, then a date, then a time, then a zone, each part optional. Weekday AND date must match.
@@ -14,18 +14,19 @@ from typing import NamedTuple
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.advice_rules import W101, W111, W112
-from chronex.expr.diagnostics import ERROR, Diagnostic, Message, Rule, diagnostic
+from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic, Message, Rule, diagnostic
 from chronex.lint.rules import timer
 from chronex.text.instants import EPOCH_ORDINAL
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 from chronex.timing.clock_changes import wall_clock, wall_date
+from chronex.timing.zone_suggestions import meant_zone, zone_example
 from chronex.timing.zones import ClockChange, Zone, load_zone, zone_names
 
 _DID_YOU_MEAN = "did you mean {meant}?"
 
-W161 = Rule(
-    "W161",
+E161 = Rule(
+    "E161",
     "calendar event not understood",
     ERROR,
     "systemd refuses the calendar event, and with it the timer: weekdays, date, time and zone, in "
@@ -36,28 +37,31 @@ W161 = Rule(
         "not ASCII": Message("only ASCII letters, digits and signs are read here"),
         "empty": Message("the calendar event is empty", "write one such as daily or Mon..Fri 09:00"),
         "order": Message("{value} is not expected here", "the order is weekdays, date, time, zone"),
-        "misspelt zone": Message("unknown time zone {value}", _DID_YOU_MEAN),
-        "unknown zone": Message("unknown time zone {value}", "use an IANA name such as Europe/Berlin"),
+        "misspelt zone": Message("unknown time zone {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
+        "unknown zone": Message("unknown time zone {value}", "use an IANA name such as {example}"),
         "epoch": Message("@ is followed by seconds since 1970"),
         "end of the week": Message(
             "{value} runs over the end of the week, which systemd refuses", "write {first}..Sun,Mon..{last}"
         ),
-        "misspelt weekday": Message("{value} is not a weekday", _DID_YOU_MEAN),
+        "misspelt weekday": Message("{value} is not a weekday", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "not a weekday": Message(
             "{value} is not a weekday", "a calendar event starts with weekdays, a date or a time"
         ),
         "not a date": Message("{value} is not a date", "write *-*-* as year-month-day"),
         "not a time": Message("{value} is not a time", "write hour:minute or hour:minute:second"),
         "repetition": Message("a repetition is a positive number, not {value}"),
-        "star with a step": Message("{value}: * stands alone, without a range or a step", "write {meant}"),
+        "shorter than a second": Message("the range {value} is shorter than a second, which systemd refuses"),
+        "step too long": Message("{value}: the step reaches over the last {part}, which systemd refuses"),
+        "star with a step": Message(
+            "{value}: * stands alone, without a range or a step", "write {meant}", fix_is=SAME_MEANING
+        ),
         "star in a range": Message("{value}: * stands alone, without a range or a step"),
         "backwards": Message("the range {value} runs backwards, which systemd refuses"),
         "not a number": Message("{value} is not a {part}"),
         "out of range": Message("{part} {value} is out of range [{low}, {high}]"),
     },
-    is_fix_safe=True,
 )
-SYSTEMD_RULES = (W161,)
+SYSTEMD_RULES = (E161,)
 
 # -- text to a calendar event ---------------------------------------------------------------------------------
 
@@ -76,11 +80,15 @@ NICKNAMES = {
     "annually": "*-01-01 00:00:00",
     "quarterly": "*-01,04,07,10-01 00:00:00",
     "semiannually": "*-01,07-01 00:00:00",
+    "semi-annually": "*-01,07-01 00:00:00",
+    "biannually": "*-01,07-01 00:00:00",
+    "bi-annually": "*-01,07-01 00:00:00",
 }
 _TOKEN = re.compile(r"[^ \t]+")
 _MOST_EPOCH_DIGITS = 11
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199  # systemd looks no further
 _MICRO = 1_000_000
+_DAYS_FROM_END = 28
 
 
 class Chain(NamedTuple):
@@ -114,7 +122,7 @@ class CalendarEvent(NamedTuple):
 
 class _RefusedError(Exception):
     def __init__(self, case: str, text: str, start: int, /, *, fix: str | None = None, **arguments: object) -> None:
-        self.diagnostic = diagnostic(W161, "OnCalendar", text, start, case, fix=fix, **arguments)
+        self.diagnostic = diagnostic(E161, "OnCalendar", text, start, case, fix=fix, **arguments)
 
 
 def parse_calendar(text: str) -> tuple[CalendarEvent | None, list[Diagnostic]]:
@@ -159,12 +167,15 @@ def _is_zone_like(word: str) -> bool:
 
 
 def _zone(word: str, start: int) -> str:
+    if word.upper() == "UTC":
+        return "UTC"  # in any case, unlike all others
     try:
         return load_zone(word).name
     except UnknownZoneError:
-        meant = nearest(word, zone_names())
+        meant = meant_zone(word, zone_names())
         case = "misspelt zone" if meant else "unknown zone"
-        raise _RefusedError(case, word, start, fix=meant, value=quoted(word), meant=meant) from None
+        names = {"value": quoted(word), "meant": meant, "example": zone_example(word)}
+        raise _RefusedError(case, word, start, fix=meant, **names) from None
 
 
 def _epoch(word: str, start: int) -> CalendarEvent:
@@ -213,19 +224,28 @@ def _date(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         at += len(part) + 1
     if len(parts) not in (2, 3) or word.count("~") > 1 or (from_end and word.rfind("~") < word.rfind("-")):
         raise _RefusedError("not a date", word, start, value=quoted(word))
-    years = _values(*parts[0], 0, _LAST_YEAR, "year") if len(parts) == 3 else None
+    years = _values(*parts[0], 0, _LAST_YEAR, "year", _full_year) if len(parts) == 3 else None
     months = _values(*parts[-2], 1, 12, "month")
-    days = _values(*parts[-1], 1, 28 if from_end else 31, "day")
-    return event._replace(years=_full_years(years), months=months, days=days, from_end=from_end)
+    days = _values(*parts[-1], 1, _DAYS_FROM_END if from_end else 31, "day")
+    if from_end:
+        _check_steps_to_the_end(days, *parts[-1])
+    return event._replace(years=years, months=months, days=days, from_end=from_end)
 
 
-def _full_years(years: Values) -> Values:
-    def full(year: int) -> int:
-        return year + 1900 if 70 <= year < 100 else year + 2000 if year < 70 else year
+def _check_steps_to_the_end(days: Values, text: str, at: int) -> None:
+    """Days that are counted from the end of the month are stepped towards it, and must not reach over it."""
+    for chain, element in zip(days or (), text.split(","), strict=False):
+        if chain.stop is None and chain.step >= chain.start:
+            raise _RefusedError("step too long", element, at, value=quoted(element), part="day")
+        at += len(element) + 1
 
-    if years is None:
-        return None
-    return tuple(Chain(full(c.start), None if c.stop is None else full(c.stop), c.step) for c in years)
+
+def _full_year(text: str) -> int | None:
+    """Two digits are a year from 1970 to 2069."""
+    year = _number(text)
+    if year is None or year >= 100:
+        return year
+    return year + 1900 if year >= 70 else year + 2000
 
 
 def _time(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
@@ -273,20 +293,25 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
     first, dots, last = body.partition("..")
     step = 0
     if slash:
-        step = number(step_text) or 0
+        step = (_number if number is _full_year else number)(step_text) or 0
         if not step:
             raise _RefusedError("repetition", step_text, at + len(body) + 1, value=quoted(step_text))
     if first == "*":
-        fix = f"{low}/{step_text}" if slash and not dots else None
+        fix = f"{low}/{step_text}" if slash and not dots and name != "year" else None
         case = "star with a step" if fix else "star in a range"
         raise _RefusedError(case, element, at, fix=fix, value=quoted(element), meant=fix)
     start = _within(first, at, low, high, name, number)
     if not dots:
+        from_end = name == "day" and high == _DAYS_FROM_END
+        if step > high - start and not from_end:
+            raise _RefusedError("step too long", element, at, value=quoted(element), part=name)
         return Chain(start, None, step)
     stop = _within(last, at + len(first) + 2, low, high, name, number)
     if stop < start:
         raise _RefusedError("backwards", body, at, value=quoted(body))
-    return Chain(start, stop, step or number("1") or 1)
+    if number is _micros and not slash and stop - start < _MICRO:
+        raise _RefusedError("shorter than a second", body, at, value=quoted(body))
+    return Chain(start, stop, step or (_MICRO if number is _micros else 1))
 
 
 def _within(text: str, at: int, low: int, high: int, name: str, number: Callable[[str], int | None]) -> int:

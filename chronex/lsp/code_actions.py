@@ -55,7 +55,7 @@ def _title(text: str) -> str:
 def ignore_edit(analysis: Analysis, finding: LintFinding) -> Edit | None:
     """A comment on a line of its own above the finding, as deep as that line."""
     document = analysis.document
-    if document.kind in _NO_COMMENTS or finding.code in ("W140", "W141", "W142"):
+    if document.kind in _NO_COMMENTS or finding.code in ("E140", "W141", "W142"):
         return None
     line, _ = document.position(finding.start)
     text, start = document.line(line), document.lines.start_of_line(line)

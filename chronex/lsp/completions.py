@@ -23,6 +23,8 @@ _ZONE_KEY = re.compile(
 _EXPRESSION_STARTS = {
     "chronex": re.compile(r"""\bschedule[ \t]*=[ \t]*(?:\[(?:[^\]"']|"[^"]*"|'[^']*')*)?["']([^"']*)$"""),
     "github": re.compile(r"""\bcron["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
+    "azure": re.compile(r"""\bcron["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
+    "dependabot": re.compile(r"""\bcronjob["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
     "k8s": re.compile(r"""\bschedule["']?[ \t]*:[ \t]*["']?([^"']*)$"""),
     "trigger": re.compile(r""""expression"[ \t]*:[ \t]*"([^"]*)$"""),
     "python": re.compile(r"""\b(?:parse|job)\([ \t]*["']([^"']*)$"""),

@@ -12,9 +12,12 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from chronex.jobfile.positions import LineIndex
+from chronex.lint.cron_programs import CRON_PROGRAMS, CronProgram
 from chronex.lint.findings import Assumptions, Edit, LintFinding, ZoneNote
+from chronex.lint.formats import rule_address
 from chronex.lint.host_schedules import zone_or_utc
-from chronex.lint.linter import Analysis, lint_document
+from chronex.lint.lint_config import InvalidLintConfigError, LintConfig, config_above, lint_configured
+from chronex.lint.linter import Analysis
 from chronex.lint.source_files import open_document
 from chronex.lsp.code_actions import EditorAction, actions_between
 from chronex.lsp.completions import completions_at
@@ -73,6 +76,7 @@ class ChronexServer(LanguageServer):
         self.shows_hints = True
         self.waiting: dict[str, asyncio.TimerHandle] = {}
         self.refreshing: asyncio.Task[None] | None = None
+        self.cron: CronProgram | None = None
         self._known: dict[str, tuple[object, Read]] = {}
 
     # -- documents ----------------------------------------------------------------------------------------
@@ -83,21 +87,22 @@ class ChronexServer(LanguageServer):
 
     def assume(self) -> Assumptions:
         assume = self.inputs.assume._replace(reference_ms=self.now())
-        return (
-            assume if self.zone is None else assume._replace(zone=ZoneNote(self.zone, "from the editor's settings"))
-        )
+        if self.zone is not None:
+            assume = assume._replace(zone=ZoneNote(self.zone, "from the editor's settings"))
+        return assume if self.cron is None else assume._replace(cron=self.cron)
 
     def read(self, uri: str) -> Read:
         document = self.workspace.get_text_document(uri)
         assume = self.assume()
-        key = (document.version, document.source, assume.reference_ms, assume.zone)
+        config = _config_above(to_fs_path(uri) or uri)
+        key = (document.version, document.source, assume.reference_ms, assume.zone, assume.cron, config)
         known = self._known.get(uri)
         if known is not None and known[0] == key:
             return known[1]
         path = to_fs_path(uri) or uri
         opened = open_document(path, document.source, None, document.language_id or "")
         encoding = str(getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding) or UTF16)
-        found = Read(lint_document(opened, assume), Positions(document.source, encoding))
+        found = Read(lint_configured(opened, assume, config), Positions(document.source, encoding))
         self._known[uri] = (key, found)
         return found
 
@@ -132,10 +137,12 @@ class ChronexServer(LanguageServer):
         self.waiting[uri] = asyncio.get_running_loop().call_later(_DEBOUNCE_SECONDS, self.publish, uri)
 
     def read_settings(self, given: Any) -> None:
-        """Settings: { timezone, inlayHints }, alone or under "chronex"."""
+        """Settings: { timezone, cron, inlayHints }, alone or under "chronex"."""
         settings = _as_dict(given)
         settings = _as_dict(settings.get("chronex", settings))
-        zone, shows = settings.get("timezone"), settings.get("inlayHints")
+        zone, shows, cron = settings.get("timezone"), settings.get("inlayHints"), settings.get("cron")
+        if isinstance(cron, str):
+            self.cron = CRON_PROGRAMS.get(cron)
         if isinstance(zone, str):
             self.zone = zone if zone_or_utc(zone).name == zone else None
         if isinstance(shows, bool):
@@ -156,6 +163,14 @@ def _as_dict(given: Any) -> dict[str, Any]:
     return dict(getattr(given, "_asdict", dict)()) if given is not None else {}
 
 
+def _config_above(path: str) -> LintConfig:
+    """Settings with mistakes count as not there: the command line says what is wrong with them."""
+    try:
+        return config_above(path)
+    except InvalidLintConfigError:
+        return LintConfig()
+
+
 def _diagnostic(read: Read, finding: LintFinding) -> lsp.Diagnostic:
     tags = [lsp.DiagnosticTag.Unnecessary] if finding.code == "W142" else None
     return lsp.Diagnostic(
@@ -165,6 +180,7 @@ def _diagnostic(read: Read, finding: LintFinding) -> lsp.Diagnostic:
         code=finding.code,
         source="chronex",
         tags=tags,
+        code_description=lsp.CodeDescription(address) if (address := rule_address(finding.code)) else None,
     )
 
 

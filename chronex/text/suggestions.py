@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_SEPARATORS = str.maketrans(" -", "__")
+
 
 def distance_within_two(wrong: str, right: str) -> int:
     """Edits (insert, delete, replace, swap of neighbours) between two words; 3 stands for "many"."""
@@ -22,6 +24,17 @@ def distance_within_two(wrong: str, right: str) -> int:
             return 3
         before, previous = previous, current
     return min(previous[-1], 3)
+
+
+def is_respelling(old: str, new: str) -> bool:
+    """Do two words differ in nothing but case and in what joins their parts (`new york`, `New-York`, `New_York`)?
+
+    Beside a digit a minus may be a sign, so that only the case may differ there.
+    """
+    old, new = old.strip("\"'").casefold(), new.strip("\"'").casefold()
+    if any(character.isdigit() for character in old + new):
+        return old == new
+    return old.translate(_SEPARATORS) == new.translate(_SEPARATORS)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -39,6 +39,7 @@ from chronex.timing.zones import Zone, load_zone
 
 _WORD = r"[^ \t]+"
 _STEP = r"(\*|[0-9]+|[A-Za-z]{3})(?:-([0-9]+|[A-Za-z]{3}))?/([0-9]+)"
+_DAYS = ("dayOfMonth", "dayOfWeek")
 _YEAR_SECONDS = 366 * 86_400
 _SAMPLE_START = 1_704_067_200_000  # 2024-01-01, a leap year: distances do not depend on today
 _SAMPLE_SIZE = 1000
@@ -145,12 +146,17 @@ class _Adviser:
                 continue
             first, last, step = match[1], match[2], int(match[3][:9])
             if first == "*" and step == 1:
-                yield self._at_field(W107, name, fix="*")
+                if name not in _DAYS or self._is_only_day_field(name):
+                    yield self._at_field(W107, name, fix="*")
             elif first == "*" and (case := _uneven(name, step)):
                 rest = _SIZES.get(name, 31) % step
                 yield self._at_field(W103, name, case, step=step, unit=_UNITS.get(name), rest=rest)
             elif first != "*" and last is None and step >= _SIZES.get(name, 31):
                 yield self._at_field(W103, name, "longer from a value", step=step, first=first)
+
+    def _is_only_day_field(self, name: str) -> bool:
+        """Beside another restricted day field `*/1` is no `*`: it joins that field by OR, and W106 says so."""
+        return all(self._fields[other].text in ("*", "?") for other in _DAYS if other != name)
 
     def _question_marks(self, cron: Cron) -> Iterator[Diagnostic]:
         for name, field in (("dayOfMonth", cron.day_of_month), ("dayOfWeek", cron.day_of_week)):

@@ -14,11 +14,11 @@ from chronex.expr.option_block import Options
 from chronex.expr.parser import Parsed, parse_text
 from chronex.expr.syntax_rules import E011, E017, E020
 from chronex.text.instants import epoch_ms, epoch_parts
-from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import FIRST_MS, LAST_MS, Occurrences, cron_datetimes, resolve, resolve_until
 from chronex.timing.search import CronSearch
+from chronex.timing.zone_suggestions import is_of_several_places, meant_zone, zone_example
 from chronex.timing.zones import Zone, load_zone, utc_zone, zone_names, zone_of
 
 _from_timestamp = datetime.fromtimestamp
@@ -301,9 +301,9 @@ def _check_zone(parsed: Parsed) -> bool:
         load_zone(parsed.zone.text)
     except UnknownZoneError:
         name = parsed.zone.text
-        meant = nearest(name, zone_names())
-        case = "misspelt" if meant else "unknown"
-        names = {"value": quoted(name), "meant": meant}
+        meant = meant_zone(name, zone_names())
+        case = "misspelt" if meant else "of several places" if is_of_several_places(name) else "unknown"
+        names = {"value": quoted(name), "meant": meant, "example": zone_example(name)}
         parsed.report.add(E011, "timezone", name, parsed.zone.start, case, fix=meant, **names)
         return False
     return True

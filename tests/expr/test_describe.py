@@ -22,8 +22,8 @@ REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
         ("* * * * *", "Every minute"),
         ("*/5 * * * *", "Every 5 minutes"),
         ("0,30 * * * *", "Every 30 minutes"),
-        ("2/5 * * * *", "Every 5 minutes from minute 2"),
-        ("5/20 * * * *", "Every 20 minutes from minute 5"),
+        ("2/5 * * * *", "Every 5 minutes starting at minute 2"),
+        ("5/20 * * * *", "Every 20 minutes starting at minute 5"),
         ("30 * * * *", "Every hour at minute 30"),
         ("15,20,25 * * * *", "Every hour at minutes 15, 20 and 25"),
         ("10-20 * * * *", "Every hour at minutes 10 through 20"),
@@ -31,7 +31,7 @@ REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
         ("@hourly", "Every hour at minute 0"),
         ("0 */2 * * *", "Every 2 hours at minute 0"),
         ("0 1/2 * * *", "Every 2 hours from 01:00 at minute 0"),
-        ("0 9-17 * * *", "At minute 0 of hours 09 through 17"),
+        ("0 9-17 * * *", "Every hour from 09:00 through 17:00"),
         ("0 0-5,12 * * *", "At minute 0 of hours 00 through 05 and 12"),
         ("*/5 9-17 * * *", "Every 5 minutes, from 09:00 through 17:59"),
         ("* 22-2 * * *", "Every minute, from 22:00 through 02:59"),
@@ -55,15 +55,15 @@ REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
         ("15,45 * * * * *", "Every 30 seconds from second 15"),
         ("10-20 * * * * *", "Every minute at seconds 10 through 20"),
         ("0 */5 * * * *", "Every 5 minutes"),
-        ("30 */5 * * * *", "At second 30 of every 5th minute of every hour"),
+        ("30 */5 * * * *", "Every 5 minutes, at second 30"),
         ("*/15 30 9 * * *", "Every 15 seconds of minute 30 of hour 09"),
         ("*/10 * 9-17 * * *", "Every 10 seconds, from 09:00 through 17:59"),
         # days
         ("0 9 1 * *", "At 09:00 on day 1"),
         ("0 9 1 1 *", "At 09:00 on day 1 of January"),
-        ("0 9 * 1 *", "At 09:00 in January"),
-        ("0 9 * NOV-FEB *", "At 09:00 in January, February, November and December"),
-        ("0 0 1 JAN-MAR *", "At midnight on day 1 of January through March"),
+        ("0 9 * 1 *", "At 09:00, every day in January"),
+        ("0 9 * NOV-FEB *", "At 09:00 from November through February"),
+        ("0 0 1 JAN-MAR *", "At midnight on day 1, from January through March"),
         ("0 0 1 */3 *", "At midnight on day 1 of January, April, July and October"),
         ("0 0 1,2,3,10-15 * *", "At midnight on days 1 through 3 and 10 through 15"),
         ("0 9 * * MON-FRI", "At 09:00, Monday through Friday"),
@@ -80,14 +80,14 @@ REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
         ("0 0 LW * *", "At midnight on the last weekday of the month"),
         ("0 0 L-2W * *", "At midnight on the nearest weekday to 2 days before the last day of the month"),
         ("0 0 15W * *", "At midnight on the nearest weekday to day 15"),
-        ("0 0 * * MON#2", "At midnight on the 2nd Monday"),
-        ("0 0 * * 7#1", "At midnight on the 1st Sunday"),
-        ("0 0 * * 5L", "At midnight on the last Friday"),
+        ("0 0 * * MON#2", "At midnight on the 2nd Monday of the month"),
+        ("0 0 * * 7#1", "At midnight on the 1st Sunday of the month"),
+        ("0 0 * * 5L", "At midnight on the last Friday of the month"),
         # both day fields: or
         ("0 0 13 * FRI", "At midnight on day 13 or on Friday"),
         ("0 0 1,15 * FRI", "At midnight on days 1 and 15 or on Friday"),
         ("0 0 L * MON-FRI", "At midnight on the last day of the month or Monday through Friday"),
-        ("0 0 15W JUN FRIL", "At midnight on the nearest weekday to day 15 or on the last Friday, in June"),
+        ("0 0 15W JUN FRIL", "At midnight on the nearest weekday to day 15 or on the last Friday of the month, in June"),
         ("0 0 1-31 * MON", "At midnight"),
         ("0 0 * * 0-7", "At midnight"),
         # the other kinds
@@ -104,11 +104,11 @@ REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
         ("R/2026-01-01T09:00/P1Y2M3DT4H", "Every 1 year, 2 months, 3 days and 4h from 2026-01-01 09:00"),
         # zone and options
         ("TZ=Asia/Seoul 0 9 * * *", "At 09:00 (Asia/Seoul)"),
-        ("TZ=UTC @every 5m {window:1m}", "Every 5m (UTC), within 1m window"),
+        ("TZ=UTC @every 5m {window:1m}", "Every 5m (UTC), within a window of 1m"),
         ("0 9 * * * {jitter:30s}", "At 09:00, with up to 30s jitter"),
         ("0 9 * * * {jitter:0s}", "At 09:00"),
         ("0 9 * * * {stagger:5m}", "At 09:00, with 5m stagger"),
-        ("0 9 * * * {window:10m}", "At 09:00, within 10m window"),
+        ("0 9 * * * {window:10m}", "At 09:00, within a window of 10m"),
         ("0 9 * * * {max:10}", "At 09:00, max 10 executions"),
         ("0 9 * * * {max:1}", "At 09:00, max 1 execution"),
         ("0 9 * * * {tag:report+daily}", "At 09:00, tagged report, daily"),
@@ -123,7 +123,7 @@ def test_an_expression_is_described(text: str, expected: str) -> None:
 def test_the_options_come_in_one_order() -> None:
     text = "TZ=Asia/Seoul 0 9 * * MON-FRI {tag:a+b, max:10, window:15m, stagger:3m, jitter:10s}"
     expected = (
-        "At 09:00, Monday through Friday (Asia/Seoul), with up to 10s jitter, with 3m stagger, within 15m window, "
+        "At 09:00, Monday through Friday (Asia/Seoul), with up to 10s jitter, with 3m stagger, within a window of 15m, "
         "max 10 executions, tagged a, b"
     )
     assert chronex.parse(text).describe() == expected

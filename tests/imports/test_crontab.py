@@ -12,6 +12,7 @@ import pytest
 
 from chronex.imports.crontab import read_crontab, split_percents
 from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove
+from chronex.lint.cron_programs import BSD, BUSYBOX, CRONIE, DEBIAN, CronProgram
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 from tests.imports.crontabs import CRONTABS, SYSTEM
@@ -21,7 +22,8 @@ BERLIN = load_zone("Europe/Berlin")
 
 
 def imported(text: str, *, has_user: bool = False) -> Import:
-    return read_crontab(text, BERLIN, has_user=has_user, user="ann")
+    program = CRONIE if "CRON_TZ" in text else DEBIAN
+    return read_crontab(text, BERLIN, has_user=has_user, user="ann", program=program)
 
 
 @pytest.mark.parametrize("name", CRONTABS)
@@ -37,6 +39,40 @@ def test_every_instant_of_five_years_is_the_same(name: str) -> None:
     _, proven = prove(imported(CRONTABS[name][0]), NOW)
     assert [(each.job.origin, each.differences[:3]) for each in proven if each.differences] == []
     assert all(each.compared for each in proven)
+
+
+@pytest.mark.parametrize(
+    ("line", "program", "schedule", "why"),
+    [
+        ("5/10 * * * * x", DEBIAN, None, "Debian's cron itself does not understand this schedule"),
+        ("5/10 * * * * x", BSD, "5/10 * * * *", None),
+        ("5/10 * * * * x", BUSYBOX, "5 * * * *", None),
+        ("0 22-6 * * * x", CRONIE, None, "cronie takes this schedule and never runs it: a range runs backwards"),
+        ("0 22-6 * * * x", BUSYBOX, "0 22-6 * * *", None),
+        ("0~59 4 * * * x", CRONIE, None, "cronie chooses the time by chance; see jitter and spread"),
+        ("4~59 4 * * * x", DEBIAN, "4 4 * * *", None),
+        ("0 9 * * FRI#2 x", DEBIAN, "0 9 * * 5", None),
+        ("0 9 */10 * * x", BUSYBOX, "0 9 10,20,30 * *", None),
+        ("30 2 * * * x", BUSYBOX, "30 2 * * *", None),
+    ],
+    ids=lambda value: getattr(value, "key", value),
+)  # fmt: skip
+def test_lines_are_carried_over_as_their_cron_reads_them(
+    line: str, program: CronProgram, schedule: str | None, why: str | None
+) -> None:
+    found = read_crontab(f"{line}\n", BERLIN, has_user=False, user="ann", program=program)
+    assert [job.table["schedule"] for job in found.jobs] == ([schedule] if schedule else [])
+    assert [lost.why for lost in found.lost] == ([why] if why else [])
+    _, proven = prove(found, NOW)
+    assert [each.differences[:3] for each in proven if each.differences] == []
+
+
+def test_a_zone_that_the_cron_does_not_read_moves_nothing() -> None:
+    text = "CRON_TZ=Asia/Tokyo\n0 9 * * * x\n"
+    found = read_crontab(text, BERLIN, has_user=False, user="ann", program=DEBIAN)
+    assert found.jobs[0].table["schedule"] == "0 9 * * *"
+    assert found.jobs[0].zone is BERLIN
+    assert found.lost[0].why == "Debian's cron does not read it; the times are the machine's"
 
 
 def test_comments_above_an_entry_become_its_description() -> None:

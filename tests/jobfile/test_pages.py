@@ -12,6 +12,7 @@ from chronex.jobfile.calendar_tables import CALENDAR
 from chronex.jobfile.inherited_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
+from chronex.jobfile.lint_table import LINT
 from chronex.jobfile.process_table import LIMITS
 from chronex.jobfile.properties import PROPERTY
 from chronex.jobfile.reader import TRIGGER
@@ -36,6 +37,7 @@ SECTIONS = {
     "[jobs.NAME]": set(JOB) - set(DEFAULTS),
     "[[jobs.NAME.tasks]]": set(TASK),
     "[[verify.property]]": set(PROPERTY),
+    "[lint]": set(LINT),
     "[tui.keys]": set(KEYS),
     "trigger": set(TRIGGER) - set(JOB),
 }

@@ -114,7 +114,7 @@ CASES = (
     Case(
         "ranges.crontab",
         "0 22-4 * * * /usr/bin/a\n0 9 L * * /usr/bin/b\n0 9 ? * MON /usr/bin/c\n0 0 9 * * MON /usr/bin/d\n",
-        ("1:3-1:7 W130", "2:5-2:6 W130", "3:5-3:6 W130", "4:1-4:14 W130"),
+        ("1:3-1:7 E139", "2:5-2:6 E130", "3:5-3:6 E130", "4:1-4:14 E130"),
     ),
     Case(
         "percent.crontab",
@@ -125,7 +125,19 @@ CASES = (
     Case(
         "zones.crontab",
         "CRON_TZ=America/New_York\n30 1 * * * /usr/bin/a\nCRON_TZ=Mars/Base\nTZ=Europe/Paris\n",
-        ("2:1-2:5 W112", "3:9-3:18 E011", "4:1-4:16 W138"),
+        ("1:1-1:25 W138", "3:1-3:18 W138", "4:1-4:16 W138"),
+    ),
+    Case(
+        "cronie.crontab",
+        "RANDOM_DELAY=5\nCRON_TZ=America/New_York\n30 1 * * * /usr/bin/a\nCRON_TZ=Mars/Base\n0~59 4 * * * /b\n0~99 4 * * * /c\n",
+        ("3:1-3:5 W112", "4:9-4:18 E011", "6:1-6:5 E130"),
+    ),
+    Case("etc/crontabs/root", "0 22-1 * * * /usr/bin/a\n0 9 */2 * * /usr/bin/b\n", ("2:5-2:8 E139",)),
+    Case("cron.d/my.job", "17 4 * * * root /usr/bin/a\n", ("1:1-1:27 W145",)),
+    Case(
+        "traps.crontab",
+        "PATH=$PATH:/opt/bin\n5/10 * * * * /usr/bin/a\r\n# monthly\n0 0 * 1 * /usr/bin/b\n",
+        ("1:6-1:11 W146", "2:1-2:5 E130", "2:1-2:24 W144", "4:1-4:10 W147"),
     ),
     Case(
         "gap.crontab",
@@ -137,7 +149,7 @@ CASES = (
         "0 9 */2 * MON /usr/bin/a\n0 9 13 * FRI /usr/bin/b\n",
         ("1:5-1:8 W103", "1:5-1:8 W106", "2:5-2:13 W102"),
     ),
-    Case("own-user.crontab", "17 4 * * * root /usr/bin/a\n17 4 * * *\n", ("1:12-1:16 W136", "2:1-2:11 W136")),
+    Case("own-user.crontab", "17 4 * * * root /usr/bin/a\n17 4 * * *\n", ("1:12-1:16 W148", "2:1-2:11 E136")),
     Case(
         "ignored.crontab",
         "# chronex: ignore[W103]\n*/7 * * * * /usr/bin/a\n# chronex: ignore\n*/7 * * * * /usr/bin/a\n",
@@ -146,20 +158,59 @@ CASES = (
     Case(
         "nicknames.crontab",
         "@wekly /usr/bin/a\n@every 5m /usr/bin/b\n0~59 4 * * * /usr/bin/c\n",
-        ("1:1-1:7 W130", "2:1-2:7 W130"),
+        ("1:1-1:7 E130", "2:1-2:7 E130", "3:1-3:5 E139"),
     ),
     Case(
         "cron.d/backup",
         "17 4 * * * root /usr/bin/a\n17 4 * * * /usr/bin/a\n17 4 * * * root\n@daily www-data /usr/bin/b\n",
-        ("2:12-2:22 W136", "3:12-3:16 W136"),
+        ("2:12-2:22 E136", "3:12-3:16 E136"),
     ),
+    Case(
+        ".github/workflows/shapes.yml",
+        _workflow("- crn: '17 4 * * *'", "- '17 4 * * *'", "- cron: '17 4 * * *'", "  branch: main", "- cron: ''"),
+        ("3:7-3:10 E150", "4:7-4:19 E150", "6:7-6:13 E150", "7:14-7:14 E010"),
+    ),
+    Case(
+        ".github/workflows/mapping.yml",
+        "on:\n  schedule:\n    cron: '17 4 * * *'\n",
+        ("3:5-3:6 E150",),
+    ),
+    Case(".github/workflows/block.yml", _workflow("- cron: |", "    0 99 * * *"), ("3:13-5:1 E003",)),
+    Case(
+        "argo.yaml",
+        "kind: CronWorkflow\nspec:\n  schedules:\n    - '0 25 * * *'\n    - '17 4 * * *'\n  timezone: Europe/Berln\n",
+        ("4:10-4:12 E003", "6:13-6:25 E011"),
+    ),
+    Case(
+        "argo-single.yaml",
+        "kind: CronWorkflow\nspec:\n  schedule: '17 4 * * 8'\n  timezone: UTC\n",
+        ("3:23-3:24 E006",),
+    ),
+    Case(
+        "azure-pipelines.yml",
+        "schedules:\n- cron: '0 25 * * *'\n  displayName: nightly\n- cron: '@daily'\n- cron: 17 4 * * Mon-Fri\n",
+        ("2:12-2:14 E003", "4:10-4:16 E130"),
+    ),
+    Case(
+        ".github/dependabot.yml",
+        "version: 2\nupdates:\n- schedule:\n    interval: cron\n    cronjob: '0 25 * * *'\n- schedule:\n    interval: cron\n"
+        "    cronjob: 'every day at 5pm'\n    timezone: Mars/Base\n- schedule:\n    interval: weekly\n",
+        ("5:17-5:19 E003",),
+    ),
+    Case(
+        "templates/cronjob.yaml",
+        "{{- if .Values.on }}\nkind: CronJob\nmetadata:\n  name: {{ .Release.Name }}-x\nspec:\n  schedule: '0 25 * * *'\n"
+        "  timeZone: {{ .Values.zone | quote }}\n{{- end }}\n---\nkind: CronJob\nspec:\n  schedule: {{ .Values.when }}\n",
+        ("6:16-6:18 E003",),
+    ),
+    Case("k8s/hourly.yaml", _cron_job("  schedule: '17 * * * *'\n")),
     Case(".github/workflows/clean.yml", _workflow("- cron: '17 4 * * *'", "- cron: 37 5 * * MON-FRI")),
     Case(
         ".github/workflows/often.yml",
         _workflow("- cron: '*/2 * * * *'", "- cron: '0 4 * * *'", "- cron: '@daily'", "- cron: '17 4 * * 7'"),
-        ("3:14-3:25 W131", "4:14-4:15 W132", "5:14-5:20 W130", "6:23-6:24 W130"),
+        ("3:14-3:25 W131", "4:14-4:15 W132", "5:14-5:20 E130", "6:23-6:24 E130"),
     ),
-    Case(".github/workflows/star.yml", _workflow("- cron: */15 * * * *"), ("3:13-3:25 W137",)),
+    Case(".github/workflows/star.yml", _workflow("- cron: */15 * * * *"), ("3:13-3:25 E137",)),
     Case(
         ".github/workflows/zone.yml",
         _workflow(
@@ -167,20 +218,24 @@ CASES = (
         ),
         ("3:14-3:18 W111", "5:38-5:50 E011"),
     ),
-    Case(".github/workflows/emoji.yml", _workflow("- {name: 😀, cron: '17 25 * * *'}"), ("3:27-3:29 E003",)),
+    Case(
+        ".github/workflows/emoji.yml",
+        _workflow("- {name: 😀, cron: '17 25 * * *'}"),
+        ("3:8-3:12 E150", "3:27-3:29 E003"),
+    ),
     Case(
         ".github/workflows/quoted.yml",
         'name: 😀 nightly\n"on":\n  push:\n  schedule:\n    - cron: "17\\x2025 * * *"\n',
         ("5:13-5:29 E003",),
     ),
-    Case(".github/workflows/broken.yml", "on:\n  schedule: [\n", ("3:1-3:1 W140",)),
+    Case(".github/workflows/broken.yml", "on:\n  schedule: [\n", ("3:1-3:1 E140",)),
     Case("k8s/clean.yaml", _cron_job('  schedule: "17 4 * * ?"\n  timeZone: Etc/UTC\n')),
     Case(
         "k8s/zone.yaml",
         _cron_job('  schedule: "CRON_TZ=Europe/Berlin 17 4 * * *"\n')
         + "---\n"
         + _cron_job("  schedule: 17 4 * * 7\n  timeZone: EST\n"),
-        ("6:14-6:36 W133", "13:22-13:23 W130", "14:13-14:16 W113"),
+        ("6:14-6:36 E133", "13:22-13:23 E130", "14:13-14:16 W113"),
     ),
     Case(
         "k8s/list.yaml",
@@ -197,7 +252,7 @@ CASES = (
     Case(
         "wrong.timer",
         "[Unit]\nOnCalendar=nonsense\n[Timer]\nOnCalendar=Fri..Mon 09:00\nOnCalendar=*:0/5 Europe/Berln\nOnCalendar=*-02-30\n",
-        ("4:12-4:20 W161", "5:18-5:30 W161", "6:12-6:19 W101"),
+        ("4:12-4:20 E161", "5:18-5:30 E161", "6:12-6:19 W101"),
     ),
     Case("gap.timer", "[Timer]\nOnCalendar=02:30 Europe/Berlin\n", ("2:12-2:31 W111", "2:12-2:31 W112")),
     Case(

@@ -85,7 +85,7 @@ def test_clock_changes(host: ScheduleHost, text: str, spring: list[str], autumn:
         ("0 17 4 * * *", [CRONTAB, GITHUB, KUBERNETES]),
         ("17 4 * * * {jitter:5m}", [CRONTAB, GITHUB, KUBERNETES]),
         ("TZ=UTC 17 4 * * *", [CRONTAB, GITHUB, KUBERNETES]),
-        ("0~59 4 * * *", [GITHUB, KUBERNETES]),
+        ("0~59 4 * * *", [CRONTAB, GITHUB, KUBERNETES]),
         ("17 4 * *", [CRONTAB, GITHUB, KUBERNETES]),
         ("17 4 * * MNO", [CRONTAB, GITHUB, KUBERNETES]),
         ("H 4 * * *", [CRONTAB, GITHUB, KUBERNETES]),

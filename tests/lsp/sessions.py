@@ -25,7 +25,7 @@ async def session(
     options: dict[str, object] | None = None,
     encoding: lsp.PositionEncodingKind = lsp.PositionEncodingKind.Utf16,
 ) -> AsyncIterator[LanguageClient]:
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'store'}"}
+    environment = {**os.environ, "CHRONEX_CRON": "debian", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'store'}"}
     client = await ClientServerConfig(server_command=COMMAND, server_env=environment).start()
     assert isinstance(client, LanguageClient)
     capabilities = client_capabilities(editor)

@@ -108,7 +108,7 @@ def test_the_problem_matcher_reads_text_and_gcc(chronex: Chronex, tmp_path: Path
         match = re.match(pattern["regexp"], line)
         assert match, line
         assert (match[pattern["file"]], match[pattern["line"]], match[pattern["column"]], match[pattern["code"]]) == (
-            str(path), "1", "1", "W130",
+            str(path), "1", "1", "E130",
         )  # fmt: skip
 
 

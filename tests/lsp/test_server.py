@@ -117,7 +117,7 @@ async def test_actions_fix_ignore_and_move_and_leave_no_finding() -> None:
 
 
 async def test_the_minute_is_spread_and_typos_are_put_right_beside_an_emoji() -> None:
-    path, text = ".github/workflows/a.yml", "on:\n  schedule:\n    - {name: 😀, cron: '0 4 * * MNO'}\n"
+    path, text = ".github/workflows/a.yml", "{name: 😀, on: {schedule: [{cron: '0 4 * * MNO'}]}}\n"
     async with session() as client:
         open_text(client, path, text)
         offered = await actions(client, path, text)

@@ -35,6 +35,10 @@ def import_jobs(
     check: Annotated[bool, typer.Option("--check", help="Write nothing, tell what would differ.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
     tz: ZoneName = None,
+    cron: Annotated[
+        str | None,
+        typer.Option(help="debian, cronie, bsd, busybox or supercronic has read it so far.", metavar="CRON"),
+    ] = None,
     now: Annotated[
         str | None, typer.Option(help="Count the five years from this ISO 8601 time.", metavar="TIME")
     ] = None,
@@ -47,7 +51,7 @@ def import_jobs(
     """
     check_format(form)
     choose("SOURCE", source, ("crontab", "systemd", "k8s"))
-    return run_import(source, paths or [], ImportOptions(tz, output, now, check, force, form))
+    return run_import(source, paths or [], ImportOptions(tz, output, now, check, force, form, cron))
 
 
 class ImportOptions(NamedTuple):
@@ -57,6 +61,7 @@ class ImportOptions(NamedTuple):
     check: bool
     force: bool
     form: str
+    cron: str | None = None
 
 
 def run_import(source: str, paths: list[str], options: ImportOptions) -> int:
@@ -64,7 +69,7 @@ def run_import(source: str, paths: list[str], options: ImportOptions) -> int:
     from chronex.imports.import_result import job_file_text, prove
 
     zone = choose_zone(options.tz).zone
-    found = _read(source, paths, zone)
+    found = _read(source, paths, zone, options.cron)
     if not found.jobs and not found.lost:
         raise UsageError(f"nothing to import: no {source} schedule was found")
     found, proven = prove(found, read_instant(options.now, zone, "--now") // 1000)
@@ -106,9 +111,9 @@ def _write(text: str, output: str, force: bool) -> None:
         raise UsageError(f"cannot write {terminal_safe(output)}: {error.strerror}; choose another --output") from None
 
 
-def _read(source: str, paths: list[str], zone: Zone) -> Import:
+def _read(source: str, paths: list[str], zone: Zone, cron: str | None) -> Import:
     if source == "crontab":
-        return _crontab(paths, zone)
+        return _crontab(paths, zone, cron)
     if source == "systemd":
         from chronex.imports.systemd import read_timers, timers_in
 
@@ -118,17 +123,21 @@ def _read(source: str, paths: list[str], zone: Zone) -> Import:
     return read_cronjobs("\n---\n".join(_text_of(path) for path in paths or ["-"]), zone)
 
 
-def _crontab(paths: list[str], zone: Zone) -> Import:
+def _crontab(paths: list[str], zone: Zone, cron: str | None) -> Import:
     import getpass
 
     from chronex.imports.crontab import read_crontab
+    from chronex.lint.cron_programs import CRON_PROGRAMS, program_of_file, program_of_machine
 
+    if cron is not None:
+        choose("--cron", cron, tuple(CRON_PROGRAMS))
     path = paths[0] if paths else ""
     if len(paths) > 1:
         raise UsageError("one crontab at a time: import each, and join the files")
     has_user = path.startswith(_SYSTEM_CRONTABS) or "/cron.d/" in path
     text = _text_of(path) if path else _own_crontab()
-    return read_crontab(text, zone, has_user=has_user, user=getpass.getuser())
+    program = CRON_PROGRAMS[cron] if cron else program_of_file(path, text) or program_of_machine()
+    return read_crontab(text, zone, has_user=has_user, user=getpass.getuser(), program=program)
 
 
 def _own_crontab() -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.options import UsageError, ZoneName, choose_zone, read_instant
+from chronex.cli.options import UsageError, ZoneName, choose, choose_zone, read_instant
 from chronex.cli.output import out
 
 
@@ -17,17 +17,22 @@ def lsp(
     now: Annotated[
         str | None, typer.Option(help="Pretend that it is this ISO 8601 time.", metavar="TIME", hidden=True)
     ] = None,
+    cron: Annotated[
+        str | None,
+        typer.Option(help="debian, cronie, bsd, busybox or supercronic reads the crontabs.", metavar="CRON"),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Show what the server can do, and exit.")] = False,
 ) -> int:
     """Serve editors over standard input and output: the findings of lint, hover, hints, completion and fixes.
 
     Example: chronex lsp --check
     """
-    return run_lsp(tz, now, check=check)
+    return run_lsp(tz, now, cron, check=check)
 
 
-def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
+def run_lsp(tz: str | None, now: str | None, cron: str | None, *, check: bool) -> int:
     from chronex.clock import wall_ms
+    from chronex.lint.cron_programs import CRON_PROGRAMS, program_of_machine
     from chronex.lint.findings import assumptions
 
     try:
@@ -39,7 +44,10 @@ def run_lsp(tz: str | None, now: str | None, *, check: bool) -> int:
     if now is not None:
         fixed = read_instant(now, choice.zone, "--now")
         clock = lambda: fixed  # noqa: E731
-    assume = assumptions(choice.zone.name, choice.source, clock())
+    if cron is not None:
+        choose("--cron", cron, tuple(CRON_PROGRAMS))
+    program = CRON_PROGRAMS[cron] if cron else None
+    assume = assumptions(choice.zone.name, choice.source, clock(), program, program_of_machine())
     server = build(ServerInputs(clock, assume))
     if check:
         out(f"chronex language server, over standard input and output; zone {choice.zone.name} ({choice.source})")

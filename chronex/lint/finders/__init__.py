@@ -67,6 +67,18 @@ def _cronjobs(document: Document, assume: Assumptions) -> FinderResult:
     return find_cronjobs(document, assume)
 
 
+def _pipeline(document: Document, assume: Assumptions) -> FinderResult:
+    from chronex.lint.finders.yaml_files import find_pipeline
+
+    return find_pipeline(document, assume)
+
+
+def _dependabot(document: Document, assume: Assumptions) -> FinderResult:
+    from chronex.lint.finders.yaml_files import find_dependabot
+
+    return find_dependabot(document, assume)
+
+
 def _python_calls(document: Document, assume: Assumptions) -> FinderResult:
     from chronex.lint.finders.chronex_files import find_calls
 
@@ -83,5 +95,7 @@ FINDERS: dict[str, Finder] = {
     "posix": _posix_expressions,
     "github": _workflow,
     "k8s": _cronjobs,
+    "azure": _pipeline,
+    "dependabot": _dependabot,
     "python": _python_calls,
 }

@@ -6,18 +6,23 @@ import re
 from pathlib import PurePath
 
 from chronex.errors import UnknownZoneError
+from chronex.lint.cron_grammar import CronReading, read_schedule
+from chronex.lint.cron_programs import BUSYBOX, SUPERCRONIC, CronProgram, program_of_file
 from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
-from chronex.lint.hosts import CHRONEX, CRONTAB, POSIX, SYSTEMD
+from chronex.lint.hosts import CHRONEX, CRON_HOSTS, POSIX, SYSTEMD
 from chronex.lint.rules.crontab_rules import (
-    final_newline,
+    file_as_cron_takes_it,
     is_user,
+    month_for_monthly,
     own_crontab_columns,
     percent_signs,
     system_crontab_columns,
+    variable_inside,
     zone_for_commands_only,
+    zone_that_is_not_read,
 )
-from chronex.lint.rules.refusals import sixth_column
-from chronex.lint.rules.zone_rules import zone_findings
+from chronex.lint.rules.refusals import sixth_column, star_for_a_command
+from chronex.lint.rules.zone_rules import posix_zone, zone_of_crontab
 from chronex.lint.source_files import ARGUMENTS, Document, is_template
 from chronex.timing.zones import load_zone
 
@@ -25,6 +30,8 @@ from chronex.timing.zones import load_zone
 
 _VARIABLE = re.compile(r"""[ \t]*("[^"\n]*"|'[^'\n]*'|[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*?)[ \t]*$""")
 _SCHEDULE = re.compile(r"[ \t]*(@[^ \t]+|[^ \t]+(?:[ \t]+[^ \t]+){0,4})")
+_SIX_COLUMNS = re.compile(r"[ \t]*([^ \t]+(?:[ \t]+[^ \t]+){5})(?=[ \t])")
+_SEVEN_COLUMNS = re.compile(r"[ \t]*([^ \t]+(?:[ \t]+[^ \t]+){6})(?=[ \t])")
 _FIELD_LIKE = re.compile(
     r"(\*(?:/[0-9]+)?|[0-7](?:[-,/][0-7])*|(?:SUN|MON|TUE|WED|THU|FRI|SAT)(?:[-,][A-Z]{3})*)[ \t]"
 )
@@ -32,14 +39,19 @@ _FIELD_LIKE = re.compile(
 
 def find_crontab(document: Document, assume: Assumptions, *, has_user: bool) -> FinderResult:
     """Lines of schedule, user (in system files) and command, under the variables above them."""
-    return _CrontabReader(document.text, assume.zone, has_user).read()
+    program = assume.cron or program_of_file(document.path, document.text) or assume.machine_cron
+    return _CrontabReader(document, assume.zone, program, has_user).read()
 
 
 class _CrontabReader:
-    def __init__(self, text: str, zone: ZoneNote, has_user: bool) -> None:
-        self.text = text
+    def __init__(self, document: Document, zone: ZoneNote, program: CronProgram, has_user: bool) -> None:
+        self.document = document
+        self.text = document.text
         self.zone = zone
+        self.program = program
+        self.host = CRON_HOSTS[program.key]
         self.has_user = has_user
+        self.comment = ""
         self.found = FinderResult([], [])
 
     def read(self) -> FinderResult:
@@ -47,22 +59,29 @@ class _CrontabReader:
         for line in self.text.split("\n"):
             self._line(line.rstrip("\r"), start)
             start += len(line) + 1
-        self.found.findings.extend(final_newline(self.text))
+        self.found.findings.extend(file_as_cron_takes_it(self.document, self.program))
         return self.found
 
     def _line(self, line: str, start: int) -> None:
         stripped = line.strip(" \t")
         if not stripped or stripped.startswith("#"):
+            self.comment = f"{self.comment} {stripped}" if stripped else ""
             return
         variable = _VARIABLE.match(line)
         if variable is not None:
             self._variable(variable, start)
         else:
             self._entry(line, start)
+        self.comment = ""
 
     def _variable(self, match: re.Match[str], start: int) -> None:
         name, value = match[1].strip("\"'"), match[2]
+        self.found.findings.extend(variable_inside(value, start + match.start(2)))
         if name not in ("CRON_TZ", "TZ"):
+            return
+        if name == "CRON_TZ" and not self.program.reads_cron_tz:
+            place = start + match.start(1), start + match.end(2)
+            self.found.findings.append(zone_that_is_not_read(*place, self.program.title))
             return
         if name == "TZ":
             self.found.findings.append(zone_for_commands_only(start + match.start(1), start + match.end(2)))
@@ -70,31 +89,48 @@ class _CrontabReader:
         at = start + match.start(2)
         if value[:1] in ("'", '"'):
             value, at = value.strip(value[0]), at + 1
-        self.found.findings.extend(zone_findings(value, at, at + len(value)))
+        name = posix_zone(value) or value.removeprefix(":")
+        self.found.findings.extend(zone_of_crontab(value, name, at, self.program.title))
         try:
-            self.zone = ZoneNote(load_zone(value).name, "from CRON_TZ above it (cronie; other crons ignore it)")
+            self.zone = ZoneNote(load_zone(name).name, f"from CRON_TZ above it, which {self.program.title} reads")
         except UnknownZoneError:
-            return
+            self.zone = ZoneNote("UTC", "CRON_TZ above it names no zone, which counts as UTC")
 
     def _entry(self, line: str, start: int) -> None:
-        match = _SCHEDULE.match(line)
+        match = self._schedule(line)
         if match is None or is_template(match[1]):
             return
         schedule = match[1]
         at = start + match.start(1)
         columns = line[match.end() :].lstrip(" \t")
         columns_at = start + len(line) - len(columns)
-        if (extra := _FIELD_LIKE.match(columns)) and not schedule.startswith("@"):
+        if self._has_sixth_field(schedule, columns) and (extra := _FIELD_LIKE.match(columns)):
             self.found.findings.append(sixth_column(at, columns_at + extra.end(1)))
+            return
+        if columns.startswith("*") and self.program not in (BUSYBOX, SUPERCRONIC):
+            self.found.findings.append(star_for_a_command(columns_at, self.program.title))
             return
         if self.has_user:
             command = self._system_command(schedule, columns, columns_at)
         else:
             command = columns
             self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at))
-        site = ScheduleSite(schedule, at, at + len(schedule), at, CRONTAB, self.zone, _name_of(command))
+        site = ScheduleSite(schedule, at, at + len(schedule), at, self.host, self.zone, _name_of(command))
         self.found.sites.append(site)
         self.found.findings.extend(percent_signs(command, start + len(line) - len(command)))
+        self.found.findings.extend(month_for_monthly(site, f"{self.comment} {command}"))
+
+    def _schedule(self, line: str) -> re.Match[str] | None:
+        """The columns of the schedule. supercronic takes as many as it can read: seconds and years are optional."""
+        if self.program is SUPERCRONIC:
+            for pattern in (_SEVEN_COLUMNS, _SIX_COLUMNS):
+                match = pattern.match(line)
+                if match is not None and isinstance(read_schedule(match[1], SUPERCRONIC), CronReading):
+                    return match
+        return _SCHEDULE.match(line)
+
+    def _has_sixth_field(self, schedule: str, columns: str) -> bool:
+        return self.program is not SUPERCRONIC and not schedule.startswith("@") and bool(columns)
 
     def _system_command(self, schedule: str, columns: str, at: int) -> str:
         """The command after the user's column; all of it where no user stands there."""

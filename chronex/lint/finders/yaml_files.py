@@ -1,4 +1,4 @@
-"""Files in YAML: GitHub workflows (`on.schedule[*].cron`) and Kubernetes CronJobs, alone or in a List."""
+"""Files in YAML: workflows, pipelines, Dependabot's settings, CronJobs and CronWorkflows, also as Helm templates."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from chronex.lint.findings import Assumptions, Edit, FinderResult, LintFinding, ScheduleSite, ZoneNote
-from chronex.lint.hosts import GITHUB, KUBERNETES
+from chronex.lint.hosts import ARGO, AZURE, DEPENDABOT, GITHUB, KUBERNETES, ScheduleHost
 from chronex.lint.rules.file_rules import yaml_faults
-from chronex.lint.rules.refusals import zone_inside_schedule
+from chronex.lint.rules.refusals import schedule_of_the_wrong_shape, zone_inside_schedule
 from chronex.lint.rules.zone_rules import zone_findings, zone_left_to_the_host
 from chronex.lint.source_files import Document, is_template
-from chronex.lint.yaml_nodes import YamlMapping, YamlNode, YamlScalar, read_yaml
+from chronex.lint.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _ZONE_PREFIX = re.compile(r"[ \t]*((?:CRON_)?TZ=([^ \t]*)[ \t]+)")
 
@@ -35,14 +35,26 @@ def find_workflow(document: Document, assume: Assumptions) -> FinderResult:
         found.findings.extend(yaml_faults(document.text, problem.message, problem.offset))
     if roots and isinstance(root := roots[0], YamlMapping):
         triggers = root.mapping("on")
-        for entry in triggers.sequence("schedule") if triggers else []:
+        schedule = triggers.get("schedule") if triggers else None
+        if isinstance(schedule, YamlMapping):
+            found.findings.append(schedule_of_the_wrong_shape(schedule.start, schedule.start + 1, "no list"))
+        for entry in schedule.items if isinstance(schedule, YamlSequence) else []:
             if isinstance(entry, YamlMapping):
                 _workflow_entry(entry, root, found)
+            elif isinstance(entry, YamlScalar) and not is_template(entry.value):
+                found.findings.append(schedule_of_the_wrong_shape(entry.start, entry.end, "no mapping"))
     return found
 
 
 def _workflow_entry(entry: YamlMapping, root: YamlMapping, found: FinderResult) -> None:
     cron, zone = entry.text("cron"), entry.text("timezone")
+    keys = [key for key, _ in entry.pairs if isinstance(key, YamlScalar)]
+    unknown = [key for key in keys if key.value not in ("cron", "timezone", "<<")]
+    for key in unknown:
+        found.findings.append(schedule_of_the_wrong_shape(key.start, key.end, "unknown key", key.value))
+    if not unknown and not any(key.value in ("cron", "<<") for key in keys):
+        end = keys[0].end if keys else entry.start + 1
+        found.findings.append(schedule_of_the_wrong_shape(entry.start, end, "no cron"))
     note = ZoneNote("UTC", "a workflow without a timezone is read in UTC")
     if zone is not None:
         found.findings.extend(_zone_of(zone))
@@ -51,21 +63,87 @@ def _workflow_entry(entry: YamlMapping, root: YamlMapping, found: FinderResult) 
         return
     title = root.text("name")
     name = title.value if title else "schedule"
-    found.sites.append(ScheduleSite(cron.value, cron.start, cron.end, cron.content, GITHUB, note, name))
+    found.sites.append(_site(cron, GITHUB, note, name))
+
+
+def _site(cron: YamlScalar, host: ScheduleHost, zone: ZoneNote, name: str) -> ScheduleSite:
+    """A block scalar ends with a line end, which every host leaves out."""
+    return ScheduleSite(cron.value.rstrip("\r\n"), cron.start, cron.end, cron.content, host, zone, name)
+
+
+# -- Azure Pipelines and Dependabot -----------------------------------------------------------------------
+
+
+def find_pipeline(document: Document, assume: Assumptions) -> FinderResult:
+    """Each `cron` of `schedules`, which Azure Pipelines reads in UTC."""
+    found = FinderResult([], [])
+    note = ZoneNote("UTC", "Azure Pipelines reads schedules in UTC")
+    for root in _roots(document, found, "schedules"):
+        for entry in root.sequence("schedules"):
+            cron = entry.text("cron") if isinstance(entry, YamlMapping) else None
+            if isinstance(entry, YamlMapping) and cron is not None and not is_template(cron.value):
+                title = entry.text("displayName")
+                found.sites.append(_site(cron, AZURE, note, title.value if title else "schedule"))
+    return found
+
+
+_FIELDS_ONLY = re.compile(r"[0-9*,/-]+(?:[ \t]+[0-9A-Za-z*,/-]+){4}")
+
+
+def find_dependabot(document: Document, assume: Assumptions) -> FinderResult:
+    """Each `cronjob` that is written in fields; Dependabot takes plain English too, which is left alone."""
+    found = FinderResult([], [])
+    for root in _roots(document, found, "cronjob"):
+        for update in root.sequence("updates"):
+            schedule = update.mapping("schedule") if isinstance(update, YamlMapping) else None
+            cron = schedule.text("cronjob") if schedule else None
+            if schedule is None or cron is None or not _FIELDS_ONLY.fullmatch(cron.value.strip()):
+                continue
+            zone = schedule.text("timezone")
+            note = ZoneNote("UTC", "Dependabot without a timezone reads in UTC")
+            if zone is not None:
+                found.findings.extend(_zone_of(zone))
+                note = ZoneNote(zone.value, "from timezone beside it")
+            found.sites.append(_site(cron, DEPENDABOT, note, "Dependabot"))
+    return found
+
+
+def _roots(document: Document, found: FinderResult, word: str) -> Iterator[YamlMapping]:
+    """The documents of a file that has this word at all; what is wrong with its YAML is told."""
+    if word not in document.text:
+        return
+    roots, problem = read_yaml(document.text)
+    if problem is not None and not is_template(document.text):
+        found.findings.extend(yaml_faults(document.text, problem.message, problem.offset))
+    yield from (root for root in roots if isinstance(root, YamlMapping))
 
 
 # -- Kubernetes CronJobs ----------------------------------------------------------------------------------
 
 
 def find_cronjobs(document: Document, assume: Assumptions) -> FinderResult:
-    roots, problem = read_yaml(document.text)
+    is_filled_in_later = is_template(document.text)
+    roots, problem = read_yaml(_without_templates(document.text) if is_filled_in_later else document.text)
     found = FinderResult([], [])
-    if problem is not None and not is_template(document.text):
+    if problem is not None and not is_filled_in_later:
         found.findings.extend(yaml_faults(document.text, problem.message, problem.offset))
     for root in roots:
         for cron_job in _cron_jobs(root):
             _cron_job(cron_job, document.text, found)
     return found
+
+
+_TEMPLATE_LINE = re.compile(r"^[ \t]*\{\{(?:[^{}]|\{[^{]|\}[^}])*\}\}[ \t]*(?=\r?$)", re.MULTILINE)
+_TEMPLATE_VALUE = re.compile(r"\{\{(?:[^{}\n]|\{[^{\n]|\}[^}\n])*\}\}")
+
+
+def _without_templates(text: str) -> str:
+    """A Helm template as YAML of the same length: lines of directives become blank, values become a word.
+
+    A schedule that stands there literally is what the cluster will get; one that is filled in is left alone.
+    """
+    text = _TEMPLATE_LINE.sub(lambda line: re.sub(r"[^\n]", " ", line[0]), text)
+    return _TEMPLATE_VALUE.sub(lambda value: "x" * len(value[0]), text)
 
 
 def _cron_jobs(root: YamlNode) -> Iterator[YamlMapping]:
@@ -83,18 +161,22 @@ def _cron_jobs(root: YamlNode) -> Iterator[YamlMapping]:
 
 def _is_cron_job(node: YamlMapping) -> bool:
     kind = node.text("kind")
-    return kind is not None and kind.value == "CronJob"
+    return kind is not None and kind.value in ("CronJob", "CronWorkflow")
 
 
 def _cron_job(node: YamlMapping, text: str, found: FinderResult) -> None:
     spec, metadata = node.mapping("spec"), node.mapping("metadata")
-    schedule = spec.text("schedule") if spec else None
-    if spec is None or schedule is None or is_template(schedule.value):
-        return
     title = metadata.text("name") if metadata else None
     name = title.value if title else "CronJob"
+    kind = node.text("kind")
+    if spec is not None and kind is not None and kind.value == "CronWorkflow":
+        _cron_workflow(spec, text, name, found)
+        return
+    schedule = spec.text("schedule") if spec else None
+    if spec is None or schedule is None or _is_filled_in(schedule, text):
+        return
     zone = spec.text("timeZone")
-    if zone is not None and is_template(zone.value):
+    if zone is not None and _is_filled_in(zone, text):
         zone = None
     if zone is not None:
         found.findings.extend(_zone_of(zone))
@@ -104,10 +186,35 @@ def _cron_job(node: YamlMapping, text: str, found: FinderResult) -> None:
     note = ZoneNote("UTC", "without timeZone the controller's zone counts, mostly UTC")
     if zone is not None:
         note = ZoneNote(zone.value, "from timeZone beside it")
-    site = ScheduleSite(schedule.value, schedule.start, schedule.end, schedule.content, KUBERNETES, note, name)
+    site = _site(schedule, KUBERNETES, note, name)
     found.sites.append(site)
-    if spec.get("timeZone") is None:
+    if spec.get("timeZone") is None and _depends_on_zone(site.text):
         found.findings.append(zone_left_to_the_host(site))
+
+
+def _is_filled_in(value: YamlScalar, text: str) -> bool:
+    """Is the value, or a part of it, put in place of a template?"""
+    return is_template(text[value.start : value.end]) or is_template(value.value)
+
+
+def _depends_on_zone(schedule: str) -> bool:
+    """What runs in every hour of every day runs at the same instants in nearly all zones."""
+    words = schedule.split()
+    return words[:1] not in (["@hourly"], ["@every"]) and words[1:] != ["*"] * 4
+
+
+def _cron_workflow(spec: YamlMapping, text: str, name: str, found: FinderResult) -> None:
+    """`schedule`, or several `schedules`, in the zone of `timezone`."""
+    zone = spec.text("timezone")
+    note = ZoneNote("UTC", "without timezone the controller's zone counts, mostly UTC")
+    if zone is not None and not _is_filled_in(zone, text):
+        found.findings.extend(_zone_of(zone))
+        note = ZoneNote(zone.value, "from timezone beside it")
+    written = [spec.get("schedule"), *spec.sequence("schedules")]
+    for schedule in (node for node in written if isinstance(node, YamlScalar)):
+        is_prefixed = _ZONE_PREFIX.match(schedule.value) is not None  # which Argo takes
+        if schedule.value and not _is_filled_in(schedule, text) and not is_prefixed:
+            found.sites.append(_site(schedule, ARGO, note, name))
 
 
 def _zone_in_schedule(prefix: re.Match[str], schedule: YamlScalar, spec: YamlMapping, text: str) -> LintFinding:

@@ -7,6 +7,7 @@ from all of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from chronex.expr.diagnostics import Example, Rule
@@ -30,6 +31,23 @@ def rules() -> dict[str, Rule]:
         *JOB_FILE_RULES, *SYSTEMD_RULES,
     )  # fmt: skip
     return {rule.code: rule for rule in sorted(listed, key=lambda rule: rule.code)}
+
+
+# Rules whose severity is error had codes with a W once; comments and settings that name those still hold.
+FORMER_CODES = {
+    "W130": "E130", "W133": "E133", "W136": "E136", "W137": "E137", "W140": "E140", "W161": "E161",
+}  # fmt: skip
+
+
+def is_named(code: str, wanted: Iterable[str]) -> bool:
+    """Is the rule named by one of these codes, their beginnings, or a code that it had before?"""
+    return any(code.startswith(each) or FORMER_CODES.get(each) == code for each in wanted)
+
+
+def rule_named(code: str) -> Rule | None:
+    """The rule of a code, in any case, also of one that it had before."""
+    upper = code.strip().upper()
+    return rules().get(FORMER_CODES.get(upper, upper))
 
 
 def title_of(code: str) -> str:

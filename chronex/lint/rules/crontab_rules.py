@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 
-from chronex.expr.diagnostics import ERROR, INFO, WARNING, Message, Rule
-from chronex.lint.findings import Edit, Fix, LintFinding, finding
+from chronex.expr.diagnostics import ERROR, INFO, SAME_MEANING, WARNING, Example, Message, Rule
+from chronex.lint.cron_programs import CronProgram
+from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.rules import crontab, system_crontab
+from chronex.lint.source_files import Document
 from chronex.text.terminal import quoted
 
 _PERCENT = re.compile(r"(?<!\\)%")
@@ -28,7 +31,6 @@ W134 = Rule(
     messages={
         "": Message("cron ends the command at this %: the rest becomes its standard input", "write \\%"),
     },
-    is_fix_safe=True,
 )
 
 
@@ -48,8 +50,9 @@ W135 = Rule(
     "cron reads lines that end with a newline. Without one the last entry is ignored, or the whole file is refused.",
     bad=crontab("17 3 * * * /usr/local/bin/backup"),
     good=crontab("17 3 * * * /usr/local/bin/backup\n"),
-    messages={"": Message("the last line has no newline: cron ignores it, or refuses the whole file")},
-    is_fix_safe=True,
+    messages={
+        "": Message("the last line has no newline: cron ignores it, or refuses the whole file", fix_is=SAME_MEANING)
+    },
 )
 
 
@@ -62,8 +65,8 @@ def final_newline(text: str) -> Iterator[LintFinding]:
     yield finding(W135, end - len(last.rstrip()), end, fix=Fix("end the line", (Edit(end, end, newline),)))
 
 
-W136 = Rule(
-    "W136",
+E136 = Rule(
+    "E136",
     "user or command column of a crontab",
     ERROR,
     "A system crontab (/etc/crontab, cron.d) has a user between schedule and command, a user's "
@@ -71,9 +74,6 @@ W136 = Rule(
     bad=system_crontab("17 3 * * * /usr/local/bin/backup\n"),
     good=system_crontab("17 3 * * * root /usr/local/bin/backup\n"),
     messages={
-        "user in an own crontab": Message(
-            "a user's own crontab has no user column: cron would run a command called 'root'"
-        ),
         "no command": Message("there is no command after the schedule: cron refuses the line"),
         "no user": Message("the user and the command are missing after the schedule: cron refuses the line"),
         "not a user": Message("the sixth column is the user that runs the command, and {user} is not one"),
@@ -82,28 +82,39 @@ W136 = Rule(
 )
 
 
+W148 = Rule(
+    "W148",
+    "user in a user's own crontab",
+    WARNING,
+    "Only system crontabs (/etc/crontab, cron.d) have a column for the user. In a user's own crontab the word is the "
+    "command, and there is hardly a command called root.",
+    bad=crontab("17 3 * * * root /usr/local/bin/backup\n"),
+    good=crontab("17 3 * * * /usr/local/bin/backup\n"),
+    messages={"": Message("a user's own crontab has no user column: cron would run a command called 'root'")},
+)
+
+
 def own_crontab_columns(schedule: str, at: int, command: str, command_at: int) -> Iterator[LintFinding]:
-    """W136 in a user's own crontab, which has no user column."""
+    """E136 and W148 in a user's own crontab, which has no user column."""
     rest = command.removeprefix("root ").lstrip()
     if command.startswith("root ") and rest.startswith("/"):
         edit = Edit(command_at, command_at + len(command) - len(rest), "")
         fix = Fix("remove the user", (edit,))
-        case = "user in an own crontab"
-        yield finding(W136, command_at, command_at + 4, case, fix=fix, severity=WARNING)
+        yield finding(W148, command_at, command_at + 4, fix=fix)
     elif not command.strip() and _is_whole(schedule):
-        yield finding(W136, at, at + len(schedule), "no command")
+        yield finding(E136, at, at + len(schedule), "no command")
 
 
 def system_crontab_columns(schedule: str, user: str, command: str, at: int) -> Iterator[LintFinding]:
-    """W136 in a system crontab; `at` is the offset of the user's column."""
+    """E136 in a system crontab; `at` is the offset of the user's column."""
     if not user:
         if _is_whole(schedule):
-            yield finding(W136, max(at - 1, 0), at, "no user")
+            yield finding(E136, max(at - 1, 0), at, "no user")
     elif not is_user(user):
         fix = Fix("run it as root", (Edit(at, at, "root "),))
-        yield finding(W136, at, at + len(user), "not a user", fix=fix, user=quoted(user))
+        yield finding(E136, at, at + len(user), "not a user", fix=fix, user=quoted(user))
     elif not command.strip():
-        yield finding(W136, at, at + len(user), "no command after the user", user=quoted(user))
+        yield finding(E136, at, at + len(user), "no command after the user", user=quoted(user))
 
 
 def is_user(word: str) -> bool:
@@ -118,19 +129,119 @@ def _is_whole(schedule: str) -> bool:
 W138 = Rule(
     "W138",
     "zone that cron does not read",
-    INFO,
-    "TZ in a crontab is a variable for the commands; cron itself reads the times in the machine's "
-    "zone. cronie has CRON_TZ for that, Debian's cron has nothing.",
-    bad=crontab("TZ=Europe/Berlin\n17 3 * * * /usr/local/bin/backup\n"),
-    good=crontab("CRON_TZ=Europe/Berlin\n17 3 * * * /usr/local/bin/backup\n"),
+    WARNING,
+    "TZ in a crontab is a variable for the commands; cron itself reads the times in the machine's zone. CRON_TZ is "
+    "for cronie and supercronic: Debian's cron, BusyBox and the BSDs hand it to the commands like any other.",
+    bad=crontab("CRON_TZ=Asia/Tokyo\n17 3 * * * /usr/local/bin/backup\n"),
+    good=crontab("# 03:17 in the zone of the machine\n17 3 * * * /usr/local/bin/backup\n"),
     messages={
         "": Message("TZ is for the commands only; cron reads the times in the machine's zone (cronie: CRON_TZ)"),
+        "not read": Message("{host} does not read CRON_TZ: the times below are those of the machine's zone"),
     },
 )
 
 
 def zone_for_commands_only(start: int, end: int) -> LintFinding:
-    return finding(W138, start, end)
+    return finding(W138, start, end, severity=INFO)
 
 
-CRONTAB_RULES = (W134, W135, W136, W138)
+def zone_that_is_not_read(start: int, end: int, host: str) -> LintFinding:
+    return finding(W138, start, end, "not read", host=host)
+
+
+# -- what a file is like as a whole, and what its words suggest ---------------------------------------------------
+
+E143 = Rule(
+    "E143",
+    "byte order mark in a crontab",
+    ERROR,
+    "cron reads bytes: an invisible mark at the beginning of the file belongs to its first line, which is refused, "
+    "and with it the whole file by `crontab`. Save it as UTF-8 without a mark.",
+    bad=crontab("\ufeff17 3 * * * /usr/local/bin/backup\n"),
+    good=crontab("17 3 * * * /usr/local/bin/backup\n"),
+    messages={"": Message("the file begins with a byte order mark, which {host} takes for the first minute")},
+)
+W144 = Rule(
+    "W144",
+    "carriage returns in a crontab",
+    WARNING,
+    "cron ends a line at the line feed. The carriage return before it, which editors on Windows write, becomes the "
+    "last character of the command or of the variable's value.",
+    bad=crontab("17 3 * * * /usr/local/bin/backup\r\n"),
+    good=crontab("17 3 * * * /usr/local/bin/backup\n"),
+    messages={
+        "": Message(
+            "lines end with a carriage return, which {host} hands to the command", "save it with Unix line ends"
+        )
+    },
+)
+W145 = Rule(
+    "W145",
+    "name that cron skips",
+    WARNING,
+    "Debian's cron reads the files of cron.d whose names have letters, digits, _ and - only; a dot is enough to be "
+    "skipped without a word. cronie skips names that begin with . or # or end with ~, and what rpm left.",
+    bad=Example("17 3 * * * root /usr/local/bin/backup\n", "cron.d/backup.job"),
+    good=Example("17 3 * * * root /usr/local/bin/backup\n", "cron.d/backup-job"),
+    messages={"": Message("{host} skips files of cron.d with such a name: {name} is never read", "write {meant}")},
+)
+W146 = Rule(
+    "W146",
+    "variable in the value of a variable",
+    WARNING,
+    "cron does not expand anything in a value: `PATH=$PATH:/opt/bin` is a path of two directories, one of which is "
+    "called $PATH, and no command is found any more.",
+    bad=crontab("PATH=$PATH:/opt/bin\n17 3 * * * backup\n"),
+    good=crontab("PATH=/usr/local/bin:/usr/bin:/bin:/opt/bin\n17 3 * * * backup\n"),
+    messages={"": Message("cron does not expand {value}: these characters are the value", "write it out")},
+)
+W147 = Rule(
+    "W147",
+    "every day of one month for once a month",
+    WARNING,
+    "`0 0 * 1 *` is every day of January. Once a month is `0 0 1 * *`: the day comes before the month.",
+    bad=crontab("0 3 * 1 * /usr/local/bin/report --monthly\n"),
+    good=crontab("0 3 1 * * /usr/local/bin/report --monthly\n"),
+    messages={"": Message("every day of one month, though the line says monthly", "once a month is {meant}")},
+)
+_EXPANDED = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[^}\n]*\}|\([^)\n]*\))|`[^`\n]*`")
+# Findings on a file stand at its first line that is no comment, so that a comment above it can ignore them.
+_FIRST_CONTENT = re.compile(r"^[ \t]*([^#\s][^\r\n]*)", re.MULTILINE)
+_CARRIAGE_RETURN = re.compile(r"^[ \t]*([^#\s][^\r\n]*)\r\n", re.MULTILINE)
+_MONTHLY = re.compile(r"\bmonthly\b", re.IGNORECASE)
+
+
+def file_as_cron_takes_it(document: Document, program: CronProgram) -> Iterator[LintFinding]:
+    """What holds for the whole file: its name, its first bytes, its line ends, its last line."""
+    text, path = document.text, PurePath(document.path.replace("\\", "/"))
+    first = _FIRST_CONTENT.search(text)
+    start, end = first.span(1) if first else (0, 0)
+    if document.has_mark:
+        yield finding(E143, start, end, host=program.title)
+    if program.keeps_carriage_returns and (returns := _CARRIAGE_RETURN.search(text)):
+        yield finding(W144, *returns.span(1), host=program.title)
+    is_in_cron_d = path.parent.name == "cron.d" and document.kind == "cron.d"
+    if is_in_cron_d and program.skipped_names is not None and program.skipped_names.fullmatch(path.name):
+        meant = re.sub(r"[^A-Za-z0-9_-]+", "-", path.stem).strip("-") or "backup"
+        yield finding(W145, start, end, host=program.title, name=quoted(path.name), meant=meant)
+    if program.needs_final_newline:
+        yield from final_newline(text)
+
+
+def variable_inside(value: str, at: int) -> Iterator[LintFinding]:
+    """W146: what a shell would expand in the value of a variable."""
+    if (match := _EXPANDED.search(value)) is not None:
+        yield finding(W146, at + match.start(), at + match.end(), value=quoted(match[0]))
+
+
+def month_for_monthly(site: ScheduleSite, words: str) -> Iterator[LintFinding]:
+    """W147: day and month changed places, where the comment above the line or its command says what was meant."""
+    fields = site.text.split()
+    if len(fields) != 5 or not _MONTHLY.search(words) or not fields[3].isdigit():
+        return
+    if fields[2] == "*" and fields[4] == "*":
+        meant = f"{fields[0]} {fields[1]} {fields[3]} * *"
+        yield finding(W147, site.start, site.end, site=site, meant=meant)
+
+
+CRONTAB_RULES = (W134, W135, E136, W148, W138, E143, W144, W145, W146, W147)

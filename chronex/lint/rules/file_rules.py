@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chronex.expr.diagnostics import ERROR, INFO, WARNING, Example, Message, Rule
+from chronex.expr.diagnostics import ERROR, INFO, SAME_MEANING, WARNING, Example, Message, Rule
 from chronex.lint.findings import UNREADABLE, Edit, Fix, LintFinding, finding
 from chronex.lint.rules import WORKFLOW, crontab, workflow
 from chronex.text.terminal import quoted
@@ -14,18 +14,21 @@ _UNQUOTED_STAR = re.compile(
     r"^[ \t]*(?:-[ \t]+)?(?:cron|schedule):[ \t]+(\*(?:[/, \t][^#\n\r]*?)?)[ \t]*(?:#.*)?\r?$", re.MULTILINE
 )
 
-W137 = Rule(
-    "W137",
+E137 = Rule(
+    "E137",
     "schedule without quotes in YAML",
     ERROR,
     "In YAML a value that begins with * is an alias, so that the file is refused, or worse, the "
     "schedule is something else. Put it in quotes.",
     bad=workflow("*/15 * * * *"),
     good=workflow('"*/15 * * * *"'),
-    messages={"": Message("* without quotes is a YAML alias: the file is refused", "put the schedule in quotes")},
-    is_fix_safe=True,
+    messages={
+        "": Message(
+            "* without quotes is a YAML alias: the file is refused", "put the schedule in quotes", fix_is=SAME_MEANING
+        )
+    },
 )
-W140 = Rule(
+E140 = Rule(
     UNREADABLE,
     "the file cannot be read",
     ERROR,
@@ -40,7 +43,7 @@ W140 = Rule(
 
 
 def file_too_long(length: int, limit: int) -> LintFinding:
-    return finding(W140, 0, 1, "too long", length=length, limit=limit)
+    return finding(E140, 0, 1, "too long", length=length, limit=limit)
 
 
 def yaml_faults(text: str, reason: str, offset: int) -> Iterator[LintFinding]:
@@ -48,9 +51,9 @@ def yaml_faults(text: str, reason: str, offset: int) -> Iterator[LintFinding]:
     stars = list(_UNQUOTED_STAR.finditer(text))
     for star in stars:
         start, end = star.span(1)
-        yield finding(W137, start, end, fix=Fix("put it in quotes", (Edit(start, end, f'"{star[1]}"'),)))
+        yield finding(E137, start, end, fix=Fix("put it in quotes", (Edit(start, end, f'"{star[1]}"'),)))
     if not stars:
-        yield finding(W140, offset, offset + 1, "not YAML", reason=reason)
+        yield finding(E140, offset, offset + 1, "not YAML", reason=reason)
 
 
 W141 = Rule(
@@ -71,8 +74,7 @@ W142 = Rule(
     "The comment silences nothing: the mistake is gone, or stands elsewhere.",
     bad=crontab("# chronex: ignore[W103]\n*/5 * * * * /usr/local/bin/poll\n"),
     good=crontab("*/5 * * * * /usr/local/bin/poll\n"),
-    messages={"": Message("nothing is found here that ignore{codes} could silence: remove it")},
-    is_fix_safe=True,
+    messages={"": Message("nothing is found here that ignore{codes} could silence: remove it", fix_is=SAME_MEANING)},
 )
 
 
@@ -85,4 +87,4 @@ def unused_ignore(codes: tuple[str, ...], start: int, end: int, removal: Edit) -
     return finding(W142, start, end, fix=Fix("remove the comment", (removal,)), codes=listed)
 
 
-FILE_RULES = (W137, W140, W141, W142)
+FILE_RULES = (E137, E140, W141, W142)

@@ -21,7 +21,9 @@ from chronex.lint.rules.host_rules import shortest_distance, spread_fix
 from chronex.lint.source_files import Document
 from chronex.model.policies import RetryPolicy, retry_pause
 from chronex.text.durations import DAY_MS, format_duration
+from chronex.text.suggestions import is_respelling
 
+_WORDS = ("J010", "J013", "J016")  # keys, words and zones: in another case or with other separators still the same
 _MOST_AT_ONCE = 10
 _MOST_STARTS = 48
 _MOST_RETRIES = 1_000
@@ -32,11 +34,11 @@ _JOB = '[jobs.backup]\nschedule = "17 3 * * *"\nrun = "backup"\n'
 
 
 def _rule(code: str, title: str, explanation: str, bad: str, good: str, severity: str = ERROR) -> Rule:
-    return Rule(code, title, severity, explanation, job_file(bad), job_file(good), is_fix_safe=True)
+    return Rule(code, title, severity, explanation, job_file(bad), job_file(good))
 
 
 def _without_example(code: str, title: str, explanation: str) -> Rule:
-    return Rule(code, title, ERROR, explanation, None, None, is_fix_safe=True)
+    return Rule(code, title, ERROR, explanation, None, None)
 
 
 def _job(code: str, title: str, explanation: str, bad: str, good: str) -> Rule:
@@ -118,7 +120,8 @@ def _at_its_place(document: Document, problem: Problem, severity: str) -> LintFi
     end = min(start + problem.end_column - problem.column, document.lines.end_of_line(problem.line))
     fix = None
     if problem.fix is not None:
-        fix = Fix(f"write {problem.fix}", (Edit(start, end, problem.fix),), is_safe=True)
+        is_same_word = problem.code in _WORDS and is_respelling(document.text[start:end], problem.fix)
+        fix = Fix(f"write {problem.fix}", (Edit(start, end, problem.fix),), is_same_word)
     return LintFinding(problem.code, severity, problem.text, start, max(start, end), fix)
 
 

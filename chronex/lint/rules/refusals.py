@@ -1,15 +1,15 @@
-"""The rules on expressions that Chronex would take and their host refuses: W130 and W133."""
+"""The rules on expressions that Chronex would take and their host refuses: E130 and E133."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from chronex.expr.diagnostics import ERROR, Diagnostic, Message, Rule, diagnostic
+from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic, Example, Message, Rule, diagnostic
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
-from chronex.lint.hosts import GITHUB, ScheduleHost
-from chronex.lint.rules import cronjob, workflow
+from chronex.lint.hosts import ScheduleHost
+from chronex.lint.rules import WORKFLOW, cronjob, crontab, workflow
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
@@ -18,8 +18,8 @@ _PLAINEST = re.compile(r"[*0-9,/]+(?: [*0-9,/]+){4}")
 _LONE_SEVEN = re.compile(r"(?<![0-9/#-])7(?![0-9/#-])")
 _UNKNOWN_NICKNAME = "{host} does not know {value}"
 
-W130 = Rule(
-    "W130",
+E130 = Rule(
+    "E130",
     "refused by the program that reads the file",
     ERROR,
     "The expression is valid elsewhere, but the program that reads this file refuses it: L, W and "
@@ -29,22 +29,54 @@ W130 = Rule(
     messages={
         "zone": Message("{host} takes no zone here"),
         "options": Message("options in brackets are Chronex's own", "{host} does not take them"),
-        "misspelt nickname": Message(_UNKNOWN_NICKNAME, "did you mean {meant}?"),
+        "misspelt nickname": Message(_UNKNOWN_NICKNAME, "did you mean {meant}?", fix_is=SAME_WORD),
         "unknown nickname": Message(_UNKNOWN_NICKNAME, "it takes {known}"),
-        "nickname at GitHub": Message(_UNKNOWN_NICKNAME, "write five fields such as 17 4 * * *"),
+        "no nicknames": Message(_UNKNOWN_NICKNAME, "write five fields such as 17 4 * * *"),
         "seconds": Message("6 fields, but {host} reads 5: it has no seconds"),
         "sixth column": Message(
             "6 fields, but cron reads 5: it has no seconds, and takes the sixth for a command or a user"
         ),
+        "star for a command": Message("{host} takes no command that begins with *"),
         "day rule": Message("{value}: {host} does not know L, W and #"),
-        "question mark": Message("{host} does not know '?'", "use *"),
+        "question mark": Message("{host} does not know '?'", "use *", fix_is=SAME_MEANING),
         "backwards": Message("{value} runs backwards, which {host} refuses"),
         "backwards in two parts": Message(
             "{value} runs backwards, which {host} refuses", "write {low}-{top},{bottom}-{high}"
         ),
-        "seven": Message("{host} counts weekdays from 0 (Sunday) to 6", "7 is refused"),
+        "step on one value": Message("{value}: {host} takes a step after * or a range only", "write {meant}"),
+        "step on one name": Message("{value}: {host} takes a step after * or a range only"),
+        "random with a step": Message("{value}: {host} takes no step after a random range"),
+        "random backwards": Message("{value}: a random range runs from the lower value to the higher one"),
+        "out of range": Message("{value} is out of range [{low}, {high}]"),
+        "not a value": Message("{host} does not understand {value}"),
+        "seven": Message("{host} counts weekdays from 0 (Sunday) to 6", "7 is refused", fix_is=SAME_MEANING),
     },
-    is_fix_safe=True,
+)
+
+
+E139 = Rule(
+    "E139",
+    "read otherwise than it is written",
+    ERROR,
+    "The program takes the line and makes something else of it. Debian's cron leaves out what follows a value: "
+    "`4~59` is 4, `FRI#2` is every Friday. Vixie's crons take a range that runs backwards and match nothing with it. "
+    "BusyBox counts the days of `*/2` from 0, and leaves the step of `5/10` out.",
+    bad=crontab("0 22-6 * * * /usr/local/bin/poll\n"),
+    good=crontab("0 22-23,0-6 * * * /usr/local/bin/poll\n"),
+    messages={
+        "rest left out": Message("{host} reads {value} as {kept} and leaves out the rest"),
+        "random range left out": Message(
+            "{host} reads {value} as {kept}, without any chance in it", "random ranges are for cronie"
+        ),
+        "backwards": Message(
+            "{value} runs backwards: {host} takes the line and never runs it", "write it in two parts"
+        ),
+        "backwards in a list": Message("{value} runs backwards: {host} leaves it out", "write it in two parts"),
+        "days from 0": Message(
+            "{host} counts days from 0, so that {value} is {days} and so on; other crons begin with 1", "write 1-31/n"
+        ),
+        "step without effect": Message("{host} leaves out the step of {value}", "write a range before the slash"),
+    },
 )
 
 
@@ -57,10 +89,10 @@ def refused(text: str, host: ScheduleHost) -> list[Diagnostic]:
         return list(_nickname(text, stripped, host))
     if stripped.startswith(("TZ=", "CRON_TZ=")):
         prefix = text[: len(stripped.split(" ")[0])]
-        return [diagnostic(W130, "expression", prefix, 0, "zone", host=host.title)]
+        return [diagnostic(E130, "expression", prefix, 0, "zone", host=host.title)]
     for bracket in "{<":
         if (at := text.find(bracket)) >= 0:
-            return [diagnostic(W130, "expression", text[at:].rstrip(), at, "options", host=host.title)]
+            return [diagnostic(E130, "expression", text[at:].rstrip(), at, "options", host=host.title)]
     words = list(_WORD.finditer(text))
     if len(words) == 6 and _reads(SIX_FIELDS, words):
         return [_sixth_field(text, words, host)]
@@ -75,14 +107,14 @@ def _reads(specs: tuple[FieldSpec, ...], words: list[re.Match[str]]) -> bool:
 
 def _nickname(text: str, stripped: str, host: ScheduleHost) -> Iterator[Diagnostic]:
     word = stripped.split(maxsplit=1)[0]
-    if word.lower() in host.nicknames or (not host.nicknames and host is not GITHUB):
+    if word in host.nicknames:
         return
     meant = nearest(word, host.nicknames)
     case = "misspelt nickname" if meant else "unknown nickname"
-    if host is GITHUB:
-        case = "nickname at GitHub"
+    if not host.nicknames:
+        case = "no nicknames"
     names = {"host": host.title, "value": quoted(word), "meant": meant, "known": ", ".join(sorted(host.nicknames))}
-    yield diagnostic(W130, "expression", word, text.index(word), case, fix=meant, **names)
+    yield diagnostic(E130, "expression", word, text.index(word), case, fix=meant, **names)
 
 
 def _sixth_field(text: str, words: list[re.Match[str]], host: ScheduleHost) -> Diagnostic:
@@ -90,7 +122,7 @@ def _sixth_field(text: str, words: list[re.Match[str]], host: ScheduleHost) -> D
     first, second = words[0], words[1]
     all_fields = text[first.start() : words[-1].end()]
     fix = text[second.start() : words[-1].end()] if first[0].strip("0") == "" else None
-    return diagnostic(W130, "expression", all_fields, first.start(), "seconds", fix=fix, host=host.title)
+    return diagnostic(E130, "expression", all_fields, first.start(), "seconds", fix=fix, host=host.title)
 
 
 def _field(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Iterator[Diagnostic]:
@@ -99,9 +131,9 @@ def _field(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Iterator
         return  # the parser says what is wrong with it
     if read.rule is not None:
         value = quoted(word[0])
-        yield diagnostic(W130, spec.name, word[0], word.start(), "day rule", value=value, host=host.title)
+        yield diagnostic(E130, spec.name, word[0], word.start(), "day rule", value=value, host=host.title)
     elif word[0] == "?" and not host.takes_question_mark:
-        yield diagnostic(W130, spec.name, word[0], word.start(), "question mark", fix="*", host=host.title)
+        yield diagnostic(E130, spec.name, word[0], word.start(), "question mark", fix="*", host=host.title)
     elif word[0] != "?":
         yield from _elements(spec, word, host)
 
@@ -117,7 +149,7 @@ def _elements(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Itera
                 yield _backwards(spec, element, at, low, high, host)
             elif spec is DAY_OF_WEEK and 7 in (low, high) and not host.takes_seven:
                 fix = "0" if _LONE_SEVEN.fullmatch(element) else None
-                yield diagnostic(W130, spec.name, element, at, "seven", fix=fix, host=host.title)
+                yield diagnostic(E130, spec.name, element, at, "seven", fix=fix, host=host.title)
         at += len(element) + 1
 
 
@@ -126,31 +158,60 @@ def _backwards(spec: FieldSpec, element: str, at: int, low: int, high: int, host
     case = "backwards in two parts" if low <= top else "backwards"
     names = {"value": quoted(element), "host": host.title}
     return diagnostic(
-        W130, spec.name, element, at, case, **names, fix=None, low=low, top=top, bottom=spec.low, high=high
+        E130, spec.name, element, at, case, **names, fix=None, low=low, top=top, bottom=spec.low, high=high
     )
 
 
 def sixth_column(start: int, end: int) -> LintFinding:
-    """W130 for a crontab line whose sixth column looks like one more field of the schedule."""
-    return finding(W130, start, end, "sixth column")
+    """E130 for a crontab line whose sixth column looks like one more field of the schedule."""
+    return finding(E130, start, end, "sixth column")
 
 
-W133 = Rule(
-    "W133",
+def star_for_a_command(start: int, host: str) -> LintFinding:
+    """E130 for a command that begins with a star: one field too many, or a nickname with fields after it."""
+    return finding(E130, start, start + 1, "star for a command", host=host)
+
+
+E150 = Rule(
+    "E150",
+    "schedule of the wrong shape",
+    ERROR,
+    "`on.schedule` of a workflow is a list, each entry of which has a `cron` and may have a `timezone`. GitHub "
+    "refuses anything else, and with it the workflow.",
+    bad=Example("on:\n  schedule:\n    - crn: '17 4 * * *'\n", WORKFLOW),
+    good=workflow("'17 4 * * *'"),
+    messages={
+        "no list": Message("schedule is a list", "write - cron: '17 4 * * *' below it"),
+        "no mapping": Message("an entry of schedule has keys", "write cron: before it"),
+        "unknown key": Message("GitHub does not know {key} in a schedule", "the keys are cron and timezone"),
+        "no cron": Message("there is no cron in this entry of schedule"),
+    },
+)
+
+
+def schedule_of_the_wrong_shape(start: int, end: int, case: str, key: str = "") -> LintFinding:
+    return finding(E150, start, end, case, key=quoted(key))
+
+
+E133 = Rule(
+    "E133",
     "zone inside a Kubernetes schedule",
     ERROR,
     "The Kubernetes API server refuses a CronJob with TZ= or CRON_TZ= in its schedule; timeZone is the place for it.",
     bad=cronjob('"TZ=Europe/Berlin 0 4 * * *"', ""),
     good=cronjob('"0 4 * * *"', "Europe/Berlin"),
-    messages={"": Message("Kubernetes refuses a zone inside the schedule", "write timeZone: {zone} beside it")},
-    is_fix_safe=True,
+    messages={
+        "": Message(
+            "Kubernetes refuses a zone inside the schedule", "write timeZone: {zone} beside it", fix_is=SAME_MEANING
+        )
+    },
 )
 
 
 def zone_inside_schedule(zone: str, start: int, end: int, edits: tuple[Edit, ...]) -> LintFinding:
     """The API server refuses to create such a CronJob; `edits` move the zone into timeZone, where they can."""
     fix = Fix("move the zone into timeZone", edits) if edits else None
-    return finding(W133, start, end, fix=fix, zone=zone)
+    return finding(E133, start, end, fix=fix, zone=zone)
 
 
-REFUSAL_RULES = (W130, W133)
+REFUSAL_RULES = (E130, E133, E139, E150)

@@ -10,8 +10,8 @@ from chronex.expr.diagnostics import INFO, WARNING, Message, Rule
 from chronex.expr.syntax_rules import E011
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.rules import cronjob
-from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
+from chronex.timing.zone_suggestions import meant_zone, zone_example
 from chronex.timing.zones import load_zone, zone_names
 
 # The offset of these zones is fixed, though the countries that use the abbreviation change their clocks.
@@ -43,21 +43,63 @@ W113 = Rule(
 )
 
 
-def zone_findings(name: str, start: int, end: int, *, fixable: bool = True) -> Iterator[LintFinding]:
-    """What is wrong with a zone's name that stands between these offsets."""
+def zone_findings(
+    name: str, start: int, end: int, *, fixable: bool = True, is_refused: bool = True
+) -> Iterator[LintFinding]:
+    """What is wrong with a zone's name that stands between these offsets.
+
+    `is_refused` is False where the host takes an unknown name for UTC: another spelling then changes its times.
+    """
     try:
         load_zone(name)
     except UnknownZoneError:
-        yield _unknown_zone(name, start, end, fixable=fixable)
+        yield _unknown_zone(name, start, end, fixable=fixable, is_refused=is_refused)
         return
     yield from zone_abbreviation(name, start, end)
 
 
-def _unknown_zone(name: str, start: int, end: int, *, fixable: bool) -> LintFinding:
-    meant = nearest(name, zone_names())
+def _unknown_zone(name: str, start: int, end: int, *, fixable: bool, is_refused: bool) -> LintFinding:
+    meant = meant_zone(name, zone_names())
     case = "misspelt beside the expression" if meant else "unknown beside the expression"
     fix = Fix(f"write {meant}", (Edit(start, end, meant),)) if meant and fixable else None
-    return finding(E011, start, end, case, fix=fix, value=quoted(name), meant=meant)
+    return finding(
+        E011,
+        start,
+        end,
+        case,
+        fix=fix,
+        replaced=name if is_refused else "",
+        value=quoted(name),
+        meant=meant,
+        example=zone_example(name),
+    )
+
+
+# `UTC+2`, `EST5`: a name and hours WEST of Greenwich, which the C library reads and zone data does not have.
+_POSIX_ZONE = re.compile(r"[A-Za-z]{3,}([+-]?)([0-9]{1,2})")
+
+
+def posix_zone(name: str) -> str | None:
+    """The fixed offset that the C library makes of such a name; None for any other name."""
+    match = _POSIX_ZONE.fullmatch(name)
+    if match is None or int(match[2]) > (14 if match[1] == "-" else 12):
+        return None
+    return f"Etc/GMT{match[1] or '+'}{int(match[2])}"
+
+
+def zone_of_crontab(written: str, name: str, start: int, host: str) -> Iterator[LintFinding]:
+    """CRON_TZ where cron reads it: the C library takes what it does not know for UTC, and says nothing."""
+    end = start + len(written)
+    try:
+        load_zone(name)
+    except UnknownZoneError:
+        meant = meant_zone(name, zone_names())
+        case = "misspelt in a crontab" if meant else "unknown in a crontab"
+        fix = Fix(f"write {meant}", (Edit(start, end, meant),)) if meant else None
+        names = {"value": quoted(name), "meant": meant, "example": zone_example(name), "host": host}
+        yield finding(E011, start, end, case, fix=fix, replaced="", site=None, severity=None, **names)
+        return
+    yield from zone_abbreviation(name, start, end)
 
 
 def zone_abbreviation(name: str, start: int, end: int, site: ScheduleSite | None = None) -> Iterator[LintFinding]:
@@ -83,7 +125,7 @@ W114 = Rule(
     "zone left to the host",
     INFO,
     "A CronJob without timeZone is read in the zone of the cluster's controller manager. That is "
-    "mostly UTC, but nothing in the file says so.",
+    "mostly UTC, but nothing in the file says so. Not told of what runs in every hour.",
     bad=cronjob('"30 9 * * *"', ""),
     good=cronjob('"30 9 * * *"'),
     messages={"": Message("no timeZone: the times are read in the zone of the cluster's controller, mostly UTC")},

@@ -47,6 +47,7 @@ def folder(tmp_path: Path) -> Path:
         (("0 9 * * *", "--select", "X9"), 2),
         (("0 9 * * *", "--as", "yaml"), 2),
         (("0 9 * * *", "--fix", "--diff"), 2),
+        (("0 9 * * *", "--unsafe-fixes"), 2),
         (("0 9 * * *", "--stdin-filename", "x"), 2),
         (("0 9 * * *", "--explain", "W999"), 2),
         (("nowhere.toml",), 2),
@@ -93,10 +94,10 @@ def test_bytes_that_are_not_text_are_a_finding_not_a_crash(chronex: Chronex) -> 
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [
-        ("@wekly", "@weekly"),
-        ("0 9 * * MNO", "0 9 * * MON"),
-        ("0 9 * * * {jiter:30min}", "0 9 * * * {jitter:30m}"),
-        ("TZ=Asia/Seul 0 9 * * *", "TZ=Asia/Seoul 0 9 * * *"),
+        ("0 9 * * Monday", "0 9 * * MON"),
+        ("TZ=asia/seoul 0 9 * * *", "TZ=Asia/Seoul 0 9 * * *"),
+        ("TZ=America/New-York 0 9 * * *", "TZ=America/New_York 0 9 * * *"),
+        ("daily", "@daily"),
         ("0 0 ? * FRI#L", "0 0 * * FRIL"),
         ("CRON_TZ=UTC */1 * * * *", "TZ=UTC * * * * *"),
         ("0 9 * * * {tag:a>", "0 9 * * * {tag:a}"),
@@ -104,12 +105,29 @@ def test_bytes_that_are_not_text_are_a_finding_not_a_crash(chronex: Chronex) -> 
     ],
 )
 def test_fixes_lint_clean_afterwards(chronex: Chronex, wrong: str, right: str) -> None:
-    done = chronex("lint", wrong, "--fix", *NOW)
+    done = chronex("lint", "-", "--fix", *NOW, stdin=f"{wrong}\n")
+    assert (done.out, done.err, done.code) == (right + "\n", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("@wekly", "@weekly"),
+        ("0 9 * * MNO", "0 9 * * MON"),
+        ("0 9 * * * {jiter:30min}", "0 9 * * * {jitter:30m}"),
+        ("TZ=Asia/Seul 0 9 * * *", "TZ=Asia/Seoul 0 9 * * *"),
+        ("TZ=PST 0 9 * * *", "TZ=America/Los_Angeles 0 9 * * *"),
+        ("H 9 * * *", "0 9 * * *"),
+    ],
+)
+def test_a_guess_is_applied_only_when_it_is_asked_for(chronex: Chronex, wrong: str, right: str) -> None:
+    assert chronex("lint", wrong, "--fix", *NOW).out == f"{wrong}\n"
+    done = chronex("lint", wrong, "--fix", "--unsafe-fixes", *NOW)
     assert (done.out, done.err, done.code) == (right + "\n", "", 0)
 
 
 def test_a_fix_that_is_not_known_leaves_the_finding(chronex: Chronex) -> None:
-    done = chronex("lint", "0 25 * * MNO", "--fix", *NOW)
+    done = chronex("lint", "0 25 * * monday", "--fix", *NOW)
     assert done.out == "0 25 * * MON\n"
     assert "E003" in done.err
     assert done.code == 1
@@ -122,8 +140,8 @@ def test_text_has_one_line_for_each_finding_that_vim_can_read(chronex: Chronex, 
     done = chronex("lint", str(folder), *NOW)
     assert done.out.splitlines() == [
         f"{folder}/a.crontab:1:1: W103 minute: */7 starts again with each hour: the last distance is 4, not 7",
-        f"{folder}/chronex.toml:2:21: E006 dayOfWeek: unknown name 'MNO'; did you mean MON? [write MON]",
-        f"{folder}/chronex.toml:4:1: J010 unknown key 'overlab'; did you mean overlap? [write overlap]",
+        f"{folder}/chronex.toml:2:21: E006 dayOfWeek: unknown name 'MNO'; did you mean MON? [perhaps: write MON]",
+        f"{folder}/chronex.toml:4:1: J010 unknown key 'overlab'; did you mean overlap? [perhaps: write overlap]",
     ]
     assert done.code == 1
 
@@ -144,54 +162,90 @@ def test_files_and_expressions_may_be_mixed(chronex: Chronex, folder: Path) -> N
 
 @pytest.mark.parametrize("arguments", [("--stdin-filename", "x/crontab"), ("--as", "crontab")])
 def test_standard_input_as_a_file(chronex: Chronex, arguments: tuple[str, ...]) -> None:
-    done = chronex("lint", "-", *arguments, *NOW, "--format", "gcc", stdin="@wekly /usr/bin/a\n")
-    assert done.out.endswith(":1:1: error: cron does not know '@wekly'; did you mean @weekly? [W130]\n")
+    done = chronex(
+        "lint", "-", *arguments, *NOW, "--format", "gcc", stdin="@wekly /usr/bin/a\n", CHRONEX_CRON="debian"
+    )
+    assert done.out.endswith(":1:1: error: Debian's cron does not know '@wekly'; did you mean @weekly? [E130]\n")
 
 
 def test_standard_input_is_fixed_byte_by_byte(chronex: Chronex) -> None:
-    given = "\ufeff17 4 * * *\t/usr/bin/a\x1b[2J\r\n@wekly\t/b\r\n"
-    done = chronex("lint", "-", "--as", "crontab", "--fix", *NOW, stdin=given)
-    assert (done.out, done.code) == (given.replace("@wekly", "@weekly"), 0)
+    given = "17 4 * * *\t/usr/bin/a\x1b[2J\r\n@Weekly\t/b\r\n"
+    done = chronex("lint", "-", "--as", "crontab", "--cron", "supercronic", "--fix", *NOW, stdin=given)
+    assert (done.out, done.code) == (given.replace("@Weekly", "@weekly"), 0)
 
 
 def test_fix_writes_the_file_and_nothing_else(chronex: Chronex, folder: Path) -> None:
     path = folder / "chronex.toml"
     path.write_text("\ufeff" + BAD_JOB)
     path.chmod(0o640)
-    done = chronex("lint", str(path), "--fix", *NOW)
+    done = chronex("lint", str(path), "--fix", "--unsafe-fixes", *NOW)
     assert (done.out, done.code, path.read_text(), path.stat().st_mode & 0o777) == ("", 0, "\ufeff" + GOOD_JOB, 0o640)
     assert chronex("lint", str(path), "--fix", *NOW).code == 0
 
 
 def test_diff_shows_what_fix_would_do_and_writes_nothing(chronex: Chronex, folder: Path) -> None:
-    done = chronex("lint", str(folder / "chronex.toml"), "--diff", *NOW)
+    assert chronex("lint", str(folder / "chronex.toml"), "--diff", *NOW).out == ""
+    done = chronex("lint", str(folder / "chronex.toml"), "--diff", "--unsafe-fixes", *NOW)
     assert (folder / "chronex.toml").read_text() == BAD_JOB
     assert [line for line in done.out.splitlines() if line[0] in "+-" and line[1] not in "+-"] == [
         '-schedule = "0 9 * * MNO"', '+schedule = "0 9 * * MON"', '-overlab = "skip"', '+overlap = "skip"',
     ]  # fmt: skip
     assert done.code == 1
-    assert chronex("lint", str(folder / "notes.txt"), "--diff", *NOW).code == 0
+    assert chronex("lint", str(folder / "a.crontab"), "--diff", *NOW).code == 0
 
 
 def test_a_file_that_cannot_be_read_is_a_finding_and_exit_2(chronex: Chronex, folder: Path) -> None:
-    (folder / "b.crontab").write_bytes(b"17 4 * * * /usr/bin/a\n\xff\n")
-    done = chronex("lint", str(folder / "b.crontab"), "--exit-zero", *NOW)
+    (folder / "b.timer").write_bytes(b"[Timer]\n\xff\n")
+    done = chronex("lint", str(folder / "b.timer"), "--exit-zero", *NOW)
     assert done.code == 2
-    assert done.out.endswith("b.crontab:2:1: W140 byte 0xff is not UTF-8; save the file as UTF-8\n")
+    assert done.out.endswith("b.timer:2:1: E140 byte 0xff is not UTF-8; save the file as UTF-8\n")
 
 
-def test_a_file_of_no_known_kind_has_no_findings_but_a_word_on_how_to_name_its_kind(
-    chronex: Chronex, folder: Path
-) -> None:
-    done = chronex("lint", str(folder / "notes.txt"), *NOW)
-    assert (done.out, done.code) == ("", 0)
-    assert "notes.txt has no name that lint knows; --as {chronex,crontab," in done.err
+@pytest.mark.parametrize("form", ["text", "json", "gcc", "github", "sarif"])
+def test_a_crontab_need_not_be_utf_8_because_cron_reads_bytes(chronex: Chronex, folder: Path, form: str) -> None:
+    path = folder / "b.crontab"
+    path.write_bytes(b"# \xfcberall\n0 25 * * * /usr/bin/a \xe9\n0 4 * * Monday /b")
+    done = chronex("lint", str(path), "--format", form, *NOW)
+    assert done.code == 1
+    assert "E003" in done.out
+    assert chronex("lint", str(path), "--fix", *NOW).code == 1
+    assert path.read_bytes() == b"# \xfcberall\n0 25 * * * /usr/bin/a \xe9\n0 4 * * MON /b\n"
+
+
+@pytest.mark.parametrize(
+    ("cron", "code"), [("debian", 1), ("cronie", 1), ("bsd", 0), ("supercronic", 0), ("busybox", 1), ("vixie", 2)]
+)
+def test_the_cron_that_reads_a_crontab_can_be_named(chronex: Chronex, folder: Path, cron: str, code: int) -> None:
+    path = folder / "quarter.crontab"
+    path.write_text("0/15 * * * * /usr/bin/a\n")
+    assert chronex("lint", str(path), "--cron", cron, *NOW).code == code
+    by_machine = 1 if cron == "vixie" else code
+    assert chronex("lint", str(path), *NOW, CHRONEX_CRON=cron).code == by_machine
+
+
+@pytest.mark.parametrize("more", [(), ("--exit-zero",), ("--diff",), ("--fix",), ("--fail-on", "error")])
+def test_a_named_file_that_is_not_linted_is_exit_2(chronex: Chronex, folder: Path, more: tuple[str, ...]) -> None:
+    done = chronex("lint", str(folder / "notes.txt"), str(folder / "a.crontab"), *more, *NOW)
+    assert done.code == 2
+    assert chronex("lint", "-", "--stdin-filename", "notes.txt", *more, *NOW, stdin="0 25 * * *\n").code == 2
     assert chronex("lint", str(folder / "notes.txt"), "--as", "crontab", *NOW).code == 1
+
+
+def test_what_was_not_linted_is_named_with_the_kinds_there_are(chronex: Chronex, folder: Path) -> None:
+    done = chronex("lint", str(folder / "notes.txt"), str(folder / "a.crontab"), *NOW)
+    assert "notes.txt:1:1: E140 not linted: its name says no kind; --as {chronex,crontab," in done.out
+    assert "a.crontab:1:1: W103" in done.out
+
+
+def test_a_named_file_that_was_read_and_has_no_schedules_is_no_failure(chronex: Chronex, tmp_path: Path) -> None:
+    for name in ("values.yaml", "setup.py", "chronex-state.json"):
+        (tmp_path / name).write_text("{}\n")
+        assert chronex("lint", str(tmp_path / name), *NOW).code == 0
 
 
 def test_fix_writes_files_and_prints_expressions_when_both_are_given(chronex: Chronex, folder: Path) -> None:
     path = folder / "chronex.toml"
-    done = chronex("lint", "@wekly", "-", str(path), "--fix", *NOW, stdin="@dialy\n")
+    done = chronex("lint", "@wekly", "-", str(path), "--fix", "--unsafe-fixes", *NOW, stdin="@dialy\n")
     assert (done.out, done.err, done.code) == ("@weekly\n@daily\n", "", 0)
     assert path.read_text() == GOOD_JOB
 
@@ -207,7 +261,7 @@ def test_json_has_every_documented_key(chronex: Chronex) -> None:
     ]  # fmt: skip
     assert row["fix"] == {
         "title": "write MON",
-        "safe": True,
+        "safe": False,
         "edits": [{"line": 1, "column": 9, "end_line": 1, "end_column": 12, "text": "MON"}],
     }
     row = json.loads(chronex("lint", "*/7 4 * * *", "--format", "json", *NOW).out)[0]
@@ -233,16 +287,19 @@ def test_github_annotations_are_escaped(chronex: Chronex) -> None:
 
 
 def test_sarif_validates_against_its_schema(chronex: Chronex, folder: Path) -> None:
-    done = chronex("lint", str(folder), "@wekly", "--format", "sarif", "--min-severity", "info", *NOW)
+    done = chronex(
+        "lint", str(folder), "0 9 * * Monday", "@wekly", "--format", "sarif", "--min-severity", "info", *NOW
+    )
     log = json.loads(done.out)
     jsonschema.validate(log, json.loads(SCHEMA.read_text()))
     run = log["runs"][0]
     assert (log["version"], run["columnKind"]) == ("2.1.0", "unicodeCodePoints")
     result = run["results"][0]
-    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "E010"
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "E006"
     region = result["locations"][0]["physicalLocation"]["region"]
-    assert region == {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 7}
-    assert result["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"]["text"] == "@weekly"
+    assert region == {"startLine": 1, "startColumn": 9, "endLine": 1, "endColumn": 15}
+    assert result["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"]["text"] == "MON"
+    assert "fixes" not in run["results"][1]  # a guess: who applies it must have read it
 
 
 def test_the_schema_refuses_what_is_not_sarif() -> None:

@@ -1,0 +1,45 @@
+"""Schedules as other programs and people write them: what is suggested, and never accepted."""
+
+from __future__ import annotations
+
+import re
+
+from chronex.expr.diagnostics import ParseReport
+from chronex.expr.option_block import Fragment
+from chronex.expr.syntax_rules import E010
+
+_UNITS = {"second": "s", "sec": "s", "minute": "m", "min": "m", "hour": "h", "day": "d", "s": "s", "m": "m", "h": "h"}
+_INTERVAL = r"([0-9]{1,6}) *(second|sec|minute|min|hour|day|[smh])s?"
+_IN_WORDS = re.compile(rf"(?i:every +{_INTERVAL})")
+_RATE = re.compile(rf"(?i:rate\( *{_INTERVAL} *\))")
+_AWS_CRON = re.compile(r"(?i:cron\(.*\)?)")
+_WEEKDAY = r"(mon|tue|wed|thu|fri|sat|sun)[a-z]*"
+_CALENDAR = re.compile(rf"(?i:{_WEEKDAY}(?:\.\.{_WEEKDAY})?) +(?:\*-\*-\* +)?([0-9]{{1,2}}):([0-9]{{2}})(?::00)?")
+_COMMENT = re.compile(r"((?:[^ #]+ +){4,5}[^ #]+) +(#.*)")
+
+
+def report_foreign(body: Fragment, report: ParseReport) -> bool:
+    """Was the text one of these forms, and was it reported as such?"""
+    text = body.text
+    if match := _COMMENT.fullmatch(text):
+        report.add(E010, "expression", match[2], body.start + match.start(2), "comment", fix="")
+        return True
+    case, meant = _form(text)
+    if case is None:
+        return False
+    report.add(E010, "expression", text, body.start, case, fix=meant, count=len(text.split()), meant=meant)
+    return True
+
+
+def _form(text: str) -> tuple[str | None, str | None]:
+    """The case, and what to write instead where that can be said."""
+    for case, pattern in (("in words", _IN_WORDS), ("AWS rate", _RATE)):
+        if match := pattern.fullmatch(text):
+            return case, f"@every {match[1]}{_UNITS[match[2].lower()]}"
+    if _AWS_CRON.fullmatch(text):
+        return "AWS cron", None
+    if match := _CALENDAR.fullmatch(text):
+        first, last = match[1][:3].upper(), match[2] and match[2][:3].upper()
+        days = f"{first}-{last}" if last else first
+        return "calendar event", f"{int(match[4])} {int(match[3])} * * {days}"
+    return None, None

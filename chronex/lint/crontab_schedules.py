@@ -1,0 +1,139 @@
+"""A line of a crontab as its cron reads it: refused and why, read otherwise than it is written, or a schedule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chronex.expr.diagnostics import Diagnostic, diagnostic
+from chronex.expr.meaning import Cron, Meaning
+from chronex.expr.parser import Parsed
+from chronex.lint.cron_grammar import (
+    FIELD_BOUNDS,
+    FIELD_NAMES,
+    CronField,
+    CronReading,
+    CronRefusal,
+    read_schedule,
+    refusals_of,
+)
+from chronex.lint.cron_programs import BUSYBOX, DEBIAN, SUPERCRONIC, CronProgram
+from chronex.lint.hosts import ScheduleHost, as_read_by, policy_for
+from chronex.lint.rules.refusals import E130, E139, refused
+from chronex.text.terminal import quoted
+from chronex.timing import read
+from chronex.timing.advice import advise
+from chronex.timing.zones import Zone
+
+_STEPPED_DAYS = re.compile(r"\*/0*([2-9]|[1-9][0-9]+)")
+_STEP_ON_ONE_VALUE = re.compile(r"([0-9]+)/([0-9]+)")
+_CLOCK_RULES = ("W111", "W112")
+
+
+def judge_crontab(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
+    program = host.program or DEBIAN
+    reading = read_schedule(text, program)
+    if isinstance(reading, CronRefusal):
+        seen = dict.fromkeys(d for each in refusals_of(text, program) for d in _refusal(text, host, each))
+        yield from seen
+        return
+    misread = list(_misread(reading, host, program))
+    yield from misread
+    if misread or not reading.fields or reading.is_random:
+        return
+    parsed = read(text)
+    meaning = meaning_of(parsed, reading, host)
+    if meaning is None:
+        return
+    speaker = host.key if program not in (BUSYBOX, SUPERCRONIC) else program.key
+    advice = advise(parsed._replace(meaning=meaning), zone, reference_ms, policy_for(host, meaning))
+    for d in (*parsed.report.warnings, *advice):
+        # What a clock change does to supercronic is not known well enough to be claimed.
+        is_unclear = program is SUPERCRONIC and d.code in _CLOCK_RULES
+        if host.key not in d.rule.silent_for and not is_unclear:
+            yield d.for_host(speaker)
+
+
+def meaning_of(parsed: Parsed, reading: CronReading, host: ScheduleHost) -> Meaning | None:
+    """The schedule with the values that this cron will match; None where there are no next runs to tell."""
+    if parsed.meaning is None or not reading.fields or reading.is_random:
+        return None
+    meaning = as_read_by(host, parsed.meaning)
+    body = meaning.body
+    if not isinstance(body, Cron):
+        return None
+    fields = (body.minute, body.hour, body.day_of_month, body.month, body.day_of_week)
+    read_by_cron = [
+        own if own.rule is not None else own._replace(values=_bits(theirs, bounds.low))
+        for own, theirs, bounds in zip(fields, reading.fields, FIELD_BOUNDS, strict=True)
+    ]
+    if host.program is BUSYBOX:  # a day field with all its values restricts nothing, however it is written
+        read_by_cron[2] = read_by_cron[2]._replace(is_star=reading.fields[2].is_free)
+        read_by_cron[4] = read_by_cron[4]._replace(is_star=reading.fields[4].is_free)
+    minute, hour, day, month, weekday = read_by_cron
+    body = body._replace(minute=minute, hour=hour, day_of_month=day, month=month, day_of_week=weekday)
+    return meaning._replace(body=body)
+
+
+def _bits(field: CronField, low: int) -> int:
+    return sum(1 << value for value in field.values if value >= low)
+
+
+# -- refused ------------------------------------------------------------------------------------------------------
+
+
+def _refusal(text: str, host: ScheduleHost, refusal: CronRefusal) -> Iterator[Diagnostic]:
+    """What is wrong with the part at which the program stops, in the words for texts that nobody takes if there are
+    such, and else in those for what only this program refuses."""
+    value = text[refusal.start : refusal.end]
+    there = [d for d in refused(text, host) if refusal.field < 0 or _touches(d, refusal)]
+    if not there:
+        errors = (d.for_host(host.key) for d in read(text).report.errors)
+        there = [d for d in errors if refusal.field < 0 or d.field == "expression" or _touches(d, refusal)]
+    if there and "~" not in value:  # of random ranges only this program knows what is wrong
+        yield from there
+        return
+    where = FIELD_NAMES[refusal.field] if refusal.field >= 0 else "expression"
+    names = {"value": quoted(value), "host": host.title, "meant": None, "low": 0, "high": 0}
+    fix = None
+    if refusal.field >= 0:
+        bounds = FIELD_BOUNDS[refusal.field]
+        counts_to_six = host.program in (BUSYBOX, SUPERCRONIC) and bounds.high == 7
+        names |= {"low": bounds.low, "high": 6 if counts_to_six else bounds.high}
+        if refusal.why == "step on one value" and (match := _STEP_ON_ONE_VALUE.fullmatch(value)):
+            high = 6 if bounds.high == 7 else bounds.high
+            fix = f"*/{match[2]}" if int(match[1]) == bounds.low else f"{match[1]}-{high}/{match[2]}"
+    case = refusal.why if refusal.why in E130.messages else "not a value"
+    if fix is None and case == "step on one value":
+        case = "step on one name"
+    yield diagnostic(E130, where, value, refusal.start, case, fix=fix, **(names | {"meant": fix}))
+
+
+def _touches(d: Diagnostic, refusal: CronRefusal) -> bool:
+    return d.start <= refusal.end and refusal.start <= max(d.end, d.start + 1)
+
+
+# -- taken, and read otherwise than it is written -------------------------------------------------------------------
+
+
+def _misread(reading: CronReading, host: ScheduleHost, program: CronProgram) -> Iterator[Diagnostic]:
+    for number, field in enumerate(reading.fields):
+        where = FIELD_NAMES[number]
+        names = {"host": host.title, "value": quoted(field.text)}
+        if field.used < len(field.text):
+            case = "random range left out" if field.text[field.used] == "~" else "rest left out"
+            kept = quoted(field.text[: field.used])
+            yield diagnostic(E139, where, field.text, field.start, case, **names, kept=kept)
+        elif field.backwards is not None:
+            start, end = field.backwards
+            part = field.text[start:end]
+            case = "backwards" if not field.values else "backwards in a list"
+            names["value"] = quoted(part)
+            yield diagnostic(E139, where, part, field.start + start, case, **names)
+        elif program is BUSYBOX and number == 2 and (step := _STEPPED_DAYS.fullmatch(field.text)):
+            shown = ", ".join(str(day) for day in sorted(field.values - {0})[:3])
+            names["days"] = shown
+            fix = f"1-31/{step[1]}"
+            yield diagnostic(E139, where, field.text, field.start, "days from 0", fix=fix, **names)
+        elif program is BUSYBOX and _STEP_ON_ONE_VALUE.fullmatch(field.text):
+            yield diagnostic(E139, where, field.text, field.start, "step without effect", **names)

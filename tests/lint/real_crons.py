@@ -1,0 +1,192 @@
+"""The crons themselves as judges: thousands of generated lines, and what each installed program says of them.
+
+`python -m tests.lint.real_crons 1000` writes a sample of their verdicts to cron_verdicts.json, which the tests compare
+with the grammars where the programs are not installed. CHRONEX_CRONS says how the programs are started, where they
+are not in PATH: `debian=/opt/cron/crontab;cronie=/opt/cronie/crontab;busybox=/opt/busybox`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+VERDICTS = Path(__file__).parent / "cron_verdicts.json"
+_NAMES = ["MON", "mon", "Sun", "FRI", "monday", "SAT", "JAN", "feb", "Dec", "march", "june", "sept", "M", "XYZ", "mo"]
+_NUMBERS = ["00", "07", "059", "24", "60", "31", "32", "13", "8", "7", "0", "100", "-1", "+5", "1.5", "4294967297"]
+_ODD = [
+    "*", "*", "*", "?", "L", "LW", "15W", "5L", "1#2", "H", "H/15", "H(0-5)", "*-5", "5-*", "**", "*x", "*;", "5;", "1,",
+    "-", "/", "~", "1--3", "5-", "-5", "*/5/2", "1-5/2/3", "!", "1-5-7", "1:30", "1.", "*5", "5*", "1/", "@daily", "\\*",
+    '"5"', "mon-fri", "MON-7", "5~", "*~5", "~5", "7-2", "5-1", "sun-sat", "1-0", "0-7", "R", "#1", "22-6", "0/15",
+]  # fmt: skip
+_GOOD = [
+    ["0", "5", "*/15", "*", "30", "59", "0-30", "1,2"],
+    ["0", "2", "*", "*/2", "9-17", "23", "1,5"],
+    ["*", "1", "15", "*/2", "1-7", "31", "1,15"],
+    ["*", "1", "JAN", "*/3", "1-6", "dec"],
+    ["*", "0", "7", "MON", "1-5", "MON-FRI", "*/2", "sun"],
+]
+_WORDS = [
+    "@daily", "@Daily", "@reboot", "@yearly", "@annually", "@monthly", "@weekly", "@midnight", "@hourly", "@every 5m",
+    "@every_minute", "@600", "@wekly", "@", "@DAILY", "@dailyx", "@noon",
+]  # fmt: skip
+
+# -- lines --------------------------------------------------------------------------------------------------------
+
+
+def schedules(count: int, seed: int) -> list[str]:
+    """Different schedules, right and wrong in every way that was thought of."""
+    dice = random.Random(seed)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found[_schedule(dice)] = None
+    return list(found)
+
+
+def _schedule(dice: random.Random) -> str:
+    if dice.random() < 0.04:
+        return dice.choice(_WORDS)
+    fields = [dice.choice(good) for good in _GOOD]
+    for _ in range(dice.choice([0, 1, 1, 1, 2])):
+        number = dice.randrange(5)
+        fields[number] = ",".join(_element(dice, number >= 3) for _ in range(dice.choice([1, 1, 1, 2, 3])))
+    if dice.random() < 0.04:
+        fields = fields[: dice.randint(1, 4)]
+    blank = dice.choice([" ", " ", " ", "  ", "\t"])
+    return dice.choice(["", "", "", "", " ", "\t"]) + blank.join(fields)
+
+
+def _value(dice: random.Random, has_names: bool) -> str:
+    if has_names and dice.random() < 0.6:
+        return dice.choice(_NAMES)
+    number = dice.choice([dice.randint(0, 7), dice.randint(0, 12), dice.randint(0, 31), dice.randint(0, 65)])
+    return dice.choice([str(number), dice.choice(_NUMBERS)])
+
+
+def _element(dice: random.Random, has_names: bool) -> str:
+    first, last = _value(dice, has_names), _value(dice, has_names)
+    step = dice.choice(["1", "2", "5", "15", "0", "99", "", "x", "-2", "*", "60", "MON"])
+    forms = [first, first, f"{first}-{last}", f"{first}-{last}", f"{first}-{last}/{step}", f"*/{step}", f"{first}/{step}",
+             f"{first}~{last}", f"~{last}", f"{first}~", f"{first}~{last}/{step}", dice.choice(_ODD), dice.choice(_ODD)]  # fmt: skip
+    return dice.choice(forms)
+
+
+# -- programs -----------------------------------------------------------------------------------------------------
+
+Judge = Callable[[list[str]], list[bool | None]]
+
+
+def installed() -> dict[str, Judge]:
+    """The crons that can be asked here, by their keys; None is the answer where a program gives none."""
+    given = dict(entry.split("=", 1) for entry in os.environ.get("CHRONEX_CRONS", "").split(";") if "=" in entry)
+    found: dict[str, Judge] = {}
+    own = shutil.which("crontab")
+    if own and "debian" not in given and "cronie" not in given:
+        said = subprocess.run([own, "-V"], capture_output=True, text=True, check=False)
+        given["cronie" if "cronie" in said.stdout + said.stderr else "debian"] = own
+    busybox = shutil.which("busybox")
+    if busybox:
+        given.setdefault("busybox", busybox)
+    for key, option in (("debian", "-n"), ("cronie", "-T")):
+        if key in given:
+            found[key] = _by_check([*shlex.split(given[key]), option])
+    if "busybox" in given:
+        found["busybox"] = _by_busybox(shlex.split(given["busybox"]))
+    return found
+
+
+def _by_check(command: list[str]) -> Judge:
+    """One file for each line: the programs stop at the first fault of a file."""
+
+    def judge(lines: list[str]) -> list[bool | None]:
+        verdicts: list[bool | None] = []
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tab"
+            for line in lines:
+                path.write_text(f"{line} :\n")
+                done = subprocess.run([*command, str(path)], capture_output=True, check=False, timeout=60)
+                verdicts.append(done.returncode == 0)
+        return verdicts
+
+    return judge
+
+
+_BATCH = 60
+
+
+def _by_busybox(command: list[str]) -> Judge:
+    """crond has no option to check: it is started on a directory, and its log says what it could not read."""
+
+    def judge(lines: list[str]) -> list[bool | None]:
+        verdicts: dict[str, bool | None] = {}
+        waiting = [lines[at : at + _BATCH] for at in range(0, len(lines), _BATCH)]
+        while waiting:
+            batch = waiting.pop()
+            answers = _ask_busybox(command, batch)
+            if answers is not None:
+                verdicts |= dict(zip(batch, answers, strict=True))
+            elif len(batch) == 1:
+                verdicts[batch[0]] = None  # it died: numbers beyond 32 bits, month 0, and Debian's build on nicknames
+            else:
+                middle = len(batch) // 2
+                waiting += [batch[:middle], batch[middle:]]
+        return [verdicts[line] for line in lines]
+
+    return judge
+
+
+def _ask_busybox(command: list[str], lines: list[str]) -> list[bool] | None:
+    with tempfile.TemporaryDirectory() as folder:
+        tabs, log = Path(folder) / "tabs", Path(folder) / "log"
+        tabs.mkdir()
+        (tabs / "root").write_text("".join(f"{line} :\n" for line in lines))
+        run = subprocess.Popen([*command, "crond", "-f", "-l", "5", "-L", str(log), "-c", str(tabs)])
+        for _ in range(50):
+            time.sleep(0.02)
+            said = log.read_text("utf-8", "replace") if log.exists() else ""
+            entries = said.split("crond: user:root entry:")[1:]
+            if run.poll() is not None or (len(entries) == len(lines) and said.endswith("\n")):
+                break
+        is_alive = run.poll() is None
+        run.kill()
+        run.wait()
+    if not is_alive or len(entries) != len(lines):
+        return None
+    return ["parse error" not in entry and entry.count("\n") > 5 for entry in entries]
+
+
+def comparable(line: str, key: str) -> bool:
+    """Not compared: comments, and what a program answers by chance or dies of."""
+    words = line.split()
+    if not words or words[0].startswith("#"):
+        return False
+    if key == "cronie" and any("~" in word for word in words):
+        # `crontab -T` draws the number first and refuses it if it lies outside: `0~48` passes for an hour, or not.
+        numbers = [int(n) for word in words if "~" in word for n in re.findall(r"[0-9]+", word)]
+        return all(1 <= n <= 5 for n in numbers) and "~" not in "".join(words[3:])
+    if key == "busybox":
+        is_beyond = any(len(n) > 4 for n in re.findall(r"[0-9]+", line))
+        is_beyond = is_beyond or re.search(r"(?:^|[,-])0+(?![0-9])", "".join(words[3:4])) is not None  # month 0
+        return not is_beyond and "#" not in line and not words[0].startswith("@") and len(words) >= 5
+    return True
+
+
+def record(count: int, programs: dict[str, Judge], seed: int = 1) -> Iterator[tuple[str, dict[str, bool | None]]]:
+    lines = schedules(count, seed)
+    answers = {key: judge(lines) for key, judge in programs.items()}
+    for number, line in enumerate(lines):
+        yield line, {key: answers[key][number] for key in answers}
+
+
+if __name__ == "__main__":
+    rows = [[line, verdicts] for line, verdicts in record(int(sys.argv[1]), installed())]
+    VERDICTS.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
