@@ -7,10 +7,13 @@ import asyncio
 import contextlib
 import errno
 import os
+import select
 import signal
+import subprocess
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from chronex.clock import SYSTEM_CLOCK
 from chronex.run.env_file import untrusted_file
 from chronex.run.environment import Inheritance
 from chronex.run.request import AttemptRequest, NotStarted
@@ -81,7 +84,8 @@ def _of_file(name: str, path: str) -> str | NotStarted:
         return NotStarted(f"the secret {_shown(name)}: {told}", retryable=False)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        return NotStarted(f"the secret {_shown(name)}: {path}: {reason}", problem.errno, path)
+        told = f"{path}: {reason}; put it there, or name another source"
+        return NotStarted(f"the secret {_shown(name)}: {told}", problem.errno, path)
 
 
 def _of_credential(name: str, credential: str, inheritance: Inheritance) -> str | NotStarted:
@@ -105,38 +109,55 @@ def _text(name: str, value: bytes) -> str | NotStarted:
 async def _printed(name: str, command: str, inheritance: Inheritance) -> str | NotStarted:
     """What the command prints on its standard output. What it says otherwise may hold anything, and is not told."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            command,
-            env=inheritance.variables,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        process = subprocess.Popen(  # noqa: S603  the owner of the daemon wrote it into the job file
+            ["/bin/sh", "-c", command], env=inheritance.variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
     except OSError as problem:
         return NotStarted(f"the secret {_shown(name)}: its command: {problem.strerror}", problem.errno)
-    assert process.stdout is not None
-    output = b""
+    # On a thread: asyncio's own processes wait for ever for one whose output nobody reads to its end.
     try:
-        async with asyncio.timeout(COMMAND_WITHIN_S):
-            while len(output) <= MOST_BYTES and (chunk := await process.stdout.read(MOST_BYTES)):
-                output += chunk
-            code = await process.wait() if len(output) <= MOST_BYTES else 0
-    except TimeoutError:
-        return NotStarted(f"the secret {_shown(name)}: its command still ran after {COMMAND_WITHIN_S:g} s")
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        output, code = await asyncio.to_thread(_output_of, process, COMMAND_WITHIN_S)
+    except asyncio.CancelledError:
+        _end(process)  # and with it the thread
+        raise
     if len(output) > MOST_BYTES:
         return NotStarted(f"the secret {_shown(name)}: its command printed more than {MOST_BYTES} bytes")
+    if code is None:
+        return NotStarted(f"the secret {_shown(name)}: its command still ran after {COMMAND_WITHIN_S:g} s")
     if code != 0:
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
         return NotStarted(f"the secret {_shown(name)}: its command ended with {how}; try it by hand")
     return _text(name, output)
+
+
+def _output_of(process: subprocess.Popen[bytes], within_s: float) -> tuple[bytes, int | None]:
+    """What it printed, a little more than is allowed at most, and its exit code; None where it had to be ended."""
+    assert process.stdout is not None
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + round(within_s * 1000)
+    output = b""
+    code: int | None = None
+    with process.stdout as printed:
+        while len(output) <= MOST_BYTES:
+            left_s = (deadline_ms - SYSTEM_CLOCK.monotonic_ms()) / 1000
+            if left_s <= 0 or not select.select([printed], [], [], left_s)[0]:
+                break
+            chunk = os.read(printed.fileno(), MOST_BYTES)
+            if not chunk:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = process.wait(max(0.0, (deadline_ms - SYSTEM_CLOCK.monotonic_ms()) / 1000))
+                break
+            output += chunk
+    if code is None:
+        _end(process)
+        process.wait()
+    return output, code
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With everything that it has started; what is over is no harm."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _shown(name: str) -> str:

@@ -24,7 +24,7 @@ def found(environ: dict[str, str] | None = None, **task: Any) -> list[Check]:
 def told(environ: dict[str, str] | None = None, **task: Any) -> str:
     (check,) = found(environ, **task)
     assert check.verdict is CheckVerdict.WRONG
-    return f"{check.topic}: {check.message}; {check.advice}"
+    return f"{check.topic}: {check.message}; {check.advice}".removesuffix("; ")
 
 
 def test_a_job_that_needs_nothing_is_not_mentioned() -> None:
