@@ -7,11 +7,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from chronex.storage.ports import Store
 from chronex_store import LmdbStore, MemoryStore
+from chronex_store.postgres.pg_address import read_address
 from chronex_store.postgres.pg_store import PostgresStore
+from chronex_store.postgres.pg_tables import TABLES
+from tests.kit.postgres import PostgresServer
 
 
 def memory_directory() -> Path | None:
@@ -53,9 +57,23 @@ def store(request: pytest.FixtureRequest, open_lmdb: OpenLmdb) -> Iterator[Store
     elif request.param == "lmdb":
         made = open_lmdb()
     else:
-        made = PostgresStore.open(request.getfixturevalue("postgres_url"))
+        made = PostgresStore.open(request.getfixturevalue("emptied_url"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def emptied_url(postgres_server: PostgresServer) -> str:
+    """A store that has been used by other tests, and is empty: to make its tables takes longer than most tests."""
+    url = postgres_server.url(schema="emptied")
+    PostgresStore.open(url).close()
+    address = read_address(url)
+    with psycopg.connect(autocommit=True, **address.parameters) as connection:  # type: ignore[arg-type]
+        connection.execute(f"SET search_path TO {address.schema}")
+        for table in TABLES:
+            connection.execute(f"DELETE FROM {table.name}")
+        connection.execute("UPDATE journal_head SET last = 0")
+    return url
 
 
 @pytest.fixture
