@@ -27,6 +27,7 @@ from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDe
 
 if TYPE_CHECKING:
     from chronex.views.why.answer import WhyAnswer
+    from chronex_store.opening import StorePlace
 
 T = TypeVar("T")
 Work = Callable[[], None]
@@ -89,9 +90,12 @@ class Worker:
 
 
 class StoreSource(Protocol):
-    """Opens the store, and lets it go."""
+    """Opens the store, and lets it go. `path` is where this machine keeps the logs; `shown` names the store."""
 
     path: Path
+    shown: str
+
+    def is_missing(self) -> bool: ...
 
     def open(self) -> Store: ...
 
@@ -101,13 +105,19 @@ class StoreSource(Protocol):
 class StoreAt:
     """A store that the dashboard opens for itself and never creates."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: StorePlace) -> None:
+        from chronex_store.opening import shown_place, state_directory
+
+        self._place = place
+        self.path, self.shown = state_directory(place), shown_place(place)
+
+    def is_missing(self) -> bool:
+        return isinstance(self._place, Path) and not self._place.exists()
 
     def open(self) -> Store:
-        from chronex_store import LmdbStore
+        from chronex_store.opening import open_place
 
-        return LmdbStore.open(self.path, create=False)
+        return open_place(self._place, create=False)
 
     def release(self, store: Store) -> None:
         store.close()
@@ -198,13 +208,13 @@ class Live:
         self.source, self.clock, self._post = source, clock, post
         self.reader = Worker("chronex-reader", self._report_failure)
         self.computer = Worker("chronex-computer", self._report_failure)
-        self._board = BoardReader(_is_alive, str(source.path))
+        self._board = BoardReader(_is_alive, source.shown)
         self._history = HistoryReader()
         self._store: Store | None = None
         self._stop = threading.Event()
         self._wants_history = False
         self._wants_whole_history = False
-        self._last = Snapshot(store_path=str(source.path))
+        self._last = Snapshot(store_path=source.shown)
         self._follower = threading.Thread(target=self._follow, name="chronex-follower", daemon=True)
 
     def start(self) -> None:
@@ -298,7 +308,7 @@ class Live:
         try:
             self._store = self.source.open()
         except (ChronexError, OSError) as error:
-            is_new = not self.source.path.exists() and not self._last.rows
+            is_new = self.source.is_missing() and not self._last.rows
             self._report_problem("no store yet: chronex apply or chronex run makes one" if is_new else str(error))
             return None
         self._board.invalidate()

@@ -17,7 +17,6 @@ from chronex.engine.commands import Actor
 from chronex.engine.membership import seems_alive
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, is_final
-from chronex.run.process import is_alive
 from chronex.storage.records import Reading, Records
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
@@ -102,6 +101,8 @@ class StoreSession:
     def has_daemon(self) -> bool:
         if isinstance(self.place, Path):
             return is_daemon_alive(self.place)
+        from chronex.run.process import is_alive
+
         now_ms = self.store.now()
         return self.read(lambda reading: any(seems_alive(node, now_ms, is_alive) for node in reading.nodes()))
 
@@ -111,6 +112,8 @@ class StoreSession:
         if isinstance(self.place, Path):
             holder = lock_holder(self.place)
             return holder.pid if holder is not None and self.has_daemon else None
+        from chronex.run.process import is_alive
+
         here = host_identity(state_directory(self.place))
         nodes = self.read(lambda reading: reading.nodes())
         living = [

@@ -39,7 +39,10 @@ class SharedStore:
     """A store that another part of this process has opened and will close."""
 
     def __init__(self, store: Store, path: Path) -> None:
-        self._store, self.path = store, path
+        self._store, self.path, self.shown = store, path, str(path)
+
+    def is_missing(self) -> bool:
+        return not self.path.exists()
 
     def open(self) -> Store:
         return self._store

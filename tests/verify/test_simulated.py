@@ -17,14 +17,14 @@ from tests.verify.traces import complaints
 PER_BATCH = 500
 
 
-@pytest.mark.parametrize("batch", range(2))
+@pytest.mark.parametrize("batch", range(1))
 def test_random_histories_are_never_refused(batch: int) -> None:
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
         assert_verified(random_history(seed).store)
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("batch", range(2, 400))
+@pytest.mark.parametrize("batch", range(1, 400))
 def test_many_more_random_histories_are_never_refused(batch: int) -> None:
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
         assert_verified(random_history(seed).store)

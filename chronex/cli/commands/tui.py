@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import StorePath, UsageError, choose, choose_zone, job_file_path, read_file, store_path
+from chronex.cli.options import (
+    StorePath,
+    UsageError,
+    choose,
+    choose_zone,
+    job_file_path,
+    read_file,
+    store_path,
+    store_place,
+)
 from chronex.cli.output import err, out
 from chronex.text.terminal import terminal_safe
 
@@ -98,7 +107,7 @@ def run_tui(options: TuiOptions) -> int:
     """Attach to a store, whether its engine runs, is stopped, or the store is not there yet."""
     from chronex_tui.data import StoreAt
 
-    return show_dashboard(options, StoreAt(store_path(options.store)))
+    return show_dashboard(options, StoreAt(store_place(options.store)))
 
 
 def can_show_dashboard() -> bool:
@@ -185,14 +194,17 @@ def _dashboard_options(options: TuiOptions, zone: Zone, theme: str, source: Stor
         is_read_only=options.read_only,
         theme=theme,
         keys=_own_keys(options.config),
-        store_option=_store_option(source.path),
+        store_option=_store_option(source),
     )
 
 
-def _store_option(path: Path) -> str:
+def _store_option(source: StoreSource) -> str:
     """What names this store in another shell, where CHRONEX_STORE and the directory are not the same."""
     import shlex
 
+    if source.shown != str(source.path):
+        return f"--store {shlex.quote(source.shown)}"
+    path = source.path
     return "" if path.absolute() == store_path(None, {}) else f"--store {shlex.quote(str(path.absolute()))}"
 
 
