@@ -114,7 +114,7 @@ class StoreSession:
             return holder.pid if holder is not None and self.has_daemon else None
         from chronex.run.process import is_alive
 
-        here = host_identity(state_directory(self.place))
+        here = host_identity(state_directory(self.place), create=False)
         nodes = self.read(lambda reading: reading.nodes())
         living = [
             node for node in nodes if node.stopped_ms is None and node.host_id == here and is_alive(node.process)

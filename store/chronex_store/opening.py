@@ -62,13 +62,16 @@ def state_directory(place: StorePlace, environ: Mapping[str, str] = os.environ) 
     return user_state_path("chronex", appauthor=False) / "nodes" / named
 
 
-def host_identity(directory: Path) -> str:
+def host_identity(directory: Path, *, create: bool = True) -> str:
     """A name for this machine, and for this view of its processes, that no other machine has.
 
     It lies in the state directory, so it is the same after a restart; processes of another container cannot be seen
-    from here, so that is another machine although it may share the directory.
+    from here, so that is another machine although it may share the directory. Who only looks makes nothing: then a
+    machine on which no node has ever worked has no name.
     """
     file = directory / "host-id"
+    if not create and not file.exists():
+        return ""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

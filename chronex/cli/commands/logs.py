@@ -206,7 +206,7 @@ def _elsewhere(store: OpenedStore, place: StorePlace, attempts: list[Attempt]) -
 
     if isinstance(place, Path):
         return {}
-    here = host_identity(state_directory(place))
+    here = host_identity(state_directory(place), create=False)
     nodes = {node.id: node for node in store.view(lambda tx: Reading(tx).nodes())}
     owners = {attempt.id: nodes[attempt.owner] for attempt in attempts if attempt.owner in nodes}
     return {name: node.host for name, node in owners.items() if node.host_id != here}
