@@ -51,14 +51,14 @@ class Standing(Enum):
 
 def standing_of(node: Node, observer: Node | None, now_ms: int, process_lives: ProcessLives) -> Standing:
     """How `node` stands, as `observer` sees it; None where nobody but the process can tell."""
-    if node.stopped_ms is not None:
-        return Standing.GONE
     if is_here(node, observer):
-        return Standing.LIVES if process_lives(node.process) else Standing.GONE
+        lives = node.stopped_ms is None and process_lives(node.process)
+        return Standing.LIVES if lives else Standing.GONE
     silent_ms = now_ms - node.seen_ms
     if silent_ms > TAKEOVER_MS and _may_judge(observer, now_ms):
         return Standing.GONE
-    if node.lost_ms is not None:
+    # One that left in good order may have left commands running, which its keeper holds and its successor takes up.
+    if node.lost_ms is not None or node.stopped_ms is not None:
         return Standing.LOST
     if silent_ms > node.lease_ms + SLACK_MS and _may_judge(observer, now_ms):
         return Standing.LOST

@@ -130,7 +130,7 @@ def _standings(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAl
         standing = standing_of(found, observer, records.now_ms, is_alive)
         if standing is Standing.LOST:
             lost.add(found.id)
-            if found.lost_ms is None:
+            if found.lost_ms is None and found.stopped_ms is None:
                 lifecycle.events.append(lose(records, found))
         elif standing is Standing.GONE:
             gone.add(found.id)

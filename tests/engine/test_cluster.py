@@ -137,18 +137,20 @@ def one_long_command() -> tuple[Cluster, Machine, Machine]:
     return cluster, owner, other
 
 
-@pytest.mark.parametrize("fault", ["killed", "frozen", "cut"])
+@pytest.mark.parametrize("fault", ["killed", "stopped", "frozen", "cut"])
 def test_a_silent_node_has_ended_its_work_before_others_begin_it(fault: str) -> None:
     cluster, owner, other = one_long_command()
     if fault == "killed":
         owner.kill()
+    elif fault == "stopped":
+        owner.leave()
     elif fault == "frozen":
         owner.frozen_until = cluster.now + TAKEOVER_MS + MINUTE
     else:
         owner.cut_until = cluster.now + TAKEOVER_MS + MINUTE
     cluster.run(TAKEOVER_MS - 20_000)
     assert len(cluster.begun) == 1, "nobody begins it before its time"
-    cluster.run(40_000)
+    cluster.run(80_000)
     first, second = cluster.begun
     assert second.host == other.name
     assert first.ended_ms is not None

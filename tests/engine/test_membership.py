@@ -48,7 +48,15 @@ OBSERVER = node("observer", "here")
         pytest.param(node("n", seen=NOW - TAKEOVER_MS), OBSERVER, Standing.LOST, id="its work is still its own"),
         pytest.param(node("n", seen=NOW - TAKEOVER_MS - 1), OBSERVER, Standing.GONE, id="its work is taken over"),
         pytest.param(node("n", lost_ms=NOW), OBSERVER, Standing.LOST, id="given up once, given up"),
-        pytest.param(node("n", stopped_ms=NOW), OBSERVER, Standing.GONE, id="it has left"),
+        pytest.param(
+            node("n", stopped_ms=NOW), OBSERVER, Standing.LOST, id="it has left, and commands may run there"
+        ),
+        pytest.param(
+            node("n", seen=NOW - TAKEOVER_MS - 1, stopped_ms=NOW), OBSERVER, Standing.GONE, id="it left long ago"
+        ),
+        pytest.param(
+            node("n", "here", stopped_ms=NOW), OBSERVER, Standing.GONE, id="here its successor takes up at once"
+        ),
         pytest.param(node("n", "here"), OBSERVER, Standing.GONE, id="on the same machine its process tells"),
         pytest.param(node("n", lease_ms=0), OBSERVER, Standing.GONE, id="a store of one machine: its process tells"),
         pytest.param(node("n", seen=0), None, Standing.GONE, id="an observer without a record sees processes alone"),

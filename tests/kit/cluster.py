@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 
+from msgspec.structs import replace
+
 from chronex.engine.engine import AttemptStart, Engine
 from chronex.engine.membership import (
     KILL_AFTER_MS,
@@ -91,6 +93,13 @@ class Machine:
     def kill(self) -> None:
         """kill -9 of the scheduler; its keeper and its commands go on."""
         self.node = self.engine = None
+
+    def leave(self) -> None:
+        """The scheduler stops in good order, and what runs is left to its keeper."""
+        assert self.node is not None
+        left = replace(self.node, stopped_ms=self.cluster.now)
+        self.cluster.store.update(lambda tx: Records(tx, self.cluster.now).put(left))
+        self.kill()
 
     def switch_off(self) -> None:
         self.kill()

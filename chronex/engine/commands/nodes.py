@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.engine.commands.actor import Actor
-from chronex.engine.membership import seems_alive
+from chronex.engine.membership import TAKEOVER_MS, seems_alive
 from chronex.errors import NotPossibleError
 from chronex.model.event import Event
 from chronex.model.records import Node
@@ -33,7 +33,9 @@ def forget_node(records: Records, name: str, actor: Actor) -> Node:
         raise NotPossibleError(f"{node.id} is not counted on any more: it stopped, or was found dead")
     if seems_alive(node, records.now_ms, lambda _process: True):
         raise NotPossibleError(f"{node.id} lives; stop it first, or wait until it has been silent for a while")
-    gone = replace(node, stopped_ms=records.now_ms, epoch=node.epoch + 1)
+    # As one that was silent for all of the time that others would wait.
+    seen_ms = min(node.seen_ms, records.now_ms - TAKEOVER_MS - 1)
+    gone = replace(node, stopped_ms=records.now_ms, epoch=node.epoch + 1, seen_ms=seen_ms)
     records.put(gone)
     data = {"node": node.id}
     append(records.tx, Event(name="SchedulerCrashed", at_ms=records.now_ms, actor=str(actor), data=data))
