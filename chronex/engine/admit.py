@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from chronex.engine.plan import CATCHING_UP, blackout_at
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
@@ -30,7 +32,7 @@ class Admission(NamedTuple):
     reason: Reason = NO_REASON
 
 
-_DROPPING = (OverlapPolicy.SKIP, OverlapPolicy.QUEUE_ONE)
+DROPPING = (OverlapPolicy.SKIP, OverlapPolicy.QUEUE_ONE)
 START = Admission(Verdict.START)
 
 
@@ -82,13 +84,23 @@ def admit(
         return Admission(Verdict.QUEUE, blocker or Reason(ReasonCode.POOL_FULL))
     if blocker is not None:
         # A replay was requested to be done, so it waits for its turn instead of being skipped.
-        policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in _DROPPING else job.overlap
+        policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in DROPPING else job.overlap
         if policy is OverlapPolicy.CANCEL_RUNNING and occurrence.manual and retry_ms is not None:
             policy = OverlapPolicy.QUEUE  # who asks for a run does not ask to give up the retry of another one
         return _overlapping(policy, blocker, is_running=bool(running), waiting=waiting)
     if free_slots <= 0:
-        return _queue(Reason(ReasonCode.POOL_FULL), waiting)
+        return queue(Reason(ReasonCode.POOL_FULL), waiting)
     return START
+
+
+def patient(job: Job) -> Job:
+    """The job while it makes up for what it missed: no instant of now is dropped for that, each has its turn."""
+    return replace(job, overlap=OverlapPolicy.QUEUE) if job.overlap in DROPPING else job
+
+
+def wait_in_line(job: Job, occurrence: Occurrence, reason: Reason, waiting: int) -> Admission:
+    """It could start but for a group, the pool, or the pace of catch-up."""
+    return Admission(Verdict.QUEUE, reason) if _is_catch_up(job, occurrence) else queue(reason, waiting)
 
 
 def _blocker(
@@ -113,10 +125,10 @@ def _overlapping(policy: OverlapPolicy, blocker: Reason, *, is_running: bool, wa
         case OverlapPolicy.CANCEL_RUNNING if is_running and waiting < MOST_QUEUED:
             return Admission(Verdict.CANCEL_OTHERS, blocker)
         case _:
-            return _queue(blocker, waiting)
+            return queue(blocker, waiting)
 
 
-def _queue(reason: Reason, waiting: int) -> Admission:
+def queue(reason: Reason, waiting: int) -> Admission:
     if waiting >= MOST_QUEUED:
         return Admission(Verdict.SKIP, Reason(ReasonCode.QUEUE_FULL))
     return Admission(Verdict.QUEUE, reason)

@@ -8,9 +8,22 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import MOST_QUEUED, Verdict, admit, barred_now, gives_way, is_held
+from chronex.engine.admit import (
+    DROPPING,
+    MOST_QUEUED,
+    Admission,
+    Verdict,
+    admit,
+    barred_now,
+    gives_way,
+    is_held,
+    patient,
+    wait_in_line,
+)
 from chronex.engine.decided_spans import spans_with_latest
+from chronex.engine.group_limits import CatchUpPace
 from chronex.engine.lifecycle import Lifecycle, waiting_first
+from chronex.engine.lines import GroupReader, Lines, LineWait, places_of
 from chronex.engine.membership import awake_since, refuse_lost
 from chronex.engine.notices import has_hooks_left, hooks_left
 from chronex.engine.orders import AttemptEnd, Order
@@ -46,8 +59,13 @@ BATCH = 500
 FIRST_BATCH = 100
 # A job with missed instants brings up to a thousand records; after so many the other jobs wait for the next tick.
 MOST_PLANNED = 2_500
+# Of the jobs with a queue that does not stand in line a tick looks at so many, and the next ticks at the others.
+MOST_POLLED = 100
+POLL_AGAIN_MS = 1_000
 # A claim is followed by its start within milliseconds, unless the disk is full or an `on_start` hook takes its time.
 SLOW_START_MS = 1_000
+# A run that is made up for is as late as can be.
+_NO_BOUND_MS = 1 << 60
 
 
 class Tick(NamedTuple):
@@ -86,6 +104,7 @@ class Engine:
         # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
         # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
         self.read_clock: Callable[[], int] | None = None
+        self.pace = CatchUpPace()  # of missed runs
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
@@ -112,9 +131,11 @@ class Engine:
             first_ms = reading.next_due_ms()
             if first_ms is not None and first_ms <= now_ms:
                 return None
-            if next(reading.queued_jobs(), None) is not None and self.free_slots(reading) > 0:
+            groups = GroupReader(reading, self.pace, self.slots, self.pool_owner)
+            has_queue = next(reading.queued_jobs(), None) is not None
+            if (has_queue or groups.may_go_on(now_ms)) and self.free_slots(reading) > 0:
                 return None
-            return Tick((), first_ms, has_more=False)
+            return Tick((), _earliest(first_ms, groups.next_ms(now_ms)), has_more=False)
 
         return read
 
@@ -123,8 +144,12 @@ class Engine:
 
         Where machines share the store, each has a pool of its own.
         """
-        owner = None if self.epoch is None else self.node
-        return self.slots - reading.count_active(self.slots, owner)
+        return self.slots - reading.count_active(self.slots, self.pool_owner)
+
+    @property
+    def pool_owner(self) -> str | None:
+        """Whose runs fill the pool: this node's where machines share the store, else all."""
+        return None if self.epoch is None else self.node
 
     def records(self, tx: Transaction, now_ms: int) -> Records:
         """What a decision of this node reads and writes; FencedError where others have given the node up."""
@@ -145,7 +170,8 @@ class Engine:
             has_more = decisions.take_due(most)
             decisions.start_queued()
             decisions.write()
-            return Tick(tuple(decisions.orders), records.next_due_after(now_ms), has_more)
+            next_ms = _earliest(records.next_due_after(now_ms), decisions.next_turn_ms())
+            return Tick(tuple(decisions.orders), next_ms, has_more)
 
         return decide
 
@@ -185,7 +211,7 @@ class Engine:
                 if not records.is_written:
                     raise  # half of a decision must not be kept
                 return ()
-            decisions.start_queued()
+            decisions.start_queued(attempt.job)
             decisions.write()
             return tuple(decisions.orders)
 
@@ -249,6 +275,10 @@ def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
         records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
 
 
+def _earliest(*times: int | None) -> int | None:
+    return min((at for at in times if at is not None), default=None)
+
+
 def _is_cancel(record: JobProgress | Occurrence | Run) -> bool:
     return isinstance(record, Occurrence) and record.state is OccurrenceState.RUNNING
 
@@ -269,6 +299,8 @@ class _Decisions:
         if self.is_draining:
             self.lifecycle.may_start = False
         self._free: int | None = None
+        self.lines = Lines(records, engine.pace, engine.slots, engine.pool_owner, self._can_run)
+        self.is_poll_cut = False
         self.unchanged = 0
         self.planned = 0
         self.listed = MOST_LISTED
@@ -278,6 +310,15 @@ class _Decisions:
         if self._free is None:
             self._free = self.engine.free_slots(self.records)
         return self._free
+
+    def _can_run(self, occurrence: Occurrence) -> bool:
+        version = self.lifecycle.version_of(occurrence)
+        return version is None or self.engine.can_run(version)
+
+    def next_turn_ms(self) -> int | None:
+        """When somebody who waits may have a turn, though nothing changes in the store until then."""
+        now_ms = self.records.now_ms
+        return _earliest(self.lines.next_ms(now_ms), now_ms + POLL_AGAIN_MS if self.is_poll_cut else None)
 
     def take_due(self, most: int) -> bool:
         """Decide what is due, the earliest first, at most `most` records; True when more may be due.
@@ -397,7 +438,21 @@ class _Decisions:
         replaced = self._replaced_by(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
         now, window = self.records.now_ms, options_of(job).window
-        answer = admit(job, occurrence, running, waiting, self.free_slots, now, window, retry_ms)
+        answer = admit(job, occurrence, running, waiting, 1, now, window, retry_ms)
+        behind_ms, wait = occurrence.behind_ms, None
+        if answer.verdict is Verdict.SKIP and job.overlap in DROPPING and not occurrence.manual:
+            behind_ms = self._delay_of_past(job, running)
+            if behind_ms is not None:
+                answer = admit(patient(job), occurrence, running, waiting, 1, now, window, retry_ms)
+        if answer.verdict is Verdict.START:
+            wait = self.lines.wait(job, occurrence, self.free_slots)
+            answer = answer if wait is None else wait_in_line(job, occurrence, wait.reason, waiting)
+        self._carry_out(job, occurrence, answer, running, replaced, wait, behind_ms)
+
+    def _carry_out(
+        self, job: Job, occurrence: Occurrence, answer: Admission, running: list[Occurrence],
+        replaced: list[Occurrence], wait: LineWait | None, behind_ms: int | None,
+    ) -> None:  # fmt: skip
         if answer.verdict is not Verdict.SKIP:
             for other in replaced:
                 self.lifecycle.end_unstarted(
@@ -409,11 +464,20 @@ class _Decisions:
             case Verdict.SKIP:
                 self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, answer.reason)
             case Verdict.QUEUE:
-                self._queue(occurrence, answer.reason)
+                self._queue(occurrence, answer.reason, wait, behind_ms)
             case Verdict.CANCEL_OTHERS:
                 self._queue(occurrence, answer.reason)
                 for other in running:
                     self._cancel(other)
+
+    def _delay_of_past(self, job: Job, running: list[Occurrence]) -> int | None:
+        """How late the one in the way is, where that is there because the job makes up for what it missed."""
+        first = running[:1] or self.records.queued(job.id, limit=1)
+        if not first:
+            return None
+        if first[0].recovery:
+            return _NO_BOUND_MS
+        return first[0].behind_ms
 
     def _replaced_by(self, job: Job, newcomer: Occurrence) -> list[Occurrence]:
         """Those in the queue of the job that give way to this one."""
@@ -428,14 +492,24 @@ class _Decisions:
         return waiting_first(self.records, running)
 
     def _start(self, job: Job, occurrence: Occurrence) -> None:
-        self.lifecycle.start(job, occurrence)
-        self._free = self.free_slots - 1
+        places = places_of(job, occurrence)
+        free = self.free_slots
+        if self.lifecycle.start(job, occurrence, places):
+            self.lines.take(occurrence, places)
+            self._free = free - 1
 
-    def _queue(self, occurrence: Occurrence, reason: Reason) -> None:
-        if occurrence.state is OccurrenceState.QUEUED:
-            return
-        self.records.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
-        self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
+    def _queue(
+        self, occurrence: Occurrence, reason: Reason, wait: LineWait | None = None, behind_ms: int | None = None
+    ) -> None:
+        lines, order_ms = ((), occurrence.order_ms) if wait is None else (wait.lines, wait.order_ms)
+        self.lines.joined(lines)
+        if occurrence.state is not OccurrenceState.QUEUED:
+            self.records.advance(
+                occurrence, OccurrenceState.QUEUED, reason=reason, lines=lines, order_ms=order_ms, behind_ms=behind_ms
+            )
+            self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
+        elif lines != occurrence.lines:
+            self.records.put(replace(occurrence, lines=lines, order_ms=order_ms, reason=reason))
 
     def _cancel(self, occurrence: Occurrence) -> None:
         """Kept as a request, like a person's cancel: another node may have to order it, or this one may die."""
@@ -444,20 +518,38 @@ class _Decisions:
             assert requested is not None, "it runs"
             self._stop(requested)
 
-    def start_queued(self) -> None:
-        """The oldest of each queue may start, job after job in turn, so that no name comes first for ever."""
+    def start_queued(self, ended: str = "") -> None:
+        """The first of each queue may start, or join a line; then those whose turn it is in their lines.
+
+        The queue of the job that has just `ended` comes first, because there something has changed.
+        """
         engine = self.engine
         if engine.stopping or self.is_draining:
             return
         if engine.read_clock is not None:
             self.records.now_ms = engine.read_clock()
-        for name in self.records.queued_jobs(after=engine.served_last):
+        if self.free_slots <= 0:
+            return
+        if ended:
+            self._start_queue_of(ended)
+        for polled, name in enumerate(self.records.queued_jobs(after=engine.served_last)):
+            if polled >= MOST_POLLED:
+                self.is_poll_cut = True
+                break
+            self._start_queue_of(name)
+            engine.served_last = name
+        for occurrence in self.lines.heads():
             if self.free_slots <= 0:
                 return
-            job = self.records.job(name)
-            if job is None or job.overlap is OverlapPolicy.ALLOW or not self.records.is_active(name):
-                self._admit(self.records.queued(name, limit=1)[0])
-                engine.served_last = name
+            self._admit(occurrence)
+
+    def _start_queue_of(self, name: str) -> None:
+        """Its first one, unless that stands in line and has its turn there."""
+        job = self.records.job(name)
+        if job is None or job.overlap is OverlapPolicy.ALLOW or not self.records.is_active(name):
+            waiting = next(iter(self.records.queued(name, limit=1)), None)
+            if waiting is not None and not waiting.lines:
+                self._admit(waiting)
 
     def _emit(
         self,

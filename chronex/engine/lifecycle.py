@@ -48,12 +48,15 @@ class Lifecycle:
 
     # -- occurrences -------------------------------------------------------------------------------------
 
-    def start(self, job: Job, occurrence: Occurrence) -> None:
-        """Claim the occurrence and start its first task, or all of them."""
+    def start(self, job: Job, occurrence: Occurrence, places: dict[str, int] | None = None) -> bool:
+        """Claim the occurrence with its places in groups, and start its first task, or all of them.
+
+        False where it ended unstarted.
+        """
         limit = options_of(job).max
         if limit is not None and job.progress.counters.fired >= limit and not occurrence.manual:
             self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.MAX_REACHED))
-            return
+            return False
         version = self.version_of(occurrence) or job
         now = self.records.now_ms
         tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
@@ -61,7 +64,7 @@ class Lifecycle:
             holder = idempotency.held_by_others(self.records, version, tasks, occurrence, now)
             if holder:
                 self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.IDEMPOTENT, holder))
-                return
+                return False
         timeout = version.execution_timeout_ms
         claimed = self.records.advance(
             occurrence,
@@ -73,12 +76,13 @@ class Lifecycle:
             last_run_ms=job.progress.last_run_ms,
             fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
+            **_from_line(occurrence, places, now),
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
         if not tasks:  # job files and programs are refused without one, and older ones may be stored
             self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
-            return
+            return True
         for task in tasks:
             run = Run(
                 job=job.id,
@@ -95,10 +99,12 @@ class Lifecycle:
         ]
         if not all(begun):
             self.continue_or_finish(version, claimed)
+        return True
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         """End an occurrence that never ran."""
-        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms)
+        left: dict[str, Any] = {"lines": (), "order_ms": 0} if occurrence.order_ms else {}
+        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms, **left)
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
         self.emit(f"Occurrence{state.value.capitalize()}", ended, reason)
@@ -473,6 +479,18 @@ class Lifecycle:
                 data=data or {},
             )
         )
+
+
+def _from_line(occurrence: Occurrence, places: dict[str, int] | None, now_ms: int) -> dict[str, Any]:
+    """What a start changes of one that waited, or takes places. One that was delayed by the past of its job delays
+    those behind it for the same reason only while the delay grows shorter from one to the next."""
+    changed: dict[str, Any] = {"groups": places} if places else {}
+    if occurrence.order_ms:
+        changed |= {"lines": (), "order_ms": 0}
+    if occurrence.behind_ms is not None:
+        delay_ms = now_ms - occurrence.due_ms
+        changed["behind_ms"] = delay_ms if delay_ms < occurrence.behind_ms else None
+    return changed
 
 
 def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:

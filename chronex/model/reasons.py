@@ -29,6 +29,11 @@ class ReasonCode(StrEnum):
     POOL_FULL = "pool_full"
     IDEMPOTENT = "idempotent"
     MAX_REACHED = "max_reached"
+    GROUP_FULL = "group_full"  # the detail is the group, with who holds it since when
+    GROUP_RATE = "group_rate"  # the detail is the group, with when its rate allows the next start
+    GROUP_LINE = "group_line"  # the detail is the group: others wait there, and come first
+    CATCH_UP = "catch_up"
+    CONDITION = "condition"  # the detail is the condition, with what was found
 
     # It was due in a downtime.
     DOWN = "down"
@@ -63,6 +68,8 @@ class ReasonCode(StrEnum):
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
     MEMORY_LIMIT = "memory_limit"
+    # The command ended well, and the check of its task found that nothing was done; the detail is what it found.
+    NOTHING_DONE = "nothing_done"
 
     # Nobody saw its end, and the check of `on_crash` was asked; the detail is how the check ended.
     CHECK_DONE = "check_done"
@@ -140,6 +147,11 @@ _WORDS = {
     ReasonCode.POOL_FULL: "waits for a free place in the pool",
     ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",
     ReasonCode.MAX_REACHED: "the limit of executions is reached",
+    ReasonCode.GROUP_FULL: "group {detail}",
+    ReasonCode.GROUP_RATE: "group {detail}",
+    ReasonCode.GROUP_LINE: "others wait before it in group {detail}",
+    ReasonCode.CATCH_UP: "missed runs are made up for one after the other, behind those of now",
+    ReasonCode.CONDITION: "waits for {detail}",
     ReasonCode.DOWN: "the scheduler was not running",
     ReasonCode.FOLDED: "folded into a later occurrence by the recovery strategy",
     ReasonCode.TOO_OLD: "beyond the bounds of the recovery strategy",
@@ -168,6 +180,7 @@ _WORDS = {
     ReasonCode.NOT_STARTED: _DETAIL,
     ReasonCode.UNKNOWN_EXIT: _DETAIL,
     ReasonCode.MEMORY_LIMIT: _DETAIL,
+    ReasonCode.NOTHING_DONE: "the command ended well, and its check failed",
     ReasonCode.CHECK_DONE: "nobody saw its end, and its check says that the work was done",
     ReasonCode.CHECK_UNDONE: "nobody saw its end, and its check says that the work was not done",
     ReasonCode.CHECK_UNCLEAR: "nobody saw its end, and its check gave no answer",
@@ -192,6 +205,7 @@ ENDS_OF_TASKS = frozenset(
         ReasonCode.NOT_STARTED,
         ReasonCode.UNKNOWN_EXIT,
         ReasonCode.MEMORY_LIMIT,
+        ReasonCode.NOTHING_DONE,
         ReasonCode.CHECK_UNDONE,
         ReasonCode.CHECK_UNCLEAR,
         ReasonCode.EXECUTION_TIMEOUT,

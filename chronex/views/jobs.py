@@ -170,6 +170,8 @@ class _Open:
         self.running = self._firings(keys.ACTIVE + keys.OCCURRENCE, job)
         self.trying = self._firings(keys.ACTIVE + keys.ATTEMPT, job)
         self.queued = self._firings(keys.QUEUED + keys.OCCURRENCE, job)
+        for name, instants in self._firings(keys.IN_LINE + keys.OCCURRENCE, job).items():
+            self.queued[name] = sorted((*self.queued[name], *instants))
         self.pending: dict[str, list[int]] = defaultdict(list)
         self.retrying: dict[str, list[bytes]] = defaultdict(list)
         for rows in pages(reading.tx, keys.DUE):
@@ -216,7 +218,7 @@ def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive, now_ms:
         jobs=sum(counts.values()),
         counts={situation: counts[situation] for situation in Situation},
         running=_count(reading, keys.ACTIVE + keys.OCCURRENCE),
-        queued=_count(reading, keys.QUEUED + keys.OCCURRENCE),
+        queued=_count(reading, keys.QUEUED + keys.OCCURRENCE) + _count(reading, keys.IN_LINE),
         dead_letters=_count(reading, keys.DEAD_LETTER),
         slots=sum(node.places for node in living),
         nodes=nodes,

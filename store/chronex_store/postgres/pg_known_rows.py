@@ -13,7 +13,7 @@ from chronex.storage import keys
 from chronex.storage.ports import Row
 
 # Index entries of open records carry their job; those of ended ones, of which there are ever more, do not.
-OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED
+OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.IN_LINE
 _OPEN = "('pending', 'queued', 'running')"
 Query = tuple[str, tuple[Any, ...]]
 
@@ -88,7 +88,7 @@ class KnownRows:
             self.newest[name] = key or b""
             for kind in (keys.JOB, keys.JOB_PROGRESS):
                 self.rows.put(keys.within_job(kind, name), None)
-            for index in (keys.ACTIVE, keys.QUEUED):
+            for index in (keys.ACTIVE, keys.QUEUED, keys.IN_LINE):
                 for kind in (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT):
                     self._complete.add(keys.within_job(index + kind, name))
         for rows in found:
