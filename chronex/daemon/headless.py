@@ -29,6 +29,7 @@ from chronex.engine.update.diff import of_no_trigger_file
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFileError, SchedulerSettings
 from chronex.keeper.keepers import UNPACKED_ANEW, Keepers
+from chronex.model.groups import CatchUpPace, GroupSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
@@ -47,6 +48,10 @@ log = logging.getLogger(__name__)
 # A full pool needs descriptors: three or four for each command that runs, and some for the daemon itself.
 _DESCRIPTORS_EACH = 4
 _DESCRIPTORS_OF_DAEMON = 256
+
+
+# Who asks for what is due now to be run asks for all of it.
+ALL_AT_ONCE = CatchUpPace(spacing_ms=0, share=1.0)
 
 
 def raise_descriptor_limit(slots: int) -> None:
@@ -95,6 +100,7 @@ def run_headless(
     seconds: float | None,
     file: JobFileSource | None = None,
     foreground: Foreground | None = None,
+    groups: Iterable[GroupSettings] | None = None,
 ) -> int:
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
@@ -107,12 +113,14 @@ def run_headless(
             jobs, file = None, None
         if jobs is not None:
             owner = of_no_trigger_file if file is None else file_source(file.path)
-            apply_jobs(store, jobs, store.now(), actor="run", policy=Policy(settings.update_policy), owns=owner)
+            policy = Policy(settings.update_policy)
+            apply_jobs(store, jobs, store.now(), actor="run", policy=policy, owns=owner, groups=groups)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, place, settings)
         ends = _Ends()
         if once:
             daemon.executor.on_end = ends.note
+            daemon.engine.pace = ALL_AT_ONCE
         gc.freeze()  # what is loaded stays: no collection need walk through it again
         try:
             asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds, foreground=foreground))

@@ -85,6 +85,7 @@ class Daemon:
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
         engine.read_clock = self.clock.wall_ms
+        engine.pace = settings.catch_up
         runner = None if keepers is None else KeptCommands(keepers, run_context)
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
         self.executor.on_process_stopped = self._take_over_again

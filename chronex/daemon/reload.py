@@ -95,6 +95,7 @@ class Reloader:
             actor=f"run ({why})",
             policy=Policy(found.settings.update_policy),
             owns=file_source(self._file.path),
+            groups=found.groups,
         )
         counted = Counter(change.change for change in changes)
         return {change.value: counted[change] for change in Change if counted[change]}
@@ -103,6 +104,7 @@ class Reloader:
         """Settings that can change while it runs; those that cannot are named."""
         daemon, before = self._daemon, self._daemon.executor.settings
         daemon.engine.slots = settings.max_concurrent_jobs
+        daemon.engine.pace = settings.catch_up
         daemon.executor.settings = settings
         daemon.zone = settings.timezone
         for use in daemon.settings_listeners:

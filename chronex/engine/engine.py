@@ -21,7 +21,6 @@ from chronex.engine.admit import (
     wait_in_line,
 )
 from chronex.engine.decided_spans import spans_with_latest
-from chronex.engine.group_limits import CatchUpPace
 from chronex.engine.lifecycle import Lifecycle, waiting_first
 from chronex.engine.lines import GroupReader, Lines, LineWait, places_of
 from chronex.engine.membership import awake_since, refuse_lost
@@ -43,6 +42,7 @@ from chronex.engine.plan import (
 from chronex.engine.takeover import IsAlive, IsKept, take_over
 from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.event import Event
+from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.policies import SHORTEST_PAUSE_MS, OverlapPolicy

@@ -14,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from chronex.model.groups import StartRate
+from chronex.model.groups import MOST_PRIORITY, StartRate
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.text.instants import rfc3339
 
-# What a point of priority is worth, and how many there are.
+# What a point of priority is worth.
 POINT_MS = 60_000
-MOST_PRIORITY = 100
 # A missed run waits as if it had come so much later: those of now go first, and it does not wait for ever.
 CATCH_UP_BEHIND_MS = 3_600_000
 MOST_OVERTAKEN_MS = 2 * MOST_PRIORITY * POINT_MS + CATCH_UP_BEHIND_MS
@@ -29,20 +28,6 @@ MOST_OVERTAKEN_MS = 2 * MOST_PRIORITY * POINT_MS + CATCH_UP_BEHIND_MS
 # Chronex's own lines. Nobody keeps a place of them while it waits for a group.
 POOL, CATCH_UP, CONDITIONS = "*pool", "*catch-up", "*conditions"
 OWN_LINES = (POOL, CATCH_UP, CONDITIONS)
-
-
-class CatchUpPace(NamedTuple):
-    """How missed runs are made up for: at most `share` of the slots, and one start in every `spacing_ms`."""
-
-    spacing_ms: int = 500
-    share: float = 0.5
-
-    def places(self, slots: int) -> int:
-        return max(1, int(slots * self.share))
-
-    @property
-    def rate(self) -> StartRate | None:
-        return StartRate(1, self.spacing_ms) if self.spacing_ms else None
 
 
 class GroupUse(NamedTuple):

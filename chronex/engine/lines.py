@@ -17,13 +17,12 @@ from chronex.engine.group_limits import (
     CONDITIONS,
     OWN_LINES,
     POOL,
-    CatchUpPace,
     GroupUse,
     lacking,
     order_of,
     ready_at,
 )
-from chronex.model.groups import Group
+from chronex.model.groups import CatchUpPace, Group
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode

@@ -24,6 +24,7 @@ from chronex.jobfile.calendar_tables import (
 )
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_each, read_table
 from chronex.jobfile.function_call import work
+from chronex.jobfile.group_tables import GROUP_KEYS, task_check
 from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy
 from chronex.jobfile.process_table import OF_COMMANDS
 from chronex.jobfile.spread_table import check_backlog_limit, spread
@@ -148,6 +149,7 @@ DEFAULTS: dict[str, Reader] = {
     "nodes": values.texts,
     "node_labels": values.text_table,
     **CALENDAR_DEFAULTS,
+    **GROUP_KEYS,
     **ENVIRONMENT,
 }
 JOB: dict[str, Reader] = {
@@ -161,6 +163,7 @@ JOB: dict[str, Reader] = {
     **CALENDAR_KEYS,
     "on_start": work,
     "on_complete": work,
+    "check": task_check,
     "run": work,
     "tasks": _unread,
 }
@@ -173,6 +176,7 @@ TASK: dict[str, Reader] = {
     "idempotency_key": values.key_template,
     "idempotency_ttl": values.positive_duration,
     "metadata": values.text_table,
+    "check": task_check,
     **ENVIRONMENT,
 }
 # Keys that go into the job's field of the second name as they are.
@@ -183,6 +187,10 @@ JOB_FIELDS = {
     "metadata": "metadata",
     "nodes": "nodes",
     "node_labels": "node_labels",
+    "groups": "groups",
+    "priority": "priority",
+    "wait_for": "wait_for",
+    "wait_at_most": "wait_at_most_ms",
     "dialect": "dialect",
     "overlap": "overlap",
     "execution_timeout": "execution_timeout_ms",
@@ -207,6 +215,7 @@ TASK_FIELDS = {
     "idempotency_key": "idempotency_key",
     "idempotency_ttl": "idempotency_ttl_ms",
     "metadata": "metadata",
+    "check": "check",
 }
 
 
@@ -446,7 +455,12 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
             place = entry.child("tasks")
             place.report("a job has run or tasks, not both", "move run into a task", "J024", place.key_span)
         _check_is_command(entry, found.own.get("run"))
-        return (Task(name=ONLY_TASK, run=found.own.get("run", ()), **asdict(inherited)),)
+        own = {"run": found.own.get("run", ()), "check": found.own.get("check")}
+        return (Task(name=ONLY_TASK, **own, **asdict(inherited)),)
+    if found.has("check"):
+        place = entry.child("check")
+        hint = "move it into the task that it is about"
+        place.report("check is for a job with run, and this one has tasks", hint, "J024", place.key_span)
     tasks: list[Task] = []
     known: dict[str, str] = {}
     if found.has("tasks"):

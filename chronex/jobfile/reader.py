@@ -23,6 +23,7 @@ from chronex.jobfile.entries import (
     WrittenSchedule,
     read_table,
 )
+from chronex.jobfile.group_tables import CATCH_UP, CHECK, GROUP, read_groups
 from chronex.jobfile.inherited_tables import CRASH, DST, RECOVERY, RETRY
 from chronex.jobfile.job_tables import (
     DEFAULTS,
@@ -46,6 +47,7 @@ from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
 from chronex.model.calendars import JobCalendar
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
@@ -63,6 +65,7 @@ class JobFile:
     properties: tuple[Property, ...] = ()
     warnings: tuple[Problem, ...] = field(default=())
     calendars: tuple[JobCalendar, ...] = ()
+    groups: tuple[GroupSettings, ...] = ()
 
     def job(self, job_id: str) -> Job | None:
         return next((job for job in self.jobs if job.id == job_id), None)
@@ -130,7 +133,8 @@ def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
     if sheet.problems:
         raise JobFileError(_in_order(sheet.problems))
     calendars = tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
-    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), calendars)
+    groups = tuple(group for group in (sheet.groups or {}).values() if group is not None)
+    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), calendars, groups)
 
 
 def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:
@@ -156,6 +160,7 @@ def _unread(entry: Entry) -> Entry:
 TOP_LEVEL: dict[str, Reader] = {
     "scheduler": _unread,
     "calendars": _unread,
+    "groups": _unread,
     "defaults": _unread,
     "jobs": _unread,
     "verify": _unread,
@@ -171,6 +176,10 @@ def _toml_file(root: Entry) -> Content:
         settings = _unless_refused(scheduler, tables["scheduler"], settings)
     zone = FileZone(_known_zone(root.sheet, settings.timezone), _zone_source(tables.get("scheduler"), settings))
     _read_calendars(root, tables, settings, zone.name)
+    root.sheet.groups = {}
+    if "groups" in tables:
+        with suppress(RefusedError):
+            read_groups(tables["groups"])
     defaults = Defaults()
     if "defaults" in tables:
         defaults = _unless_refused(read_defaults, tables["defaults"], defaults)
@@ -277,4 +286,5 @@ TABLES: Mapping[str, Mapping[str, Reader]] = {
     "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
     "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
+    "group": GROUP, "check": CHECK, "catch_up": CATCH_UP,
 }  # fmt: skip

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
 # A start keeps its time for as long as the window of the rate: so many numbers fit a row, and are read quickly.
 MOST_STARTS = 1_000
+# A point is worth a minute of waiting (chronex/engine/group_limits.py).
+MOST_PRIORITY = 100
 # Places of a group; a job takes as many as it weighs.
 MOST_PLACES = 10_000
 
@@ -48,3 +52,17 @@ class Group(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     @property
     def settings(self) -> GroupSettings:
         return GroupSettings(self.name, self.limit, self.rate)
+
+
+class CatchUpPace(NamedTuple):
+    """How missed runs are made up for: at most `share` of the slots, and one start in every `spacing_ms`."""
+
+    spacing_ms: int = 500
+    share: float = 0.5
+
+    def places(self, slots: int) -> int:
+        return max(1, int(slots * self.share))
+
+    @property
+    def rate(self) -> StartRate | None:
+        return StartRate(1, self.spacing_ms) if self.spacing_ms else None

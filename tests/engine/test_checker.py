@@ -33,13 +33,13 @@ from tests.engine.simulator.workload import NEW_YEAR, DrawnJob
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
-def half_a_day(schedule: str = "*/7 * * * *", **policies: Any) -> FaultyMachine:
+def half_a_day(schedule: str = "*/7 * * * *", slots: int = 1, **policies: Any) -> FaultyMachine:
     """Half a day, with two hours of sleep in it."""
     policies.setdefault("overlap", OverlapPolicy.QUEUE)
     policies.setdefault("recovery", RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
     job = Job(id="job", schedule=schedule, tasks=(Task(name="a", run=("true",)), Task(name="b")), **policies)
     fields = schedule.partition(" {")[0]
-    machine = FaultyMachine(Random(4), [DrawnJob(job, Cron(fields))], NEW_YEAR, slots=1, store_faults=())
+    machine = FaultyMachine(Random(4), [DrawnJob(job, Cron(fields))], NEW_YEAR, slots=slots, store_faults=())
     machine.run_until(NEW_YEAR + DAY // 4)
     machine.inject(PlannedMachineFault(0, MachineFault.SLEEP, DAY // 12, 0.0))
     machine.run_until(NEW_YEAR + DAY // 2)
@@ -76,9 +76,10 @@ def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
 def launch_twice(patch: pytest.MonkeyPatch) -> None:
     start = Lifecycle.start
 
-    def twice(self: Lifecycle, job: Job, occurrence: Occurrence) -> None:
-        start(self, job, occurrence)
+    def twice(self: Lifecycle, *arguments: Any) -> bool:
+        started = start(self, *arguments)
         self.orders.extend([order for order in self.orders if isinstance(order, Launch)][-1:])
+        return started
 
     patch.setattr(Lifecycle, "start", twice)
 
@@ -169,7 +170,7 @@ CASES: list[tuple[Break, set[str], dict[str, Any]]] = [
     (drop_an_occurrence, {"instants"}, {}),
     (double_an_occurrence, {"instants"}, {}),
     (launch_twice, {"doubled"}, {}),
-    (admit_always, {"overlap"}, {}),
+    (admit_always, {"overlap"}, {"slots": 5}),
     (forget_the_pool, {"pool"}, {"overlap": OverlapPolicy.ALLOW}),
     (lose_the_reason, {"outcomes"}, {}),
     (revive_what_has_ended, {"transitions"}, {}),

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from chronex.engine.commands import Actor
 from chronex.engine.engine import Engine
-from chronex.engine.group_limits import CatchUpPace
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
 from chronex.model.event import Event
+from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence, ProcessIdentity, Run
 from chronex.model.policies import RetryPolicy

@@ -161,6 +161,7 @@ def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: Appl
         window_ms=way.window_ms,
         basis=basis,
         owns=way.owns,
+        groups=found.groups,
     )
     print_result(
         options.form,
