@@ -16,14 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine import unknown_ends
-from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
+from chronex.engine.attempt_starts import SLOW_START_MS, AttemptStart
+from chronex.engine.checked_ends import after_check, check_of
+from chronex.engine.engine import Engine
 from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.task_state import task_state
 from chronex.errors import StaleClaimError, StoreError, StoreUnavailableError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
-from chronex.model.job import Call, Job, Task
+from chronex.model.job import Call, Job, Task, TaskCheck
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
 from chronex.model.policies import CrashCheck, StopMode
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
@@ -38,7 +40,9 @@ from chronex.run.function_process import run_in_process
 from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
+from chronex.run.side_threads import SideThreads
 from chronex.run.supervise import never_started, unknown_exit
+from chronex.run.task_check import ask_task_check
 from chronex.storage.journal import append
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
@@ -176,6 +180,7 @@ class Executor:
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
+        self.threads = SideThreads()
         self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -428,6 +433,12 @@ class Executor:
                 self._forget(attempt)
                 return
             end = await self._checked(attempt, request, end, job.on_crash)
+        if (check := check_of(job, attempt.task, end)) is not None:
+            fail_point("check due")
+            if self._leaving and request.command:  # the next scheduler finds the same end, and asks
+                self._forget(attempt)
+                return
+            end = await self._after_check(attempt, request, end, check)
         self._forget(attempt)
         await self._record_end(attempt, end)
 
@@ -443,6 +454,19 @@ class Executor:
         fields = {**log_fields(attempt), "exit_code": answer.exit_code, "said": answer.problem}
         log_event(log, "nobody saw its end, and its check was asked", fields)
         return unknown_ends.answered(end, answer.exit_code, answer.problem)
+
+    async def _after_check(
+        self, attempt: Attempt, request: AttemptRequest, end: AttemptEnd, check: TaskCheck
+    ) -> AttemptEnd:
+        """A check that was canceled says nothing: the attempt is canceled."""
+        started_ms = attempt.started_ms or attempt.created_ms
+        cancellation = self._cancellations[attempt.id]
+        answer = await ask_task_check(check, request, started_ms, cancellation, self.run_context, self.threads)
+        if answer.canceled is not None:
+            return self._end_of(attempt, answer.canceled)
+        fields = {**log_fields(attempt), "exit_code": answer.exit_code, "said": answer.problem}
+        log_event(log, "it ended well, and its check was asked", fields)
+        return after_check(end, answer.exit_code, answer.problem)
 
     def _forget(self, attempt: Attempt) -> None:
         del self._cancellations[attempt.id]

@@ -100,7 +100,7 @@ def run_headless(
     seconds: float | None,
     file: JobFileSource | None = None,
     foreground: Foreground | None = None,
-    groups: Iterable[GroupSettings] | None = None,
+    groups: tuple[GroupSettings, ...] | None = None,
 ) -> int:
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
@@ -112,9 +112,9 @@ def run_headless(
             _tell_left_to_apply(jobs)
             jobs, file = None, None
         if jobs is not None:
-            owner = of_no_trigger_file if file is None else file_source(file.path)
+            owner = of_no_trigger_file if file is None else file_source(file.path)._replace(groups=groups)
             policy = Policy(settings.update_policy)
-            apply_jobs(store, jobs, store.now(), actor="run", policy=policy, owns=owner, groups=groups)
+            apply_jobs(store, jobs, store.now(), actor="run", policy=policy, owns=owner)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, place, settings)
         ends = _Ends()

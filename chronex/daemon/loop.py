@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from chronex.daemon import skip_log
 from chronex.daemon.age_clock import AgeClock
+from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
@@ -93,6 +94,8 @@ class Daemon:
         self.must_restart = False  # whoever runs it is to run a new one in its place
         self.problem_of_successor: Callable[[], str] = lambda: ""  # why one could not begin now
         self._ages = AgeClock(self.clock)
+        self._woken = asyncio.Event()  # something other than the store ends the sleep
+        self._conditions = ConditionWatch(store, engine, run_context, self.executor.threads, self._woken.set)
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._away_since_ms: int | None = None  # by the monotonic clock: since when the store takes nothing
         self._noting: set[asyncio.Task[None]] = set()  # events on their way into the journal
@@ -117,7 +120,6 @@ class Daemon:
         self.on_stopping: Callable[[], None] = lambda: None
         self._stopping = asyncio.Event()
         self._must_take_over = False
-        self._woken = asyncio.Event()  # something other than the store ends the sleep
 
     @property
     def node(self) -> Node:
@@ -244,7 +246,7 @@ class Daemon:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
                 self.periodic.start_due()
-                await self._sleep(tick.next_ms, seen)
+                await self._sleep(self._conditions.begin(tick.next_ms), seen)
         await self._finish()
 
     async def _begin(self) -> None:
@@ -455,6 +457,7 @@ class Daemon:
     async def _finish(self) -> None:
         """Wait until all that runs has ended; then record that this node has stopped."""
         self.executor.prestart.discard()
+        self._conditions.stop()
         await self.periodic.stop()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
             await self.executor.finish()

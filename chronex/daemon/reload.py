@@ -94,8 +94,7 @@ class Reloader:
             daemon.clock.wall_ms(),
             actor=f"run ({why})",
             policy=Policy(found.settings.update_policy),
-            owns=file_source(self._file.path),
-            groups=found.groups,
+            owns=file_source(self._file.path)._replace(groups=found.groups),
         )
         counted = Counter(change.change for change in changes)
         return {change.value: counted[change] for change in Change if counted[change]}

@@ -20,9 +20,12 @@ from chronex.engine.admit import (
     patient,
     wait_in_line,
 )
+from chronex.engine.attempt_starts import AttemptStart, record_start
+from chronex.engine.condition_waits import is_met, until_met
 from chronex.engine.decided_spans import spans_with_latest
+from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.lifecycle import Lifecycle, waiting_first
-from chronex.engine.lines import GroupReader, Lines, LineWait, places_of
+from chronex.engine.lines import GroupReader, Lines, LineWait, line_key, places_of
 from chronex.engine.membership import awake_since, refuse_lost
 from chronex.engine.notices import has_hooks_left, hooks_left
 from chronex.engine.orders import AttemptEnd, Order
@@ -41,13 +44,14 @@ from chronex.engine.plan import (
 )
 from chronex.engine.takeover import IsAlive, IsKept, take_over
 from chronex.errors import CustomScheduleError, StaleClaimError
+from chronex.model.conditions import Found
 from chronex.model.event import Event
 from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.policies import SHORTEST_PAUSE_MS, OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
-from chronex.model.states import AttemptState, OccurrenceState
+from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn, ViewFn
@@ -62,8 +66,8 @@ MOST_PLANNED = 2_500
 # Of the jobs with a queue that does not stand in line a tick looks at so many, and the next ticks at the others.
 MOST_POLLED = 100
 POLL_AGAIN_MS = 1_000
-# A claim is followed by its start within milliseconds, unless the disk is full or an `on_start` hook takes its time.
-SLOW_START_MS = 1_000
+# The same for those that wait for conditions.
+MOST_ASKED = 200
 # A run that is made up for is as late as can be.
 _NO_BOUND_MS = 1 << 60
 
@@ -74,16 +78,6 @@ class Tick(NamedTuple):
     orders: tuple[Order, ...]
     next_ms: int | None
     has_more: bool
-
-
-class AttemptStart(NamedTuple):
-    """An attempt has begun: the process that runs it (None for a Python function), and where its output goes."""
-
-    attempt: Attempt
-    process: ProcessIdentity | None
-    log_path: str
-    at_ms: int
-    log_limit: int = 0
 
 
 class Engine:
@@ -105,6 +99,12 @@ class Engine:
         # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
         self.read_clock: Callable[[], int] | None = None
         self.pace = CatchUpPace()  # of missed runs
+        # What a daemon found of the conditions of jobs, by their ids; whether it has found something since the last
+        # tick; and whether anybody waits for that.
+        self.found: dict[str, Found] = {}
+        self.has_news = False
+        self.awaits_conditions = False
+        self.asked_last: bytes | None = None  # how far the line of conditions was gone through
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
@@ -132,6 +132,9 @@ class Engine:
             if first_ms is not None and first_ms <= now_ms:
                 return None
             groups = GroupReader(reading, self.pace, self.slots, self.pool_owner)
+            self.awaits_conditions = CONDITIONS in groups.lines()
+            if self.has_news and self.awaits_conditions:
+                return None
             has_queue = next(reading.queued_jobs(), None) is not None
             if (has_queue or groups.may_go_on(now_ms)) and self.free_slots(reading) > 0:
                 return None
@@ -168,6 +171,7 @@ class Engine:
                 awake_ms = awake_since(records.nodes(), awake_since_ms, now_ms)
             decisions = _Decisions(records, self, awake_ms)
             has_more = decisions.take_due(most)
+            decisions.serve_conditions()
             decisions.start_queued()
             decisions.write()
             next_ms = _earliest(records.next_due_after(now_ms), decisions.next_turn_ms())
@@ -193,7 +197,7 @@ class Engine:
             if self.epoch is not None and starts:
                 refuse_lost(Records(tx, starts[0].at_ms), self.node, self.epoch)
             return frozenset(
-                start.attempt.id for start in starts if not _record_start(Records(tx, start.at_ms), start)
+                start.attempt.id for start in starts if not record_start(Records(tx, start.at_ms), start)
             )
 
         return record
@@ -249,30 +253,6 @@ class Engine:
     def hooks_due(self, now_ms: int) -> UpdateFn[tuple[Order, ...]]:
         """An update that gives the orders for hooks whose next try is due."""
         return lambda tx: tuple(hooks_left(Records(tx, now_ms), self.node, self.has_function))
-
-
-def _record_start(records: Records, start: AttemptStart) -> bool:
-    """False where the attempt has ended, or is another node's by now."""
-    claimed = start.attempt
-    found = records.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
-    if found is None or found.state is not AttemptState.RUNNING:
-        return False
-    if (found.owner, found.epoch) != (claimed.owner, claimed.epoch):
-        return False
-    if start.at_ms - found.created_ms > SLOW_START_MS:
-        _count_from_start(records, found, start.at_ms)
-    kept = {"log_path": start.log_path, "log_limit": start.log_limit}
-    records.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
-    return True
-
-
-def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
-    """The first start of an occurrence came long after its claim, so its execution timeout counts from here."""
-    occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
-    if occurrence is None or occurrence.deadline_ms is None or occurrence.started_ms is None:
-        return
-    if all(one.started_ms is None for one in records.attempts(attempt.job, attempt.nominal_ms)):
-        records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
 
 
 def _earliest(*times: int | None) -> int | None:
@@ -444,7 +424,14 @@ class _Decisions:
             behind_ms = self._delay_of_past(job, running)
             if behind_ms is not None:
                 answer = admit(patient(job), occurrence, running, waiting, 1, now, window, retry_ms)
-        if answer.verdict is Verdict.START:
+        found = self.engine.found.get(job.id)
+        if answer.verdict is Verdict.START and not is_met(job, occurrence, found, now):
+            answer = until_met(job, occurrence, found, now)
+            wait = self.lines.conditions(job, occurrence, answer.reason)
+            answer = (
+                wait_in_line(job, occurrence, wait.reason, waiting) if answer.verdict is Verdict.QUEUE else answer
+            )
+        elif answer.verdict is Verdict.START:
             wait = self.lines.wait(job, occurrence, self.free_slots)
             answer = answer if wait is None else wait_in_line(job, occurrence, wait.reason, waiting)
         self._carry_out(job, occurrence, answer, running, replaced, wait, behind_ms)
@@ -541,6 +528,20 @@ class _Decisions:
         for occurrence in self.lines.heads():
             if self.free_slots <= 0:
                 return
+            self._admit(occurrence)
+
+    def serve_conditions(self) -> None:
+        """Those that wait for conditions, some of them at a time: they may go on, go on waiting, or have waited
+        enough."""
+        engine = self.engine
+        engine.has_news = False
+        engine.awaits_conditions = CONDITIONS in self.lines.lines()
+        if not engine.awaits_conditions or engine.stopping or self.is_draining:
+            return
+        asked = self.records.in_line(CONDITIONS, MOST_ASKED, engine.asked_last)
+        last = asked[-1] if len(asked) == MOST_ASKED else None
+        engine.asked_last = None if last is None else line_key(last, CONDITIONS)
+        for occurrence in asked:
             self._admit(occurrence)
 
     def _start_queue_of(self, name: str) -> None:

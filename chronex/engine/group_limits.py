@@ -12,7 +12,7 @@ first of all who wait is the first in each of its lines, and is kept by nobody b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chronex.model.groups import MOST_PRIORITY, StartRate
 from chronex.model.occurrence import Occurrence
@@ -88,3 +88,15 @@ def kept_starts(starts: Sequence[int], rate: StartRate, now_ms: int) -> tuple[in
     """Those that count still. One that lies further ahead than the window is of a clock that was set back."""
     counted = [start for start in starts if now_ms - rate.per_ms < start <= now_ms + rate.per_ms]
     return tuple(sorted(counted)[-rate.count :])
+
+
+def from_line(occurrence: Occurrence, places: dict[str, int] | None, now_ms: int) -> dict[str, Any]:
+    """What a start changes of one that waited, or takes places. One that was delayed by the past of its job delays
+    those behind it for the same reason only while the delay grows shorter from one to the next."""
+    changed: dict[str, Any] = {"groups": places} if places else {}
+    if occurrence.order_ms:
+        changed |= {"lines": (), "order_ms": 0}
+    if occurrence.behind_ms is not None:
+        delay_ms = now_ms - occurrence.due_ms
+        changed["behind_ms"] = delay_ms if delay_ms < occurrence.behind_ms else None
+    return changed

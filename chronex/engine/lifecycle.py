@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
+from chronex.engine.group_limits import from_line
 from chronex.engine.job_counters import counted, pause_event
 from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, order_hook, put_notice
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
@@ -76,7 +77,7 @@ class Lifecycle:
             last_run_ms=job.progress.last_run_ms,
             fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
-            **_from_line(occurrence, places, now),
+            **from_line(occurrence, places, now),
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
@@ -103,8 +104,7 @@ class Lifecycle:
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
         """End an occurrence that never ran."""
-        left: dict[str, Any] = {"lines": (), "order_ms": 0} if occurrence.order_ms else {}
-        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms, **left)
+        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms, lines=())
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
         self.emit(f"Occurrence{state.value.capitalize()}", ended, reason)
@@ -479,18 +479,6 @@ class Lifecycle:
                 data=data or {},
             )
         )
-
-
-def _from_line(occurrence: Occurrence, places: dict[str, int] | None, now_ms: int) -> dict[str, Any]:
-    """What a start changes of one that waited, or takes places. One that was delayed by the past of its job delays
-    those behind it for the same reason only while the delay grows shorter from one to the next."""
-    changed: dict[str, Any] = {"groups": places} if places else {}
-    if occurrence.order_ms:
-        changed |= {"lines": (), "order_ms": 0}
-    if occurrence.behind_ms is not None:
-        delay_ms = now_ms - occurrence.due_ms
-        changed["behind_ms"] = delay_ms if delay_ms < occurrence.behind_ms else None
-    return changed
 
 
 def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from chronex.model.groups import CatchUpPace, Group
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.storage import keys
 from chronex.storage.records import EVERYTHING, Reading, Records
 
 # Those at the head of a line that this node must leave to others are passed over, so many of them.
@@ -142,6 +143,11 @@ class Lines(GroupReader):
             return None
         return LineWait(own[0][1], tuple(sorted((*joined, *(name for name, _ in own)))), order_ms)
 
+    def conditions(self, job: Job, occurrence: Occurrence, reason: Reason) -> LineWait:
+        """It waits for what no run of ours gives back, and holds up nobody meanwhile."""
+        order_ms = order_of(self.records.now_ms, job.priority, is_catch_up=is_catch_up(occurrence))
+        return LineWait(reason, (CONDITIONS,), occurrence.order_ms or order_ms)
+
     def _lacking(self, name: str, weight: int, order_ms: int) -> Reason:
         first_ms = self._first_ms(name)
         return lacking(self.use(name), weight, order_ms, first_ms, self.records.now_ms)
@@ -202,6 +208,12 @@ class Lines(GroupReader):
 def places_of(job: Job, occurrence: Occurrence) -> dict[str, int]:
     """The places that it takes while it runs."""
     return {**job.groups, CATCH_UP: 1} if is_catch_up(occurrence) else dict(job.groups)
+
+
+def line_key(occurrence: Occurrence, name: str) -> bytes:
+    """Its entry in the line."""
+    key = keys.occurrence_key(occurrence.job, occurrence.nominal_ms)
+    return keys.within_line(name) + keys.instant(occurrence.order_ms) + key
 
 
 def leave_lines(occurrence: Occurrence) -> Occurrence:

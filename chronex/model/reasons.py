@@ -34,6 +34,7 @@ class ReasonCode(StrEnum):
     GROUP_LINE = "group_line"  # the detail is the group: others wait there, and come first
     CATCH_UP = "catch_up"
     CONDITION = "condition"  # the detail is the condition, with what was found
+    NOT_MET = "not_met"  # the same, when it had waited as long as it may
 
     # It was due in a downtime.
     DOWN = "down"
@@ -152,6 +153,7 @@ _WORDS = {
     ReasonCode.GROUP_LINE: "others wait before it in group {detail}",
     ReasonCode.CATCH_UP: "missed runs are made up for one after the other, behind those of now",
     ReasonCode.CONDITION: "waits for {detail}",
+    ReasonCode.NOT_MET: "it waited in vain for {detail}",
     ReasonCode.DOWN: "the scheduler was not running",
     ReasonCode.FOLDED: "folded into a later occurrence by the recovery strategy",
     ReasonCode.TOO_OLD: "beyond the bounds of the recovery strategy",

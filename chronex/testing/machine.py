@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from chronex.daemon.wakeups import WakeupDetector
 from chronex.engine import unknown_ends
+from chronex.engine.checked_ends import after_check, check_of
 from chronex.engine.clock_steps import follow_clock
 from chronex.engine.engine import Engine
 from chronex.engine.notices import settled
@@ -63,6 +64,11 @@ def stop_at_once(_launch: Launch) -> int:
 def nothing_done(_attempt: Attempt) -> int:
     """The check of `on_crash` finds that the work was not done."""
     return 1
+
+
+def all_done(_attempt: Attempt) -> int:
+    """The check of a task finds that the work was done."""
+    return 0
 
 
 class RandomOutcomes:
@@ -168,6 +174,7 @@ class SimulatedMachine:
         self.outcome = outcome
         self.stop_time = stop_time
         self.check: CheckOf = nothing_done
+        self.task_check: CheckOf = all_done
         self.processes: list[SimulatedProcess] = []
         self.live: dict[str, SimulatedProcess] = {}
         self._ended: dict[str, SimulatedProcess] = {}  # their ends are known to a keeper, and not on record
@@ -438,9 +445,12 @@ class SimulatedMachine:
         return orders
 
     def _record_end(self, attempt: Attempt, end: AttemptEnd) -> tuple[Order, ...]:
-        if unknown_ends.is_unknown(end) and unknown_ends.asks(self._version_of(attempt)):
+        version = self._version_of(attempt)
+        if unknown_ends.is_unknown(end) and unknown_ends.asks(version):
             code = self.check(attempt)
             end = unknown_ends.answered(end, code, f"exit code {code}" if code else "")
+        if check_of(version, attempt.task, end) is not None:
+            end = after_check(end, self.task_check(attempt), "the check was not content")
         update = self.engine.ended(attempt, end, self.now)
         return self._or_die(lambda: self.store.update(update, use_reserve=True))
 

@@ -17,7 +17,7 @@ from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.executor import StartRecorder
 from chronex.daemon.periodic_tasks import PeriodicTasks
-from chronex.engine.engine import AttemptStart
+from chronex.engine.attempt_starts import AttemptStart
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.engine.update import apply_jobs

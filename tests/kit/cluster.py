@@ -12,7 +12,8 @@ from random import Random
 
 from msgspec.structs import replace
 
-from chronex.engine.engine import AttemptStart, Engine
+from chronex.engine.attempt_starts import AttemptStart
+from chronex.engine.engine import Engine
 from chronex.engine.membership import (
     KILL_AFTER_MS,
     LEASE_MS,

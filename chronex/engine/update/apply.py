@@ -27,7 +27,6 @@ from chronex.engine.update.group_changes import leave_changed_groups, write_grou
 from chronex.engine.update.sources import JobSource
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex.model.event import Event
-from chronex.model.groups import GroupSettings
 from chronex.model.job import Job, JobVersion
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import OccurrenceState
@@ -51,13 +50,11 @@ def apply_jobs(
     window_ms: int = DEFAULT_WINDOW_MS,
     basis: int | None = None,
     owns: Owns | JobSource = of_no_trigger_file,
-    groups: Iterable[GroupSettings] | None = None,
 ) -> list[Changed]:
     """Make the store hold exactly these jobs, of all those that the writer `owns`, or that its source applied.
 
     A job that did not change keeps its position in its schedule, so that applying twice is applying once. `basis` is
     the number of the journal's last event when the writer read the jobs; StaleUpdateError when jobs changed since.
-    `groups` are those of the source; None leaves groups as they are.
     """
     jobs, options = [absolute_schedule(job, now_ms) for job in wanted], UpdateOptions(policy, window_ms, owns)
 
@@ -68,8 +65,8 @@ def apply_jobs(
         if basis is not None and any(change.kind is not Change.UNCHANGED for change in changes):
             refuse_if_stale(tx, basis)
         changed = write_changes(records, changes, actor)
-        if groups is not None:
-            write_groups(records, groups, owns.name if isinstance(owns, JobSource) else "", actor)
+        if isinstance(owns, JobSource) and owns.groups is not None:
+            write_groups(records, owns.groups, owns.name, actor)
         return changed
 
     return store.update(write)
