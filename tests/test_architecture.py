@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
 
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
-    {"execution_report", "usual", "group_limits"},
+    {"execution_report", "usual", "group_limits", "start_event"},
     {"orders", "plan", "decided_spans", "job_counters"},
     {
         "admit",

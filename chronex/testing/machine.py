@@ -17,8 +17,10 @@ from chronex.engine.engine import Engine
 from chronex.engine.notices import settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.update import apply_jobs
+from chronex.engine.update.group_changes import write_groups
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.model.event import Event
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
@@ -193,9 +195,14 @@ class SimulatedMachine:
         """The wall time in milliseconds."""
         return self.clock.wall
 
-    def apply(self, jobs: Iterable[Job], actor: str = "") -> None:
-        """Give the store these jobs, as `chronex apply` does: jobs it has beside them are removed."""
+    def apply(self, jobs: Iterable[Job], actor: str = "", groups: Iterable[GroupSettings] | None = None) -> None:
+        """Give the store these jobs, as `chronex apply` does: jobs it has beside them are removed.
+
+        `groups` are those of their file; None leaves the groups of the store as they are.
+        """
         apply_jobs(self.store, list(jobs), self.now, actor)
+        if groups is not None:
+            self.store.update(lambda tx: write_groups(Records(tx, self.now), groups, "", actor))
 
     # -- schedulers ----------------------------------------------------------------------------------------------
 
