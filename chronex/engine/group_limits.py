@@ -5,8 +5,9 @@ for every point of its priority. The order never changes while it waits, and all
 one comes first only if it came within so many minutes as it has points more. That is the bound: at most
 `MOST_OVERTAKEN_MS` after it came, nobody who comes is served before it in a line that it stands in.
 
-A line is joined where a place is lacking, and nobody takes a place that an earlier one in its line waits for. The
-first of all who wait is the first in each of its lines, and is kept by nobody but those that run: no deadlock.
+The line of a group is joined when a place in it is found to be lacking, and nobody takes a place that an earlier one
+in that line waits for. Who waits holds nothing. The first of all who wait is the first in each of its lines, and is
+kept by nobody but those that run: no deadlock.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from chronex.engine.group_limits import (
     CATCH_UP,
     CONDITIONS,
-    OWN_LINES,
     POOL,
     GroupUse,
     lacking,
@@ -119,18 +118,19 @@ class Lines(GroupReader):
     def wait(self, job: Job, occurrence: Occurrence, free_slots: int) -> LineWait | None:
         """The lines that it must stand in; None where it can start.
 
-        It keeps its place in the lines of groups. The pool and catch-up hold up nobody for the sake of one that has
-        no place in its groups yet: it leaves those lines, and comes back to its old place.
+        It joins the line of one group after the other, as each is found to be lacking, and keeps its place in them.
+        The pool and catch-up hold up nobody for the sake of one that has no place in its groups yet: it leaves those
+        lines, and comes back to its old place.
         """
         now_ms, is_past = self.records.now_ms, is_catch_up(occurrence)
         if not job.groups and not is_past and free_slots > 0 and POOL not in self.lines():
             return None
-        stands = [name for name in occurrence.lines if name not in OWN_LINES]
+        stands = [name for name in occurrence.lines if name in job.groups]
         order_ms = occurrence.order_ms or order_of(now_ms, job.priority, is_catch_up=is_past)
-        lacks = {name: self._lacking(name, weight, order_ms) for name, weight in sorted(job.groups.items())}
-        joined = [name for name in job.groups if lacks[name] or name in stands]
-        if (reason := next((one for one in lacks.values() if one), None)) is not None:
-            return LineWait(reason, tuple(sorted(joined)), order_ms)
+        # Those that it stands in line for first: while it lacks one of them, it keeps nobody from the others.
+        for name in sorted(job.groups, key=lambda name: (name not in stands, name)):
+            if reason := self._lacking(name, job.groups[name], order_ms):
+                return LineWait(reason, tuple(sorted({*stands, name})), order_ms)
         own = [
             (name, reason)
             for name, reason in (
@@ -141,7 +141,7 @@ class Lines(GroupReader):
         ]
         if not own:
             return None
-        return LineWait(own[0][1], tuple(sorted((*joined, *(name for name, _ in own)))), order_ms)
+        return LineWait(own[0][1], tuple(sorted((*stands, *(name for name, _ in own)))), order_ms)
 
     def conditions(self, job: Job, occurrence: Occurrence, reason: Reason) -> LineWait:
         """It waits for what no run of ours gives back, and holds up nobody meanwhile."""

@@ -77,7 +77,7 @@ def test_nobody_who_comes_after_the_bound_goes_first(own: int, other: int, is_pa
 @given(st.lists(st.integers(0, 200), max_size=60), st.integers(1, 5), st.integers(1, 50))
 def test_no_window_has_more_starts_than_its_rate(steps: list[int], count: int, window: int) -> None:
     """Whoever comes starts as soon as the rate allows it."""
-    rate, starts, now = StartRate(count, window), [], NOW
+    rate, starts, now = StartRate(count, window), list[int](), NOW
     for step in steps:
         now = max(now + step, ready_at(rate, kept_starts(starts, rate, now), now))
         starts.append(now)
@@ -88,7 +88,7 @@ def test_no_window_has_more_starts_than_its_rate(steps: list[int], count: int, w
 @given(st.lists(st.integers(0, 100), max_size=40), st.integers(1, 5), st.integers(1, 50))
 def test_a_rate_holds_up_nobody_for_longer_than_it_must(steps: list[int], count: int, window: int) -> None:
     """One millisecond before the time that it names there is a window that would have too many."""
-    rate, starts, now = StartRate(count, window), [], NOW
+    rate, starts, now = StartRate(count, window), list[int](), NOW
     for step in steps:
         now += step
         ready = ready_at(rate, starts, now)
