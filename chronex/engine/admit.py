@@ -98,6 +98,18 @@ def patient(job: Job) -> Job:
     return replace(job, overlap=OverlapPolicy.QUEUE) if job.overlap in DROPPING else job
 
 
+def overlap_on_time(occurrence: Occurrence, before: Occurrence | None) -> Admission:
+    """The turn of one that waited for the past of its job: it is skipped only where it would have been without that.
+
+    `before` is the one that ran before it. Had that started when it was due, would it have ended by now?
+    """
+    if before is None or before.started_ms is None or before.finished_ms is None:
+        return START
+    took_ms = before.finished_ms - before.started_ms
+    is_over = before.due_ms + took_ms <= occurrence.due_ms
+    return START if is_over else Admission(Verdict.SKIP, Reason(ReasonCode.OVERLAP_ON_TIME, before.id))
+
+
 def wait_in_line(job: Job, occurrence: Occurrence, reason: Reason, waiting: int) -> Admission:
     """It could start but for a group, the pool, or the pace of catch-up."""
     return Admission(Verdict.QUEUE, reason) if _is_catch_up(job, occurrence) else queue(reason, waiting)

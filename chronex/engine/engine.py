@@ -17,6 +17,7 @@ from chronex.engine.admit import (
     barred_now,
     gives_way,
     is_held,
+    overlap_on_time,
     patient,
     wait_in_line,
 )
@@ -68,8 +69,6 @@ MOST_POLLED = 100
 POLL_AGAIN_MS = 1_000
 # The same for those that wait for conditions.
 MOST_ASKED = 200
-# A run that is made up for is as late as can be.
-_NO_BOUND_MS = 1 << 60
 
 
 class Tick(NamedTuple):
@@ -419,11 +418,13 @@ class _Decisions:
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
         now, window = self.records.now_ms, options_of(job).window
         answer = admit(job, occurrence, running, waiting, 1, now, window, retry_ms)
-        behind_ms, wait = occurrence.behind_ms, None
+        behind, wait = occurrence.behind, None
         if answer.verdict is Verdict.SKIP and job.overlap in DROPPING and not occurrence.manual:
-            behind_ms = self._delay_of_past(job, running)
-            if behind_ms is not None:
+            behind = self._is_past_in_the_way(job, running)
+            if behind:
                 answer = admit(patient(job), occurrence, running, waiting, 1, now, window, retry_ms)
+        if answer.verdict is Verdict.START and occurrence.behind and job.overlap is OverlapPolicy.SKIP:
+            answer = overlap_on_time(occurrence, self._ran_before(occurrence))
         found = self.engine.found.get(job.id)
         if answer.verdict is Verdict.START and not is_met(job, occurrence, found, now):
             answer = until_met(job, occurrence, found, now)
@@ -434,11 +435,11 @@ class _Decisions:
         elif answer.verdict is Verdict.START:
             wait = self.lines.wait(job, occurrence, self.free_slots)
             answer = answer if wait is None else wait_in_line(job, occurrence, wait.reason, waiting)
-        self._carry_out(job, occurrence, answer, running, replaced, wait, behind_ms)
+        self._carry_out(job, occurrence, answer, running, replaced, wait, behind=behind)
 
     def _carry_out(
         self, job: Job, occurrence: Occurrence, answer: Admission, running: list[Occurrence],
-        replaced: list[Occurrence], wait: LineWait | None, behind_ms: int | None,
+        replaced: list[Occurrence], wait: LineWait | None, *, behind: bool,
     ) -> None:  # fmt: skip
         if answer.verdict is not Verdict.SKIP:
             for other in replaced:
@@ -451,20 +452,21 @@ class _Decisions:
             case Verdict.SKIP:
                 self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, answer.reason)
             case Verdict.QUEUE:
-                self._queue(occurrence, answer.reason, wait, behind_ms)
+                self._queue(occurrence, answer.reason, wait, behind=behind)
             case Verdict.CANCEL_OTHERS:
                 self._queue(occurrence, answer.reason)
                 for other in running:
                     self._cancel(other)
 
-    def _delay_of_past(self, job: Job, running: list[Occurrence]) -> int | None:
-        """How late the one in the way is, where that is there because the job makes up for what it missed."""
+    def _is_past_in_the_way(self, job: Job, running: list[Occurrence]) -> bool:
+        """Whether the one in the way is there because the job makes up for what it missed."""
         first = running[:1] or self.records.queued(job.id, limit=1)
-        if not first:
-            return None
-        if first[0].recovery:
-            return _NO_BOUND_MS
-        return first[0].behind_ms
+        return any(one.recovery or (one.behind and job.overlap is OverlapPolicy.SKIP) for one in first)
+
+    def _ran_before(self, occurrence: Occurrence) -> Occurrence | None:
+        """The one of its job that ran last before it."""
+        earlier = self.records.occurrences(occurrence.job, occurrence.nominal_ms, MOST_QUEUED)
+        return next((one for one in earlier if one.started_ms is not None and not one.manual), None)
 
     def _replaced_by(self, job: Job, newcomer: Occurrence) -> list[Occurrence]:
         """Those in the queue of the job that give way to this one."""
@@ -486,13 +488,13 @@ class _Decisions:
             self._free = free - 1
 
     def _queue(
-        self, occurrence: Occurrence, reason: Reason, wait: LineWait | None = None, behind_ms: int | None = None
+        self, occurrence: Occurrence, reason: Reason, wait: LineWait | None = None, *, behind: bool = False
     ) -> None:
         lines, order_ms = ((), occurrence.order_ms) if wait is None else (wait.lines, wait.order_ms)
         self.lines.joined(lines)
         if occurrence.state is not OccurrenceState.QUEUED:
             self.records.advance(
-                occurrence, OccurrenceState.QUEUED, reason=reason, lines=lines, order_ms=order_ms, behind_ms=behind_ms
+                occurrence, OccurrenceState.QUEUED, reason=reason, lines=lines, order_ms=order_ms, behind=behind
             )
             self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
         elif lines != occurrence.lines:

@@ -91,13 +91,7 @@ def kept_starts(starts: Sequence[int], rate: StartRate, now_ms: int) -> tuple[in
     return tuple(sorted(counted)[-rate.count :])
 
 
-def from_line(occurrence: Occurrence, places: dict[str, int] | None, now_ms: int) -> dict[str, Any]:
-    """What a start changes of one that waited, or takes places. One that was delayed by the past of its job delays
-    those behind it for the same reason only while the delay grows shorter from one to the next."""
+def from_line(occurrence: Occurrence, places: dict[str, int] | None) -> dict[str, Any]:
+    """What a start changes of one that waited, or takes places."""
     changed: dict[str, Any] = {"groups": places} if places else {}
-    if occurrence.order_ms:
-        changed |= {"lines": (), "order_ms": 0}
-    if occurrence.behind_ms is not None:
-        delay_ms = now_ms - occurrence.due_ms
-        changed["behind_ms"] = delay_ms if delay_ms < occurrence.behind_ms else None
-    return changed
+    return {**changed, "lines": (), "order_ms": 0} if occurrence.order_ms else changed

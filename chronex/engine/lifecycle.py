@@ -77,7 +77,7 @@ class Lifecycle:
             last_run_ms=job.progress.last_run_ms,
             fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
-            **from_line(occurrence, places, now),
+            **from_line(occurrence, places),
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=start_data(version, occurrence, now))

@@ -21,6 +21,6 @@ def start_data(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]:
         data["recovery"] = True
     if occurrence.manual or occurrence.replay_of:
         data["manual"] = True
-    if occurrence.behind_ms is not None:
+    if occurrence.behind:
         data["behind"] = True
     return data

@@ -135,9 +135,8 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     # all of them. The smallest goes first.
     lines: tuple[str, ...] = ()
     order_ms: int = 0
-    # It waits, or waited, on account of instants that its job missed. Until it starts, the delay that it must stay
-    # below so that those behind it count as delayed by the same; then its own delay. None: they do not.
-    behind_ms: int | None = None
+    # It waits, or waited, because its job made up for instants that it had missed.
+    behind: bool = False
 
     @property
     def id(self) -> str:

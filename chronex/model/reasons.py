@@ -22,6 +22,7 @@ class ReasonCode(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     BLACKOUT = "blackout"  # the detail is the calendar
     OVERLAP = "overlap"
+    OVERLAP_ON_TIME = "overlap_on_time"  # the detail is the occurrence that would still have run
     EARLIER_WAITS = "earlier_waits"
     RETRY_WAITS = "retry_waits"  # the detail is "ID until INSTANT"
     QUEUE_FULL = "queue_full"
@@ -141,6 +142,7 @@ _WORDS = {
     ReasonCode.UNSCHEDULABLE: "no start inside its spread window satisfies the constraints",
     ReasonCode.BLACKOUT: "nothing starts during a blackout",
     ReasonCode.OVERLAP: "an earlier occurrence still runs",
+    ReasonCode.OVERLAP_ON_TIME: "it waited for missed runs, and on time the one before it would still have run",
     ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
     ReasonCode.RETRY_WAITS: "an earlier occurrence waits for its retry",
     ReasonCode.QUEUE_FULL: "the queue of the job is full",

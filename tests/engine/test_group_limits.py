@@ -11,7 +11,6 @@ from chronex.engine.group_limits import (
     MOST_OVERTAKEN_MS,
     POINT_MS,
     GroupUse,
-    from_line,
     kept_starts,
     lacking,
     order_of,
@@ -108,14 +107,3 @@ def test_starts_of_a_clock_that_was_set_back_hold_up_nobody_for_ever() -> None:
 )
 def test_catch_up_has_its_share_of_the_slots_and_at_least_one(slots: int, share: float, places: int) -> None:
     assert CatchUpPace(share=share).places(slots) == places
-
-
-@pytest.mark.parametrize(
-    ("behind_ms", "started_after", "kept"),
-    [(None, MINUTE, None), (2 * MINUTE, MINUTE, MINUTE), (MINUTE, MINUTE, None), (MINUTE, 2 * MINUTE, None)],
-)
-def test_a_delay_counts_as_the_past_only_while_it_grows_shorter(
-    behind_ms: int | None, started_after: int, kept: int | None
-) -> None:
-    waiting = Occurrence(job="a", nominal_ms=NOW, due_ms=NOW, behind_ms=behind_ms)
-    assert from_line(waiting, None, NOW + started_after).get("behind_ms") == kept
