@@ -22,7 +22,7 @@ from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone, load_zone
-from chronex.views.coming_runs import ForecastRun, forecast_job
+from chronex.views.coming_runs import ForecastRun, forecast_job, may_wait_for
 
 DEFAULT_DAYS = 7
 # A job that fires every second would fill a week with 600,000 lines.
@@ -45,6 +45,8 @@ class JobPreview(NamedTuple):
     until_ms: int
     # Instants of the new schedule that will not start, each with its reason: a spread without a place, a blackout.
     barred: tuple[ForecastRun, ...] = ()
+    # What may hold up each of its runs at its time.
+    may_wait: tuple[str, ...] = ()
 
 
 class Preview(NamedTuple):
@@ -82,8 +84,9 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     shifted = [Moved(one, after[key]) for key, one in before.items() if key in after and _differ(one, after[key])]
     moved, removed, added = _paired(step, removed, added)
     fires = _fires_now(step, kept, waiting, now_ms)
+    may_wait = () if step.job is None else may_wait_for(step.job)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
-    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms, barred)
+    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms, barred, may_wait)
 
 
 def _differ(before: ForecastRun, after: ForecastRun) -> bool:
