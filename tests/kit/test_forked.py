@@ -32,7 +32,7 @@ def test_another_tree_is_another_program(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "chronex", tmp_path / "chronex", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "chronex" / "version.py").write_text('__version__ = "99.0"\n')
     path = os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "store")])
-    done = run_chronex(["version"], env={"PATH": os.environ["PATH"], "PYTHONPATH": path}, text=True)
+    done = run_chronex(["version"], cwd=tmp_path, env={"PATH": os.environ["PATH"], "PYTHONPATH": path}, text=True)
     assert "99.0" in done.stdout, done.stderr
 
 
