@@ -87,6 +87,7 @@ class PostgresStore:
         self.patience_ms = _PATIENCE_MS
         self._hinted_ms = 0
         self.run_again = 0  # how many updates needed more than their scope
+        self.round_trips = 0  # of all views and updates, each a wait for the network
         self._group = GroupCommit(self._commit)
         self._changes = ChangeWatch(connections, self._writer_name)
 
@@ -191,6 +192,7 @@ class PostgresStore:
 
     def _asking(self, connection: Connection) -> Ask:
         def ask(*queries: Query) -> list[list[tuple[Any, ...]]]:
+            self.round_trips += 1
             try:
                 if len(queries) == 1:
                     query, parameters = queries[0]
@@ -290,6 +292,7 @@ class PostgresStore:
         return connection
 
     def _end(self, connection: Connection) -> None:
+        self.round_trips += 1
         try:
             connection.execute("ROLLBACK")
         except psycopg.Error:
@@ -299,6 +302,7 @@ class PostgresStore:
         """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size."""
         statements, is_word = list(flush(writes)), _is_word(writes)
         is_committing = False
+        self.round_trips += 1
         try:
             with connection.pipeline():
                 connection.execute(_MARK, {"writer": self._writer_name, "token": token, "n": int(not is_word)})

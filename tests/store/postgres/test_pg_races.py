@@ -93,7 +93,7 @@ def _command(store: PostgresStore, jobs: list[Job], now: int, random: Random) ->
 
 
 def test_four_nodes_share_what_is_due_and_decide_every_instant_once(postgres_url: str) -> None:
-    shares = race(postgres_url, jobs_due_each_minute(40), instants=2, slots=8)
+    shares = race(postgres_url, jobs_due_each_minute(24), instants=2, slots=8)
     assert len(shares) == 4
 
 
