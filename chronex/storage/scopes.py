@@ -58,7 +58,9 @@ JOURNAL_ONLY = Scope()
 
 
 def of_jobs(*names: str) -> Scope:
-    return Scope(frozenset(names))
+    """What people type may be no name at all; then whoever looks for it looks everywhere."""
+    is_plain = all(name.isascii() and name.isprintable() for name in names)
+    return Scope(frozenset(names)) if is_plain else WHOLE
 
 
 def of_node(node: str) -> Scope:
