@@ -15,6 +15,7 @@ from chronex.model.records import Node
 from chronex.run import identity_of
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Records
+from chronex.storage.scopes import of_node
 from chronex.version import __version__
 
 NAME_VARIABLE = "CHRONEX_NODE"
@@ -71,7 +72,8 @@ class Registration:
         """Write the record. FencedError where others have given this node up."""
         told = self.node = self._describe(node)
         sent_ms, now_ms = self._clock.boottime_ms(), self._clock.wall_ms()
-        await self._store.update_async(self._writing(told, now_ms), use_reserve=use_reserve)
+        update, scope = self._writing(told, now_ms), of_node(told.id)
+        await self._store.update_async(update, use_reserve=use_reserve, scope=scope)
         if self.is_shared:
             self.trusted_until_ms = sent_ms + TRUSTED_MS
             self.on_trusted(sent_ms)

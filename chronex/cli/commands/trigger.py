@@ -94,6 +94,7 @@ def run_trigger(job: str, given: Given, *, wait: bool, store: str | None, form: 
     from chronex.cli.store_session import open_session
     from chronex.engine import commands
     from chronex.model.states import is_final
+    from chronex.storage.scopes import of_jobs
 
     with open_session(store) as session:
         triggered = session.change(
@@ -101,7 +102,8 @@ def run_trigger(job: str, given: Given, *, wait: bool, store: str | None, form: 
                 records, job, session.actor,
                 parameters=given.parameters, idempotency_key=given.key, ttl_ms=given.ttl_ms,
                 only=given.only, overrides=given.overrides,
-            )
+            ),
+            scope=of_jobs(job),
         )  # fmt: skip
         has_daemon = session.has_daemon
         found = session.follow(triggered.occurrence, to_the_end=wait) if has_daemon else triggered.occurrence
