@@ -191,6 +191,11 @@ E010 = _rule(
             "write five fields without cron( )",
             (HostMessage(PLAIN, "cron(…) is for AWS, which has a year at the end and counts Sunday as 1"),),
         ),
+        "AWS cron in five fields": Message(
+            "cron(…) is for AWS, which has a year at the end",
+            _DID_YOU_MEAN,
+            (HostMessage(PLAIN, "cron(…) is for AWS, which has a year at the end", _DID_YOU_MEAN),),
+        ),
         "calendar event": Message(
             "this is a calendar event of systemd",
             _DID_YOU_MEAN,
