@@ -25,7 +25,7 @@ from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Row, Situation
-from chronex.views.nodes import NodeRow
+from chronex.views.nodes import NodeRow, concern_words
 from chronex.views.wording import full, retry_words, state_words, upcoming
 
 SITUATION_COLOURS = {
@@ -102,15 +102,33 @@ def node_json(row: NodeRow) -> dict[str, Any]:
         "id": node.id,
         "state": row.state.value,
         "is_alive": row.is_alive,
+        "name": row.name,
         "host": node.host,
         "pid": node.process.pid,
         "version": node.chronex,
+        "tzdata": node.tzdata or None,
+        "labels": node.labels,
         **timed("started", node.started_ms),
         **timed("heartbeat", node.seen_ms),
         "heartbeat_age_ms": row.silent_ms,
         **timed("stopped", node.stopped_ms),
         "slots": node.places,
         "running": row.running,
+        "work": [
+            {
+                "job": one.job,
+                "task": one.task,
+                "attempt": one.number,
+                **timed("nominal", one.nominal_ms),
+                **timed("since", one.since_ms),
+            }
+            for one in row.work
+        ],
+        "clock_ahead_ms": node.clock_ahead_ms,
+        "clock_within_ms": node.clock_within_ms,
+        **timed("lost", node.lost_ms),
+        **timed("refused", node.refused_ms),
+        "concerns": [{"code": one.value, "words": concern_words(row, one)} for one in row.concerns],
         "functions": None if node.functions is None else list(node.functions),
     }
 

@@ -16,7 +16,7 @@ from chronex.daemon.age_clock import AgeClock
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
-from chronex.daemon.registration import RENEW_S, Registration
+from chronex.daemon.registration import RENEW_S, Registration, clock_facts
 from chronex.daemon.wakeups import (
     LONGEST_BETWEEN_CHECKS_MS,
     TOLERANCE_MS,
@@ -129,8 +129,10 @@ class Daemon:
             self.keepers.trust(trust, sent_ms + TRUSTED_MS)
 
     def _described(self, node: Node) -> Node:
-        awake_ms = self._detector.since_ms if node.lease_ms else None
-        return replace(node, functions=self.calls.names, imports=self.calls.can_import, awake_since_ms=awake_ms)
+        described = replace(node, functions=self.calls.names, imports=self.calls.can_import)
+        if not node.lease_ms:
+            return described
+        return replace(described, awake_since_ms=self._detector.since_ms, **clock_facts(self.clock))
 
     def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
         """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.
@@ -187,6 +189,8 @@ class Daemon:
 
         One that others have given up begins anew under another name: what still runs here is taken up by that.
         """
+        if isinstance(error, FencedError) and not self.has_failed:
+            self._note(self.registration.note_refused())
         self.has_failed = True
         if error is not None and self.registration.is_shared:
             self.must_restart = True

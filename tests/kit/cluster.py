@@ -125,7 +125,21 @@ class Machine:
             self._record_ends()
             self._tick()
         except FencedError:
+            self._note_refused(self.node.id)
             self.boot()
+
+    def _note_refused(self, node: str) -> None:
+        """As the daemon's registration does."""
+        now = self.cluster.now
+
+        def write(tx: Transaction) -> None:
+            records = Records(tx, now)
+            found = records.node(node)
+            if found is not None and found.refused_ms is None:
+                records.put(replace(found, refused_ms=now))
+                append(tx, Event(name="NodeRefused", at_ms=now, data={"node": node}))
+
+        self.cluster.store.update(write)
 
     def _keep(self) -> None:
         """The keeper: commands end, and past the trust in the node they are ended."""
