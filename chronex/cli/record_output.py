@@ -14,7 +14,7 @@ from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.placement import describe_placement
-from chronex.model.policies import CrashCheck, CrashPolicy, RecoveryPolicy, RetryPolicy
+from chronex.model.policies import CrashCheck, CrashPolicy, RecoveryPolicy, RetryPolicy, RunOn
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
@@ -324,8 +324,13 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
         yield "expect", "no longer than usual"
     if job.tags:
         yield "tags", ", ".join(job.tags)
-    if placed := describe_placement(job):
+    placed = describe_placement(job)
+    if job.run_on is RunOn.EACH and not job.target:
+        yield "runs on", f"each node that fits{': ' if placed else ''}{placed}, with a history of its own for each"
+    elif placed:
         yield "runs on", placed
+    if job.wait_for_node_ms is not None:
+        yield "waits", f"at most {format_duration(job.wait_for_node_ms)} for a node that can run it"
     yield "version", f"{job.version}, from {job.source}" if job.source else str(job.version)
 
 
@@ -371,6 +376,9 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "tags": list(job.tags),
         "nodes": list(job.nodes),
         "node_labels": dict(job.node_labels),
+        "run_on": job.run_on.value,
+        "target": job.target or None,
+        "wait_for_node_ms": job.wait_for_node_ms,
         "metadata": dict(job.metadata),
         "version": job.version,
         "source": job.source,

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -43,6 +44,7 @@ from chronex.model.policies import StopMode
 from chronex.model.records import Node
 from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
+from chronex.run.secret_values import has_secret
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import EVERYTHING, Reading, Records
@@ -84,6 +86,7 @@ class Daemon:
         engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
+        engine.has_secret = partial(has_secret, inheritance=run_context.inheritance)
         engine.read_clock = self.clock.wall_ms
         runner = None if keepers is None else KeptCommands(keepers, run_context)
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
@@ -132,7 +135,9 @@ class Daemon:
         described = replace(node, functions=self.calls.names, imports=self.calls.can_import)
         if not node.lease_ms:
             return described
-        return replace(described, awake_since_ms=self._detector.since_ms, **clock_facts(self.clock))
+        lacking = tuple(sorted(self.engine.lacking_secrets))
+        facts = clock_facts(self.clock)
+        return replace(described, awake_since_ms=self._detector.since_ms, lacking_secrets=lacking, **facts)
 
     def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
         """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.

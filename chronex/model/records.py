@@ -55,6 +55,8 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     forgotten_ms: int | None = None
     # When one that was given up came back, was refused, and began anew under another name.
     refused_ms: int | None = None
+    # The sources of secrets that it has met in jobs and does not have, such as "env:PGPASSWORD".
+    lacking_secrets: tuple[str, ...] = ()
     # The version of the zone data by which it finds instants; empty where that is not known.
     tzdata: str = ""
     # By how much its own clock is ahead of the store's, and how far off its reading of the store's clock may be.

@@ -5,19 +5,37 @@ from __future__ import annotations
 from itertools import groupby, pairwise
 from typing import Any
 
+from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.records import Node
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading
 from chronex.timing.zones import Zone
 from chronex.views.nodes import shown_name
-from chronex.views.why.answer import Link, Source, stamp
+from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, stamp
+from chronex.views.why.schedule_versions import VersionHistory, names_instant, zone_of
 
 
 def where(reading: Reading, attempt: Attempt) -> str:
     """` on db-1` for an attempt on a store that machines share; empty elsewhere."""
     node = reading.node(attempt.owner) if attempt.owner else None
     return f" on {shown_name(node)}" if node is not None and node.lease_ms else ""
+
+
+def on_each(reading: Reading, history: VersionHistory, instant_ms: int) -> WhyAnswer | None:
+    """A job that runs on each node, where nodes have jobs of their own: those answer for its instants."""
+    job, made = history.last, reading.targets(history.last.id)
+    if not made or history.is_gone or not names_instant(job, instant_ms):
+        return None
+    links = [Link(_of_target(reading, one, instant_ms), None, Source.RECORD) for one in made]
+    summary = f"each node has it for itself: {', '.join(one.id for one in made)}"
+    names = {"targets": [one.target for one in made]}
+    return WhyAnswer(job.id, instant_ms, zone_of(job), Cause.ON_EACH, summary, tuple(links), names=names)
+
+
+def _of_target(reading: Reading, job: Job, instant_ms: int) -> str:
+    found = reading.occurrence(job.id, instant_ms)
+    return f"{job.id}: {'nothing on record' if found is None else found.state.value}"
 
 
 def handover_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[str, Any]) -> list[Link]:
