@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from chronex.errors import DamagedRecordError, NewerRecordError, StaleClaimError
 from chronex.model.event import Event
-from chronex.model.job import Job, JobProgress, JobVersion
+from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Idempotency, Node, Quarantined, Record, TaskState
 from chronex.model.states import OccurrenceState, State, advance
@@ -130,6 +130,13 @@ class Reading:
         start = keys.job_progress_key(after) if after is not None else None
         progress = {one.job: one for one in self.scan(keys.JOB_PROGRESS, JobProgress, start, limit)}
         return [replace(job, progress=found) for job in definitions if (found := progress.get(job.id)) is not None]
+
+    def targets(self, job: str) -> list[Job]:
+        """The jobs that were made from this one, each for one node, by the names of the nodes."""
+        if TARGET_APART in job:
+            return []
+        made = self.scan(keys.within_targets(job), Job)
+        return [found for one in made if (found := self.job(one.id)) is not None]
 
     def occurrences(self, job: str, before_ms: int | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """The history of a job, newest first."""
