@@ -470,7 +470,7 @@ class _Decisions:
             self._admit_now(job, occurrence, lacking)
 
     def _admit_now(self, job: Job, occurrence: Occurrence, lacking: str) -> None:
-        """By the overlap policy and the pool; where no node can run it (`lacking` says for want of what), it waits."""
+        """By the overlap policy and the pool; where no node can run it (`lacking` says why), it waits."""
         running, retry_ms = self._in_the_way(job, occurrence)
         replaced = self._replaced_by(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
