@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
 
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
-    {"execution_report", "usual", "group_limits", "start_event"},
+    {"execution_report", "usual", "group_limits"},
     {"orders", "plan", "decided_spans", "job_counters"},
     {
         "admit",
@@ -72,8 +72,9 @@ ENGINE_ROWS: list[set[str]] = [
         "membership",
         "lines",
     },
-    {"lifecycle", "condition_waits", "attempt_starts"},
-    {"takeover", "commands", "update"},
+    {"lifecycle"},
+    {"takeover", "commands", "update", "turns"},
+    {"decisions"},
     {"engine"},
 ]
 
@@ -92,6 +93,7 @@ SHARED_MODULES = {
     "backfill": _COMMAND,
     "backup": _COMMAND,
     "doctor": _COMMAND,
+    "groups": _COMMAND,
     "nodes": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,

@@ -42,11 +42,7 @@ class ConditionWatch:
         self._looked: dict[str, int] = {}  # by job: when, by the monotonic clock
 
     def begin(self, next_ms: int | None) -> int | None:
-        """Begin a round where somebody waits, and none is under way; when the daemon must be awake again."""
-        if not self._engine.awaits_conditions:
-            self._looked.clear()
-            self._engine.found.clear()
-            return next_ms
+        """Somebody waits: begin a round where none is under way; when the daemon must be awake again."""
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._check())
         again_ms = self._clock.wall_ms() + EVERY_MS
@@ -61,6 +57,10 @@ class ConditionWatch:
             waiting = await self._store.view_async(_waiting)
         except StoreError:
             return  # it is away: the next round asks again
+        names = {job.id for job, _ in waiting}
+        for gone in self._looked.keys() - names:
+            del self._looked[gone]
+            self._engine.found.pop(gone, None)
         due = [pair for pair in waiting if self._is_due(*pair)]
         for job, _ in due:
             self._looked[job.id] = self._clock.monotonic_ms()

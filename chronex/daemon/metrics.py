@@ -34,7 +34,7 @@ from chronex.model.policies import RecoveryStrategy
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages
-from chronex.views.groups import groups_of
+from chronex.views.group_rows import groups_of
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

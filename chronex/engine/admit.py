@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.plan import CATCHING_UP, blackout_at
+from chronex.model.conditions import Found
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy
@@ -144,3 +146,29 @@ def queue(reason: Reason, waiting: int) -> Admission:
     if waiting >= MOST_QUEUED:
         return Admission(Verdict.SKIP, Reason(ReasonCode.QUEUE_FULL))
     return Admission(Verdict.QUEUE, reason)
+
+
+# -- conditions: a daemon looks, outside of every transaction, and what it found enters here as a value --------
+
+# What was found counts for so long; then it is looked at again.
+FRESH_MS = 10_000
+
+
+def is_met(job: Job, occurrence: Occurrence, found: Found | None, now_ms: int) -> bool:
+    """One that has left the line of conditions and stands in another has had its answer."""
+    if not job.wait_for or (occurrence.lines and CONDITIONS not in occurrence.lines):
+        return True
+    return found is not None and found.holds and abs(now_ms - found.at_ms) <= FRESH_MS
+
+
+def until_met(job: Job, occurrence: Occurrence, found: Found | None, now_ms: int) -> Admission:
+    """It waits, or is skipped with what was lacking when its time was over."""
+    lacking = found.lacking if found is not None and found.lacking else ", ".join(job.wait_for)
+    if now_ms >= gives_up_at(job, occurrence):
+        return Admission(Verdict.SKIP, Reason(ReasonCode.NOT_MET, lacking))
+    return Admission(Verdict.QUEUE, Reason(ReasonCode.CONDITION, lacking))
+
+
+def gives_up_at(job: Job, occurrence: Occurrence) -> int:
+    """Counted from when it could first have started: a missed one from when it was found."""
+    return max(occurrence.due_ms, occurrence.created_ms) + job.wait_at_most_ms

@@ -8,67 +8,32 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import (
-    DROPPING,
-    MOST_QUEUED,
-    Admission,
-    Verdict,
-    admit,
-    barred_now,
-    gives_way,
-    is_held,
-    overlap_on_time,
-    patient,
-    wait_in_line,
-)
-from chronex.engine.attempt_starts import AttemptStart, record_start
-from chronex.engine.condition_waits import is_met, until_met
-from chronex.engine.decided_spans import spans_with_latest
+from chronex.engine.decisions import Decisions, earliest
 from chronex.engine.group_limits import CONDITIONS
-from chronex.engine.lifecycle import Lifecycle, waiting_first
-from chronex.engine.lines import GroupReader, Lines, LineWait, line_key, places_of
+from chronex.engine.lines import GroupReader
 from chronex.engine.membership import awake_since, refuse_lost
 from chronex.engine.notices import has_hooks_left, hooks_left
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
-    CATCHING_UP,
-    FEW_LISTED,
-    MANY_DUE,
-    MOST_CATCH_UP,
-    MOST_LISTED,
-    NOT_STARTABLE,
     Chance,
-    Limits,
-    is_behind,
-    plan_job,
-    span_data,
 )
 from chronex.engine.takeover import IsAlive, IsKept, take_over
-from chronex.errors import CustomScheduleError, StaleClaimError
+from chronex.errors import StaleClaimError
 from chronex.model.conditions import Found
-from chronex.model.event import Event
 from chronex.model.groups import CatchUpPace
-from chronex.model.job import Job, JobProgress
-from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
-from chronex.model.policies import SHORTEST_PAUSE_MS, OverlapPolicy
-from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
-from chronex.model.states import OccurrenceState
-from chronex.storage.journal import append
-from chronex.storage.keys import index_keys, key_of
+from chronex.model.job import Job
+from chronex.model.occurrence import Attempt, ProcessIdentity
+from chronex.model.policies import SHORTEST_PAUSE_MS
+from chronex.model.states import AttemptState
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn, ViewFn
 from chronex.storage.records import Reading, Records
-from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, options_of, schedule_of
+from chronex.storage.scopes import WHOLE, DueClaim, Scope
 
 BATCH = 500
 # Where much is due on one instant, its first commands start while the rest is decided.
 FIRST_BATCH = 100
-# A job with missed instants brings up to a thousand records; after so many the other jobs wait for the next tick.
-MOST_PLANNED = 2_500
-# Of the jobs with a queue that does not stand in line a tick looks at so many, and the next ticks at the others.
-MOST_POLLED = 100
-POLL_AGAIN_MS = 1_000
-# The same for those that wait for conditions.
-MOST_ASKED = 200
+# A claim is followed by its start within milliseconds, unless the disk is full or an `on_start` hook takes its time.
+SLOW_START_MS = 1_000
 
 
 class Tick(NamedTuple):
@@ -77,6 +42,16 @@ class Tick(NamedTuple):
     orders: tuple[Order, ...]
     next_ms: int | None
     has_more: bool
+
+
+class AttemptStart(NamedTuple):
+    """An attempt has begun: the process that runs it (None for a Python function), and where its output goes."""
+
+    attempt: Attempt
+    process: ProcessIdentity | None
+    log_path: str
+    at_ms: int
+    log_limit: int = 0
 
 
 class Engine:
@@ -94,6 +69,9 @@ class Engine:
         # By what jobs choose where they run; None where nobody has said, and then any job may run here.
         self.placement: Callable[[Job], bool] | None = None
         self.has_function: Callable[[str], bool] = lambda target: True
+        # Where machines share the store: whether this one has the secret of a source such as "env:PGPASSWORD".
+        self.has_secret: Callable[[str], bool] = lambda source: True
+        self.lacking_secrets: set[str] = set()  # sources that jobs named and this node has not
         # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
         # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
         self.read_clock: Callable[[], int] | None = None
@@ -105,6 +83,7 @@ class Engine:
         self.awaits_conditions = False
         self.asked_last: bytes | None = None  # how far the line of conditions was gone through
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
+        self.was_draining = False  # as the last tick found it
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
@@ -112,11 +91,22 @@ class Engine:
         """Whether the job may run here, and this node has every function that it calls; else it is left to others."""
         if self.placement is not None and not self.placement(job):
             return False
-        return all(self.has_function(target) for target in job.functions)
+        if not all(self.has_function(target) for target in job.functions):
+            return False
+        lacking = [] if self.epoch is None else [one for one in job.secret_sources if not self._finds(one)]
+        return not lacking
+
+    def _finds(self, source: str) -> bool:
+        """Whether this node has the secret of that source; what it lacks is told to the others."""
+        if self.has_secret(source):
+            self.lacking_secrets.discard(source)
+            return True
+        self.lacking_secrets.add(source)
+        return False
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
-        return self.store.update(self.tick_update(now_ms, awake_since_ms))
+        return self.store.update(self.tick_update(now_ms, awake_since_ms), scope=self.tick_scope(now_ms))
 
     def resting(self, now_ms: int) -> ViewFn[Tick | None]:
         """The tick of a store in which nothing is due and nothing can leave its queue, found by reading alone.
@@ -137,7 +127,7 @@ class Engine:
             has_queue = next(reading.queued_jobs(), None) is not None
             if (has_queue or groups.may_go_on(now_ms)) and self.free_slots(reading) > 0:
                 return None
-            return Tick((), _earliest(first_ms, groups.next_ms(now_ms)), has_more=False)
+            return Tick((), earliest(first_ms, groups.next_ms(now_ms)), has_more=False)
 
         return read
 
@@ -160,6 +150,19 @@ class Engine:
             refuse_lost(records, self.node, self.epoch)
         return records
 
+    def tick_scope(self, now_ms: int) -> Scope:
+        """What a tick is about: of what is due at most what this node can run, so that the others have their share.
+
+        One that counts the running work of all nodes must have the store to itself.
+        """
+        if self.epoch is None:
+            return WHOLE
+        begins = not self.was_draining
+        due = DueClaim(
+            now_ms, self.node, self.slots, beyond=self.left_alone, served_last=self.served_last, begins=begins
+        )
+        return Scope(due=due)
+
     def tick_update(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
         """One tick as an update of the store: the daemon awaits it, `tick` waits for it."""
 
@@ -168,12 +171,13 @@ class Engine:
             awake_ms = awake_since_ms
             if self.epoch is not None:
                 awake_ms = awake_since(records.nodes(), awake_since_ms, now_ms)
-            decisions = _Decisions(records, self, awake_ms)
+            decisions = Decisions(records, self, awake_ms)
+            decisions.own_awake_since_ms = awake_since_ms
             has_more = decisions.take_due(most)
             decisions.serve_conditions()
             decisions.start_queued()
             decisions.write()
-            next_ms = _earliest(records.next_due_after(now_ms), decisions.next_turn_ms())
+            next_ms = earliest(records.next_due_after(now_ms), decisions.next_turn_ms())
             return Tick(tuple(decisions.orders), next_ms, has_more)
 
         return decide
@@ -196,7 +200,7 @@ class Engine:
             if self.epoch is not None and starts:
                 refuse_lost(Records(tx, starts[0].at_ms), self.node, self.epoch)
             return frozenset(
-                start.attempt.id for start in starts if not record_start(Records(tx, start.at_ms), start)
+                start.attempt.id for start in starts if not _record_start(Records(tx, start.at_ms), start)
             )
 
         return record
@@ -207,7 +211,7 @@ class Engine:
         def record(tx: Transaction) -> tuple[Order, ...]:
             tx.expect({attempt.job})
             records = self.records(tx, now_ms)
-            decisions = _Decisions(records, self, now_ms)
+            decisions = Decisions(records, self, now_ms)
             try:
                 decisions.lifecycle.attempt_ended(attempt, end)
             except StaleClaimError:
@@ -236,7 +240,7 @@ class Engine:
 
         def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
             records = self.records(tx, now_ms)
-            decisions = _Decisions(records, self, now_ms)
+            decisions = Decisions(records, self, now_ms)
             adopted = take_over(records, decisions.lifecycle, self.node, is_alive, is_kept)
             decisions.orders[:0] = hooks_left(records, self.node, self.has_function)
             decisions.start_queued()
@@ -254,326 +258,25 @@ class Engine:
         return lambda tx: tuple(hooks_left(Records(tx, now_ms), self.node, self.has_function))
 
 
-def _earliest(*times: int | None) -> int | None:
-    return min((at for at in times if at is not None), default=None)
+def _record_start(records: Records, start: AttemptStart) -> bool:
+    """False where the attempt has ended, or is another node's by now."""
+    claimed = start.attempt
+    found = records.attempt(claimed.job, claimed.nominal_ms, claimed.task, claimed.number)
+    if found is None or found.state is not AttemptState.RUNNING:
+        return False
+    if (found.owner, found.epoch) != (claimed.owner, claimed.epoch):
+        return False
+    if start.at_ms - found.created_ms > SLOW_START_MS:
+        _count_from_start(records, found, start.at_ms)
+    kept = {"log_path": start.log_path, "log_limit": start.log_limit}
+    records.put(replace(found, process=start.process, started_ms=start.at_ms, **kept))
+    return True
 
 
-def _is_cancel(record: JobProgress | Occurrence | Run) -> bool:
-    return isinstance(record, Occurrence) and record.state is OccurrenceState.RUNNING
-
-
-class _Decisions:
-    """The decisions of one transaction, in order, sharing what they know of the pool."""
-
-    def __init__(self, records: Records, engine: Engine, awake_since_ms: int) -> None:
-        self.records, self.engine, self.awake_since_ms = records, engine, awake_since_ms
-        self.orders: list[Order] = []
-        self.events: list[Event] = []
-        self.lifecycle = Lifecycle(records, engine.node, engine.chance, self.orders, self.events)
-        self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
-        self.lifecycle.may_start = not engine.stopping
-        self.lifecycle.can_run = engine.can_run
-        own = records.node(engine.node) if engine.epoch is not None else None
-        self.is_draining = own is not None and own.draining
-        if self.is_draining:
-            self.lifecycle.may_start = False
-        self._free: int | None = None
-        self.lines = Lines(records, engine.pace, engine.slots, engine.pool_owner, self._can_run)
-        self.is_poll_cut = False
-        self.unchanged = 0
-        self.planned = 0
-        self.listed = MOST_LISTED
-
-    @property
-    def free_slots(self) -> int:
-        if self._free is None:
-            self._free = self.engine.free_slots(self.records)
-        return self._free
-
-    def _can_run(self, occurrence: Occurrence) -> bool:
-        version = self.lifecycle.version_of(occurrence)
-        return version is None or self.engine.can_run(version)
-
-    def next_turn_ms(self) -> int | None:
-        """When somebody who waits may have a turn, though nothing changes in the store until then."""
-        now_ms = self.records.now_ms
-        return _earliest(self.lines.next_ms(now_ms), now_ms + POLL_AGAIN_MS if self.is_poll_cut else None)
-
-    def take_due(self, most: int) -> bool:
-        """Decide what is due, the earliest first, at most `most` records; True when more may be due.
-
-        What the last tick left to others is read once more beside them, so that it is in the way of nothing.
-        """
-        left_before = self.engine.left_alone
-        most += left_before
-        due = self.records.due(self.records.now_ms, most)
-        self.listed = FEW_LISTED if len(due) >= MANY_DUE else MOST_LISTED
-        for record in due:
-            if self.planned >= MOST_PLANNED:
-                return True
-            if (current := self._still_due(record)) is None:
-                continue
-            if self.is_draining and not _is_cancel(current):
-                self.unchanged += 1  # other nodes begin it
-            else:
-                self.take(current)
-        self.engine.left_alone = self.unchanged
-        return len(due) == most and (self.unchanged < most or self.unchanged > left_before)
-
-    def _still_due(self, found: JobProgress | Occurrence | Run) -> JobProgress | Occurrence | Run | None:
-        """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
-        key = key_of(found)
-        current = self.records.get(key, type(found))
-        if current is found:
-            return found
-        is_due = current is not None and index_keys(key, current) == index_keys(key, found)
-        return current if is_due else None
-
-    def take(self, record: JobProgress | Occurrence | Run) -> None:
-        match record:
-            case JobProgress():
-                self._plan(record)
-            case Occurrence(state=OccurrenceState.RUNNING):
-                self._stop(record)
-            case Occurrence():
-                self._admit(record)
-            case Run():
-                self._retry(record)
-
-    def _retry(self, run: Run) -> None:
-        occurrence = self.records.occurrence(run.job, run.nominal_ms)
-        version = None if occurrence is None else self.lifecycle.version_of(occurrence)
-        if version is not None and not self.engine.can_run(version):
-            self.unchanged += 1
-            return
-        self.lifecycle.retry_now(run)
-
-    def _stop(self, occurrence: Occurrence) -> None:
-        """A cancel was requested: order the stop of what runs here; what another node runs, that node stops."""
-        if occurrence.owner != self.engine.node:
-            return
-        self.records.put(replace(occurrence, cancel_ms=None))
-        self.lifecycle.order_stop(occurrence, occurrence.cancel_reason)
-
-    def _plan(self, progress: JobProgress) -> None:
-        job = self.records.job(progress.job)
-        if job is None:  # its definition is damaged and was quarantined just now, so nothing of it is due
-            self.records.put(replace(progress, next_ms=None))
-            return
-        if not is_known(job.dialect, job.schedule) or not self.engine.can_run(job):
-            self.unchanged += 1  # the program that registered the schedule or the function will plan it
-            return
-        if job.progress.paused and not job.progress.is_paused_at(self.records.now_ms):
-            job = job.progressed(paused=False)
-            self._emit("JobResumed", job.id, None, Reason(ReasonCode.PAUSE_OVER))
-        try:
-            limits = Limits(self._catch_up_limit(job), self.listed)
-            now, awake_since, chance = self.records.now_ms, self.awake_since_ms, self.engine.chance
-            plan = plan_job(job, schedule_of(job), now, awake_since, chance, limits)
-        except CustomScheduleError as error:
-            # The cursor stays: once the schedule answers again, every instant is found.
-            self.records.put(replace(job.progress, next_ms=self.records.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
-            self._emit("ScheduleFailed", job.id, None, free_text(str(error)))
-            return
-        moved = {"cursor_ms": plan.cursor_ms, "next_ms": plan.next_ms, "decided_from_ms": plan.decided_from_ms}
-        decided = spans_with_latest(job) if plan.is_passed else job.progress.decided
-        self.records.put(replace(job.progress, **moved, decided=decided))
-        for span in (plan.passed_over, plan.older):
-            if span is not None:
-                self._emit("OccurrencesMissed", job.id, None, span.reason, span_data(span))
-        self.planned += len(plan.planned)
-        for occurrence, outcome in plan.planned:
-            if job.progress.was_decided(occurrence.nominal_ms) or not self.records.create(occurrence):
-                self._emit("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
-            elif not outcome.runs:
-                is_skipped = outcome.reason.code in NOT_STARTABLE
-                state = OccurrenceState.SKIPPED if is_skipped else OccurrenceState.MISSED
-                self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
-            elif occurrence.due_ms <= self.records.now_ms:
-                self._admit(occurrence)
-
-    def _catch_up_limit(self, job: Job) -> int:
-        """How many more missed runs the job may catch up with."""
-        if job.recovery.strategy not in CATCHING_UP or not is_behind(job, self.awake_since_ms):
-            return MOST_CATCH_UP
-        return MOST_CATCH_UP - self.records.count_queued(job.id, MOST_CATCH_UP)
-
-    def _admit(self, occurrence: Occurrence) -> None:
-        job = self.records.job(occurrence.job)
-        if job is None:
-            self.lifecycle.end_unstarted(occurrence, OccurrenceState.CANCELED, Reason(ReasonCode.JOB_REMOVED))
-            return
-        if is_held(job, occurrence, self.records.now_ms):
-            paused = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
-            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
-            return
-        if (blackout := barred_now(job, occurrence, self.records.now_ms)) is not None:
-            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, blackout)
-            return
-        if not self.engine.can_run(self.lifecycle.version_of(occurrence) or job):
-            self.unchanged += 1
-            return
-        running, retry_ms = self._in_the_way(job, occurrence)
-        replaced = self._replaced_by(job, occurrence)
-        waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
-        now, window = self.records.now_ms, options_of(job).window
-        answer = admit(job, occurrence, running, waiting, 1, now, window, retry_ms)
-        behind, wait = occurrence.behind, None
-        if answer.verdict is Verdict.SKIP and job.overlap in DROPPING and not occurrence.manual:
-            behind = self._is_past_in_the_way(job, running)
-            if behind:
-                answer = admit(patient(job), occurrence, running, waiting, 1, now, window, retry_ms)
-        if answer.verdict is Verdict.START and occurrence.behind and job.overlap is OverlapPolicy.SKIP:
-            answer = overlap_on_time(occurrence, self._ran_before(occurrence))
-        found = self.engine.found.get(job.id)
-        if answer.verdict is Verdict.START and not is_met(job, occurrence, found, now):
-            answer = until_met(job, occurrence, found, now)
-            wait = self.lines.conditions(job, occurrence, answer.reason)
-            answer = (
-                wait_in_line(job, occurrence, wait.reason, waiting) if answer.verdict is Verdict.QUEUE else answer
-            )
-        elif answer.verdict is Verdict.START:
-            wait = self.lines.wait(job, occurrence, self.free_slots)
-            answer = answer if wait is None else wait_in_line(job, occurrence, wait.reason, waiting)
-        self._carry_out(job, occurrence, answer, running, replaced, wait, behind=behind)
-
-    def _carry_out(
-        self, job: Job, occurrence: Occurrence, answer: Admission, running: list[Occurrence],
-        replaced: list[Occurrence], wait: LineWait | None, *, behind: bool,
-    ) -> None:  # fmt: skip
-        if answer.verdict is not Verdict.SKIP:
-            for other in replaced:
-                self.lifecycle.end_unstarted(
-                    other, OccurrenceState.SKIPPED, Reason(ReasonCode.GAVE_WAY, occurrence.id)
-                )
-        match answer.verdict:
-            case Verdict.START:
-                self._start(job, occurrence)
-            case Verdict.SKIP:
-                self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, answer.reason)
-            case Verdict.QUEUE:
-                self._queue(occurrence, answer.reason, wait, behind=behind)
-            case Verdict.CANCEL_OTHERS:
-                self._queue(occurrence, answer.reason)
-                for other in running:
-                    self._cancel(other)
-
-    def _is_past_in_the_way(self, job: Job, running: list[Occurrence]) -> bool:
-        """Whether the one in the way is there because the job makes up for what it missed."""
-        first = running[:1] or self.records.queued(job.id, limit=1)
-        return any(one.recovery or (one.behind and job.overlap is OverlapPolicy.SKIP) for one in first)
-
-    def _ran_before(self, occurrence: Occurrence) -> Occurrence | None:
-        """The one of its job that ran last before it."""
-        earlier = self.records.occurrences(occurrence.job, occurrence.nominal_ms, MOST_QUEUED)
-        return next((one for one in earlier if one.started_ms is not None and not one.manual), None)
-
-    def _replaced_by(self, job: Job, newcomer: Occurrence) -> list[Occurrence]:
-        """Those in the queue of the job that give way to this one."""
-        if job.overlap is not OverlapPolicy.CANCEL_RUNNING or newcomer.state is not OccurrenceState.PENDING:
-            return []
-        return [other for other in self.records.queued(job.id) if gives_way(job, other, newcomer)]
-
-    def _in_the_way(self, job: Job, occurrence: Occurrence) -> tuple[list[Occurrence], int | None]:
-        """The other occurrences that run, and when the first of them is tried again where it only waits for that."""
-        others = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
-        running = [other for other in others if not self.lifecycle.preempt_retry(other, occurrence)]
-        return waiting_first(self.records, running)
-
-    def _start(self, job: Job, occurrence: Occurrence) -> None:
-        places = places_of(job, occurrence)
-        free = self.free_slots
-        if self.lifecycle.start(job, occurrence, places):
-            self.lines.take(occurrence, places)
-            self._free = free - 1
-
-    def _queue(
-        self, occurrence: Occurrence, reason: Reason, wait: LineWait | None = None, *, behind: bool = False
-    ) -> None:
-        lines, order_ms = ((), occurrence.order_ms) if wait is None else (wait.lines, wait.order_ms)
-        self.lines.joined(lines)
-        if occurrence.state is not OccurrenceState.QUEUED:
-            self.records.advance(
-                occurrence, OccurrenceState.QUEUED, reason=reason, lines=lines, order_ms=order_ms, behind=behind
-            )
-            self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
-        elif lines != occurrence.lines:
-            self.records.put(replace(occurrence, lines=lines, order_ms=order_ms, reason=reason))
-
-    def _cancel(self, occurrence: Occurrence) -> None:
-        """Kept as a request, like a person's cancel: another node may have to order it, or this one may die."""
-        if not self.lifecycle.cancel(occurrence, Reason(ReasonCode.CANCELED_FOR_NEXT)):
-            requested = self.records.occurrence(occurrence.job, occurrence.nominal_ms)
-            assert requested is not None, "it runs"
-            self._stop(requested)
-
-    def start_queued(self, ended: str = "") -> None:
-        """The first of each queue may start, or join a line; then those whose turn it is in their lines.
-
-        The queue of the job that has just `ended` comes first, because there something has changed.
-        """
-        engine = self.engine
-        if engine.stopping or self.is_draining:
-            return
-        if engine.read_clock is not None:
-            self.records.now_ms = engine.read_clock()
-        if self.free_slots <= 0:
-            return
-        if ended:
-            self._start_queue_of(ended)
-        for polled, name in enumerate(self.records.queued_jobs(after=engine.served_last)):
-            if polled >= MOST_POLLED:
-                self.is_poll_cut = True
-                break
-            self._start_queue_of(name)
-            engine.served_last = name
-        for occurrence in self.lines.heads():
-            if self.free_slots <= 0:
-                return
-            self._admit(occurrence)
-
-    def serve_conditions(self) -> None:
-        """Those that wait for conditions, some of them at a time: they may go on, go on waiting, or have waited
-        enough."""
-        engine = self.engine
-        engine.has_news = False
-        engine.awaits_conditions = CONDITIONS in self.lines.lines()
-        if not engine.awaits_conditions or engine.stopping or self.is_draining:
-            return
-        asked = self.records.in_line(CONDITIONS, MOST_ASKED, engine.asked_last)
-        last = asked[-1] if len(asked) == MOST_ASKED else None
-        engine.asked_last = None if last is None else line_key(last, CONDITIONS)
-        for occurrence in asked:
-            self._admit(occurrence)
-
-    def _start_queue_of(self, name: str) -> None:
-        """Its first one, unless that stands in line and has its turn there."""
-        job = self.records.job(name)
-        if job is None or job.overlap is OverlapPolicy.ALLOW or not self.records.is_active(name):
-            waiting = next(iter(self.records.queued(name, limit=1)), None)
-            if waiting is not None and not waiting.lines:
-                self._admit(waiting)
-
-    def _emit(
-        self,
-        name: str,
-        job: str,
-        nominal_ms: int | None,
-        reason: Reason = NO_REASON,
-        data: dict[str, int] | None = None,
-    ) -> None:
-        self.events.append(
-            Event(
-                name=name,
-                at_ms=self.records.now_ms,
-                job=job,
-                nominal_ms=nominal_ms,
-                reason=reason,
-                data=dict(data or {}),
-            )
-        )
-
-    def write(self) -> None:
-        """Write each record once, with its last value; then the events, in the order they happened."""
-        self.records.write()
-        append(self.records.tx, *self.events)
+def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
+    """The first start of an occurrence came long after its claim, so its execution timeout counts from here."""
+    occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
+    if occurrence is None or occurrence.deadline_ms is None or occurrence.started_ms is None:
+        return
+    if all(one.started_ms is None for one in records.attempts(attempt.job, attempt.nominal_ms)):
+        records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))

@@ -14,7 +14,6 @@ from chronex.engine.job_counters import counted, pause_event
 from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, order_hook, put_notice
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
-from chronex.engine.start_event import start_data
 from chronex.model.event import Event
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, Run
@@ -23,6 +22,7 @@ from chronex.model.policies import (
     Cadence,
     CrashPolicy,
     FailureStrategy,
+    OverlapPolicy,
     RetryPolicy,
     TaskMode,
     retry_pause,
@@ -50,10 +50,7 @@ class Lifecycle:
     # -- occurrences -------------------------------------------------------------------------------------
 
     def start(self, job: Job, occurrence: Occurrence, places: dict[str, int] | None = None) -> bool:
-        """Claim the occurrence with its places in groups, and start its first task, or all of them.
-
-        False where it ended unstarted.
-        """
+        """Claim the occurrence with its places and start its first task, or all; False where it ended unstarted."""
         limit = options_of(job).max
         if limit is not None and job.progress.counters.fired >= limit and not occurrence.manual:
             self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.MAX_REACHED))
@@ -77,10 +74,10 @@ class Lifecycle:
             last_run_ms=job.progress.last_run_ms,
             fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
-            **from_line(occurrence, places),
+            **(from_line(occurrence, places) if places or occurrence.order_ms else {}),
         )
         self._count(job.id, last_run_ms=now, fired=1)
-        self.emit("OccurrenceStarted", claimed, data=start_data(version, occurrence, now))
+        self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
         if not tasks:  # job files and programs are refused without one, and older ones may be stored
             self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
             return True
@@ -485,6 +482,22 @@ def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:
     """The names of the variables that the task was given, for readers of a dead letter; values may be secrets."""
     own = (*task.env, *task.secrets) if task is not None else ()
     return tuple(sorted({*own, *(f"CHRONEX_PARAM_{name.upper()}" for name in occurrence.parameters)}))
+
+
+def _start_data(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]:
+    """What verifying a start from the journal takes; ordinary values are left out."""
+    data: dict[str, Any] = {"due_ms": occurrence.due_ms, "lag_ms": now_ms - occurrence.due_ms}
+    if job.overlap is OverlapPolicy.ALLOW:
+        data["overlap"] = job.overlap.value
+    if occurrence.state is OccurrenceState.QUEUED and now_ms < occurrence.due_ms:
+        data["queued"] = True  # it was due when it was queued; since then the clock was set back
+    if occurrence.recovery:
+        data["recovery"] = True
+    if occurrence.manual or occurrence.replay_of:
+        data["manual"] = True
+    if occurrence.behind:
+        data["behind"] = True
+    return data
 
 
 def _event_word(state: OccurrenceState) -> str:

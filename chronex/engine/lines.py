@@ -131,17 +131,13 @@ class Lines(GroupReader):
         for name in sorted(job.groups, key=lambda name: (name not in stands, name)):
             if reason := self._lacking(name, job.groups[name], order_ms):
                 return LineWait(reason, tuple(sorted({*stands, name})), order_ms)
-        own = [
-            (name, reason)
-            for name, reason in (
-                (CATCH_UP, self._lacking_pace(order_ms) if is_past else NO_REASON),
-                (POOL, self._lacking_slot(order_ms, free_slots)),
-            )
-            if reason
-        ]
-        if not own:
+        pace = self._lacking_pace(order_ms) if is_past else NO_REASON
+        slot = self._lacking_slot(order_ms, free_slots)
+        if not pace and not slot:
             return None
-        return LineWait(own[0][1], tuple(sorted((*stands, *(name for name, _ in own)))), order_ms)
+        # Where machines share the store, each has slots of its own, and the queues of jobs are claimed by each.
+        own = [*([CATCH_UP] if pace else []), *([POOL] if slot and self.owner is None else [])]
+        return LineWait(pace or slot, tuple(sorted((*stands, *own))), order_ms)
 
     def conditions(self, job: Job, occurrence: Occurrence, reason: Reason) -> LineWait:
         """It waits for what no run of ours gives back, and holds up nobody meanwhile."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from chronex.errors import InvalidKeyError
 from chronex.model.groups import Group
-from chronex.model.job import Job, JobProgress, JobVersion, check_name
+from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion, check_job_name, check_name
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Idempotency, Node, Notice, Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
@@ -55,6 +55,7 @@ JOURNAL_HEAD = META + b"journal"
 
 MAX_STATE_NAME = 128
 _OFFSET = 1 << 63
+_JOB_NAME = "job"
 
 
 def instant(ms: int) -> bytes:
@@ -63,6 +64,11 @@ def instant(ms: int) -> bytes:
 
 def job_key(job: str) -> bytes:
     return JOB + _name(job)
+
+
+def within_targets(job: str) -> bytes:
+    """The prefix of the jobs that were made from this one, each for one node."""
+    return JOB + check_name(job).encode("ascii") + TARGET_APART.encode("ascii")
 
 
 def job_progress_key(job: str) -> bytes:
@@ -181,10 +187,9 @@ def nominal_of(key: bytes) -> int:
 def record_of(index_key: bytes) -> bytes:
     """The key of the record that an index entry stands for."""
     tag = index_key[:1]
-    if tag == LINE:
-        return index_key[index_key.index(b"\0") + 9 :]
-    if tag == HOLDING:
-        return index_key[index_key.index(b"\0") + 1 :]
+    if tag in (LINE, HOLDING):
+        _, _, rest = index_key.partition(b"\0")
+        return rest[8:] if tag == LINE else rest
     return index_key[9:] if tag in TIMED_INDEXES else index_key[1:]
 
 
@@ -200,8 +205,9 @@ def firing_of(record: bytes) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=4096)
-def _name(name: str, what: str = "job") -> bytes:
-    return check_name(name, what).encode("ascii") + b"\0"
+def _name(name: str, what: str = _JOB_NAME) -> bytes:
+    checked = check_job_name(name) if what == _JOB_NAME else check_name(name, what)
+    return checked.encode("ascii") + b"\0"
 
 
 def key_of(record: Record) -> bytes:

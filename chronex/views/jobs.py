@@ -23,7 +23,7 @@ from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.timing.calendar_schedule import MovedFrom
 from chronex.views.coming_runs import ForecastRun, may_wait_for, placement_options, startable
-from chronex.views.groups import waits_for
+from chronex.views.group_rows import waits_for
 
 # A row searches this many occurrences for the last one that has ended.
 _OPEN_AT_MOST = 8

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import engine
+from chronex.engine import decisions, turns
 from chronex.engine import plan as planning
 from chronex.engine.admit import START, Admission
 from chronex.engine.lifecycle import Lifecycle, retry_of
@@ -53,7 +53,7 @@ def drop_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         made = planning.plan_job(*arguments)
         return made._replace(planned=()) if next(calls) == 20 else made
 
-    patch.setattr(engine, "plan_job", plan)
+    patch.setattr(decisions, "plan_job", plan)
 
 
 def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         )
         return made._replace(planned=(*made.planned, twin))
 
-    patch.setattr(engine, "plan_job", plan)
+    patch.setattr(decisions, "plan_job", plan)
 
 
 def launch_twice(patch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def admit_always(patch: pytest.MonkeyPatch) -> None:
     def admit(*arguments: Any) -> Admission:
         return START
 
-    patch.setattr(engine, "admit", admit)
+    patch.setattr(turns, "admit", admit)
 
 
 def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.Mon
     job = Job(id="job", schedule="@every 5m", tasks=(Task(name="a", run=("true",)),), cadence=Cadence.FIXED_DELAY)
     drawn = [DrawnJob(job, AfterEnd(NEW_YEAR, 5 * MINUTE))]
     assert check(simulate(2, DAY, drawn, NEW_YEAR)) == []
-    monkeypatch.setattr(engine, "schedule_of", job_schedule._schedule_of)
+    monkeypatch.setattr(decisions, "schedule_of", job_schedule._schedule_of)
     assert {finding.rule for finding in check(simulate(2, DAY, drawn, NEW_YEAR))} == {"instants"}
 
 
@@ -213,5 +213,5 @@ def test_a_queue_that_falls_behind_under_cancel_running_is_found(monkeypatch: py
         return machine
 
     assert check(crowded()) == []
-    monkeypatch.setattr(engine, "gives_way", lambda *_: False)
+    monkeypatch.setattr(decisions, "gives_way", lambda *_: False)
     assert {finding.rule for finding in check(crowded())} == {"newest"}

@@ -131,7 +131,7 @@ def give_no_turn(patch: pytest.MonkeyPatch) -> None:
 
 def hold_no_places_between_attempts(patch: pytest.MonkeyPatch) -> None:
     """A start that does not keep its places in the record: they are free again at once."""
-    patch.setattr("chronex.engine.engine.places_of", lambda job, occurrence: {})
+    patch.setattr("chronex.engine.decisions.places_of", lambda job, occurrence: {})
 
 
 CASES: list[tuple[Break, set[str]]] = [

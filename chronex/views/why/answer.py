@@ -37,6 +37,7 @@ class Cause(StrEnum):
     POOL_FULL = "pool_full"
     OVERLAP_ON_TIME = "overlap_on_time"
     NOT_MET = "not_met"
+    NO_NODE = "no_node"
     DOWN = "down"
     FOLDED = "folded"
     TOO_OLD = "too_old"
@@ -53,6 +54,7 @@ class Cause(StrEnum):
     NOT_MATCHED = "not_matched"
     EXCLUDED = "excluded"
     MOVED = "moved"
+    ON_EACH = "on_each"
     BEFORE_FROM = "before_from"
     AFTER_UNTIL = "after_until"
     NOT_YET_APPLIED = "not_yet_applied"
@@ -76,6 +78,7 @@ _CAUSES = {
     ReasonCode.POOL_FULL: Cause.POOL_FULL,
     ReasonCode.OVERLAP_ON_TIME: Cause.OVERLAP_ON_TIME,
     ReasonCode.NOT_MET: Cause.NOT_MET,
+    ReasonCode.NO_NODE: Cause.NO_NODE,
     ReasonCode.DOWN: Cause.DOWN,
     ReasonCode.FOLDED: Cause.FOLDED,
     ReasonCode.TOO_OLD: Cause.TOO_OLD,

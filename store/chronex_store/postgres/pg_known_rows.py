@@ -15,7 +15,8 @@ from chronex.storage.ports import Row
 # Index entries of open records carry their job; those of ended ones, of which there are ever more, do not.
 OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.IN_LINE
 _OPEN = "('pending', 'queued', 'running')"
-Query = tuple[str, tuple[Any, ...]]
+# A statement and its parameters, by place or by name.
+Query = tuple[str, "tuple[Any, ...] | dict[str, Any]"]
 
 
 class OrderedRows:
@@ -65,12 +66,13 @@ def of_jobs(names: list[str]) -> tuple[Query, ...]:
     )
 
 
-# What nearly every decision asks for: the nodes, and whether a damaged record was ever put aside. Where there are
-# many, they are asked for when they are needed.
-_MOST_NODES, _MOST_ASIDE = 500, 10
+# What nearly every decision asks for: the nodes, whether a damaged record was ever put aside, and whether anybody
+# stands in line. Where there are many, they are asked for when they are needed.
+_MOST_NODES, _MOST_ASIDE, _MOST_IN_LINE = 500, 10, 10
 FIRST_QUERIES: tuple[Query, ...] = (
     ("SELECT key, value FROM node LIMIT %s", (_MOST_NODES + 1,)),
     ("SELECT key, value FROM other WHERE key >= 'Q' AND key < 'R' LIMIT %s", (_MOST_ASIDE + 1,)),
+    ("SELECT key, value FROM index_entry WHERE key >= 'K' AND key < 'L' ORDER BY key LIMIT %s", (_MOST_IN_LINE + 1,)),
 )
 
 
@@ -81,6 +83,12 @@ class KnownRows:
         self.rows = OrderedRows()
         self.newest: dict[str, bytes] = {}  # by job: the key of its newest occurrence, empty where it has none
         self._complete: set[bytes] = set()
+        self.running: dict[str, int] = {}  # by node: how many occurrences it runs
+        self.counts: dict[bytes, int] = {}  # by prefix: how many rows there are
+
+    def hold_only_known(self) -> None:
+        """An update decides on the jobs that it has locked, and all of their open records are known."""
+        self._complete |= {keys.DUE, keys.QUEUED}
 
     def learn_jobs(self, names: list[str], answers: list[list[tuple[Any, ...]]]) -> None:
         *found, newest = answers
@@ -98,13 +106,18 @@ class KnownRows:
             self._complete.add(keys.RUN + key[1:])
             self._complete.add(keys.ATTEMPT + key[1:])
 
-    def learn_first(self, nodes: list[tuple[Any, ...]], aside: list[tuple[Any, ...]]) -> None:
+    def learn_first(self, *answers: list[tuple[Any, ...]]) -> None:
         """The answers to `FIRST_QUERIES`."""
-        for prefix, rows, most in ((keys.NODE, nodes, _MOST_NODES), (keys.QUARANTINE, aside, _MOST_ASIDE)):
+        prefixes = ((keys.NODE, _MOST_NODES), (keys.QUARANTINE, _MOST_ASIDE), (keys.LINE, _MOST_IN_LINE))
+        for (prefix, most), rows in zip(prefixes, answers, strict=True):
             if len(rows) <= most:
                 self._complete.add(prefix)
             for key, value in rows:
                 self.rows.put(key, value)
+
+    def is_there(self, key: bytes) -> bool:
+        """Whether the row was found."""
+        return self.rows.rows.get(key) is not None
 
     def is_known(self, key: bytes) -> bool:
         return key in self.rows.rows or self.is_complete(key) or self._is_beyond_newest(key)

@@ -11,6 +11,7 @@ from chronex.model.states import TRANSITIONS, State
 from chronex.storage import keys
 from chronex.storage.codec import decode
 from chronex.storage.ports import T, UpdateFn
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store import MemoryStore
 
 _OBSERVED_TAGS = (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT)
@@ -46,7 +47,7 @@ class ObservedStore(MemoryStore):
         # Called after every commit with the occurrences that it wrote.
         self.watch: Callable[[list[Occurrence]], None] = lambda _written: None
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         written: dict[bytes, bytes | None] = {}
         result = super().update(lambda tx: fn(_ObservedTransaction(tx, written)))
         for key, raw in written.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronex.engine.condition_waits import gives_up_at
+from chronex.engine.admit import gives_up_at
 from chronex.engine.group_limits import CATCH_UP, CONDITIONS, OWN_LINES, POOL, GroupUse, full, lacking, ready_at
 from chronex.engine.lines import GroupReader
 from chronex.model.groups import CatchUpPace, Group
