@@ -386,14 +386,14 @@ class Decisions:
             return
         if engine.read_clock is not None:
             self.records.now_ms = engine.read_clock()
-        if self.free_slots <= 0:
-            return
         if ended:
             self._start_queue_of(ended)
         for polled, name in enumerate(self.records.queued_jobs(after=engine.served_last)):
             if polled >= MOST_POLLED:
                 self.is_poll_cut = True
                 break
+            if self.free_slots <= 0:
+                return
             self._start_queue_of(name)
             engine.served_last = name
         for occurrence in self.lines.heads():
@@ -417,11 +417,12 @@ class Decisions:
 
     def _start_queue_of(self, name: str) -> None:
         """Its first one, unless that stands in line and has its turn there."""
+        waiting = next(iter(self.records.queued(name, limit=1)), None)
+        if waiting is None or waiting.lines or self.free_slots <= 0:
+            return
         job = self.records.job(name)
         if job is None or job.overlap is OverlapPolicy.ALLOW or not self.records.is_active(name):
-            waiting = next(iter(self.records.queued(name, limit=1)), None)
-            if waiting is not None and not waiting.lines:
-                self._admit(waiting)
+            self._admit(waiting)
 
     def _emit(
         self,
