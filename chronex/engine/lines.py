@@ -6,6 +6,7 @@ transaction has read of a group it knows until its end, with what it has started
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -46,6 +47,98 @@ class LineWait(NamedTuple):
 def is_catch_up(occurrence: Occurrence) -> bool:
     """It is made up for by itself; what a person asked for is no catch-up."""
     return occurrence.recovery and not occurrence.manual
+
+
+class LineOrder(ABC):
+    """Whose turn it is, wherever the lines are kept: in a store, or in a simulation."""
+
+    owner: str | None = None
+
+    @property
+    @abstractmethod
+    def now_ms(self) -> int: ...
+
+    @abstractmethod
+    def lines(self) -> set[str]:
+        """Those in which somebody may stand."""
+
+    @abstractmethod
+    def use(self, name: str) -> GroupUse:
+        """What is known of a group."""
+
+    @abstractmethod
+    def head(self, name: str) -> Occurrence | None:
+        """The first in the line that could start here."""
+
+    @abstractmethod
+    def current(self, job: str, nominal_ms: int) -> Occurrence | None:
+        """The occurrence as it is now."""
+
+    def wait(self, job: Job, occurrence: Occurrence, free_slots: int) -> LineWait | None:
+        """The lines that it must stand in; None where it can start.
+
+        It joins the line of one group after the other, as each is found to be lacking, and keeps its place in them.
+        The pool and catch-up hold up nobody for the sake of one that has no place in its groups yet: it leaves those
+        lines, and comes back to its old place.
+        """
+        now_ms, is_past = self.now_ms, is_catch_up(occurrence)
+        if not job.groups and not is_past and free_slots > 0 and POOL not in self.lines():
+            return None
+        stands = [name for name in occurrence.lines if name in job.groups]
+        order_ms = occurrence.order_ms or order_of(now_ms, job.priority, is_catch_up=is_past)
+        # Those that it stands in line for first: while it lacks one of them, it keeps nobody from the others.
+        for name in sorted(job.groups, key=lambda name: (name not in stands, name)):
+            if reason := self._lacking(name, job.groups[name], order_ms):
+                return LineWait(reason, tuple(sorted({*stands, name})), order_ms)
+        pace = self._lacking_pace(order_ms) if is_past else NO_REASON
+        slot = self._lacking_slot(order_ms, free_slots)
+        if not pace and not slot:
+            return None
+        # Where machines share the store, each has slots of its own, and the queues of jobs are claimed by each.
+        own = [*([CATCH_UP] if pace else []), *([POOL] if slot and self.owner is None else [])]
+        return LineWait(pace or slot, tuple(sorted((*stands, *own))), order_ms)
+
+    def conditions(self, job: Job, occurrence: Occurrence, reason: Reason) -> LineWait:
+        """It waits for what no run of ours gives back, and holds up nobody meanwhile."""
+        order_ms = order_of(self.now_ms, job.priority, is_catch_up=is_catch_up(occurrence))
+        return LineWait(reason, (CONDITIONS,), occurrence.order_ms or order_ms)
+
+    def _lacking(self, name: str, weight: int, order_ms: int) -> Reason:
+        first_ms = self._first_ms(name)
+        return lacking(self.use(name), weight, order_ms, first_ms, self.now_ms)
+
+    def _lacking_pace(self, order_ms: int) -> Reason:
+        return Reason(ReasonCode.CATCH_UP) if self._lacking(CATCH_UP, 1, order_ms) else NO_REASON
+
+    def _lacking_slot(self, order_ms: int, free_slots: int) -> Reason:
+        first_ms = self._first_ms(POOL)
+        is_free = free_slots > 0 and (first_ms is None or first_ms >= order_ms)
+        return NO_REASON if is_free else Reason(ReasonCode.POOL_FULL)
+
+    def _first_ms(self, name: str) -> int | None:
+        """The place of the first in the line that could start here."""
+        head = self.head(name) if name in self.lines() else None
+        return None if head is None else head.order_ms
+
+    def heads(self) -> Iterator[Occurrence]:
+        """The first of each line, the first of all of them first; behind one that has left its line, the next.
+
+        Where the first is still there when the next is asked for, its line is done.
+        """
+        heads = [
+            (one.order_ms, name, one.job, one.nominal_ms)
+            for name in self.lines() - {CONDITIONS}
+            if (one := self.head(name)) is not None
+        ]
+        heapify(heads)
+        while heads:
+            _, name, job, nominal_ms = heappop(heads)
+            found = self.current(job, nominal_ms)
+            if found is not None and name in found.lines:
+                yield found
+            now = self.head(name)
+            if now is not None and (now.job, now.nominal_ms) != (job, nominal_ms):
+                heappush(heads, (now.order_ms, name, now.job, now.nominal_ms))
 
 
 class GroupReader:
@@ -101,7 +194,7 @@ class GroupReader:
         return min(waits, default=None)
 
 
-class Lines(GroupReader):
+class Lines(GroupReader, LineOrder):
     """The same inside an update, with what that starts and lets wait."""
 
     def __init__(
@@ -115,51 +208,12 @@ class Lines(GroupReader):
         super().__init__(records, pace, slots, owner)
         self.records, self.can_run = records, can_run
 
-    def wait(self, job: Job, occurrence: Occurrence, free_slots: int) -> LineWait | None:
-        """The lines that it must stand in; None where it can start.
+    @property
+    def now_ms(self) -> int:
+        return self.records.now_ms
 
-        It joins the line of one group after the other, as each is found to be lacking, and keeps its place in them.
-        The pool and catch-up hold up nobody for the sake of one that has no place in its groups yet: it leaves those
-        lines, and comes back to its old place.
-        """
-        now_ms, is_past = self.records.now_ms, is_catch_up(occurrence)
-        if not job.groups and not is_past and free_slots > 0 and POOL not in self.lines():
-            return None
-        stands = [name for name in occurrence.lines if name in job.groups]
-        order_ms = occurrence.order_ms or order_of(now_ms, job.priority, is_catch_up=is_past)
-        # Those that it stands in line for first: while it lacks one of them, it keeps nobody from the others.
-        for name in sorted(job.groups, key=lambda name: (name not in stands, name)):
-            if reason := self._lacking(name, job.groups[name], order_ms):
-                return LineWait(reason, tuple(sorted({*stands, name})), order_ms)
-        pace = self._lacking_pace(order_ms) if is_past else NO_REASON
-        slot = self._lacking_slot(order_ms, free_slots)
-        if not pace and not slot:
-            return None
-        # Where machines share the store, each has slots of its own, and the queues of jobs are claimed by each.
-        own = [*([CATCH_UP] if pace else []), *([POOL] if slot and self.owner is None else [])]
-        return LineWait(pace or slot, tuple(sorted((*stands, *own))), order_ms)
-
-    def conditions(self, job: Job, occurrence: Occurrence, reason: Reason) -> LineWait:
-        """It waits for what no run of ours gives back, and holds up nobody meanwhile."""
-        order_ms = order_of(self.records.now_ms, job.priority, is_catch_up=is_catch_up(occurrence))
-        return LineWait(reason, (CONDITIONS,), occurrence.order_ms or order_ms)
-
-    def _lacking(self, name: str, weight: int, order_ms: int) -> Reason:
-        first_ms = self._first_ms(name)
-        return lacking(self.use(name), weight, order_ms, first_ms, self.records.now_ms)
-
-    def _lacking_pace(self, order_ms: int) -> Reason:
-        return Reason(ReasonCode.CATCH_UP) if self._lacking(CATCH_UP, 1, order_ms) else NO_REASON
-
-    def _lacking_slot(self, order_ms: int, free_slots: int) -> Reason:
-        first_ms = self._first_ms(POOL)
-        is_free = free_slots > 0 and (first_ms is None or first_ms >= order_ms)
-        return NO_REASON if is_free else Reason(ReasonCode.POOL_FULL)
-
-    def _first_ms(self, name: str) -> int | None:
-        """The place of the first in the line that could start here."""
-        head = self._head(name) if name in self.lines() else None
-        return None if head is None else head.order_ms
+    def current(self, job: str, nominal_ms: int) -> Occurrence | None:
+        return self.records.occurrence(job, nominal_ms)
 
     def joined(self, names: tuple[str, ...]) -> None:
         self.lines().update(names)
@@ -173,27 +227,7 @@ class Lines(GroupReader):
                 row = self.records.group(name) or Group(name=name)
                 self.records.put(replace(row, starts=tuple(taken.starts)))
 
-    def heads(self) -> Iterator[Occurrence]:
-        """The first of each line, the first of all of them first; behind one that has left its line, the next.
-
-        Where the first is still there when the next is asked for, its line is done.
-        """
-        heads = [
-            (one.order_ms, name, one.job, one.nominal_ms)
-            for name in self.lines() - {CONDITIONS}
-            if (one := self._head(name)) is not None
-        ]
-        heapify(heads)
-        while heads:
-            _, name, job, nominal_ms = heappop(heads)
-            found = self.records.occurrence(job, nominal_ms)
-            if found is not None and name in found.lines:
-                yield found
-            now = self._head(name)
-            if now is not None and (now.job, now.nominal_ms) != (job, nominal_ms):
-                heappush(heads, (now.order_ms, name, now.job, now.nominal_ms))
-
-    def _head(self, name: str) -> Occurrence | None:
+    def head(self, name: str) -> Occurrence | None:
         first = self.records.in_line(name, 1)
         if first and self.can_run(first[0]):
             return first[0]
