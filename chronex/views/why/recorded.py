@@ -209,7 +209,8 @@ def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> s
         case _S.RUNNING:
             return f"it is running since {stamp(occurrence.started_ms or now_ms, zone)}"
         case _S.QUEUED:
-            return f"it waits for its turn: {reason}"
+            where = "for its turn" if occurrence.lines else "in its job's queue"
+            return f"it waits {where}: {reason}"
         case _S.PENDING if occurrence.due_ms > now_ms:
             return f"it will start at {stamp(occurrence.due_ms, zone)}"
         case _S.PENDING:
