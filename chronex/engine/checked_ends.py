@@ -19,4 +19,6 @@ def after_check(end: AttemptEnd, exit_code: int | None, problem: str) -> Attempt
     if exit_code == 0:
         return end
     reason = Reason(ReasonCode.NOTHING_DONE, problem or "it gave no answer")
-    return end._replace(state=AttemptState.FAILED.value, reason=reason, error=str(reason), task_state=None)
+    return end._replace(
+        state=AttemptState.FAILED.value, reason=reason, error=str(reason), retryable=True, task_state=None
+    )

@@ -53,6 +53,8 @@ MOST_POLLED = 100
 POLL_AGAIN_MS = 1_000
 # The same for those that wait for conditions.
 MOST_ASKED = 200
+# What one that waits is waiting for, where only its record can tell that.
+_TOLD_ANEW = (ReasonCode.NO_NODE, ReasonCode.CONDITION)
 _OVER = (OccurrenceState.MISSED, OccurrenceState.SKIPPED)
 
 
@@ -366,7 +368,7 @@ class Decisions:
                 occurrence, OccurrenceState.QUEUED, reason=reason, lines=lines, order_ms=order_ms, behind=behind
             )
             self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
-        elif lines != occurrence.lines or (reason.code is ReasonCode.NO_NODE and occurrence.reason != reason):
+        elif lines != occurrence.lines or (reason.code in _TOLD_ANEW and occurrence.reason != reason):
             self.records.put(replace(occurrence, lines=lines, order_ms=order_ms, reason=reason))
 
     def _cancel(self, occurrence: Occurrence) -> None:
