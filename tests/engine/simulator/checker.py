@@ -13,6 +13,7 @@ from chronex.model.event import Event
 from chronex.model.job import Counters, Job
 from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import FailureStrategy, OverlapPolicy, RecoveryStrategy, TaskMode
+from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
 from chronex.storage.records import Reading
@@ -205,10 +206,10 @@ def _placement(history: History, job: Job, expected: Expected) -> Iterator[str]:
 
 
 def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
-    """Of the missed instants exactly those run that the strategy lets run."""
+    """Of the missed instants that could start exactly those run that the strategy lets run."""
     waves: dict[int, list[Occurrence]] = defaultdict(list)
     for occurrence in history.occurrences[job.id]:
-        if occurrence.recovery:
+        if occurrence.recovery and occurrence.reason.code is not ReasonCode.UNSCHEDULABLE:
             waves[occurrence.created_ms].append(occurrence)
     strategy, count = job.recovery.strategy, job.recovery.max_count
     for wave in waves.values():
