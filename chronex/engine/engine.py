@@ -286,6 +286,7 @@ class _Decisions:
         self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
+        self.lifecycle.tells_node = engine.epoch is not None
         own = records.node(engine.node) if engine.epoch is not None else None
         self.is_draining = own is not None and own.draining
         if self.is_draining:
@@ -453,7 +454,7 @@ class _Decisions:
             self._admit_now(job, occurrence, lacking)
 
     def _admit_now(self, job: Job, occurrence: Occurrence, lacking: str) -> None:
-        """By the overlap policy and the pool; where no node can run it (`lacking` says for want of what), it waits."""
+        """By the overlap policy and the pool; it waits where no node can run it, for want of what is `lacking`."""
         running, retry_ms = self._in_the_way(job, occurrence)
         replaced = self._replaced_by(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
@@ -560,7 +561,7 @@ class _Decisions:
                 job=job,
                 nominal_ms=nominal_ms,
                 reason=reason,
-                data=dict(data or {}),
+                data={**(data or {}), **({} if self.engine.epoch is None else {"node": self.engine.node})},
             )
         )
 
