@@ -48,6 +48,7 @@ from chronex.run.secret_values import has_secret
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import EVERYTHING, Reading, Records
+from chronex.storage.scopes import JOURNAL_ONLY
 
 log = logging.getLogger(__name__)
 
@@ -288,7 +289,8 @@ class Daemon:
                 return resting
             if self._away_ms() > LONGEST_BETWEEN_CHECKS_MS:
                 detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed
-            tick = await self.store.update_async(self.engine.tick_update(now_ms, detector.since_ms, most))
+            update, scope = self.engine.tick_update(now_ms, detector.since_ms, most), self.engine.tick_scope(now_ms)
+            tick = await self.store.update_async(update, scope=scope)
         except StoreUnavailableError as error:
             self._note_away(error)
             return Tick((), None, has_more=False)
@@ -334,7 +336,7 @@ class Daemon:
 
         data = event.data
         try:
-            await self.store.update_async(write, use_reserve=use_reserve)
+            await self.store.update_async(write, use_reserve=use_reserve, scope=JOURNAL_ONLY)
         except StoreError as error:
             data = {**data, "not_in_journal": str(error)}
         log_event(log, event.name, data)

@@ -18,6 +18,7 @@ from chronex.run import identity_of
 from chronex.storage.journal import append
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Records
+from chronex.storage.scopes import of_node
 from chronex.timing.zones import known_zone_version
 from chronex.version import __version__
 
@@ -89,7 +90,8 @@ class Registration:
         """Write the record. FencedError where others have given this node up."""
         told = self.node = self._describe(node)
         sent_ms, now_ms = self._clock.boottime_ms(), self._clock.wall_ms()
-        await self._store.update_async(self._writing(told, now_ms), use_reserve=use_reserve)
+        update, scope = self._writing(told, now_ms), of_node(told.id)
+        await self._store.update_async(update, use_reserve=use_reserve, scope=scope)
         if self.is_shared:
             self.trusted_until_ms = sent_ms + TRUSTED_MS
             self.on_trusted(sent_ms)

@@ -44,6 +44,7 @@ from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn, ViewFn
 from chronex.storage.records import Reading, Records
+from chronex.storage.scopes import WHOLE, DueClaim, Scope
 from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, options_of, schedule_of
 
 BATCH = 500
@@ -96,6 +97,7 @@ class Engine:
         # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
         self.read_clock: Callable[[], int] | None = None
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
+        self.was_draining = False  # as the last tick found it
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
@@ -118,7 +120,7 @@ class Engine:
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
-        return self.store.update(self.tick_update(now_ms, awake_since_ms))
+        return self.store.update(self.tick_update(now_ms, awake_since_ms), scope=self.tick_scope(now_ms))
 
     def resting(self, now_ms: int) -> ViewFn[Tick | None]:
         """The tick of a store in which nothing is due and nothing can leave its queue, found by reading alone.
@@ -152,6 +154,19 @@ class Engine:
         if self.epoch is not None:
             refuse_lost(records, self.node, self.epoch)
         return records
+
+    def tick_scope(self, now_ms: int) -> Scope:
+        """What a tick is about: of what is due at most what this node can run, so that the others have their share.
+
+        One that counts the running work of all nodes must have the store to itself.
+        """
+        if self.epoch is None:
+            return WHOLE
+        begins = not self.was_draining
+        due = DueClaim(
+            now_ms, self.node, self.slots, beyond=self.left_alone, served_last=self.served_last, begins=begins
+        )
+        return Scope(due=due)
 
     def tick_update(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
         """One tick as an update of the store: the daemon awaits it, `tick` waits for it."""
@@ -322,7 +337,9 @@ class _Decisions:
             else:
                 self.take(current)
         self.engine.left_alone = self.unchanged
-        return len(due) == most and (self.unchanged < most or self.unchanged > left_before)
+        self.engine.was_draining = self.is_draining
+        is_cut = len(due) == most or self.records.has_claimed_most()
+        return is_cut and (self.unchanged < len(due) or self.unchanged > left_before)
 
     def _still_due(self, found: JobProgress | Occurrence | Run) -> JobProgress | Occurrence | Run | None:
         """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
@@ -454,7 +471,7 @@ class _Decisions:
             self._admit_now(job, occurrence, lacking)
 
     def _admit_now(self, job: Job, occurrence: Occurrence, lacking: str) -> None:
-        """By the overlap policy and the pool; it waits where no node can run it, for want of what is `lacking`."""
+        """By the overlap policy and the pool; where no node can run it (`lacking` says why), it waits."""
         running, retry_ms = self._in_the_way(job, occurrence)
         replaced = self._replaced_by(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)

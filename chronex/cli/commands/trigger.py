@@ -94,10 +94,13 @@ def run_trigger(job: str, given: Given, *, wait: bool, store: str | None, form: 
     from chronex.cli.store_session import open_session
     from chronex.engine import commands
     from chronex.model.states import is_final
+    from chronex.storage.scopes import of_jobs
 
     with open_session(store) as session:
         request = commands.TriggerRequest(given.parameters, given.key, given.ttl_ms, given.only, given.overrides)
-        asked = session.change(lambda records: commands.trigger_all(records, job, session.actor, request))
+        asked = session.change(
+            lambda records: commands.trigger_all(records, job, session.actor, request), scope=of_jobs(job)
+        )
         has_daemon = session.has_daemon
         found = [session.follow(one.occurrence, to_the_end=wait) if has_daemon else one.occurrence for one in asked]
         shown = [{**occurrence_json(one), "daemon": has_daemon} for one in found]

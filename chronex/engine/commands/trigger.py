@@ -86,7 +86,7 @@ def trigger(
 ) -> Triggered:
     """Request one run of the job now: of the tasks in `only`, or of all, with policies of its own where given.
 
-    A key that is still held makes the answer `skipped`, with its holder. Of a job that runs on each node every one is
+    A key that is still held makes the answer `skipped`, with its holder. Of a job that runs on each node each is
     asked, and the answer is that of the first; `trigger_all` gives all of them.
     """
     return trigger_all(records, job_id, actor, TriggerRequest(parameters, idempotency_key, ttl_ms, only, overrides))[
