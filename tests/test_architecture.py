@@ -87,7 +87,6 @@ SHARED_MODULES = {
     "nodes": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,
-    "torture": _COMMAND,
     "trigger": _COMMAND,
     "clock": "chronex.testing has the fake of the module of the same name",
     "records": "the records, and their storage",

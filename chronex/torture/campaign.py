@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from collections import Counter
@@ -21,7 +22,7 @@ from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrate
 from chronex.model.states import is_final
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading, Records
-from chronex.torture.judgement import Verdict, judge
+from chronex.torture.judgement import CampaignVerdict, judge
 from chronex.torture.tormented_node import TormentedNode
 from chronex.torture.witness import read_witness, witness_command
 from chronex.torture_settings import SCHEMA_PREFIX
@@ -36,6 +37,7 @@ _HOUR_MS = 3_600_000
 _SILENT_MS = 25_000
 _QUIET_WITHIN_MS = 900_000
 _LOOK_MS = 200
+_BUSY_SHARE = 0.8
 
 Told = Callable[[str], None]
 Fault = Callable[["Campaign", TormentedNode], None]
@@ -77,7 +79,7 @@ class Campaign:
         self.store.close()
         pg_schema.drop(self.address)
 
-    def run(self) -> Verdict:
+    def run(self) -> CampaignVerdict:
         apply_jobs(self.store, self._jobs(), self.store.now(), actor="torture")
         for node in self.nodes:
             node.start()
@@ -88,7 +90,7 @@ class Campaign:
         return self._verdict()
 
     def _jobs(self) -> list[Job]:
-        short, slow = (witness_command(self.witness, steps) for steps in (2, 25))
+        short, slow = (witness_command(self.witness, steps) for steps in (4, 25))
         schedules = {TICK: ("* * * * * *", short), LONG: ("*/10 * * * * *", slow), ASKED: ("0 0 1 1 *", short)}
         return [
             Job(
@@ -105,7 +107,7 @@ class Campaign:
         faults = {**FAULTS, **{name: _of_database(act) for name, act in self.settings.extra_faults.items()}}
         chosen = self.settings.faults or tuple(faults)
         name = chosen[(number - 1) % len(chosen)]
-        victim = self.random.choice(self.nodes)
+        victim = self._victim()
         self._ask()
         faults[name](self, victim)
         self.done[name] += 1
@@ -114,6 +116,14 @@ class Campaign:
         self._until(lambda: self._completed() > before, f"runs after {name}")
         if number % 10 == 0 or number == self.settings.rounds:
             self._tell(f"round {number} of {self.settings.rounds}: {self._completed()} runs completed")
+
+    def _victim(self) -> TormentedNode:
+        """Mostly one that runs something."""
+        busy: list[str] = []
+        with contextlib.suppress(StoreError):
+            busy = self.store.view(lambda tx: _busy_nodes(Reading(tx)))
+        found = [node for node in self.nodes if node.name in busy]
+        return self.random.choice(found if found and self.random.random() < _BUSY_SHARE else self.nodes)
 
     def _ask(self) -> None:
         """A person asks for a run; once the store has taken it, it must not be lost."""
@@ -146,7 +156,7 @@ class Campaign:
         for node in self.nodes:
             node.leave()
 
-    def _verdict(self) -> Verdict:
+    def _verdict(self) -> CampaignVerdict:
         found = judge(self.store, EVERY_MS, read_witness(self.witness), self.acknowledged)
         return found._replace(figures={"rounds": dict(self.done), **found.figures})
 
@@ -176,6 +186,11 @@ class Campaign:
             if SYSTEM_CLOCK.monotonic_ms() - begun > within_ms:
                 raise CampaignStuckError(f"waited for {what} for {within_ms // 1000} s")
             self.pause(_LOOK_MS)
+
+
+def _busy_nodes(reading: Reading) -> list[str]:
+    owners = {attempt.owner for attempt in reading.active_attempts()}
+    return [node.name for owner in owners if (node := reading.node(owner)) is not None]
 
 
 class CampaignStuckError(Exception):

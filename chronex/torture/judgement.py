@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, is_final
+from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading
 from chronex.text.instants import rfc3339
-from chronex.torture.witness import Execution, begun_twice, fences_went_back, overlaps
+from chronex.torture.witness import WitnessedRun, begun_twice, fences_went_back, overlaps
 from chronex.verify import VerificationReport, verify_store
 
 _MOST_TOLD = 20
+_PAGE = 2_000
 
 
-class Verdict(NamedTuple):
+class CampaignVerdict(NamedTuple):
     """`findings` is empty where everything that is promised held."""
 
     findings: tuple[str, ...]
@@ -32,8 +34,8 @@ Firing = tuple[str, int]
 
 
 def judge(
-    store: Store, every_ms: dict[str, int], executions: list[Execution], acknowledged: Sequence[Firing]
-) -> Verdict:
+    store: Store, every_ms: dict[str, int], executions: list[WitnessedRun], acknowledged: Sequence[Firing]
+) -> CampaignVerdict:
     """`every_ms` are jobs with the distance of their instants; `acknowledged` the runs that somebody was promised."""
     findings: list[str] = []
     known: dict[Firing, Occurrence] = {}
@@ -47,7 +49,8 @@ def judge(
     findings += [_broken_promise(one, known.get(one)) for one in acknowledged if not _is_kept(known.get(one))]
     report = verify_store(store)
     findings += [f"verify: {one.property} {one.title}: {one.findings[0].message}" for one in report.violated()]
-    return Verdict(tuple(findings[:_MOST_TOLD]), _figures(occurrences, executions, len(acknowledged), report))
+    figures = _figures(occurrences, executions, len(acknowledged), report)
+    return CampaignVerdict(tuple(findings[:_MOST_TOLD]), {**figures, "nodes": _told_of_nodes(store)})
 
 
 def _occurrences(store: Store, job: str) -> list[Occurrence]:
@@ -77,7 +80,7 @@ def _instants_without_outcome(job: str, distance_ms: int, found: list[Occurrence
     ]
 
 
-def _of_witness(occurrences: Iterable[Occurrence], executions: list[Execution]) -> list[str]:
+def _of_witness(occurrences: Iterable[Occurrence], executions: list[WitnessedRun]) -> list[str]:
     findings = [
         f"{before.occurrence} ran twice at a time: {before.attempt} until {before.last}, then {after.attempt}"
         f" from {after.begun}"
@@ -95,8 +98,29 @@ def _of_witness(occurrences: Iterable[Occurrence], executions: list[Execution]) 
     return findings
 
 
+_OF_NODES = {
+    "NodeLost": "given_up",
+    "NodeRefused": "refused",
+    "SchedulerCrashed": "found_dead",
+    "TaskRunAdopted": "runs_adopted",
+    "StoreBack": "store_away",
+}
+
+
+def _told_of_nodes(store: Store) -> dict[str, int]:
+    """What the faults did to nodes: a campaign in which none was given up has shown little."""
+    found = dict.fromkeys(_OF_NODES.values(), 0)
+    seen = 0
+    while page := store.view(lambda tx, seen=seen: journal.tail(tx, seen, _PAGE)):  # type: ignore[misc]
+        seen = page[-1][0]
+        for _, event in page:
+            if event.name in _OF_NODES:
+                found[_OF_NODES[event.name]] += 1
+    return found
+
+
 def _figures(
-    occurrences: list[Occurrence], executions: list[Execution], promised: int, report: VerificationReport
+    occurrences: list[Occurrence], executions: list[WitnessedRun], promised: int, report: VerificationReport
 ) -> dict[str, Any]:
     per_occurrence = Counter(one.occurrence for one in executions)
     start = report.latencies[0]

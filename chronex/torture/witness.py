@@ -22,7 +22,7 @@ def witness_command(file: Path, steps: int) -> str:
     return f"{say}; w start; i=0; while [ $i -lt {steps} ]; do sleep {_STEP_S}; w alive; i=$((i+1)); done; w end"
 
 
-class Execution(NamedTuple):
+class WitnessedRun(NamedTuple):
     """One execution of one attempt: from its first line to its last; `ended` where it came to its end."""
 
     occurrence: str
@@ -33,10 +33,10 @@ class Execution(NamedTuple):
     ended: bool
 
 
-def read_witness(file: Path) -> list[Execution]:
+def read_witness(file: Path) -> list[WitnessedRun]:
     """Every execution, by its beginning. A line that was cut off by a kill is left out."""
     lines = file.read_text().splitlines() if file.exists() else []
-    found: dict[tuple[str, int], Execution] = {}
+    found: dict[tuple[str, int], WitnessedRun] = {}
     starts: defaultdict[str, int] = defaultdict(int)
     for line in lines:
         parts = line.split(" ")
@@ -45,7 +45,7 @@ def read_witness(file: Path) -> list[Execution]:
         word, occurrence, attempt, fence, up = parts
         if word == "start":
             starts[attempt] += 1
-            found[attempt, starts[attempt]] = Execution(
+            found[attempt, starts[attempt]] = WitnessedRun(
                 occurrence, attempt, int(fence), float(up), float(up), ended=False
             )
         elif (key := (attempt, starts[attempt])) in found:
@@ -53,9 +53,9 @@ def read_witness(file: Path) -> list[Execution]:
     return sorted(found.values(), key=lambda one: one.begun)
 
 
-def overlaps(executions: Iterable[Execution]) -> Iterator[tuple[Execution, Execution]]:
+def overlaps(executions: Iterable[WitnessedRun]) -> Iterator[tuple[WitnessedRun, WitnessedRun]]:
     """Two executions of one occurrence of which the second began before the first had written its last line."""
-    by_occurrence: defaultdict[str, list[Execution]] = defaultdict(list)
+    by_occurrence: defaultdict[str, list[WitnessedRun]] = defaultdict(list)
     for one in executions:
         by_occurrence[one.occurrence].append(one)
     for several in by_occurrence.values():
@@ -65,7 +65,7 @@ def overlaps(executions: Iterable[Execution]) -> Iterator[tuple[Execution, Execu
                 yield before, after
 
 
-def begun_twice(executions: Iterable[Execution]) -> list[str]:
+def begun_twice(executions: Iterable[WitnessedRun]) -> list[str]:
     """Attempts that were executed more than once: an attempt is one execution."""
     counts: defaultdict[str, int] = defaultdict(int)
     for one in executions:
@@ -73,9 +73,9 @@ def begun_twice(executions: Iterable[Execution]) -> list[str]:
     return [attempt for attempt, count in counts.items() if count > 1]
 
 
-def fences_went_back(executions: Iterable[Execution]) -> list[str]:
+def fences_went_back(executions: Iterable[WitnessedRun]) -> list[str]:
     """Occurrences of which a later execution had a smaller number: what they guard would refuse the right one."""
-    newest: dict[str, Execution] = {}
+    newest: dict[str, WitnessedRun] = {}
     found = []
     for one in sorted(executions, key=lambda one: one.begun):
         before = newest.get(one.occurrence)

@@ -11,7 +11,7 @@ from chronex.cli.output import err, print_result
 
 if TYPE_CHECKING:
     from chronex.torture.campaign import CampaignSettings
-    from chronex.torture.judgement import Verdict
+    from chronex.torture.judgement import CampaignVerdict
 
 _SECONDS_A_ROUND = 5
 
@@ -82,7 +82,7 @@ def _minutes(settings: CampaignSettings) -> str:
     return f"{minutes} minute{'s' if minutes > 1 else ''}"
 
 
-def _lines(verdict: Verdict) -> list[str]:
+def _lines(verdict: CampaignVerdict) -> list[str]:
     figures = verdict.figures
     faults = ", ".join(f"{count} {name}" for name, count in figures["rounds"].items())
     outcomes = ", ".join(f"{count} {state}" for state, count in sorted(figures["outcomes"].items()))
@@ -94,6 +94,7 @@ def _lines(verdict: Verdict) -> list[str]:
         f"faults      {faults}",
         f"occurrences {figures['occurrences']}: {outcomes}",
         f"executions  {figures['executions']}, {figures['executed_again']} of them because a node was lost",
+        f"nodes       {', '.join(f'{count} {word}' for word, count in figures['nodes'].items())}".replace("_", " "),
         f"promises    {figures['acknowledged']} runs were acknowledged",
         f"start lag   median {lag['median']} ms, 95 of 100 within {lag['p95']} ms, longest {lag['max']} ms",
         f"journal     {figures['events']} events, verify: {figures['verify']}",
