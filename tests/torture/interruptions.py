@@ -200,7 +200,6 @@ class Interrupted:
         assert self.daemon.wait(DEADLINE_S) == 0
         until(lambda: not processes_of(self.machine.directory / "store"), "the end of every process of the store")
 
-
     def _tried_again(self) -> bool:
         """Is any occurrence about to be tried again, after an attempt that never began?"""
         return any(
