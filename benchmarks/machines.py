@@ -88,7 +88,7 @@ def _engine(store: Store, name: str, slots: int) -> Engine:
     return engine
 
 
-# -- one node ---------------------------------------------------------------------------------------------------------
+# -- one node ------------------------------------------------------------------------------------------------------
 
 
 def _beside_lmdb(server: PostgresServer, count: int) -> Iterator[Row]:
@@ -117,7 +117,7 @@ def _without_disk() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-# -- several ----------------------------------------------------------------------------------------------------------
+# -- several -------------------------------------------------------------------------------------------------------
 
 
 def _due_at_once(server: PostgresServer, count: int) -> Iterator[Row]:
@@ -175,7 +175,7 @@ def main(url: str, name: str, slots: str) -> None:
         print(json.dumps({"count": count, "took_s": took, "slowest_s": slowest}), flush=True)
 
 
-# -- at rest ----------------------------------------------------------------------------------------------------------
+# -- at rest -------------------------------------------------------------------------------------------------------
 
 
 def _idle(server: PostgresServer, seconds: int, nodes: int) -> Iterator[Row]:
