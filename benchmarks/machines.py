@@ -210,7 +210,9 @@ def _transactions(url: str) -> int:
 
     with psycopg.connect(autocommit=True, **read_address(url).parameters) as connection:  # type: ignore[arg-type]
         connection.execute("SELECT pg_stat_clear_snapshot()")
-        found = connection.execute("SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database").fetchone()
+        found = connection.execute(
+            "SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database WHERE datname = current_database()"
+        ).fetchone()
         assert found is not None
         return int(found[0])
 

@@ -57,6 +57,7 @@ class Registration:
         self._store, self._clock, self._describe = store, clock, describe
         self.node = node
         self.on_trusted: Callable[[int], None] = lambda sent_ms: None  # given the boot time of the sending
+        self.last_seen: list[Node] = []  # all nodes of a shared store, at the last word of this one
         self.trusted_until_ms: int | None = None  # by the boot time; None where nobody else works on the store
 
     @property
@@ -77,6 +78,7 @@ class Registration:
         if self.is_shared:
             self.trusted_until_ms = sent_ms + TRUSTED_MS
             self.on_trusted(sent_ms)
+            self.last_seen = nodes
         return nodes
 
     async def renew(self, node: Node) -> list[Node]:
