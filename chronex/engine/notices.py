@@ -182,9 +182,10 @@ def _work_of(job: Job | None, hook: str) -> Work | None:
     return job.on_start if hook == "on_start" else job.on_complete
 
 
-def has_hooks_left(reading: Reading, node: str, now_ms: int) -> bool:
-    """Whether `hooks_left` would find one, read without a write."""
-    return any(_is_left(reading, notice, node, now_ms) for notice in _waiting(reading))
+def hooks_waiting(reading: Reading, node: str, now_ms: int) -> tuple[bool, bool]:
+    """Whether `hooks_left` would find one, read without a write; and whether there is any notice, of any kind."""
+    waiting = _waiting(reading)
+    return any(_is_left(reading, notice, node, now_ms) for notice in waiting), bool(waiting)
 
 
 def _is_left(reading: Reading, notice: Notice, node: str, now_ms: int) -> bool:
