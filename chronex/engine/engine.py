@@ -301,6 +301,7 @@ class _Decisions:
         self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
+        self.lifecycle.tells_node = engine.epoch is not None
         own = records.node(engine.node) if engine.epoch is not None else None
         self.is_draining = own is not None and own.draining
         if self.is_draining:
@@ -577,7 +578,7 @@ class _Decisions:
                 job=job,
                 nominal_ms=nominal_ms,
                 reason=reason,
-                data=dict(data or {}),
+                data={**(data or {}), **({} if self.engine.epoch is None else {"node": self.engine.node})},
             )
         )
 

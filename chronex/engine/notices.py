@@ -108,6 +108,16 @@ def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
     return [notice for notice in _waiting(reading) if not notice.is_hook and _is_due(notice, now_ms)][:limit]
 
 
+def claim(records: Records, node: str, limit: int) -> list[Notice]:
+    """The notices whose next try is due, from now on this node's: no other sends them before that try is over."""
+    taken: list[Notice] = []
+    for notice in waiting(records, records.now_ms, limit):
+        ours = replace(notice, owner=node, next_ms=records.now_ms + HANDED_OUT_MS)
+        records.put(ours)
+        taken.append(ours)
+    return taken
+
+
 def _waiting(reading: Reading) -> list[Notice]:
     return reading.scan(keys.NOTICE, Notice, None, MOST_WAITING)
 

@@ -32,6 +32,8 @@ TASK_STATE = b"S"
 STAGED_STATE = b"T"
 NOTICE = b"W"
 QUARANTINE = b"Q"
+LOG_PIECE = b"B"
+LOG_WISH = b"K"
 
 DUE = b"D"
 ACTIVE = b"U"
@@ -123,6 +125,19 @@ def within_task_state(job: str, task: str) -> bytes:
 def within_staged_state(job: str, nominal_ms: int, task: str, number: int) -> bytes:
     """The prefix of what one attempt has staged; a state's name follows."""
     return STAGED_STATE + attempt_key(job, nominal_ms, task, number)[1:]
+
+
+def within_log(attempt: bytes, kind: str) -> bytes:
+    """The prefix of the pieces of one kind of an attempt's log; `attempt` is the key of the attempt."""
+    return LOG_PIECE + attempt[1:] + kind.encode("ascii")
+
+
+def log_piece_key(attempt: bytes, kind: str, number: int) -> bytes:
+    return within_log(attempt, kind) + number.to_bytes(4, "big")
+
+
+def log_wish_key(attempt: bytes, kind: str) -> bytes:
+    return LOG_WISH + attempt[1:] + kind.encode("ascii")
 
 
 def quarantine_key(key: bytes) -> bytes:

@@ -423,6 +423,12 @@ class Records(Reading):
         else:
             self.tx.put(key, encode(key, new))
 
+    def put_at(self, key: bytes, record: Record) -> None:
+        """Write a record whose key does not follow from it alone, and that has no index entries."""
+        if self.cache is not None:
+            self.cache.keep(key, record)
+        self.tx.put(key, encode(key, record))
+
     def move_indexes(self, key: bytes, old: Record | None, new: Record) -> None:
         """Make the index entries of what was under `key` those of what is to be there."""
         if type(old) is JobProgress and type(new) is JobProgress and old.next_ms == new.next_ms:
