@@ -232,7 +232,7 @@ class MetricsCollector:
 
     def _advance(self, reading: Reading) -> bool:
         if self._node is not None:
-            self._tally.is_maintainer = is_maintainer(reading, self._node.id, self._clock.wall_ms())
+            self._tally.is_maintainer = is_maintainer(reading.nodes(), self._node.id, self._clock.wall_ms())
         return self._tally.advance(reading)
 
     def values(self) -> list[MetricValues]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.membership import LEASE_MS, RENEW_MS, TRUSTED_MS, refuse_lost, renewed
+from chronex.errors import ChronexError
 from chronex.model.event import Event
 from chronex.model.records import Node
 from chronex.run import identity_of
@@ -36,7 +37,8 @@ def this_node(
     `host_id` tells the machines of a shared store apart; without one only this machine uses the store.
     """
     process = identity_of(os.getpid())
-    assert process is not None, "this process exists"
+    if process is None:
+        raise ChronexError("/proc does not show this process, and Chronex needs it: mount -t proc proc /proc")
     now_ms = clock.wall_ms()
     return Node(
         id=f"node-{uuid4().hex[:12]}",
