@@ -9,8 +9,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, barred_now, gives_way, is_held
+from chronex.engine.chains import standings, wait_verdict
 from chronex.engine.decided_spans import spans_with_latest
-from chronex.engine.lifecycle import Lifecycle, waiting_first
+from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.membership import awake_since, refuse_lost
 from chronex.engine.notices import has_hooks_left, hooks_left
 from chronex.engine.orders import AttemptEnd, Order
@@ -27,6 +28,7 @@ from chronex.engine.plan import (
     plan_job,
     span_data,
 )
+from chronex.engine.retries import waiting_first
 from chronex.engine.takeover import IsAlive, IsKept, take_over
 from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.event import Event
@@ -249,6 +251,14 @@ def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
         records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
 
 
+def _asks_parents(job: Job, occurrence: Occurrence) -> bool:
+    """At an instant of its own schedule it asks once; whoever asks for a run by hand has decided that."""
+    if occurrence.waits_for:
+        return True
+    is_new = occurrence.state is OccurrenceState.PENDING
+    return bool(job.after and job.schedule) and is_new and not occurrence.manual
+
+
 def _is_cancel(record: JobProgress | Occurrence | Run) -> bool:
     return isinstance(record, Occurrence) and record.state is OccurrenceState.RUNNING
 
@@ -371,6 +381,9 @@ class _Decisions:
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
+        # They may have waited for an instant that has no record of its own.
+        for waiting in self.records.waiting_on(job.id):
+            self.lifecycle.decide_waiting(waiting)
 
     def _catch_up_limit(self, job: Job) -> int:
         """How many more missed runs the job may catch up with."""
@@ -392,6 +405,8 @@ class _Decisions:
             return
         if not self.engine.can_run(self.lifecycle.version_of(occurrence) or job):
             self.unchanged += 1
+            return
+        if _asks_parents(job, occurrence) and not self._parents_have_completed(job, occurrence):
             return
         running, retry_ms = self._in_the_way(job, occurrence)
         replaced = self._replaced_by(job, occurrence)
@@ -415,6 +430,35 @@ class _Decisions:
                 for other in running:
                     self._cancel(other)
 
+    def _parents_have_completed(self, job: Job, occurrence: Occurrence) -> bool:
+        """False where it is skipped because of them, or waits for them from here on."""
+        window = options_of(job).window
+        until_ms = None if window is None else occurrence.nominal_ms + window + 1
+        if occurrence.waits_for:  # its time is over
+            late = Reason(ReasonCode.PARENT_TOO_LATE, by=", ".join(occurrence.waits_for))
+            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, late, waits_for=())
+            return False
+        verdict = wait_verdict(standings(self.records, job, occurrence.nominal_ms))
+        parents = dict(verdict.parents)
+        if verdict.refusal:
+            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, verdict.refusal, parents=parents)
+        elif not verdict.waits_for:
+            self.records.put(replace(occurrence, parents=parents))
+            return True
+        elif self.records.count_parked(job.id, MOST_QUEUED) >= MOST_QUEUED:
+            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.QUEUE_FULL))
+        else:
+            reason = Reason(ReasonCode.WAITS_FOR, ", ".join(verdict.waits_for))
+            self.records.advance(
+                occurrence,
+                OccurrenceState.QUEUED,
+                reason=reason,
+                waits_for=verdict.waits_for,
+                wait_until_ms=until_ms,
+            )
+            self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
+        return False
+
     def _replaced_by(self, job: Job, newcomer: Occurrence) -> list[Occurrence]:
         """Those in the queue of the job that give way to this one."""
         if job.overlap is not OverlapPolicy.CANCEL_RUNNING or newcomer.state is not OccurrenceState.PENDING:
@@ -433,6 +477,8 @@ class _Decisions:
 
     def _queue(self, occurrence: Occurrence, reason: Reason) -> None:
         if occurrence.state is OccurrenceState.QUEUED:
+            if occurrence.released_ms is not None:  # its parents have completed, and from here on it waits its turn
+                self.records.put(replace(occurrence, released_ms=None, reason=reason))
             return
         self.records.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
         self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)

@@ -126,6 +126,8 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         records.put(one)
     for one in change.added:
         records.create(one)
+    for waiting in records.waiting_on(change.job_id):  # it may have waited for an instant that is none any more
+        lifecycle.decide_waiting(waiting)
     if change.skipped_span is not None:
         span = {"from_ms": change.skipped_span[0], "to_ms": change.skipped_span[1]}
         events.append(
