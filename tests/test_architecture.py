@@ -74,6 +74,7 @@ ENGINE_ROWS: list[set[str]] = [
         "chains",
         "handed_values",
     },
+    {"following"},
     {"lifecycle"},
     {"takeover", "commands", "update"},
     {"engine"},

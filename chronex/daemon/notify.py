@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from chronex.model.records import Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
 from chronex.run.spawn import RunContext
+from chronex.storage import scopes
 from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading, Records
 
@@ -64,14 +66,14 @@ class Notifier:
 
             late, slow, after = self._store.view(late_page)
             for name in late:
-                self._store.update(lambda tx, name=name: notices.note_late(Records(tx, now_ms), name))  # type: ignore[misc]
+                self._note(notices.note_late, name, now_ms)
             for name in slow:
-                self._note_slow(name, now_ms)
+                self._note(notices.note_slow, name, now_ms)
             if after is None:
                 return
 
-    def _note_slow(self, name: str, now_ms: int) -> None:
-        self._store.update(lambda tx: notices.note_slow(Records(tx, now_ms), name))
+    def _note(self, note: Callable[[Records, str], object], name: str, now_ms: int) -> None:
+        self._store.update(lambda tx: note(Records(tx, now_ms), name), scope=scopes.of_jobs(name))
 
     def _due(self, reading: Reading, now_ms: int) -> list[tuple[Notice, Job | None]]:
         return [(notice, reading.job(notice.job)) for notice in notices.waiting(reading, now_ms, AT_ONCE)]
@@ -93,7 +95,8 @@ class Notifier:
         await self._record_result(notice, problem)
 
     async def _record_result(self, notice: Notice, problem: str) -> None:
-        await self._store.update_async(notices.settled(notice, problem, self._clock.wall_ms()))
+        settled = notices.settled(notice, problem, self._clock.wall_ms())
+        await self._store.update_async(settled, scope=scopes.of_jobs(notice.job))
 
 
 def report_of(notice: Notice) -> dict[str, Any]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.membership import LEASE_MS, RENEW_MS, TRUSTED_MS, refuse_lost, renewed
+from chronex.model.event import Event
 from chronex.model.records import Node
 from chronex.run import identity_of
+from chronex.storage.journal import append
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Records
+from chronex.storage.scopes import of_node
+from chronex.timing.zones import known_zone_version
 from chronex.version import __version__
 
 NAME_VARIABLE = "CHRONEX_NODE"
@@ -43,10 +48,24 @@ def this_node(
         seen_ms=now_ms,
         host_id=host_id,
         name=os.environ.get(NAME_VARIABLE) or socket.gethostname(),
+        tzdata=known_zone_version() if host_id else "",
         labels=dict(labels or {}),
         lease_ms=LEASE_MS if host_id else 0,
         steady_since_ms=now_ms if host_id else 0,
     )
+
+
+@runtime_checkable
+class _ReadFromAfar(Protocol):
+    """A clock that is read over a network, and how far off that reading may be."""
+
+    uncertainty_ms: float
+
+
+def clock_facts(clock: Clock) -> dict[str, int]:
+    """How this machine's own clock stands to that of the store, and how well that one is known here."""
+    within = {"clock_within_ms": round(clock.uncertainty_ms)} if isinstance(clock, _ReadFromAfar) else {}
+    return {"clock_ahead_ms": SYSTEM_CLOCK.wall_ms() - clock.wall_ms(), **within}
 
 
 class Registration:
@@ -71,7 +90,8 @@ class Registration:
         """Write the record. FencedError where others have given this node up."""
         told = self.node = self._describe(node)
         sent_ms, now_ms = self._clock.boottime_ms(), self._clock.wall_ms()
-        await self._store.update_async(self._writing(told, now_ms), use_reserve=use_reserve)
+        update, scope = self._writing(told, now_ms), of_node(told.id)
+        await self._store.update_async(update, use_reserve=use_reserve, scope=scope)
         if self.is_shared:
             self.trusted_until_ms = sent_ms + TRUSTED_MS
             self.on_trusted(sent_ms)
@@ -89,6 +109,19 @@ class Registration:
             found = records.node(node)
             if found is not None:
                 records.put(replace(found, stop_mode="", stop_within_ms=None, stop_by="", stop_refused=problem))
+
+        await self._store.update_async(write)
+
+    async def note_refused(self) -> None:
+        """Others have given this node up: that it came back and was refused is kept, for whoever asks why."""
+        now_ms, node = self._clock.wall_ms(), self.node.id
+
+        def write(tx: Transaction) -> None:
+            records = Records(tx, now_ms)
+            found = records.node(node)
+            if found is not None and found.refused_ms is None:
+                records.put(replace(found, refused_ms=now_ms))
+                append(tx, Event(name="NodeRefused", at_ms=now_ms, data={"node": node}))
 
         await self._store.update_async(write)
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from chronex.errors import CustomScheduleError
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence, occurrence_id
+from chronex.model.policies import RunOn
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Reading
@@ -57,6 +58,8 @@ def successor(reading: Reading, child: Job, ended: Occurrence, now_ms: int) -> S
     """The occurrence of `child` that follows this end; None where none does, or not yet."""
     if not child.enabled or not child.follows or ended.only or ended.reason.code in _WITHDRAWN:
         return None
+    if child.run_on is RunOn.EACH and not child.target:
+        return None  # it runs as the jobs that each node has of it
     if ended.replay_of:
         return _replayed(reading, child, ended, now_ms) if ended.with_children else None
     parents = [reading.occurrence(parent, ended.nominal_ms) for parent in child.after]

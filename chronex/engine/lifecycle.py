@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
-from chronex.engine.chains import standings, successor, wait_verdict
+from chronex.engine.following import Followers
 from chronex.engine.handed_values import inputs_of
 from chronex.engine.job_counters import counted, pause_event
 from chronex.engine.notices import note_failures, note_on_time, order_hook
@@ -45,6 +45,7 @@ class Lifecycle:
     def __init__(self, records: Records, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
         self.records, self.node, self.chance = records, node, chance
         self.orders, self.events = orders, events
+        self.followers = Followers(records, self.end_unstarted, self.emit)
         self.shortest_pause_ms = SHORTEST_PAUSE_MS
         self.may_start = True  # a node that stops starts nothing more, not even the next task
         self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
@@ -106,7 +107,7 @@ class Lifecycle:
         self._count(occurrence.job, **{counted: 1})
         self.emit(f"Occurrence{state.value.capitalize()}", ended, reason)
         self._wake_fixed_delay(occurrence.job)
-        self._decide_followers(ended)
+        self.followers.decide(ended)
 
     def cancel(self, occurrence: Occurrence, reason: Reason) -> bool:
         """End it where nothing runs; else cancel what waits, and keep the request for its owner or a successor.
@@ -160,47 +161,7 @@ class Lifecycle:
         if version is not None:
             self._call_hook(version, ended, "on_complete")
         self._wake_fixed_delay(occurrence.job)
-        self._decide_followers(ended)
-
-    # -- jobs that follow --------------------------------------------------------------------------------
-
-    def _decide_followers(self, ended: Occurrence) -> None:
-        """Jobs that are after this one get their occurrence; what waited for it is decided anew."""
-        followers = self.records.followers(ended.job)
-        if not followers:
-            return
-        names = {one.id if isinstance(one, Job) else one.job for one in followers}
-        self.records.tx.expect(sorted(names))
-        for follower in followers:
-            if isinstance(follower, Occurrence):
-                self.decide_waiting(follower)
-            else:
-                self._follow(follower.id, ended)
-
-    def _follow(self, child: str, ended: Occurrence) -> None:
-        job = self.records.job(child)
-        found = None if job is None else successor(self.records, job, ended, self.records.now_ms)
-        if found is None or not self.records.create(found.occurrence):
-            return
-        if found.reason:
-            self.end_unstarted(found.occurrence, OccurrenceState.SKIPPED, found.reason)
-
-    def decide_waiting(self, waiting: Occurrence) -> None:
-        """One that waits for parents is let go when the last of them has completed, and skipped where one did not."""
-        job = self.records.job(waiting.job)
-        if job is None or self.records.occurrence(waiting.job, waiting.nominal_ms) != waiting:
-            return
-        verdict = wait_verdict(standings(self.records, job, waiting.nominal_ms))
-        parents = dict(verdict.parents)
-        if verdict.refusal:
-            no_wait: dict[str, Any] = {"parents": parents, "waits_for": (), "wait_until_ms": None}
-            self.end_unstarted(waiting, OccurrenceState.SKIPPED, verdict.refusal, **no_wait)
-        elif verdict.waits_for:
-            reason = Reason(ReasonCode.WAITS_FOR, ", ".join(verdict.waits_for))
-            self.records.put(replace(waiting, waits_for=verdict.waits_for, reason=reason))
-        else:
-            let_go = {"waits_for": (), "wait_until_ms": None, "released_ms": self.records.now_ms}
-            self.records.put(replace(waiting, parents=parents, **let_go))
+        self.followers.decide(ended)
 
     def _wake_fixed_delay(self, job_id: str) -> None:
         """An interval with a fixed delay counts from the end of its run, or of the occurrence that was skipped."""

@@ -119,7 +119,7 @@ def _is_due(notice: Notice, now_ms: int) -> bool:
 
 def put_notice(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
     """Write the notice, unless too many wait already."""
-    if len(records.tx.scan(keys.NOTICE, None, MOST_WAITING)) >= MOST_WAITING:
+    if records.count_notices(MOST_WAITING) >= MOST_WAITING:
         return
     at_ms = records.now_ms
     records.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=reason, failures=failures))
@@ -164,7 +164,7 @@ def order_hook(records: Records, job: Job, occurrence: Occurrence, work: Work, h
         next_ms=records.now_ms + HANDED_OUT_MS,
         owner=node,
     )
-    is_kept = len(records.tx.scan(keys.NOTICE, None, MOST_HOOKS)) < MOST_HOOKS
+    is_kept = records.count_notices(MOST_HOOKS) < MOST_HOOKS
     if is_kept:
         records.put(notice)
     return _order(records, job, occurrence, work, notice)._replace(notice=notice if is_kept else None)

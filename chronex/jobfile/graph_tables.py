@@ -15,7 +15,7 @@ from chronex.jobfile.entries import Entry, Reader, read_each
 from chronex.jobfile.values import filled_text, name, refuse_duplicates, whole_number
 from chronex.model.circles import circle_in
 from chronex.model.job import MAX_NAME, Job, Task
-from chronex.model.policies import When
+from chronex.model.policies import RunOn, When
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
@@ -206,6 +206,10 @@ def check_without_schedule(entry: Entry) -> None:
             place = entry.child(key)
             message = f"{key} is for schedules, and this job follows another one"
             place.report(message, "remove it, or write a schedule", "J024", place.key_span)
+    if entry.expect_table().get("run_on") == RunOn.EACH:
+        place = entry.child("run_on")
+        message = "a job that runs on each node needs a schedule, and this one follows another"
+        place.report(message, "remove it, or write a schedule", "J024", place.key_span)
 
 
 def check_mode(entry: Entry, tasks: Sequence[Task]) -> None:

@@ -51,6 +51,17 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     drained_by: str = ""
     # When others gave it up because it was silent: its epoch was raised, and it may change nothing any more.
     lost_ms: int | None = None
+    # When a person said that it will never come back: nobody waits for it any more.
+    forgotten_ms: int | None = None
+    # When one that was given up came back, was refused, and began anew under another name.
+    refused_ms: int | None = None
+    # The sources of secrets that it has met in jobs and does not have, such as "env:PGPASSWORD".
+    lacking_secrets: tuple[str, ...] = ()
+    # The version of the zone data by which it finds instants; empty where that is not known.
+    tzdata: str = ""
+    # By how much its own clock is ahead of the store's, and how far off its reading of the store's clock may be.
+    clock_ahead_ms: int | None = None
+    clock_within_ms: int | None = None
     # While it doubts its clock, which has jumped ahead: the time of ages, and how much longer the clock must hold.
     aged_ms: int = 0
     doubt_ms: int = 0

@@ -49,6 +49,8 @@ def plan_backfill(reading: Reading, name: str, from_ms: int, to_ms: int, scope: 
     if job.follows:
         parents = " and ".join(job.after)
         raise NotPossibleError(f"{job.id} has no schedule: it follows {parents}, and a backfill of that runs it too")
+    if targets := reading.targets(job.id):
+        raise NotPossibleError(f"{job.id} runs on each node; name one of them, such as {targets[0].id}")
     try:
         named = list(islice(schedule_of(job).between(from_ms - 1, to_ms - 1), MOST_INSTANTS + 1))
     except CustomScheduleError as error:

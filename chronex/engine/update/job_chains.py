@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from chronex.errors import JobChainError
 from chronex.model.circles import circle_in
 from chronex.model.job import Job
+from chronex.model.policies import RunOn
 from chronex.text.suggestions import nearest
 
 
@@ -27,6 +28,8 @@ def _missing(before: Mapping[str, Job], after: Mapping[str, Job], following: Map
     for name, job in following.items():
         for parent in job.after:
             if parent in after:
+                if after[parent].run_on is RunOn.EACH and not after[parent].target:
+                    yield f"{name} cannot follow {parent}, which runs on each node; follow that of one node"
                 continue
             if parent in before:
                 way = f"{name} -> {parent}"
