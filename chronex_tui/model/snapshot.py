@@ -200,7 +200,7 @@ def live_items(reading: Reading) -> list[RunItem]:
         for occurrence in reading.active(limit=MOST_LIVE)
     ]
     running.sort(key=lambda item: -(item.started_ms or 0))
-    return running + [item_of(occurrence) for occurrence in reading.queued(limit=MOST_LIVE)]
+    return running + [item_of(occurrence) for occurrence in reading.waiting(limit=MOST_LIVE)]
 
 
 def item_of(occurrence: Occurrence, state: str = "") -> RunItem:
