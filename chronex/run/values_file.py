@@ -116,12 +116,10 @@ def values_in(written: bytes) -> HandedValues:
 
 def _lines(numbers: list[int]) -> str:
     shown = ", ".join(map(str, numbers[:_MOST_LINES_TOLD]))
+    if len(numbers) == 1:
+        return f"line {shown} of {OUTPUT_VARIABLE} is"
     more = "" if len(numbers) <= _MOST_LINES_TOLD else f" and {len(numbers) - _MOST_LINES_TOLD} more"
-    return (
-        f"line {shown} of {OUTPUT_VARIABLE} is"
-        if len(numbers) == 1
-        else f"lines {shown}{more} of {OUTPUT_VARIABLE} are"
-    )
+    return f"lines {shown}{more} of {OUTPUT_VARIABLE} are"
 
 
 def values_returned(returned: Any) -> HandedValues:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,9 @@ def request(command: str, **more: object) -> AttemptRequest:
 
 
 def ran(tmp_path: Path, command: str, environ: dict[str, str] | None = None, **more: object) -> AttemptResult:
-    context = RunContext(LogDirectory(tmp_path / "logs"), Inheritance({"PATH": "/usr/bin:/bin", **(environ or {})}))
-    return asyncio.run(run_attempt(request(command, **more), Hooks(), context))
+    with closing(LogDirectory(tmp_path / "logs")) as logs:
+        context = RunContext(logs, Inheritance({"PATH": "/usr/bin:/bin", **(environ or {})}))
+        return asyncio.run(run_attempt(request(command, **more), Hooks(), context))
 
 
 def test_a_command_hands_over_what_it_wrote_and_the_file_is_gone(tmp_path: Path) -> None:
@@ -109,10 +111,10 @@ def test_what_is_too_long_is_not_read(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_of_nobody_is_nothing(tmp_path: Path) -> None:
-    logs = LogDirectory(tmp_path / "logs")
-    file = ValuesFile(logs, ATTEMPT)
-    assert file.take() == ({}, "")
-    file.remove()
+    with closing(LogDirectory(tmp_path / "logs")) as logs:
+        file = ValuesFile(logs, ATTEMPT)
+        assert file.take() == ({}, "")
+        file.remove()
 
 
 def test_what_was_handed_over_becomes_variables() -> None:
@@ -137,7 +139,8 @@ def test_a_function_finds_what_came_before_it_and_hands_over_its_own(tmp_path: P
     async def awaited(context: object) -> dict[str, int]:
         return plain(context)
 
-    context = RunContext(LogDirectory(tmp_path / "logs"), Inheritance({}))
     asked = request("", inputs={"extract": {"rows": "12"}})
-    result = asyncio.run(run_callable(asked, awaited if is_async else plain, Hooks(), context))
+    with closing(LogDirectory(tmp_path / "logs")) as logs:
+        context = RunContext(logs, Inheritance({}))
+        result = asyncio.run(run_callable(asked, awaited if is_async else plain, Hooks(), context))
     assert (result.error, result.values) == ("", {"rows": "24"})

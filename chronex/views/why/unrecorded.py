@@ -306,9 +306,7 @@ def _risks(reading: Reading, job: Job) -> list[str]:
         risks.append(f"no scheduler has {named(lacking)} then (none has it now): it waits for the program that does")
     if job.after:
         which = " or ".join(job.after)
-        risks.append(
-            f"the newest run of {which} has not completed: then it waits for that, or is skipped if it failed"
-        )
+        risks.append(f"the newest run of {which} has not completed: then it waits, or is skipped where that failed")
     running = reading.active(job.id, 1)
     now = f" ({running[0].id} runs now)" if running else ""
     overlap = {
