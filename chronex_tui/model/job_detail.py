@@ -178,16 +178,20 @@ def _try(attempt: Attempt, display: DisplaySettings, job: Job) -> str:
 # -- what it means ----------------------------------------------------------------------------------------
 
 
+def _without_expression(job: Job) -> str:
+    return "when those have completed" if job.follows else "a schedule of the program's own"
+
+
 def _meaning(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
     job = detail.row.job
-    words = "; or ".join(describe(timing.meaning) for timing in timings_of(job)) or "a schedule of the program's own"
+    words = "; or ".join(describe(timing.meaning) for timing in timings_of(job)) or _without_expression(job)
     if job.calendars is not None:
         words += f"; {rules_in_words(job.calendars)}"
-    short = f"{cell_safe(job.schedule)}  {job_zone(job).name}"
+    short = f"{cell_safe(job.shown_schedule)}  {job_zone(job).name}"
     if cell_width(short) + cell_width(words) + 3 <= cells:
-        yield ((cell_safe(job.schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))
+        yield ((cell_safe(job.shown_schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))
         return
-    yield ((crop(cell_safe(job.schedule), cells), "bold"), (f"  {job_zone(job).name}", "dim"))
+    yield ((crop(cell_safe(job.shown_schedule), cells), "bold"), (f"  {job_zone(job).name}", "dim"))
     for piece in wrap(cell_safe(words), cells):
         yield ((piece, ""),)
 

@@ -97,7 +97,7 @@ class JobsTable(ColumnTable):
         quiet = "dim" if row.situation in (Situation.PAUSED, Situation.DISABLED, Situation.DONE) else ""
         return {
             "job": ((f"{display.glyphs.situation[row.situation]} ", style), (name, "marked" if is_marked else quiet)),
-            "schedule": ((cell_safe(row.job.schedule), "dim"),),
+            "schedule": ((cell_safe(row.job.shown_schedule), "dim"),),
             "next": self._next(row),
             "last": last_words(row.last, display, row.job),
             "retry": ((_retry(row), "retry" if row.retry else "dim"),),
