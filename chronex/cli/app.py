@@ -218,6 +218,12 @@ def _store() -> Declaration:
     return store
 
 
+def _torture() -> Declaration:
+    from chronex.cli.commands.torture import torture
+
+    return torture
+
+
 def _verify() -> Declaration:
     from chronex.cli.commands.verify import verify
 
@@ -337,6 +343,10 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "dlq": (_dlq, "Dead letters: runs that failed for good."),
     "state": (_state, "Small values that a task keeps between its runs."),
+    "torture": (
+        _torture,
+        "Try a cluster on your own database: start nodes on a schema made for it, hurt them, and judge what is left.",
+    ),
     "verify": (_verify, "Check the journal against the formal model and your own properties."),
     "doctor": (
         _doctor,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chronex.cli.options import (
+    STORE_VARIABLE,
     StorePath,
     UsageError,
     choose,
@@ -122,7 +123,12 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     from chronex.cli.commands.run import run_daemon
     from chronex.cli.dashboard_process import DashboardProcess
 
-    foreground = DashboardProcess(store_path(store), config)
+    place = store_place(store)
+    if isinstance(place, Path):
+        foreground = DashboardProcess(place, config)
+    else:
+        named = store or os.environ[STORE_VARIABLE]
+        foreground = DashboardProcess(None, config, {**os.environ, STORE_VARIABLE: named})
     return run_daemon(config, store, once=False, duration=None, log_format="text", foreground=foreground)
 
 
@@ -132,11 +138,12 @@ def dashboard(
     config: Annotated[str | None, typer.Argument()] = None,
 ) -> int:
     """What `chronex run` starts at a terminal: the dashboard of the daemon that has started this process."""
-    from chronex.cli.dashboard_process import DaemonBeside
+    from chronex.cli.dashboard_process import OF_ENVIRONMENT, DaemonBeside
     from chronex_tui.data import StoreAt
 
     daemon = DaemonBeside(pipe)
-    code = show_dashboard(TuiOptions(config=config), StoreAt(Path(store)), daemon)
+    place = store_place(None) if store == OF_ENVIRONMENT else Path(store)
+    code = show_dashboard(TuiOptions(config=config), StoreAt(place), daemon)
     if not daemon.is_alive:
         err("chronex: the daemon has ended; start it again with: chronex run")
         return 1
