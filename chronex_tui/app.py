@@ -68,6 +68,8 @@ class StartOptions:
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)  # of [tui.keys], by action id
     store_option: str = ""  # what names the store in a shell command, where it is not the default one
+    is_locked: bool = False  # read-only, and no key leaves that
+    in_browser: bool = False  # drawn for a page: no editor, and the session ends with the server
 
 
 class RunningEngine(Protocol):
@@ -128,6 +130,7 @@ class ChronexApp(App[int]):
         self.key_order = KeyOrder(self, super().on_event, OPENING)
         self._store_commands: StoreCommands | None = None
         self.failure: Exception | None = None  # what ended the dashboard, if not the user
+        self._started_by = os.getppid()
         self.arrivals = 0
         self.last_command = ""  # the shell command of the last key, as things were when it was pressed
         self.is_zoomed = False
@@ -182,7 +185,8 @@ class ChronexApp(App[int]):
                 loop.add_signal_handler(number, self.exit, 0)
 
     def _tick(self) -> None:
-        if self.engine is not None and not self.engine.is_alive:
+        is_left = self.options.in_browser and os.getppid() != self._started_by
+        if is_left or (self.engine is not None and not self.engine.is_alive):
             self.exit(1)
             return
         if self.state.frozen_ms is not None:
@@ -245,7 +249,9 @@ class ChronexApp(App[int]):
             is_live=live is not None and is_shown,
             is_paused=bool(row and row.is_paused),
             filter=state.filter.text,
-            has_store=self.live.store is not None,
+            has_store=self.live.store is not None and not self.options.is_locked,
+            is_locked=self.options.is_locked,
+            in_browser=self.options.in_browser,
             actions=self.actions,
         )
 

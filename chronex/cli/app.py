@@ -166,8 +166,19 @@ def _dashboard() -> Declaration:
     return dashboard
 
 
-# Started by a daemon or its keeper, and in no list.
-_STARTED_BY_DAEMON = {"keeper": _keeper, "launcher": _launcher, "dashboard": _dashboard}
+def _browser_session() -> Declaration:
+    from chronex.cli.commands.tui import browser_session
+
+    return browser_session
+
+
+# Started by a daemon, its keeper or the server of the dashboard, and in no list.
+_STARTED_BY_CHRONEX = {
+    "keeper": _keeper,
+    "launcher": _launcher,
+    "dashboard": _dashboard,
+    "browser-session": _browser_session,
+}
 
 
 def _pause() -> Declaration:
@@ -391,8 +402,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in COMMANDS:
         _add(app, name)
         return app
-    if name in _STARTED_BY_DAEMON:
-        app.command(name, hidden=True)(_STARTED_BY_DAEMON[name]())
+    if name in _STARTED_BY_CHRONEX:
+        app.command(name, hidden=True)(_STARTED_BY_CHRONEX[name]())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

@@ -37,6 +37,8 @@ class ActionContext:
     is_paused: bool = False
     filter: str = ""
     has_store: bool = True
+    is_locked: bool = False  # read-only, and no key leaves that
+    in_browser: bool = False
     actions: tuple[DashboardAction, ...] = ACTIONS  # with the keys that the user has chosen
 
 
@@ -55,7 +57,9 @@ def is_available(action: DashboardAction, context: ActionContext) -> bool:
     if context.screen not in action.screens:
         return False
     if action.id == "write":
-        return context.is_read_only
+        return context.is_read_only and not context.is_locked
+    if action.id == "edit" and context.in_browser:
+        return False  # the editor would open where the server runs
     if action.writes and (context.is_read_only or not context.has_store):
         return False
     return {"": True, "job": bool(context.job), "live": context.is_live}[action.needs]
@@ -150,7 +154,7 @@ def help_lines(context: ActionContext, cells: int) -> Iterator[Line]:
     for group, title in _GROUPS.items():
         yield ((title, "bold"),)
         for action in context.actions:
-            is_meant = action.id != "write" or context.is_read_only
+            is_meant = action.id not in ("write", "edit") or is_available(action, context)
             if action.group == group and context.screen in action.screens and is_meant:
                 yield from _action_help(action, context, cells)
         yield ()

@@ -20,7 +20,7 @@ LAYERS = (
     ("screens", "editing"),
     ("view_actions", "commands", "data_requests"),
     ("app",),
-    ("launch",),
+    ("launch", "browser"),
 )
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 PURE = ("model", "state")
