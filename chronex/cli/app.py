@@ -172,12 +172,19 @@ def _browser_session() -> Declaration:
     return browser_session
 
 
-# Started by a daemon, its keeper or the server of the dashboard, and in no list.
+def _names() -> Declaration:
+    from chronex.cli.commands.program_info import names
+
+    return names
+
+
+# Started by a daemon, its keeper, the server of the dashboard or a completion script, and in no list.
 _STARTED_BY_CHRONEX = {
     "keeper": _keeper,
     "launcher": _launcher,
     "dashboard": _dashboard,
     "browser-session": _browser_session,
+    "names": _names,
 }
 
 
