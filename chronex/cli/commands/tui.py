@@ -205,6 +205,7 @@ def show_dashboard(
     if in_browser and not options.ascii:
         glyphs = UNICODE  # whatever the locale of the server
     if picture is not None:
+        _check_that_it_opens(source)
         text = take_picture(source, zone.zone, requested, glyphs, picture, explain=explain_lines)
         if options.print:
             out(text)
@@ -216,6 +217,12 @@ def show_dashboard(
     except NoTerminalError as error:
         err(f"chronex: {error}")
         return 2
+
+
+def _check_that_it_opens(source: StoreSource) -> None:
+    """A picture is made for a program or a report: where the store cannot be opened it would show nothing true."""
+    if not source.is_missing():
+        source.release(source.open())
 
 
 def _zone(options: TuiOptions) -> ZoneChoice:
