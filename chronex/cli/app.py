@@ -70,6 +70,12 @@ def _run() -> Declaration:
     return run
 
 
+def _reload() -> Declaration:
+    from chronex.cli.commands.reload import reload
+
+    return reload
+
+
 def _tui() -> Declaration:
     from chronex.cli.commands.tui import tui
 
@@ -295,6 +301,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "init": (_init, "Write a commented starter chronex.toml."),
     "apply": (_apply, "Bring the jobs of the store to what the job file says."),
+    "reload": (_reload, "Have the daemon apply its job file again: all of it or nothing."),
     "run": (_run, "Apply the job file and run its jobs until stopped, with the dashboard."),
     "stop": (_stop, "Stop the daemon; commands go on unless it is told otherwise."),
     "restart": (_restart, "Replace the daemon by a new one, of the version that is installed now."),

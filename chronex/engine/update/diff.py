@@ -124,6 +124,23 @@ class JobChange(NamedTuple):
         return found.id
 
 
+class Losses(NamedTuple):
+    """How many of the jobs that a source had an update removes."""
+
+    removed: int
+    had: int
+
+    @property
+    def are_most(self) -> bool:
+        """More than half, and so also all: a file that was cut short looks just like that."""
+        return self.removed * 2 > self.had
+
+
+def losses_of(changes: Iterable[JobChange]) -> Losses:
+    kinds = [change.kind for change in changes if change.old is not None]
+    return Losses(kinds.count(Change.REMOVED), len(kinds))
+
+
 Owns = Callable[[Job], bool]
 
 
