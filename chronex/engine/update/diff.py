@@ -213,7 +213,7 @@ def _new(reading: Reading, new: Job, now_ms: int) -> Job:
 # What a job that goes missing from its file and comes back finds as it was.
 _KEPT_PROGRESS = (
     "paused", "paused_until_ms", "paused_by", "paused_from_ms", "pauses", "counters", "fence", "last_run_ms",
-    "last_success_ms",
+    "last_success_ms", "boots",
 )  # fmt: skip
 
 
