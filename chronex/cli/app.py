@@ -360,8 +360,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "import": (
         _import,
-        "Carry schedules over, and prove it: every instant of the next five years that differs is listed "
-        "with its reason.",
+        "Carry schedules over, and tell of each job whether it is the same, what differs and what is lost.",
     ),
     "service": (_service, "Run Chronex as a service of your user: systemd on Linux, launchd on macOS."),
     "completion": (_completion, "Print a completion script for a shell."),
