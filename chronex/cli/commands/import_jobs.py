@@ -142,7 +142,7 @@ def _read(source: str, paths: list[str], zone: Zone, options: ImportOptions) -> 
 
 def _machine(named: str, zone: Zone, options: ImportOptions) -> Import:
     """`/etc` is the machine's own; any other directory is a tree with an etc in it, or one that is an etc."""
-    from chronex.imports.machine import Place, read_machine
+    from chronex.imports.whole_machine import Place, read_machine
 
     path = Path(named).absolute()
     if not path.is_dir():

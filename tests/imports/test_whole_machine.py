@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chronex.imports.import_result import Import, Proven, as_chronex_reads, prove, with_shared_defaults
-from chronex.imports.machine import Place, read_machine
+from chronex.imports.whole_machine import Place, read_machine
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 
