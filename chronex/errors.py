@@ -26,6 +26,7 @@
     │   ├── AmbiguousIdError            several ids begin like that
     │   ├── NotPossibleError            the thing is there, and its state does not allow it
     │   ├── PruneError                  the update would remove most jobs of its source
+    │   ├── JobChainError               a job would follow one that is not there, or itself by way of others
     │   └── StaleUpdateError            somebody changed the jobs since the caller looked; says who and what
     ├── LogDirectoryError      the logs of attempts cannot lie there, or this is none of them
     └── StoreError             the store could not do what was asked
@@ -263,6 +264,16 @@ class PruneError(CommandError):
         jobs = "its only job" if had == 1 else f"all {had} jobs" if removed == had else f"{removed} of the {had} jobs"
         whose = f" of {source}" if source else ""
         super().__init__(f"nothing was changed: this would remove {jobs}{whose}; say --prune if that is meant")
+
+
+class JobChainError(CommandError):
+    """A job would follow one that is not there, or itself by way of others; nothing was changed."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
 
 
 class JobSourceError(CommandError):
