@@ -88,7 +88,7 @@ class DashboardProcess:
         with self._lock:
             if self._is_over:
                 return ""
-            command = [*_this_program(), "dashboard", str(writing), *self._arguments]
+            command = [*this_program(), "dashboard", str(writing), *self._arguments]
             try:
                 self._process = subprocess.Popen(command, pass_fds=(writing,), env=self._environ)  # noqa: S603  this program again
             except OSError as error:
@@ -128,7 +128,8 @@ def _say_how_it_stops(answer: str) -> None:
             err("chronex: stopping; Ctrl-C leaves at once")
 
 
-def _this_program() -> list[str]:
+def this_program() -> list[str]:
+    """What starts this program again, with the modules that it has found."""
     if getattr(sys, "frozen", False):
         return [sys.executable]
     places = [os.path.abspath(place) for place in sys.path]

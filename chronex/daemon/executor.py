@@ -337,7 +337,8 @@ class Executor:
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
-        return self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        request = self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        return dataclasses.replace(request, inputs=launch.inputs) if launch.inputs else request
 
     def _request(
         self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
@@ -526,6 +527,7 @@ def request_from_records(
         settings=task.process_settings,
         metadata={**job.metadata, **task.metadata},
         parameters=occurrence.parameters,
+        matrix=task.combination,
         span_start_ms=occurrence.span_start_ms,
         span_end_ms=occurrence.span_end_ms,
         last_run_ms=occurrence.last_run_ms,
@@ -566,6 +568,8 @@ def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
         errno=result.errno,
         retryable=result.retryable,
         task_state=dict(result.state_changes) or None,
+        values=dict(result.values) or None,
+        values_problem=result.values_problem,
     )
     if result.state is not AttemptState.CANCELED:
         own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON

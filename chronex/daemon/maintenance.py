@@ -7,6 +7,8 @@ two may believe to be that node, so each step may be done twice, and a notice is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chronex.daemon.log_sender import LogSender
 from chronex.daemon.loop import HEARTBEAT_S, Daemon
 from chronex.daemon.notify import Notifier
@@ -14,6 +16,7 @@ from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.daemon.retention import MeasuredStore, Retention, free_space_task
 from chronex.engine.membership import is_here
 from chronex.jobfile import SchedulerSettings
+from chronex.model.records import Node
 from chronex.run import LogDirectory, is_alive
 from chronex.storage.records import Reading
 
@@ -41,15 +44,16 @@ def add_maintenance(daemon: Daemon, logs: LogDirectory, settings: SchedulerSetti
 def _by_one_node(daemon: Daemon, task: PeriodicTask) -> PeriodicTask:
     async def do() -> None:
         now_ms = daemon.clock.wall_ms()
-        if await daemon.store.view_async(lambda tx: is_maintainer(Reading(tx), daemon.node.id, now_ms)):
+        nodes = daemon.registration.last_seen or await daemon.store.view_async(lambda tx: Reading(tx).nodes())
+        if is_maintainer(nodes, daemon.node.id, now_ms):
             await task.do()
 
     return PeriodicTask(task.name, task.every_s, do)
 
 
-def is_maintainer(reading: Reading, node: str, now_ms: int) -> bool:
+def is_maintainer(nodes: Sequence[Node], node: str, now_ms: int) -> bool:
     """No other node works on the store that began before this one."""
-    own = reading.node(node)
+    own = next((one for one in nodes if one.id == node), None)
     if own is None:
         return False
     return not any(
@@ -58,5 +62,5 @@ def is_maintainer(reading: Reading, node: str, now_ms: int) -> bool:
         and other.lost_ms is None
         and now_ms - other.seen_ms < (other.lease_ms or _SILENT_MS)
         and (not is_here(other, own) or is_alive(other.process))
-        for other in reading.nodes()
+        for other in nodes
     )

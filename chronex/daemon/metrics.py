@@ -232,7 +232,7 @@ class MetricsCollector:
 
     def _advance(self, reading: Reading) -> bool:
         if self._node is not None:
-            self._tally.is_maintainer = is_maintainer(reading, self._node.id, self._clock.wall_ms())
+            self._tally.is_maintainer = is_maintainer(reading.nodes(), self._node.id, self._clock.wall_ms())
         return self._tally.advance(reading)
 
     def values(self) -> list[MetricValues]:
@@ -338,7 +338,7 @@ class PageWriter:
 def _gauges(reading: Reading, now_ms: int) -> Iterator[tuple[str, str, int]]:
     """Name, help and value, counted by the keys of the indexes; only the jobs themselves are read."""
     paused = sum(job.progress.is_paused_at(now_ms) for job in reading.jobs(limit=1_000_000))
-    queued = _entries(reading, keys.QUEUED + keys.OCCURRENCE)
+    queued = _entries(reading, keys.QUEUED + keys.OCCURRENCE) + _entries(reading, keys.PARKED + keys.OCCURRENCE)
     yield "scheduler_jobs_running", "Occurrences that run now.", _entries(reading, keys.ACTIVE + keys.OCCURRENCE)
     yield "scheduler_jobs_in_queue", "Occurrences that wait for their turn.", queued
     yield "scheduler_jobs_paused", "Jobs that are paused.", paused
