@@ -149,6 +149,10 @@ class StopRequest(Cancellation):
             self.request(text_of(reason))
 
 
+async def _nothing_more(_attempt: Attempt) -> None:
+    """Nobody else waits for the end of an attempt."""
+
+
 class Executor:
     """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
 
@@ -174,6 +178,7 @@ class Executor:
         self.clock = run_context.clock
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
+        self.on_recorded: Callable[[Attempt], Awaitable[None]] = _nothing_more  # its end is on record
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
@@ -469,6 +474,7 @@ class Executor:
         fail_point("end recorded")
         self.runner.recorded(attempt.id)
         self.carry_out(orders)
+        await self.on_recorded(attempt)
 
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""

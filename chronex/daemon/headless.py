@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Protocol
 
+from chronex import torture_settings
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
@@ -162,6 +163,7 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     state = state_directory(place)
     clock: Clock = SYSTEM_CLOCK
     host_id, named = "", str(state.resolve())
+    refuse_torture_settings(place)
     if isinstance(place, PostgresAddress):
         clock, host_id, named = store.clock(), host_identity(state), place.shown  # without a password
     node = this_node(settings.max_concurrent_jobs, clock, host_id, settings.labels)
@@ -172,6 +174,17 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     daemon = Daemon(store, engine, run_context, node, settings, keepers=keepers)
     add_maintenance(daemon, logs, settings)
     return daemon
+
+
+def refuse_torture_settings(place: StorePlace) -> None:
+    """Leases that run out faster than those of other nodes would take running work away from them."""
+    if torture_settings.is_set() and not is_torture_store(place):
+        names = f"{torture_settings.PACE_VARIABLE} and {torture_settings.CLOCK_VARIABLE}"
+        raise ChronexError(f"{names} are for the daemons of chronex torture alone; take them out of the environment")
+
+
+def is_torture_store(place: StorePlace) -> bool:
+    return isinstance(place, PostgresAddress) and place.schema.startswith(torture_settings.SCHEMA_PREFIX)
 
 
 class _Ends:

@@ -12,7 +12,7 @@ from chronex.engine.admit import MOST_QUEUED, Verdict, admit, barred_now, gives_
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.membership import awake_since, refuse_lost
-from chronex.engine.notices import has_hooks_left, hooks_left
+from chronex.engine.notices import hooks_left, hooks_waiting
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -253,9 +253,9 @@ class Engine:
 
         return record
 
-    def has_hooks_due(self, now_ms: int) -> ViewFn[bool]:
-        """Whether the next try of a hook is due."""
-        return lambda tx: has_hooks_left(Reading(tx), self.node, now_ms)
+    def hooks_waiting(self, now_ms: int) -> ViewFn[tuple[bool, bool]]:
+        """Whether the next try of a hook is due, and whether any notice waits at all."""
+        return lambda tx: hooks_waiting(Reading(tx), self.node, now_ms)
 
     def hooks_due(self, now_ms: int) -> UpdateFn[tuple[Order, ...]]:
         """An update that gives the orders for hooks whose next try is due."""
@@ -302,6 +302,7 @@ class _Decisions:
         self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
+        self.lifecycle.tells_node = engine.epoch is not None
         own = records.node(engine.node) if engine.epoch is not None else None
         self.is_draining = own is not None and own.draining
         if self.is_draining:
@@ -582,7 +583,7 @@ class _Decisions:
                 job=job,
                 nominal_ms=nominal_ms,
                 reason=reason,
-                data=dict(data or {}),
+                data={**(data or {}), **({} if self.engine.epoch is None else {"node": self.engine.node})},
             )
         )
 

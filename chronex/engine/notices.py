@@ -108,6 +108,16 @@ def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
     return [notice for notice in _waiting(reading) if not notice.is_hook and _is_due(notice, now_ms)][:limit]
 
 
+def claim(records: Records, node: str, limit: int) -> list[Notice]:
+    """The notices whose next try is due, from now on this node's: no other sends them before that try is over."""
+    taken: list[Notice] = []
+    for notice in waiting(records, records.now_ms, limit):
+        ours = replace(notice, owner=node, next_ms=records.now_ms + HANDED_OUT_MS)
+        records.put(ours)
+        taken.append(ours)
+    return taken
+
+
 def _waiting(reading: Reading) -> list[Notice]:
     return reading.scan(keys.NOTICE, Notice, None, MOST_WAITING)
 
@@ -182,9 +192,10 @@ def _work_of(job: Job | None, hook: str) -> Work | None:
     return job.on_start if hook == "on_start" else job.on_complete
 
 
-def has_hooks_left(reading: Reading, node: str, now_ms: int) -> bool:
-    """Whether `hooks_left` would find one, read without a write."""
-    return any(_is_left(reading, notice, node, now_ms) for notice in _waiting(reading))
+def hooks_waiting(reading: Reading, node: str, now_ms: int) -> tuple[bool, bool]:
+    """Whether `hooks_left` would find one, read without a write; and whether there is any notice, of any kind."""
+    waiting = _waiting(reading)
+    return any(_is_left(reading, notice, node, now_ms) for notice in waiting), bool(waiting)
 
 
 def _is_left(reading: Reading, notice: Notice, node: str, now_ms: int) -> bool:

@@ -12,7 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from chronex.jobfile import graph_tables, inherited_tables, parameter_table, process_table, spread_table, values
+from chronex.jobfile import (
+    graph_tables,
+    inherited_tables,
+    parameter_table,
+    process_table,
+    settings,
+    spread_table,
+    values,
+)
 from chronex.jobfile.entries import Reader
 from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import NOTIFY
@@ -81,6 +89,7 @@ _BY_READER: dict[Any, Schema] = {
     graph_tables.matrix: {"type": "object", "additionalProperties": _PLAINS},
     parameter_table.parameters: {"type": "object", "additionalProperties": _table("parameter")},
     values.size: {"type": ["integer", "string"]},
+    settings.shared_size: {"type": ["integer", "string"]},
     values.codes: {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}},
 }
 _BY_KEY: dict[tuple[str, str], Schema] = {

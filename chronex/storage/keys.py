@@ -32,6 +32,8 @@ TASK_STATE = b"S"
 STAGED_STATE = b"T"
 NOTICE = b"W"
 QUARANTINE = b"Q"
+LOG_PIECE = b"B"
+LOG_WISH = b"K"
 
 DUE = b"D"
 ACTIVE = b"U"
@@ -43,7 +45,7 @@ EXPECTING = b"P"
 # Who follows a job: the jobs that are after it, and their occurrences that wait for it. Its name comes first.
 FOLLOWING = b"F"
 # Occurrences that wait for a parent, by their own job.
-PARKED = b"K"
+PARKED = b"C"
 TIMED_INDEXES = DUE + DEAD_LETTER + FINISHED + EXPIRY
 INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING + FOLLOWING + PARKED
 
@@ -127,6 +129,19 @@ def within_task_state(job: str, task: str) -> bytes:
 def within_staged_state(job: str, nominal_ms: int, task: str, number: int) -> bytes:
     """The prefix of what one attempt has staged; a state's name follows."""
     return STAGED_STATE + attempt_key(job, nominal_ms, task, number)[1:]
+
+
+def within_log(attempt: bytes, kind: str) -> bytes:
+    """The prefix of the pieces of one kind of an attempt's log; `attempt` is the key of the attempt."""
+    return LOG_PIECE + attempt[1:] + kind.encode("ascii")
+
+
+def log_piece_key(attempt: bytes, kind: str, number: int) -> bytes:
+    return within_log(attempt, kind) + number.to_bytes(4, "big")
+
+
+def log_wish_key(attempt: bytes, kind: str) -> bytes:
+    return LOG_WISH + attempt[1:] + kind.encode("ascii")
 
 
 def quarantine_key(key: bytes) -> bytes:

@@ -338,6 +338,10 @@ class Reading:
             self._on_stray_index(index_key)
         return found
 
+    def check(self, key: bytes, raw: bytes) -> bool:
+        """Whether a row is what was once written there; one that is not is listed in `damaged`."""
+        return key[:1] in keys.INDEXES or self._decode(key, raw) is not None
+
     def _decode(self, key: bytes, raw: bytes) -> Record | None:
         cache = self.cache
         found: Record | None = None if cache is None else cache.known.get(key)
@@ -449,6 +453,12 @@ class Records(Reading):
             cache.changed[key] = new
         else:
             self.tx.put(key, encode(key, new))
+
+    def put_at(self, key: bytes, record: Record) -> None:
+        """Write a record whose key does not follow from it alone, and that has no index entries."""
+        if self.cache is not None:
+            self.cache.keep(key, record)
+        self.tx.put(key, encode(key, record))
 
     def move_indexes(self, key: bytes, old: Record | None, new: Record) -> None:
         """Make the index entries of what was under `key` those of what is to be there."""

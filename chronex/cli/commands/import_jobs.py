@@ -219,7 +219,9 @@ def _job_lines(each: Proven) -> Iterator[str]:
 
 def _summary(found: Import, proven: Sequence[Proven]) -> str:
     same = sum(1 for each in proven if each.job.source_instants is not None and not each.differences)
-    return f"{len(proven)} jobs, {same} of them proven the same; {len(found.lost)} things not carried over"
+    jobs = f"{len(proven)} job{'' if len(proven) == 1 else 's'}"
+    lost = f"{len(found.lost)} thing{'' if len(found.lost) == 1 else 's'}"
+    return f"{jobs}, {same} of them proven the same; {lost} not carried over"
 
 
 def _json(found: Import, proven: Sequence[Proven]) -> dict[str, Any]:
