@@ -177,6 +177,7 @@ def _first_words(kind: str, start: int, end: int) -> Iterator[Completion]:
         yield Completion("@every 30m", "elapsed time between runs", KEYWORD, start, end)
         yield Completion("R/P1M", "calendar time between runs, from when it is applied", KEYWORD, start, end)
         yield Completion("@once +20m", "one run", KEYWORD, start, end)
+        yield Completion("@start", "once each time the machine has started", KEYWORD, start, end)
         yield Completion("TZ=", "the zone of this expression", KEYWORD, start, end)
     elif kind in ("crontab", "cron.d"):
         yield Completion("@reboot", "when cron starts", KEYWORD, start, end)
