@@ -40,6 +40,29 @@ class PostgresServer:
         settings = f"-k {self.directory} -p {self.port} -c listen_addresses= -c fsync=off -c max_connections=200"
         self._control("-o", settings, "-w", "-t", "60", "-l", str(self.directory / "log"), "start")
 
+    def standby(self, primary_host: str = "", *, synchronous: bool = False) -> PostgresServer:
+        """A physical copy that follows this server, by way of `primary_host` where one is given."""
+        place = Path(tempfile.mkdtemp(prefix="chronex-pg-", dir=_without_disk()))
+        if os.geteuid() == 0:
+            os.chown(place, _other_user().pw_uid, _other_user().pw_gid)
+        copy = PostgresServer(self.programs, place, self.port)
+        source = ("-h", str(self.directory), "-p", str(self.port), "-U", "chronex")
+        self._run("pg_basebackup", "-D", str(place / "data"), *source, "-X", "stream", "-c", "fast", "--no-sync")
+        (place / "data" / "standby.signal").touch()
+        line = f"host={primary_host or self.directory} port={self.port} user=chronex application_name=copy"
+        with (place / "data" / "postgresql.auto.conf").open("a") as file:
+            file.write(f"primary_conninfo = '{line}'\n")
+        copy.start()
+        if synchronous:
+            with (self.directory / "data" / "postgresql.auto.conf").open("a") as file:
+                file.write("synchronous_standby_names = 'copy'\n")
+            self._control("reload")
+        return copy
+
+    def promote(self) -> None:
+        """The copy becomes a server of its own."""
+        self._control("-w", "-t", "60", "promote")
+
     def stop(self, mode: str = "fast") -> None:
         self._control("-m", mode, "-w", "-t", "60", "stop")
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -21,10 +22,11 @@ from chronex.errors import (
     StoreFormatError,
     StoreOutcomeUnknownError,
     StoreRefusedError,
+    StoreWentBackError,
 )
 from chronex.failpoints import fail_point
 from chronex.storage import keys
-from chronex.storage.ports import T, UpdateFn, ViewFn
+from chronex.storage.ports import LostCommits, T, UpdateFn, ViewFn
 from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
 from chronex_store.postgres import pg_schema
@@ -34,6 +36,7 @@ from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
 from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows, Query
+from chronex_store.postgres.pg_redo import RecentCommits, WentBack, redo
 from chronex_store.postgres.pg_scopes import (
     HeldScope,
     claimed,
@@ -53,6 +56,7 @@ _MARK = (
     "INSERT INTO commit_mark (writer, n, token) VALUES (%(writer)s, %(n)s, %(token)s) "
     "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + excluded.n, token = excluded.token"
 )
+_TIME_AND_MARK = f"SELECT {_TIME}, (SELECT token FROM commit_mark WHERE writer = %s)"
 # What a program that is no node leaves of its count when it closes the store, so that the sum never goes back.
 _CLIENTS = "clients"
 _LEAVE = (
@@ -67,6 +71,14 @@ _HINT = f"NOTIFY {CHANNEL}"
 _LEAST_BETWEEN_HINTS_MS = 200
 
 
+class MarkIsOlderError(Exception):
+    """The mark of the last commit is not that which was acknowledged: the database went back."""
+
+    def __init__(self, token: UUID | None) -> None:
+        super().__init__()
+        self.token = token
+
+
 class CommitUnknownError(Exception):
     """The connection broke while the commit was under way."""
 
@@ -77,6 +89,10 @@ class PostgresStore:
     def __init__(self, connections: Connections, clock: Clock) -> None:
         self.address = connections.address
         self._connections = connections
+        self._recent = RecentCommits()
+        self._unknown: UUID | None = None  # the mark of a commit of which nobody could say whether it landed
+        # Called, on some thread, when the database went back and what it lost was done once more.
+        self.on_went_back: Callable[[LostCommits], None] = lambda found: None
         self._clock = DatabaseClock(clock)
         self._pid = os.getpid()
         self._nesting = NestingGuard()
@@ -240,7 +256,31 @@ class PostgresStore:
                 return
 
     def _commit_once(self, batch: list[Update]) -> None:
-        scope = union(update.scope for update in batch)
+        try:
+            self._commit_scope(batch, union(update.scope for update in batch))
+        except MarkIsOlderError as found:
+            self._redo_lost(found.token)
+
+    def _redo_lost(self, token: UUID | None) -> None:
+        """Commits of ours that were acknowledged are gone: they are done once more before anything else is."""
+        recent, lost = self._recent, self._recent.lost_after(token)
+        if lost is None:
+            raise StoreWentBackError(
+                f"{self.address.shown} went back to a time before what was committed, for longer than is known here"
+            )
+        told: list[WentBack] = []
+        update = Update(lambda tx: told.append(redo(tx, lost, self.now(), self._writer_name)), use_reserve=True)
+        self._recent = RecentCommits(token)
+        try:
+            self._commit_scope([update], WHOLE)
+            if update.error is not None:
+                raise update.error
+        except BaseException:
+            self._recent = recent
+            raise
+        self.on_went_back(told[-1])
+
+    def _commit_scope(self, batch: list[Update], scope: Scope) -> None:
         known, held = KnownRows(), HeldScope(scope)
         connection = self._begin(scope, known, held)
         if connection is None:
@@ -262,6 +302,7 @@ class PostgresStore:
         except CommitUnknownError:
             if not self._has_landed(token):
                 raise StoreAwayError(f"{self.address.shown} went away during a commit, which did not land") from None
+        self._recent.note(token, self._clock.boottime_ms(), writes, known, is_whole=scope.is_whole)
         fail_point("shared update committed")
         finish(decided)
         if not _is_word(writes):
@@ -276,9 +317,17 @@ class PostgresStore:
         locks = [("BEGIN", ()), *locking(scope)]
         claims = () if scope.due is None else claiming(scope.due)
         reads = () if scope.due else reading_held(held)
-        answers = self._asking(connection)(*locks, (f"SELECT {_TIME}", ()), *claims, *FIRST_QUERIES, *reads)
+        answers = self._asking(connection)(
+            *locks, (_TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *reads
+        )
         locked, answers = answers[1 : len(locks)], answers[len(locks) :]
-        self._clock.learn(answers[0][0][0], asked, self._clock.boottime_ms())
+        server_ms, token = answers[0][0]
+        self._clock.learn(server_ms, asked, self._clock.boottime_ms())
+        if token is not None and token == self._unknown:
+            self._recent = RecentCommits(token)  # it had landed after all
+        if token != self._recent.last:
+            self._end(connection)
+            raise MarkIsOlderError(token)
         claimed_rows, answers = answers[1 : 1 + len(claims)], answers[1 + len(claims) :]
         if not locks_all(scope, locked) or (scope.due and not claimed(scope.due, held, claimed_rows)):
             self._end(connection)
@@ -335,6 +384,7 @@ class PostgresStore:
             except (psycopg.Error, StoreError):
                 self._drop_writer()
                 if self._clock.boottime_ms() >= give_up_ms:
+                    self._unknown = token
                     raise StoreOutcomeUnknownError(
                         f"{self.address.shown} went away during a commit, so its outcome is unknown; look again later"
                     ) from None
