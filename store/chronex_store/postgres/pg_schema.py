@@ -55,7 +55,7 @@ class _Timestamps(dict[str, str]):
 def statements(schema: str) -> Iterator[str]:
     """Everything that a new store consists of, in order."""
     yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
-    yield f"SET search_path TO {schema}"
+    yield f"SET LOCAL search_path TO {schema}"
     for table in TABLES:
         yield _create(table)
     yield f"CREATE TABLE journal_head ({_SINGLE}, last bigint NOT NULL)"

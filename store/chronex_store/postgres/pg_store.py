@@ -60,8 +60,8 @@ _TIME_AND_MARK = f"SELECT {_TIME}, (SELECT token FROM commit_mark WHERE writer =
 # What a program that is no node leaves of its count when it closes the store, so that the sum never goes back.
 _CLIENTS = "clients"
 _LEAVE = (
-    "WITH gone AS (DELETE FROM commit_mark WHERE writer = %s RETURNING n) "
-    "UPDATE commit_mark SET n = commit_mark.n + gone.n FROM gone WHERE writer = %s"
+    "WITH gone AS (DELETE FROM {schema}.commit_mark WHERE writer = %s RETURNING n) "
+    "UPDATE {schema}.commit_mark AS kept SET n = kept.n + gone.n FROM gone WHERE writer = %s"
 )
 # An update looks up some rows among many. With a table's statistics missing or old the planner would read it all.
 _PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
@@ -182,7 +182,8 @@ class PostgresStore:
         self._connections.close()
         if self._writer is not None and self._has_marked:
             with contextlib.suppress(psycopg.Error):  # a node sweeps up what is left
-                self._writer.execute(_LEAVE, (self._writer_name, _CLIENTS))
+                leave = _LEAVE.format(schema=self.address.schema)
+                self._writer.execute(leave, (self._writer_name, _CLIENTS))
         self._drop_writer()
 
     # -- views ----------------------------------------------------------------------------------------------------
@@ -195,6 +196,8 @@ class PostgresStore:
         with self._connections.reader() as connection:
             try:
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                for query, parameters in self._connections.settings():
+                    connection.execute(query, parameters)
             except psycopg.Error as error:
                 raise translate_pg(error, self.address) from None
             tx = PostgresReading(self._asking(connection))
@@ -314,13 +317,14 @@ class PostgresStore:
             self._writer = self._connections.connect(_PLANNING)
         connection = self._writer
         asked = self._clock.boottime_ms()
-        locks = [("BEGIN", ()), *locking(scope)]
+        settings = self._connections.settings(_PLANNING)
+        locks = [("BEGIN", ()), *settings, *locking(scope)]
         claims = () if scope.due is None else claiming(scope.due)
         reads = () if scope.due else reading_held(held)
         answers = self._asking(connection)(
             *locks, (_TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *reads
         )
-        locked, answers = answers[1 : len(locks)], answers[len(locks) :]
+        locked, answers = answers[1 + len(settings) : len(locks)], answers[len(locks) :]
         server_ms, token = answers[0][0]
         self._clock.learn(server_ms, asked, self._clock.boottime_ms())
         if token is not None and token == self._unknown:
@@ -393,7 +397,7 @@ class PostgresStore:
     def _ask_whether_landed(self, token: UUID) -> bool:
         """The row is locked, so that the transaction that was cut off has ended when it is read."""
         connection = self._writer = self._connections.connect()
-        query = "SELECT token FROM commit_mark WHERE writer = %s FOR UPDATE"
+        query = f"SELECT token FROM {self.address.schema}.commit_mark WHERE writer = %s FOR UPDATE"
         rows = connection.execute(query, (self._writer_name,)).fetchall()
         return any(found == token for (found,) in rows)
 
