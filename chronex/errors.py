@@ -25,6 +25,7 @@
     │   ├── UnknownIdError              no occurrence, run or attempt of that id
     │   ├── AmbiguousIdError            several ids begin like that
     │   ├── NotPossibleError            the thing is there, and its state does not allow it
+    │   ├── JobChainError               a job would follow one that is not there, or itself by way of others
     │   └── StaleUpdateError            somebody changed the jobs since the caller looked; says who and what
     ├── LogDirectoryError      the logs of attempts cannot lie there, or this is none of them
     └── StoreError             the store could not do what was asked
@@ -252,6 +253,16 @@ class StaleUpdateError(CommandError):
         super().__init__(
             f"the jobs were changed since you looked ({'; '.join(self.changes[:5])}); look again and apply again"
         )
+
+
+class JobChainError(CommandError):
+    """A job would follow one that is not there, or itself by way of others; nothing was changed."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
 
 
 class JobSourceError(CommandError):

@@ -149,6 +149,10 @@ class StopRequest(Cancellation):
             self.request(text_of(reason))
 
 
+async def _nothing_more(_attempt: Attempt) -> None:
+    """Nobody else waits for the end of an attempt."""
+
+
 class Executor:
     """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
 
@@ -174,6 +178,7 @@ class Executor:
         self.clock = run_context.clock
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
+        self.on_recorded: Callable[[Attempt], Awaitable[None]] = _nothing_more  # its end is on record
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
@@ -337,7 +342,8 @@ class Executor:
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
-        return self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        request = self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        return dataclasses.replace(request, inputs=launch.inputs) if launch.inputs else request
 
     def _request(
         self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
@@ -473,6 +479,7 @@ class Executor:
         fail_point("end recorded")
         self.runner.recorded(attempt.id)
         self.carry_out(orders)
+        await self.on_recorded(attempt)
 
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""
@@ -525,6 +532,7 @@ def request_from_records(
         settings=task.process_settings,
         metadata={**job.metadata, **task.metadata},
         parameters=occurrence.parameters,
+        matrix=task.combination,
         span_start_ms=occurrence.span_start_ms,
         span_end_ms=occurrence.span_end_ms,
         last_run_ms=occurrence.last_run_ms,
@@ -565,6 +573,8 @@ def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
         errno=result.errno,
         retryable=result.retryable,
         task_state=dict(result.state_changes) or None,
+        values=dict(result.values) or None,
+        values_problem=result.values_problem,
     )
     if result.state is not AttemptState.CANCELED:
         own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -16,7 +17,7 @@ from chronex.daemon.age_clock import AgeClock
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
-from chronex.daemon.registration import RENEW_S, Registration
+from chronex.daemon.registration import RENEW_S, Registration, clock_facts
 from chronex.daemon.wakeups import (
     LONGEST_BETWEEN_CHECKS_MS,
     TOLERANCE_MS,
@@ -43,6 +44,7 @@ from chronex.model.policies import StopMode
 from chronex.model.records import Node
 from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
+from chronex.run.secret_values import has_secret
 from chronex.storage import journal
 from chronex.storage.ports import FailsOver, LostCommits, ReadTransaction, Store, Transaction
 from chronex.storage.records import EVERYTHING, Reading, Records
@@ -94,6 +96,7 @@ class Daemon:
         engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
+        engine.has_secret = partial(has_secret, inheritance=run_context.inheritance)
         engine.read_clock = self.clock.wall_ms
         runner = None if keepers is None else KeptCommands(keepers, run_context)
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
@@ -141,8 +144,12 @@ class Daemon:
             self.keepers.trust(trust, sent_ms + TRUSTED_MS)
 
     def _described(self, node: Node) -> Node:
-        awake_ms = self._detector.since_ms if node.lease_ms else None
-        return replace(node, functions=self.calls.names, imports=self.calls.can_import, awake_since_ms=awake_ms)
+        described = replace(node, functions=self.calls.names, imports=self.calls.can_import)
+        if not node.lease_ms:
+            return described
+        lacking = tuple(sorted(self.engine.lacking_secrets))
+        facts = clock_facts(self.clock)
+        return replace(described, awake_since_ms=self._detector.since_ms, lacking_secrets=lacking, **facts)
 
     def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
         """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.
@@ -199,6 +206,8 @@ class Daemon:
 
         One that others have given up begins anew under another name: what still runs here is taken up by that.
         """
+        if isinstance(error, FencedError) and not self.has_failed:
+            self._note(self.registration.note_refused())
         self.has_failed = True
         if error is not None and self.registration.is_shared:
             self.must_restart = True

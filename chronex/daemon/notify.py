@@ -34,7 +34,9 @@ _JOBS_AT_ONCE = 1_000
 class Notifier:
     """Finds late jobs and slow runs every LATE_EVERY_MS, and sends the notices that wait."""
 
-    def __init__(self, store: Store, run_context: RunContext) -> None:
+    def __init__(self, store: Store, run_context: RunContext, node: str = "") -> None:
+        """`node` is who sends, where others work on the store too: it claims a notice before it sends it."""
+        self._node = node
         self._store = store
         self._run_context = run_context
         self._clock: Clock = run_context.clock
@@ -52,6 +54,8 @@ class Notifier:
         if counter == self._none_at:
             return
         found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms, counter))
+        if self._node and found:
+            found = await self._store.update_async(lambda tx: self._claimed(Records(tx, now_ms)))
         await asyncio.gather(*(self._send(notice, job) for notice, job in found))
 
     def find_late(self) -> None:
@@ -81,6 +85,9 @@ class Notifier:
     def _due(self, reading: Reading, now_ms: int, counter: int) -> list[tuple[Notice, Job | None]]:
         self._none_at = None if reading.count_notices(1) else counter
         return [(notice, reading.job(notice.job)) for notice in notices.waiting(reading, now_ms, AT_ONCE)]
+
+    def _claimed(self, records: Records) -> list[tuple[Notice, Job | None]]:
+        return [(notice, records.job(notice.job)) for notice in notices.claim(records, self._node, AT_ONCE)]
 
     async def _send(self, notice: Notice, job: Job | None) -> None:
         if job is None or job.notify is None:

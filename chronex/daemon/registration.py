@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.membership import LEASE_MS, RENEW_MS, TRUSTED_MS, refuse_lost, renewed
+from chronex.errors import ChronexError
+from chronex.model.event import Event
 from chronex.model.records import Node
 from chronex.run import identity_of
+from chronex.storage.journal import append
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Records
 from chronex.storage.scopes import of_node
+from chronex.timing.zones import known_zone_version
 from chronex.version import __version__
 
 NAME_VARIABLE = "CHRONEX_NODE"
@@ -32,7 +37,8 @@ def this_node(
     `host_id` tells the machines of a shared store apart; without one only this machine uses the store.
     """
     process = identity_of(os.getpid())
-    assert process is not None, "this process exists"
+    if process is None:
+        raise ChronexError("/proc does not show this process, and Chronex needs it: mount -t proc proc /proc")
     now_ms = clock.wall_ms()
     return Node(
         id=f"node-{uuid4().hex[:12]}",
@@ -44,10 +50,24 @@ def this_node(
         seen_ms=now_ms,
         host_id=host_id,
         name=os.environ.get(NAME_VARIABLE) or socket.gethostname(),
+        tzdata=known_zone_version() if host_id else "",
         labels=dict(labels or {}),
         lease_ms=LEASE_MS if host_id else 0,
         steady_since_ms=now_ms if host_id else 0,
     )
+
+
+@runtime_checkable
+class _ReadFromAfar(Protocol):
+    """A clock that is read over a network, and how far off that reading may be."""
+
+    uncertainty_ms: float
+
+
+def clock_facts(clock: Clock) -> dict[str, int]:
+    """How this machine's own clock stands to that of the store, and how well that one is known here."""
+    within = {"clock_within_ms": round(clock.uncertainty_ms)} if isinstance(clock, _ReadFromAfar) else {}
+    return {"clock_ahead_ms": SYSTEM_CLOCK.wall_ms() - clock.wall_ms(), **within}
 
 
 class Registration:
@@ -94,6 +114,19 @@ class Registration:
             found = records.node(node)
             if found is not None:
                 records.put(replace(found, stop_mode="", stop_within_ms=None, stop_by="", stop_refused=problem))
+
+        await self._store.update_async(write)
+
+    async def note_refused(self) -> None:
+        """Others have given this node up: that it came back and was refused is kept, for whoever asks why."""
+        now_ms, node = self._clock.wall_ms(), self.node.id
+
+        def write(tx: Transaction) -> None:
+            records = Records(tx, now_ms)
+            found = records.node(node)
+            if found is not None and found.refused_ms is None:
+                records.put(replace(found, refused_ms=now_ms))
+                append(tx, Event(name="NodeRefused", at_ms=now_ms, data={"node": node}))
 
         await self._store.update_async(write)
 

@@ -38,6 +38,7 @@ from chronex.jobfile.job_tables import (
 )
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.lint_table import LINT, read_lint
+from chronex.jobfile.parameter_table import PARAMETER
 from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
 from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.process_table import LIMITS
@@ -277,4 +278,5 @@ TABLES: Mapping[str, Mapping[str, Reader]] = {
     "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
     "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
+    "parameter": PARAMETER,
 }  # fmt: skip

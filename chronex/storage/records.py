@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from chronex.errors import DamagedRecordError, NewerRecordError, StaleClaimError
 from chronex.model.event import Event
-from chronex.model.job import Job, JobProgress, JobVersion
+from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Idempotency, Node, Quarantined, Record, TaskState
 from chronex.model.states import OccurrenceState, State, advance
@@ -131,6 +131,13 @@ class Reading:
         progress = {one.job: one for one in self.scan(keys.JOB_PROGRESS, JobProgress, start, limit)}
         return [replace(job, progress=found) for job in definitions if (found := progress.get(job.id)) is not None]
 
+    def targets(self, job: str) -> list[Job]:
+        """The jobs that were made from this one, each for one node, by the names of the nodes."""
+        if TARGET_APART in job:
+            return []
+        made = self.scan(keys.within_targets(job), Job)
+        return [found for one in made if (found := self.job(one.id)) is not None]
+
     def occurrences(self, job: str, before_ms: int | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """The history of a job, newest first."""
         after = keys.occurrence_key(job, before_ms) if before_ms is not None else None
@@ -233,6 +240,33 @@ class Reading:
     def queued(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """Occurrences that wait for an earlier one of their job, the oldest first."""
         return self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)
+
+    def parked(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """Occurrences that wait for the jobs that they are after, the oldest first."""
+        return self._listed(keys.PARKED + keys.OCCURRENCE, job, Occurrence, limit)
+
+    def count_parked(self, job: str, limit: int) -> int:
+        return len(self.tx.scan(keys.within_job(keys.PARKED + keys.OCCURRENCE, job), None, limit))
+
+    def waiting(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """All that are queued: for their turn, and for the jobs that they are after."""
+        return [*self.queued(job, limit), *self.parked(job, limit)]
+
+    def followers(self, parent: str) -> list[Job | Occurrence]:
+        """The jobs that are after this one, and occurrences that wait for it; nearly always none."""
+        rows = self.tx.scan(keys.following(parent), None, EVERYTHING)
+        found = [self._indexed(key) for key, _ in rows]
+        return [record for record in found if isinstance(record, Job | Occurrence)]
+
+    def waiting_on(self, parent: str) -> list[Occurrence]:
+        """The occurrences that wait for this job."""
+        rows = self.tx.scan(keys.following(parent) + keys.OCCURRENCE, None, EVERYTHING)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Occurrence)]
+
+    def children(self, parent: str) -> list[str]:
+        """The names of the jobs that are after this one."""
+        rows = self.tx.scan(keys.following(parent) + keys.JOB, None, EVERYTHING)
+        return [keys.job_of(keys.record_of(key)) for key, _ in rows]
 
     def expecting(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
         """Jobs that must complete within a time, by name."""
@@ -415,6 +449,12 @@ class Records(Reading):
             cache.changed[key] = new
         else:
             self.tx.put(key, encode(key, new))
+
+    def put_at(self, key: bytes, record: Record) -> None:
+        """Write a record whose key does not follow from it alone, and that has no index entries."""
+        if self.cache is not None:
+            self.cache.keep(key, record)
+        self.tx.put(key, encode(key, record))
 
     def move_indexes(self, key: bytes, old: Record | None, new: Record) -> None:
         """Make the index entries of what was under `key` those of what is to be there."""

@@ -88,7 +88,8 @@ class JobDetail:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The store at one moment. `problem` says why nothing newer can be shown."""
+    """The store at one moment. `problem` says why nothing newer can be shown; `is_refused` that there is a store, and
+    that it cannot be opened."""
 
     at_ms: int = 0
     rows: tuple[Row, ...] = ()
@@ -97,6 +98,7 @@ class Snapshot:
     problem: str = ""
     store_path: str = ""
     is_there: bool = True
+    is_refused: bool = False
     journal: int = 0
 
     @property
@@ -198,7 +200,7 @@ def live_items(reading: Reading) -> list[RunItem]:
         for occurrence in reading.active(limit=MOST_LIVE)
     ]
     running.sort(key=lambda item: -(item.started_ms or 0))
-    return running + [item_of(occurrence) for occurrence in reading.queued(limit=MOST_LIVE)]
+    return running + [item_of(occurrence) for occurrence in reading.waiting(limit=MOST_LIVE)]
 
 
 def item_of(occurrence: Occurrence, state: str = "") -> RunItem:

@@ -81,7 +81,7 @@ def roll_back(store: Store, job_id: str, version: int, now_ms: int, actor: str =
             raise NotPossibleError(f"version {version} of {job_id} is not kept; there are {kept}")
         wanted = replace(found[version].as_written(), source=found[version].source)
         changes = plan_changes(records, [wanted], now_ms, UpdateOptions(owns=lambda job: False))
-        (changed,) = write_changes(records, changes, actor, {"rolled_back_to": version})
+        changed, *_ = write_changes(records, changes, actor, {"rolled_back_to": version})
         return changed
 
     return store.update(write)
@@ -126,6 +126,7 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         records.put(one)
     for one in change.added:
         records.create(one)
+    lifecycle.followers.decide_all_waiting(change.job_id)
     if change.skipped_span is not None:
         span = {"from_ms": change.skipped_span[0], "to_ms": change.skipped_span[1]}
         events.append(

@@ -112,7 +112,12 @@ EVENTS = _table(
 
 # Index entries, each with the job of its record, so that those of some jobs can be found.
 def _job_of_entry(key: bytes) -> str | None:
-    """Of an entry for an open record; None for others, and for what is no entry at all."""
+    """Of an entry for an open record; None for others, and for what is no entry at all.
+
+    Who follows a job is asked of that job, which the entry names first.
+    """
+    if key[:1] == keys.FOLLOWING:
+        return key[1:].partition(b"\0")[0].decode("latin-1")
     record = keys.record_of(key)
     if key[:1] not in OPEN_INDEXES or b"\0" not in record[1:]:
         return None
