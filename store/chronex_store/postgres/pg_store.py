@@ -6,20 +6,18 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 import psycopg
-from psycopg import errors as pg
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
     StoreAwayError,
     StoreError,
     StoreForkedError,
-    StoreFormatError,
     StoreOutcomeUnknownError,
     StoreRefusedError,
     StoreWentBackError,
@@ -36,6 +34,8 @@ from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
 from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows, Query
+from chronex_store.postgres.pg_layout import LAYOUT
+from chronex_store.postgres.pg_migration import layout_of, refuse_unknown_layout
 from chronex_store.postgres.pg_redo import RecentCommits, WentBack, redo
 from chronex_store.postgres.pg_scopes import (
     HeldScope,
@@ -172,6 +172,24 @@ class PostgresStore:
     def clock(self) -> Clock:
         """The clock for all decisions about this store."""
         return self._clock
+
+    @property
+    def clock_uncertainty_ms(self) -> float:
+        return self._clock.uncertainty_ms
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler stands before the server."""
+        return self._connections.is_pooled
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """A connection for questions to the server itself."""
+        with self._connections.reader() as connection:
+            try:
+                yield connection
+            except psycopg.Error as error:
+                raise translate_pg(error, self.address) from None
 
     def close(self) -> None:
         if self._pid != os.getpid():
@@ -438,27 +456,15 @@ def _is_word(writes: OrderedRows) -> bool:
 
 def prepare(connection: Connection, address: PostgresAddress, *, create: bool) -> None:
     """Look whether the store is there and of a layout that is known here; make it where asked to."""
-    number = _layout(connection, address)
+    number = layout_of(connection, address)
     if number is None and create:
         _create(connection, address)
-        number = pg_schema.LAYOUT
+        number = LAYOUT
     if number is None:
         raise StoreRefusedError(
             f"there is no store at {address.shown} yet; `chronex apply` or `chronex run` makes it"
         )
-    if number > pg_schema.LAYOUT:
-        raise StoreFormatError(
-            f"the store at {address.shown} has layout {number} of a newer Chronex, and this one knows "
-            f"{pg_schema.LAYOUT}; install that version here too"
-        )
-
-
-def _layout(connection: Connection, address: PostgresAddress) -> int | None:
-    try:
-        row = connection.execute(f"SELECT number FROM {address.schema}.layout").fetchone()
-    except (pg.UndefinedTable, pg.InvalidSchemaName):
-        return None
-    return None if row is None else int(row[0])
+    refuse_unknown_layout(number, address)
 
 
 def _create(connection: Connection, address: PostgresAddress) -> None:

@@ -122,6 +122,6 @@ def test_four_nodes_race_behind_a_pooler_that_gives_each_transaction_another_con
 def test_a_pooler_that_refuses_our_settings_is_told_of(postgres_server: PostgresServer) -> None:
     if find_pooler() is None:
         pytest.skip(WHY_NO_POOLER)
-    with pooler(postgres_server, ignored="extra_float_digits") as place:
-        with pytest.raises(StoreRefusedError, match="ignore_startup_parameters = options"):
-            PostgresStore.open(f"postgresql://chronex@/postgres?host={place}&port={PORT}")
+    refused = pytest.raises(StoreRefusedError, match="ignore_startup_parameters = options")
+    with pooler(postgres_server, ignored="extra_float_digits") as place, refused:
+        PostgresStore.open(f"postgresql://chronex@/postgres?host={place}&port={PORT}")
