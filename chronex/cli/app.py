@@ -378,7 +378,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
         "whether the programs that jobs name are found.",
     ),
-    "store": (_store, "The store as a whole: copy it from a directory into a database, or back."),
+    "store": (_store, "The store as a whole: copy it, and look after one in a database: migrate, check, roles."),
     "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
     "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
     "simulate": (
