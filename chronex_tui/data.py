@@ -22,7 +22,8 @@ from chronex.storage.records import Reading
 from chronex_tui.model.attempt_output import AttemptOutput
 from chronex_tui.model.clock_days import ClockDay
 from chronex_tui.model.density import BusiestMinute, Heatmap
-from chronex_tui.model.lanes import Lane
+from chronex_tui.model.lanes import LanesFound
+from chronex_tui.model.nodes_table import NodeItem, node_items
 from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, RunKey, Snapshot
 
 if TYPE_CHECKING:
@@ -144,6 +145,12 @@ class RunRead(NamedTuple):
     firing: Firing | None
 
 
+class NodesRead(NamedTuple):
+    """All schedulers of the store, with what they run."""
+
+    nodes: tuple[NodeItem, ...]
+
+
 class LogRead(NamedTuple):
     """The newest lines of an attempt's output."""
 
@@ -165,7 +172,7 @@ class OutputRead(NamedTuple):
 
 
 class LanesComputed(NamedTuple):
-    lanes: tuple[Lane, ...]
+    found: LanesFound
 
 
 class ClockChangesComputed(NamedTuple):
@@ -249,6 +256,10 @@ class Live:
 
         self.reader.submit(kind, work)
 
+    def request_nodes(self) -> None:
+        now = self.clock.wall_ms()
+        self.request("nodes", lambda reading: (node_items(reading, now, _is_alive),), lambda found: NodesRead(*found))
+
     def request_history(self, *, whole: bool) -> None:
         """From now on follow the ends of all occurrences too; `whole` reads older pages until there are no more."""
         if self._wants_history and (self._wants_whole_history or not whole):
@@ -309,7 +320,8 @@ class Live:
             self._store = self.source.open()
         except (ChronexError, OSError) as error:
             is_new = self.source.is_missing() and not self._last.rows
-            self._report_problem("no store yet: chronex apply or chronex run makes one" if is_new else str(error))
+            sentence = "no store yet: chronex apply or chronex run makes one" if is_new else str(error)
+            self._report_problem(sentence, is_refused=not is_new)
             return None
         self._board.invalidate()
         return self._store
@@ -330,8 +342,9 @@ class Live:
         else:
             self._report_problem(f"this should not have happened ({type(error).__name__}: {error})")
 
-    def _report_problem(self, sentence: str) -> None:
-        self._last = replace(self._last, problem=sentence, is_there=bool(self._last.rows))
+    def _report_problem(self, sentence: str, *, is_refused: bool = False) -> None:
+        is_there = bool(self._last.rows)
+        self._last = replace(self._last, problem=sentence, is_there=is_there, is_refused=is_refused)
         self._send(self._last)
 
     # -- reading ------------------------------------------------------------------------------------------

@@ -9,14 +9,15 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from chronex.daemon.end_checks import EndChecks
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine import unknown_ends
-from chronex.engine.checked_ends import after_check, check_of
+from chronex.engine.checked_ends import check_of
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
 from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
@@ -24,7 +25,7 @@ from chronex.engine.task_state import task_state
 from chronex.errors import StaleClaimError, StoreError, StoreUnavailableError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
-from chronex.model.job import Call, Job, Task, TaskCheck
+from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
 from chronex.model.policies import CrashCheck, StopMode
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
@@ -34,14 +35,12 @@ from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, RunC
 from chronex.run.attempt_log import DEFAULT_LIMIT
 from chronex.run.callables import run_callable
 from chronex.run.command_runner import CommandRunner, HeldCommand, OwnChildren
-from chronex.run.crash_check import ask_check
 from chronex.run.function_process import run_in_process
 from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.run.side_threads import SideThreads
 from chronex.run.supervise import never_started, unknown_exit
-from chronex.run.task_check import ask_task_check
 from chronex.storage import scopes
 from chronex.storage.journal import append
 from chronex.storage.ports import Store
@@ -152,6 +151,10 @@ class StopRequest(Cancellation):
             self.request(text_of(reason))
 
 
+async def _nothing_more(_attempt: Attempt) -> None:
+    """Nobody else waits for the end of an attempt."""
+
+
 class Executor:
     """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
 
@@ -177,11 +180,13 @@ class Executor:
         self.clock = run_context.clock
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
+        self.on_recorded: Callable[[Attempt], Awaitable[None]] = _nothing_more  # its end is on record
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
         self.threads = SideThreads()
+        self.checks = EndChecks(run_context, self.threads)
         self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -233,6 +238,11 @@ class Executor:
         functions = {name: one for name, one in self._cancellations.items() if name not in self._commands}
         interrupt = partial(self._stop_all, functions, ReasonCode.INTERRUPTED)
         asyncio.get_running_loop().call_later(self.settings.grace_ms / 1000, interrupt)
+
+    def stop_all_but(self, ours: Collection[str]) -> None:
+        """Stop what runs here and is another node's by now; its end will be refused."""
+        taken = {name: one for name, one in self._cancellations.items() if name not in ours}
+        self._stop_all(taken, ReasonCode.TAKEN_OVER)
 
     def _stop_all(self, attempts: Mapping[str, StopRequest], code: ReasonCode) -> None:
         for cancellation in list(attempts.values()):
@@ -336,7 +346,8 @@ class Executor:
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
-        return self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        request = self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        return dataclasses.replace(request, inputs=launch.inputs) if launch.inputs else request
 
     def _request(
         self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
@@ -429,47 +440,26 @@ class Executor:
         return Hooks(record, cancellation)
 
     async def _ended(self, attempt: Attempt, request: AttemptRequest, result: AttemptResult, job: Job | None) -> None:
-        end = self._end_of(attempt, result)
+        end_of = partial(self._end_of, attempt)
+        end = end_of(result)
         if job is not None and isinstance(job.on_crash, CrashCheck) and unknown_ends.is_unknown(end):
             if self._leaving:  # the next scheduler finds an end that nobody saw, and asks
                 self._forget(attempt)
                 return
-            end = await self._checked(attempt, request, end, job.on_crash)
+            end = await self.checks.after_crash(job.on_crash, request, end, self._cancellations[attempt.id], end_of)
         has_checks = job is not None and any(task.check for task in job.tasks)
         if has_checks and (check := check_of(job, attempt.task, end)) is not None:
             fail_point("check due")
             if self._leaving and request.command:  # the next scheduler finds the same end, and asks
                 self._forget(attempt)
                 return
-            end = await self._after_check(attempt, request, end, check)
+            cancellation = self._cancellations[attempt.id]
+            end = await self.checks.after_success(check, request, end, attempt, cancellation, end_of)
         self._forget(attempt)
         await self._record_end(attempt, end)
 
     def _end_of(self, attempt: Attempt, result: AttemptResult) -> AttemptEnd:
         return end_of(result, self._cancellations[attempt.id].stop_reason or _stopped_before(result))
-
-    async def _checked(
-        self, attempt: Attempt, request: AttemptRequest, end: AttemptEnd, policy: CrashCheck
-    ) -> AttemptEnd:
-        answer = await ask_check(policy.check, request, self._cancellations[attempt.id], self.run_context)
-        if answer.canceled is not None:
-            return self._end_of(attempt, answer.canceled)
-        fields = {**log_fields(attempt), "exit_code": answer.exit_code, "said": answer.problem}
-        log_event(log, "nobody saw its end, and its check was asked", fields)
-        return unknown_ends.answered(end, answer.exit_code, answer.problem)
-
-    async def _after_check(
-        self, attempt: Attempt, request: AttemptRequest, end: AttemptEnd, check: TaskCheck
-    ) -> AttemptEnd:
-        """A check that was canceled says nothing: the attempt is canceled."""
-        started_ms = attempt.started_ms or attempt.created_ms
-        cancellation = self._cancellations[attempt.id]
-        answer = await ask_task_check(check, request, started_ms, cancellation, self.run_context, self.threads)
-        if answer.canceled is not None:
-            return self._end_of(attempt, answer.canceled)
-        fields = {**log_fields(attempt), "exit_code": answer.exit_code, "said": answer.problem}
-        log_event(log, "it ended well, and its check was asked", fields)
-        return after_check(end, answer.exit_code, answer.problem)
 
     def _forget(self, attempt: Attempt) -> None:
         del self._cancellations[attempt.id]
@@ -492,6 +482,7 @@ class Executor:
         fail_point("end recorded")
         self.runner.recorded(attempt.id)
         self.carry_out(orders)
+        await self.on_recorded(attempt)
 
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""
@@ -544,6 +535,7 @@ def request_from_records(
         settings=task.process_settings,
         metadata={**job.metadata, **task.metadata},
         parameters=occurrence.parameters,
+        matrix=task.combination,
         span_start_ms=occurrence.span_start_ms,
         span_end_ms=occurrence.span_end_ms,
         last_run_ms=occurrence.last_run_ms,
@@ -584,6 +576,8 @@ def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
         errno=result.errno,
         retryable=result.retryable,
         task_state=dict(result.state_changes) or None,
+        values=dict(result.values) or None,
+        values_problem=result.values_problem,
     )
     if result.state is not AttemptState.CANCELED:
         own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from chronex.engine.admit import MOST_QUEUED, Verdict, barred_now, gives_way, is_held
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.group_limits import CONDITIONS
-from chronex.engine.lifecycle import Lifecycle, waiting_first
+from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.lines import Lines, line_key, places_of
 from chronex.engine.orders import Order
 from chronex.engine.plan import (
@@ -28,6 +28,7 @@ from chronex.engine.plan import (
     span_data,
     waits_until,
 )
+from chronex.engine.retries import waiting_first
 from chronex.engine.turns import TurnAnswer, Turns
 from chronex.engine.update.targets import living, make_targets
 from chronex.errors import CustomScheduleError
@@ -105,6 +106,7 @@ class Decisions:
         self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
+        self.lifecycle.tells_node = engine.epoch is not None
         own = records.node(engine.node) if engine.epoch is not None else None
         self.is_draining = own is not None and own.draining
         if self.is_draining:
@@ -233,6 +235,7 @@ class Decisions:
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
+        self.lifecycle.followers.decide_all_waiting(job.id)
 
     def _plan_targets(self, job: Job) -> None:
         """A job that runs on each node: those that fit have jobs of their own, which are planned by them."""
@@ -286,7 +289,9 @@ class Decisions:
             self._admit_now(job, occurrence, lacking)
 
     def _admit_now(self, job: Job, occurrence: Occurrence, lacking: str) -> None:
-        """By the overlap policy and the pool; where no node can run it (`lacking` says why), it waits."""
+        """By parents, overlap and what it waits for; where no node can run it (`lacking` says why), it waits."""
+        if not self.lifecycle.followers.lets_start(job, occurrence):
+            return
         running, retry_ms = self._in_the_way(job, occurrence)
         replaced = self._replaced_by(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
@@ -368,8 +373,11 @@ class Decisions:
                 occurrence, OccurrenceState.QUEUED, reason=reason, lines=lines, order_ms=order_ms, behind=behind
             )
             self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
-        elif lines != occurrence.lines or (reason.code in _TOLD_ANEW and occurrence.reason != reason):
-            self.records.put(replace(occurrence, lines=lines, order_ms=order_ms, reason=reason))
+            return
+        is_released = occurrence.released_ms is not None  # its parents have completed: it waits its turn
+        is_told_anew = reason.code in _TOLD_ANEW and occurrence.reason != reason
+        if is_released or is_told_anew or lines != occurrence.lines:
+            self.records.put(replace(occurrence, released_ms=None, lines=lines, order_ms=order_ms, reason=reason))
 
     def _cancel(self, occurrence: Occurrence) -> None:
         """Kept as a request, like a person's cancel: another node may have to order it, or this one may die."""
@@ -441,7 +449,7 @@ class Decisions:
                 job=job,
                 nominal_ms=nominal_ms,
                 reason=reason,
-                data=dict(data or {}),
+                data={**(data or {}), **({} if self.engine.epoch is None else {"node": self.engine.node})},
             )
         )
 

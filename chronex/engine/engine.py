@@ -12,7 +12,7 @@ from chronex.engine.decisions import Decisions, earliest
 from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.lines import GroupReader
 from chronex.engine.membership import awake_since, refuse_lost
-from chronex.engine.notices import has_hooks_left, hooks_left
+from chronex.engine.notices import hooks_left, hooks_waiting
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     Chance,
@@ -249,9 +249,9 @@ class Engine:
 
         return record
 
-    def has_hooks_due(self, now_ms: int) -> ViewFn[bool]:
-        """Whether the next try of a hook is due."""
-        return lambda tx: has_hooks_left(Reading(tx), self.node, now_ms)
+    def hooks_waiting(self, now_ms: int) -> ViewFn[tuple[bool, bool]]:
+        """Whether the next try of a hook is due, and whether any notice waits at all."""
+        return lambda tx: hooks_waiting(Reading(tx), self.node, now_ms)
 
     def hooks_due(self, now_ms: int) -> UpdateFn[tuple[Order, ...]]:
         """An update that gives the orders for hooks whose next try is due."""

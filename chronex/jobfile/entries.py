@@ -99,7 +99,8 @@ class Sheet:
 
     `calendars` are those of the file by their names, None where one was refused; they are made as of `now_ms`.
     `blackout` are those during which nothing starts. `groups` are those of the file, None where one was refused; None
-    as a whole where jobs may name any, because what is read is no job file.
+    as a whole where jobs may name any, because what is read is no job file. `shared` are the tables of the directory
+    that the file is part of, by their names; `is_part` that it is such a file.
     """
 
     path: str
@@ -113,6 +114,8 @@ class Sheet:
     calendars: dict[str, JobCalendar | None] = field(default_factory=dict)
     blackout: tuple[JobCalendar, ...] = ()
     groups: dict[str, GroupSettings | None] | None = None
+    shared: Mapping[str, Entry] = field(default_factory=dict)
+    is_part: bool = False
     _lines: LineIndex | None = None
 
     @property
@@ -151,7 +154,9 @@ class Entry:
     def child(self, key: str | int) -> Entry:
         container: Any = self.value
         label = str(key) if isinstance(key, str) else f"{self.label}[{key}]"
-        return Entry(container[key], self.node.children.get(key, self.node), quoted(label)[1:-1], self.sheet)
+        if not (label.isidentifier() and label.isascii()):  # most are plain, and there are millions of them
+            label = quoted(label)[1:-1]
+        return Entry(container[key], self.node.children.get(key, self.node), label, self.sheet)
 
     def children(self) -> Iterator[Entry]:
         """The elements of a list; refuses anything else."""

@@ -41,6 +41,8 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     # Where several machines share the store: the machine that it runs on, for how long its word that it lives holds
     # (0: only its process tells), since when it has given it without a gap, and since when it slept through nothing.
     host_id: str = ""
+    # The newest layout of a shared store that it knows.
+    layout: int = 0
     # By what jobs choose where they run.
     name: str = ""
     labels: dict[str, str] = {}
@@ -120,6 +122,31 @@ class TaskState(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True)
     is_removed: bool = False
 
 
+class LogPiece(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Some bytes of a log on a shared store. `at` is where in the log they lie; of a tail, how much is left out."""
+
+    data: bytes
+    written_ms: int = 0
+    at: int = 0
+
+
+class LogWish(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """Somebody wants the log of an attempt that lies on another machine: what it writes from now on, or all of it."""
+
+    job: str
+    nominal_ms: int
+    task: str
+    number: int
+    # The machine that has the log.
+    host_id: str
+    whole: bool = False
+    until_ms: int = 0
+    # What the machine has sent so far, and whether no more will come.
+    sent_pieces: int = 0
+    sent_bytes: int = 0
+    is_done: bool = False
+
+
 class Quarantined(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """A damaged record, kept as it was found so that it can be examined."""
 
@@ -159,6 +186,8 @@ Record = (
     | Event
     | Idempotency
     | Notice
+    | LogPiece
+    | LogWish
     | TaskState
     | Quarantined
     | StoreMeta

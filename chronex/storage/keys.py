@@ -32,23 +32,29 @@ IDEMPOTENCY = b"I"
 TASK_STATE = b"S"
 STAGED_STATE = b"T"
 NOTICE = b"W"
-GROUP = b"B"
+GROUP = b"g"
 QUARANTINE = b"Q"
+LOG_PIECE = b"B"
+LOG_WISH = b"K"
 
 DUE = b"D"
 ACTIVE = b"U"
 QUEUED = b"Y"
 # A queued occurrence that stands in lines has no entry under QUEUED: it has one here, one in each line, and its turn
 # is found by the heads of the lines alone.
-IN_LINE = b"Z"
-LINE = b"K"
-HOLDING = b"F"
+IN_LINE = b"i"
+LINE = b"l"
+HOLDING = b"h"
 DEAD_LETTER = b"L"
 FINISHED = b"H"
 EXPIRY = b"X"
 EXPECTING = b"P"
+# Who follows a job: the jobs that are after it, and their occurrences that wait for it. Its name comes first.
+FOLLOWING = b"F"
+# Occurrences that wait for a parent, by their own job.
+PARKED = b"C"
 TIMED_INDEXES = DUE + DEAD_LETTER + FINISHED + EXPIRY
-INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING + IN_LINE + LINE + HOLDING
+INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING + FOLLOWING + PARKED + IN_LINE + LINE + HOLDING
 
 STORE_META = META + b"store"
 JOURNAL_HEAD = META + b"journal"
@@ -157,6 +163,19 @@ def within_staged_state(job: str, nominal_ms: int, task: str, number: int) -> by
     return STAGED_STATE + attempt_key(job, nominal_ms, task, number)[1:]
 
 
+def within_log(attempt: bytes, kind: str) -> bytes:
+    """The prefix of the pieces of one kind of an attempt's log; `attempt` is the key of the attempt."""
+    return LOG_PIECE + attempt[1:] + kind.encode("ascii")
+
+
+def log_piece_key(attempt: bytes, kind: str, number: int) -> bytes:
+    return within_log(attempt, kind) + number.to_bytes(4, "big")
+
+
+def log_wish_key(attempt: bytes, kind: str) -> bytes:
+    return LOG_WISH + attempt[1:] + kind.encode("ascii")
+
+
 def quarantine_key(key: bytes) -> bytes:
     return QUARANTINE + key
 
@@ -184,9 +203,16 @@ def nominal_of(key: bytes) -> int:
     return int.from_bytes(key[-8:], "big") - _OFFSET
 
 
+def following(parent: str, record: bytes = b"") -> bytes:
+    """The index entry of a record that follows this parent, or the prefix of all of them."""
+    return FOLLOWING + _name(parent) + record
+
+
 def record_of(index_key: bytes) -> bytes:
     """The key of the record that an index entry stands for."""
     tag = index_key[:1]
+    if tag == FOLLOWING:
+        return index_key.partition(b"\0")[2]
     if tag in (LINE, HOLDING):
         _, _, rest = index_key.partition(b"\0")
         return rest[8:] if tag == LINE else rest
@@ -244,7 +270,8 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
 
 
 def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
-    return (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual else ()
+    expecting = (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual else ()
+    return (*expecting, *(following(parent, key) for parent in job.after)) if job.after else expecting
 
 
 def _progress_indexes(key: bytes, progress: JobProgress) -> tuple[bytes, ...]:
@@ -256,7 +283,7 @@ def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]
     if state is OccurrenceState.PENDING:
         return (timed(DUE, occurrence.due_ms, key),)
     if state is OccurrenceState.QUEUED:
-        return (QUEUED + key,) if not occurrence.lines else _line_entries(key, occurrence)
+        return _queued_indexes(key, occurrence)
     if state is OccurrenceState.RUNNING:
         cancel_ms = occurrence.cancel_ms
         found = (ACTIVE + key,) if cancel_ms is None else (ACTIVE + key, timed(DUE, cancel_ms, key))
@@ -265,6 +292,20 @@ def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]
         )
     finished = occurrence.finished_ms
     return () if finished is None else (timed(FINISHED, finished, key),)
+
+
+def _queued_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:
+    """In the queue of its job; or waiting for parents, outside of it; or in lines; or due at once,
+    when its parents have completed."""
+    if occurrence.waits_for:
+        until = occurrence.wait_until_ms
+        timer = () if until is None else (timed(DUE, until, key),)
+        return (PARKED + key, *(following(parent, key) for parent in occurrence.waits_for), *timer)
+    if occurrence.lines:
+        return _line_entries(key, occurrence)
+    if occurrence.released_ms is not None:
+        return (timed(DUE, occurrence.released_ms, key),)
+    return (QUEUED + key,)
 
 
 def _line_entries(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:

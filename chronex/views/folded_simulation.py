@@ -1,10 +1,10 @@
 """The tally of a simulation without playing what no other run can touch: a year of a hundred jobs in a second.
 
 A run starts at its instant and ends after its time if nothing is in its way: no earlier run of its job, no group, no
-full pool, no pause, and its instant is where it starts. Whether that holds for every run of a job is found out from
-its instants alone; such a job is counted as a whole. All others are played, with a pool that is never full. Together
-they are what a simulation of all of them gives, if together they never take more slots than there are: the first run
-that had to wait for the pool would need one more. Where they do, everything is played.
+job that it follows, no full pool, no pause, and its instant is where it starts. Whether that holds for every run of a
+job is found out from its instants alone; such a job is counted as a whole. All others are played, with a pool that is
+never full. Together they are what a simulation of all of them gives, if together they never take more slots than
+there are: the first run that had to wait for the pool would need one more. Where they do, everything is played.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from chronex.model.policies import Cadence, OverlapPolicy
 from chronex.timing.job_schedule import is_interval, is_random, options_of, schedule_of
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import starts_at_nominal_times
+from chronex.views.simulated_chains import Played
 from chronex.views.simulation import (
     HOURS_OF_WEEK,
     THURSDAY,
     DurationOf,
     JobTally,
-    Played,
     SimulationTally,
     simulate_runs,
     tally,
@@ -56,7 +56,9 @@ def fold(
     """The tally of all runs in (from, to]; None where everything must be played, or there are more than `most`."""
     from_ms, to_ms = span
     enabled = [job for job in jobs if job.enabled]
-    candidates = ((job.id, _folded(job, from_ms, to_ms, duration_of(job.id))) for job in enabled)
+    chained = {name for job in enabled for name in ((job.id, *job.after) if job.after else ())}
+    alone = (job for job in enabled if job.id not in chained)
+    candidates = ((job.id, _folded(job, from_ms, to_ms, duration_of(job.id))) for job in alone)
     folded = {name: one for name, one in candidates if one is not None}
     if not folded or (most is not None and sum(len(one.starts) for one in folded.values()) > most):
         return None

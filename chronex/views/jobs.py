@@ -11,6 +11,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
+from chronex.engine.commands.boot_starts import runs_at_start
 from chronex.engine.membership import seems_alive
 from chronex.engine.plan import lead_ms
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
@@ -163,6 +164,10 @@ class Summary(NamedTuple):
 IsAlive = Callable[[ProcessIdentity], bool]
 
 
+# Where the indexes have what is queued: for its own job, in lines, and for the jobs that it is after.
+_WAITING = (keys.QUEUED + keys.OCCURRENCE, keys.IN_LINE + keys.OCCURRENCE, keys.PARKED + keys.OCCURRENCE)
+
+
 class _Open:
     """What is not over, of all jobs, by the keys of the indexes: its cost grows with what is open only."""
 
@@ -173,6 +178,8 @@ class _Open:
         self.queued = self._firings(keys.QUEUED + keys.OCCURRENCE, job)
         for name, instants in self._firings(keys.IN_LINE + keys.OCCURRENCE, job).items():
             self.queued[name] = sorted((*self.queued[name], *instants))
+        for name, waiting in self._firings(keys.PARKED + keys.OCCURRENCE, job).items():
+            self.queued[name] += waiting
         self.pending: dict[str, list[int]] = defaultdict(list)
         self.retrying: dict[str, list[bytes]] = defaultdict(list)
         for rows in pages(reading.tx, keys.DUE):
@@ -195,7 +202,8 @@ class _Open:
         if job is not None and name != job:
             return
         if record[:1] == keys.OCCURRENCE:
-            self.pending[name].append(nominal)
+            if nominal not in self.queued.get(name, ()):  # one that waits for a parent is due when its window ends
+                self.pending[name].append(nominal)
         else:
             self.retrying[name].append(record)
 
@@ -219,7 +227,7 @@ def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive, now_ms:
         jobs=sum(counts.values()),
         counts={situation: counts[situation] for situation in Situation},
         running=_count(reading, keys.ACTIVE + keys.OCCURRENCE),
-        queued=_count(reading, keys.QUEUED + keys.OCCURRENCE) + _count(reading, keys.IN_LINE),
+        queued=sum(_count(reading, prefix) for prefix in _WAITING),
         dead_letters=_count(reading, keys.DEAD_LETTER),
         slots=sum(node.places for node in living),
         nodes=nodes,
@@ -264,7 +272,7 @@ def _at_rest(job: Job, *, has_next: bool, is_paused: bool) -> Situation:
         return Situation.PAUSED
     if job.progress.counters.failures_in_a_row:
         return Situation.FAILED
-    if not has_next:
+    if not has_next and not job.follows and not runs_at_start(job):
         return Situation.DONE
     return Situation.OK if job.progress.counters.completed else Situation.WAITING
 
@@ -392,7 +400,7 @@ def detail_of(reading: Reading, job: Job, now_ms: int, upcoming: int = UPCOMING)
     ended = [o for o in reading.occurrences(job.id, limit=OUTCOMES * 2) if is_final(o.state)]
     outcomes = tuple(outcome_of(occurrence) for occurrence in ended[:OUTCOMES])
     running = tuple(_running(reading, occurrence) for occurrence in reading.active(job.id))
-    queued = tuple(reading.queued(job.id))
+    queued = tuple(reading.waiting(job.id))
     past = any(one.recovery for one in (*queued, *(each.occurrence for each in running)))
     return Detail(
         row=row_of(reading, job, now_ms),

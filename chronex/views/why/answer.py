@@ -47,6 +47,8 @@ class Cause(StrEnum):
     TIMEOUT = "timeout"
     MADE_ROOM = "made_room"
     STOPPED = "stopped"
+    WAITS_FOR = "waits_for"
+    PARENT = "parent"
     IDEMPOTENT = "idempotent"
     MAX_REACHED = "max_reached"
     JOB_REMOVED = "job_removed"
@@ -79,6 +81,13 @@ _CAUSES = {
     ReasonCode.OVERLAP_ON_TIME: Cause.OVERLAP_ON_TIME,
     ReasonCode.NOT_MET: Cause.NOT_MET,
     ReasonCode.NO_NODE: Cause.NO_NODE,
+    ReasonCode.WAITS_FOR: Cause.WAITS_FOR,
+    ReasonCode.PARENT_FAILED: Cause.PARENT,
+    ReasonCode.PARENT_CANCELED: Cause.PARENT,
+    ReasonCode.PARENT_SKIPPED: Cause.PARENT,
+    ReasonCode.PARENT_MISSED: Cause.PARENT,
+    ReasonCode.PARENT_NEVER_RAN: Cause.PARENT,
+    ReasonCode.PARENT_TOO_LATE: Cause.PARENT,
     ReasonCode.DOWN: Cause.DOWN,
     ReasonCode.FOLDED: Cause.FOLDED,
     ReasonCode.TOO_OLD: Cause.TOO_OLD,

@@ -13,7 +13,7 @@ from chronex.storage import keys
 from chronex.storage.ports import Row
 
 # Index entries of open records carry their job; those of ended ones, of which there are ever more, do not.
-OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.IN_LINE
+OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.PARKED + keys.IN_LINE
 _OPEN = "('pending', 'queued', 'running')"
 # A statement and its parameters, by place or by name.
 Query = tuple[str, "tuple[Any, ...] | dict[str, Any]"]
@@ -72,7 +72,7 @@ _MOST_NODES, _MOST_ASIDE, _MOST_IN_LINE = 500, 10, 10
 FIRST_QUERIES: tuple[Query, ...] = (
     ("SELECT key, value FROM node LIMIT %s", (_MOST_NODES + 1,)),
     ("SELECT key, value FROM other WHERE key >= 'Q' AND key < 'R' LIMIT %s", (_MOST_ASIDE + 1,)),
-    ("SELECT key, value FROM index_entry WHERE key >= 'K' AND key < 'L' ORDER BY key LIMIT %s", (_MOST_IN_LINE + 1,)),
+    ("SELECT key, value FROM index_entry WHERE key >= 'l' AND key < 'm' ORDER BY key LIMIT %s", (_MOST_IN_LINE + 1,)),
 )
 
 
@@ -99,6 +99,8 @@ class KnownRows:
             for index in (keys.ACTIVE, keys.QUEUED, keys.IN_LINE):
                 for kind in (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT):
                     self._complete.add(keys.within_job(index + kind, name))
+            self._complete.add(keys.within_job(keys.PARKED + keys.OCCURRENCE, name))
+            self._complete.add(keys.following(name))
         for rows in found:
             for key, value in rows:
                 self.rows.put(key, value)

@@ -39,8 +39,8 @@ _POOL = (
 # A cancel is due where its occurrence runs; it is that node's to carry out, and would only be held up by others.
 _CLAIM_DUE = (
     _POOL + "SELECT p.job, (SELECT free FROM pool) FROM index_entry e JOIN job_progress p ON p.job = e.open_job "
-    "LEFT JOIN LATERAL (SELECT o.owner FROM occurrence o WHERE substr(e.key, 10, 1) = 'O' "
-    "AND o.key = substr(e.key, 10) AND o.state = 'running') AS canceled ON true "
+    "CROSS JOIN LATERAL (SELECT CASE WHEN substr(e.key, 10, 1) = 'O' THEN (SELECT CASE WHEN o.state = 'running' "
+    "THEN o.owner END FROM occurrence o WHERE o.key = substr(e.key, 10)) END AS owner) AS canceled "
     "WHERE e.key >= %(from)b AND e.key < %(until)b AND (canceled.owner = %(node)s OR canceled.owner IS NULL "
     "AND %(begins)s AND ((SELECT free FROM pool) > 0 OR e.key < %(late)b)) ORDER BY e.key "
     "LIMIT (SELECT CASE WHEN free > 0 THEN least(free, %(most)s) ELSE %(most)s END FROM pool) + %(beyond)s "
@@ -49,7 +49,7 @@ _CLAIM_DUE = (
 _CLAIM_QUEUES = (
     _POOL + "SELECT p.job FROM index_entry e JOIN job_progress p ON p.job = e.open_job "
     "WHERE e.key > %(from)b AND e.key < %(until)b AND %(begins)s AND (SELECT free FROM pool) > 0 AND ("
-    "NOT EXISTS (SELECT FROM occurrence o WHERE o.job = e.open_job AND o.state = 'running') OR "
+    "(SELECT 1 FROM occurrence o WHERE o.job = e.open_job AND o.state = 'running' LIMIT 1) IS NULL OR "
     "EXISTS (SELECT FROM job j WHERE j.job = e.open_job AND j.definition ->> 'overlap' = 'allow')) ORDER BY e.key "
     "LIMIT (SELECT greatest(least(free, %(most)s), 0) FROM pool) FOR UPDATE OF p SKIP LOCKED"
 )
