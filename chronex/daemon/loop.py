@@ -47,7 +47,7 @@ from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.secret_values import has_secret
 from chronex.storage import journal
-from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.ports import FailsOver, LostCommits, ReadTransaction, Store, Transaction
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.storage.scopes import JOURNAL_ONLY
 
@@ -91,6 +91,8 @@ class Daemon:
         self.clock = run_context.clock
         self.registration = Registration(store, node, self.clock, self._described)
         self.registration.on_trusted = self._tell_keepers
+        if isinstance(store, FailsOver):
+            store.on_went_back = self._went_back
         engine.placement = lambda job: fits_node(job, self.node)
         engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
@@ -217,6 +219,17 @@ class Daemon:
     def drain(self) -> None:
         """No new claim from now on; running work may take its time."""
         self.stop(StopMode.DRAIN)
+
+    def _went_back(self, lost: LostCommits) -> None:
+        """Called on a thread of the store: what others have decided on meanwhile must not go on here too."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: self._note(self._end_taken(lost)))
+
+    async def _end_taken(self, lost: LostCommits) -> None:
+        log_event(log, "StoreWentBack", {"conflicts": list(lost.conflicts)}, logging.WARNING)
+        if lost.conflicts:
+            running = await self.store.view_async(lambda tx: _running(Reading(tx)))
+            self.executor.stop_all_but({one.id for one in running if one.owner == self.node.id})
 
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""
