@@ -25,6 +25,7 @@
     │   ├── UnknownIdError              no occurrence, run or attempt of that id
     │   ├── AmbiguousIdError            several ids begin like that
     │   ├── NotPossibleError            the thing is there, and its state does not allow it
+    │   ├── PruneError                  the update would remove most jobs of its source
     │   ├── JobChainError               a job would follow one that is not there, or itself by way of others
     │   └── StaleUpdateError            somebody changed the jobs since the caller looked; says who and what
     ├── LogDirectoryError      the logs of attempts cannot lie there, or this is none of them
@@ -253,6 +254,16 @@ class StaleUpdateError(CommandError):
         super().__init__(
             f"the jobs were changed since you looked ({'; '.join(self.changes[:5])}); look again and apply again"
         )
+
+
+class PruneError(CommandError):
+    """The update would remove most of the jobs of its source; say --prune if that is meant."""
+
+    def __init__(self, source: str, removed: int, had: int) -> None:
+        self.source, self.removed, self.had = source, removed, had
+        jobs = "its only job" if had == 1 else f"all {had} jobs" if removed == had else f"{removed} of the {had} jobs"
+        whose = f" of {source}" if source else ""
+        super().__init__(f"nothing was changed: this would remove {jobs}{whose}; say --prune if that is meant")
 
 
 class JobChainError(CommandError):

@@ -27,6 +27,7 @@ from chronex.daemon.wakeups import (
 )
 from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
+from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.commands.stopping import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_any_silent, is_here
@@ -288,6 +289,7 @@ class Daemon:
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
             self._check_clock_set_back()
         self._ages = AgeClock(self.clock, await self.store.view_async(lambda tx: Reading(tx).nodes()))
+        await self._start_jobs_of_boot()
         await self.registration.put(self.node)
         if self.keepers is not None and self.keepers.starts_at_once:
             # After the record: others clear away what lies there of a node that they do not know.
@@ -298,6 +300,13 @@ class Daemon:
         fail_point("node registered")
         await self._take_over()
         self.on_begun()
+
+    async def _start_jobs_of_boot(self) -> None:
+        """Before this node is on record, by which the next one sees that the boot has been answered."""
+        now_ms = self.clock.wall_ms()
+        asked = await self.store.update_async(lambda tx: start_jobs_of_boot(Records(tx, now_ms), self.node))
+        if asked:
+            log_event(log, "first daemon since the machine was started", {"jobs": ", ".join(asked[:20])})
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""

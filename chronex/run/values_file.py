@@ -111,13 +111,15 @@ def values_in(written: bytes) -> HandedValues:
             bad.append(number)
         else:
             found[name] = value
-    return _bounded(found, f"{_lines(bad)} of {OUTPUT_VARIABLE} not NAME=value" if bad else "")
+    return _bounded(found, f"{_lines(bad)} not NAME=value" if bad else "")
 
 
 def _lines(numbers: list[int]) -> str:
     shown = ", ".join(map(str, numbers[:_MOST_LINES_TOLD]))
+    if len(numbers) == 1:
+        return f"line {shown} of {OUTPUT_VARIABLE} is"
     more = "" if len(numbers) <= _MOST_LINES_TOLD else f" and {len(numbers) - _MOST_LINES_TOLD} more"
-    return f"line {shown} is" if len(numbers) == 1 else f"lines {shown}{more} are"
+    return f"lines {shown}{more} of {OUTPUT_VARIABLE} are"
 
 
 def values_returned(returned: Any) -> HandedValues:

@@ -338,6 +338,10 @@ class Reading:
             self._on_stray_index(index_key)
         return found
 
+    def check(self, key: bytes, raw: bytes) -> bool:
+        """Whether a row is what was once written there; one that is not is listed in `damaged`."""
+        return key[:1] in keys.INDEXES or self._decode(key, raw) is not None
+
     def _decode(self, key: bytes, raw: bytes) -> Record | None:
         cache = self.cache
         found: Record | None = None if cache is None else cache.known.get(key)
