@@ -13,7 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from chronex.cli.service_units import Service, systemd_unit
+
 ROOT = Path(__file__).parents[2]
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 CONTROL = """\
 Package: chronex
@@ -27,25 +30,6 @@ Priority: optional
 Description: cron you can see, explain and trust
  A terminal-first, local-first scheduler: a linter and a language server for
  schedules, a dashboard, and a daemon that never loses or doubles a run.
-"""
-SERVICE = """\
-[Unit]
-Description=Chronex, the scheduler
-Documentation=man:chronex(1)
-ConditionPathExists=/etc/chronex/chronex.toml
-
-[Service]
-Type=notify
-ExecStart=/usr/bin/chronex run --headless --config /etc/chronex/chronex.toml --store /var/lib/chronex/store
-ExecReload=/bin/kill -HUP $MAINPID
-StateDirectory=chronex
-StateDirectoryMode=0700
-KillMode=process
-Restart=on-failure
-Delegate=yes
-
-[Install]
-WantedBy=multi-user.target
 """
 
 
@@ -82,7 +66,7 @@ def _lay(form: Path, tree: Path) -> None:
     program = tree / "usr/lib/chronex/chronex"
     (tree / "usr/bin").mkdir(parents=True)
     (tree / "usr/bin/chronex").symlink_to("../lib/chronex/chronex")
-    _write(tree / "usr/lib/systemd/system/chronex.service", SERVICE)
+    _write(tree / "usr/lib/systemd/system/chronex.service", service())
     _write(tree / "usr/share/doc/chronex/copyright", (ROOT / "LICENSE").read_text())
     manual = tree / "usr/share/man/man1/chronex.1.gz"
     manual.parent.mkdir(parents=True)
@@ -90,6 +74,16 @@ def _lay(form: Path, tree: Path) -> None:
     _write(tree / "usr/share/bash-completion/completions/chronex", _said([str(program), "completion", "bash"]))
     _write(tree / "usr/share/zsh/vendor-completions/_chronex", _said([str(program), "completion", "zsh"]))
     _write(tree / "usr/share/fish/vendor_completions.d/chronex.fish", _said([str(program), "completion", "fish"]))
+
+
+def service() -> str:
+    """The unit that `chronex service install --system` writes; without a job file in /etc it does not start."""
+    place = Service(
+        ("/usr/bin/chronex",), Path("/etc/chronex/chronex.toml"), Path("/var/lib/chronex/store"), PATH, Path()
+    )
+    unit = systemd_unit(place, is_of_system=True)
+    unit = unit.replace("\n[Service]\n", "ConditionPathExists=/etc/chronex/chronex.toml\n\n[Service]\n", 1)
+    return unit.replace("Type=notify\n", "Type=notify\nStateDirectory=chronex\nStateDirectoryMode=0700\n", 1)
 
 
 def oldest_c_library(form: Path) -> str:
