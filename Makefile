@@ -81,6 +81,7 @@ binary: setup  ## build dist/chronex (one file) and dist/chronex-dir (starts fas
 	@CHRONEX_BINARY=dist/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli tests/lsp
 	@CHRONEX_BINARY=dist/chronex-dir/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli tests/lsp
 	@$(BIN)/python packaging/figures.py
+	@if [ "$$(uname)" = Linux ]; then $(BIN)/python packaging/c_library.py dist/chronex-dir; fi
 
 deb: binary  ## build/deb/chronex_*.deb of the directory form
 	@mkdir -p build/deb

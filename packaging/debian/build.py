@@ -6,7 +6,6 @@ is not started by the installation: there is no job file yet.
 
 import argparse
 import gzip
-import re
 import runpy
 import shutil
 import subprocess
@@ -17,7 +16,6 @@ from chronex.cli.service_units import Service, systemd_unit
 
 ROOT = Path(__file__).parents[2]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 CONTROL = """\
 Package: chronex
 Version: {version}
@@ -49,10 +47,10 @@ def build(form: Path, out: Path) -> Path:
     shutil.rmtree(tree, ignore_errors=True)
     _lay(form, tree)
     size = sum(file.lstat().st_size for file in tree.rglob("*") if not file.is_dir()) // 1024
+    oldest_c_library = runpy.run_path(str(ROOT / "packaging" / "c_library.py"))["oldest_c_library"]
     names = {"version": version, "architecture": architecture, "size": size, "glibc": oldest_c_library(form)}
     (tree / "DEBIAN").mkdir()
     (tree / "DEBIAN" / "control").write_text(CONTROL.format(**names))
-    (tree / "DEBIAN" / "conffiles").write_text("")
     package = out / f"chronex_{version}_{architecture}.deb"
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", "--build", str(tree), str(package)], check=True, stdout=sys.stderr
@@ -84,15 +82,6 @@ def service() -> str:
     unit = systemd_unit(place, is_of_system=True)
     unit = unit.replace("\n[Service]\n", "ConditionPathExists=/etc/chronex/chronex.toml\n\n[Service]\n", 1)
     return unit.replace("Type=notify\n", "Type=notify\nStateDirectory=chronex\nStateDirectoryMode=0700\n", 1)
-
-
-def oldest_c_library(form: Path) -> str:
-    """The newest version of glibc that a file of the program asks for."""
-    found = {(2, 17)}
-    for file in form.rglob("*"):
-        if file.is_file() and (file.name == "chronex" or ".so" in file.name):
-            found |= {(int(major), int(minor)) for major, minor in _GLIBC.findall(file.read_bytes())}
-    return ".".join(map(str, max(found)))
 
 
 def _write(path: Path, text: str) -> None:
