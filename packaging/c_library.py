@@ -1,4 +1,4 @@
-"""The oldest glibc that a frozen program runs with: c_library.py dist/chronex-dir [AT-MOST]; exit 1 where it is newer."""
+"""The oldest glibc that a frozen program runs with: c_library.py dist/chronex-dir [AT-MOST], exit 1 if newer."""
 
 import re
 import sys
