@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chronex.engine.commands import Actor, TriggerAnswer, cancel, pause, replay, replay_dead_letter, resume, trigger
+from chronex.engine.commands.nodes import drain_node
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import text_of
 from chronex.model.states import RunState
 from chronex.storage.records import Records
+from chronex.storage.scopes import WHOLE, of_jobs
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import CommandDone, DataArrived, Worker
 from chronex_tui.model.available_actions import shell_command
@@ -74,6 +76,7 @@ class StoreCommands:
             "undo": self.undo,
             "replay": self.replay,
             "cancel": self.cancel,
+            "drain": self.drain,
         }
 
     # -- confirming and running -------------------------------------------------------------------------------
@@ -103,7 +106,8 @@ class StoreCommands:
 
         def work() -> None:
             try:
-                result = store.update(lambda tx: command.work(Records(tx, now), self.actor))
+                scope = of_jobs(*command.jobs) if command.jobs else WHOLE
+                result = store.update(lambda tx: command.work(Records(tx, now), self.actor), scope=scope)
                 done = CommandDone(result.text, result.is_refused, command.jobs)
             except ChronexError as error:
                 for name in command.jobs:
@@ -210,6 +214,25 @@ class StoreCommands:
                 f"Cancel {count(len(keys), 'run')}",
                 tuple(facts),
                 self._shell_command("cancel", keys),
+            )
+        )
+
+    def drain(self) -> None:
+        """The node under the cursor begins nothing more, or begins again."""
+        item = self.state.node_item()
+        if item is None:
+            return
+        name, draining = item.row.node.id, not item.row.node.draining
+        question = f"Let {name} begin {'nothing more' if draining else 'work again'}?"
+        self.start(
+            StoreCommand(
+                "drain",
+                (),
+                "",
+                lambda records, actor: drain_named(records, name, actor, draining=draining),
+                "Drain" if draining else "Undrain",
+                ((question, "bold"), ("What runs there goes on.", "")),
+                self._shell_command("drain", [name]),
             )
         )
 
@@ -342,6 +365,11 @@ def replay_items(records: Records, items: Sequence[RunItem], actor: Actor) -> Co
         else:
             replay(records, _occurrence(records, item.key), actor, "")
     return CommandResult(f"asked to run {_list(sorted({item.key.job for item in items}))} again")
+
+
+def drain_named(records: Records, name: str, actor: Actor, *, draining: bool) -> CommandResult:
+    node = drain_node(records, name, actor, draining=draining)
+    return CommandResult(f"{node.id} begins {'nothing more' if draining else 'work again'}")
 
 
 def _occurrence(records: Records, key: RunKey) -> Occurrence:

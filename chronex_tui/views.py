@@ -191,7 +191,7 @@ class JobsView(View):
             return tuple(no_change_line(zone) for zone in self.state.unchanging_zones[:height])
         display = self.state.display
         day = next((day for day in days if day.touched), days[0])
-        return [title_line(day, display), *change_lines(day, display, width, max(height - 4, 1))][:height]
+        return [title_line(day, display, width), *change_lines(day, display, width, max(height - 4, 1))][:height]
 
     def _timeline(self, width: int, height: int) -> Sequence[Line]:
         lanes = self.state.lanes[: max(height - 1, 0)]

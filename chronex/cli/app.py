@@ -70,6 +70,12 @@ def _run() -> Declaration:
     return run
 
 
+def _reload() -> Declaration:
+    from chronex.cli.commands.reload import reload
+
+    return reload
+
+
 def _tui() -> Declaration:
     from chronex.cli.commands.tui import tui
 
@@ -166,8 +172,26 @@ def _dashboard() -> Declaration:
     return dashboard
 
 
-# Started by a daemon or its keeper, and in no list.
-_STARTED_BY_DAEMON = {"keeper": _keeper, "launcher": _launcher, "dashboard": _dashboard}
+def _browser_session() -> Declaration:
+    from chronex.cli.commands.tui import browser_session
+
+    return browser_session
+
+
+def _names() -> Declaration:
+    from chronex.cli.commands.program_info import names
+
+    return names
+
+
+# Started by a daemon, its keeper, the server of the dashboard or a completion script, and in no list.
+_STARTED_BY_CHRONEX = {
+    "keeper": _keeper,
+    "launcher": _launcher,
+    "dashboard": _dashboard,
+    "browser-session": _browser_session,
+    "names": _names,
+}
 
 
 def _pause() -> Declaration:
@@ -216,6 +240,12 @@ def _store() -> Declaration:
     from chronex.cli.commands.store import store
 
     return store
+
+
+def _torture() -> Declaration:
+    from chronex.cli.commands.torture import torture
+
+    return torture
 
 
 def _verify() -> Declaration:
@@ -295,6 +325,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "init": (_init, "Write a commented starter chronex.toml."),
     "apply": (_apply, "Bring the jobs of the store to what the job file says."),
+    "reload": (_reload, "Have the daemon apply its job file again: all of it or nothing."),
     "run": (_run, "Apply the job file and run its jobs until stopped, with the dashboard."),
     "stop": (_stop, "Stop the daemon; commands go on unless it is told otherwise."),
     "restart": (_restart, "Replace the daemon by a new one, of the version that is installed now."),
@@ -337,13 +368,17 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "dlq": (_dlq, "Dead letters: runs that failed for good."),
     "state": (_state, "Small values that a task keeps between its runs."),
+    "torture": (
+        _torture,
+        "Try a cluster on your own database: start nodes on a schema made for it, hurt them, and judge what is left.",
+    ),
     "verify": (_verify, "Check the journal against the formal model and your own properties."),
     "doctor": (
         _doctor,
         "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
         "whether the programs that jobs name are found.",
     ),
-    "store": (_store, "The store as a whole: copy it from a directory into a database, or back."),
+    "store": (_store, "The store as a whole: copy it, and look after one in a database: migrate, check, roles."),
     "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
     "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
     "simulate": (
@@ -353,8 +388,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "import": (
         _import,
-        "Carry schedules over, and prove it: every instant of the next five years that differs is listed "
-        "with its reason.",
+        "Carry schedules over, and tell of each job whether it is the same, what differs and what is lost.",
     ),
     "service": (_service, "Run Chronex as a service of your user: systemd on Linux, launchd on macOS."),
     "completion": (_completion, "Print a completion script for a shell."),
@@ -391,8 +425,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in COMMANDS:
         _add(app, name)
         return app
-    if name in _STARTED_BY_DAEMON:
-        app.command(name, hidden=True)(_STARTED_BY_DAEMON[name]())
+    if name in _STARTED_BY_CHRONEX:
+        app.command(name, hidden=True)(_STARTED_BY_CHRONEX[name]())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,6 +39,7 @@ from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.run.supervise import never_started, unknown_exit
+from chronex.storage import scopes
 from chronex.storage.journal import append
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
@@ -115,7 +116,8 @@ class StartRecorder:
     async def _record(self, taken: list[_Waiting]) -> None:
         try:
             update = self.engine.all_started([one.start for one in taken])
-            refused = await self.store.update_async(update, use_reserve=True)
+            scope = scopes.of_jobs(*(one.start.attempt.job for one in taken))
+            refused = await self.store.update_async(update, use_reserve=True, scope=scope)
         except Exception as problem:
             for one in taken:
                 if not one.recorded.done():
@@ -147,6 +149,10 @@ class StopRequest(Cancellation):
             self.request(text_of(reason))
 
 
+async def _nothing_more(_attempt: Attempt) -> None:
+    """Nobody else waits for the end of an attempt."""
+
+
 class Executor:
     """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
 
@@ -172,6 +178,7 @@ class Executor:
         self.clock = run_context.clock
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
+        self.on_recorded: Callable[[Attempt], Awaitable[None]] = _nothing_more  # its end is on record
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
@@ -227,6 +234,11 @@ class Executor:
         functions = {name: one for name, one in self._cancellations.items() if name not in self._commands}
         interrupt = partial(self._stop_all, functions, ReasonCode.INTERRUPTED)
         asyncio.get_running_loop().call_later(self.settings.grace_ms / 1000, interrupt)
+
+    def stop_all_but(self, ours: Collection[str]) -> None:
+        """Stop what runs here and is another node's by now; its end will be refused."""
+        taken = {name: one for name, one in self._cancellations.items() if name not in ours}
+        self._stop_all(taken, ReasonCode.TAKEN_OVER)
 
     def _stop_all(self, attempts: Mapping[str, StopRequest], code: ReasonCode) -> None:
         for cancellation in list(attempts.values()):
@@ -289,13 +301,14 @@ class Executor:
     async def _settle_hook(self, order: RunHook, problem: str) -> None:
         now_ms, notice = self.clock.wall_ms(), order.notice
         if notice is not None:
-            await self.store.update_async(settled(notice, problem, now_ms), use_reserve=True)
+            update = settled(notice, problem, now_ms)
+            await self.store.update_async(update, use_reserve=True, scope=scopes.of_jobs(notice.job))
         elif problem:
             lost = Notice(
                 job=order.job.id, kind=order.report.hook, at_ms=now_ms, nominal_ms=order.occurrence.nominal_ms
             )
             event = hook_failed(lost, problem, now_ms, is_given_up=True)
-            await self.store.update_async(lambda tx: append(tx, event))
+            await self.store.update_async(lambda tx: append(tx, event), scope=scopes.JOURNAL_ONLY)
 
     async def _attempt(self, launch: Launch, request: AttemptRequest, held: HeldCommand | None) -> None:
         attempt = launch.attempt
@@ -329,7 +342,8 @@ class Executor:
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
-        return self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        request = self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        return dataclasses.replace(request, inputs=launch.inputs) if launch.inputs else request
 
     def _request(
         self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
@@ -454,10 +468,10 @@ class Executor:
         fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": reason}
         log_event(log, "attempt ended", fields)
         self.on_end(attempt, AttemptState(end.state))
-        update = self.engine.ended(attempt, end, self.clock.wall_ms())
+        update, scope = self.engine.ended(attempt, end, self.clock.wall_ms()), scopes.of_jobs(attempt.job)
         try:
             orders = await self.patience.until_taken(
-                lambda: self.store.update_async(update, use_reserve=True), lambda: self._stopping
+                lambda: self.store.update_async(update, use_reserve=True, scope=scope), lambda: self._stopping
             )
         except StoreError as error:
             self._log_unrecorded("the end could not be recorded", attempt, error)
@@ -465,6 +479,7 @@ class Executor:
         fail_point("end recorded")
         self.runner.recorded(attempt.id)
         self.carry_out(orders)
+        await self.on_recorded(attempt)
 
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""
@@ -517,6 +532,7 @@ def request_from_records(
         settings=task.process_settings,
         metadata={**job.metadata, **task.metadata},
         parameters=occurrence.parameters,
+        matrix=task.combination,
         span_start_ms=occurrence.span_start_ms,
         span_end_ms=occurrence.span_end_ms,
         last_run_ms=occurrence.last_run_ms,
@@ -557,6 +573,8 @@ def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
         errno=result.errno,
         retryable=result.retryable,
         task_state=dict(result.state_changes) or None,
+        values=dict(result.values) or None,
+        values_problem=result.values_problem,
     )
     if result.state is not AttemptState.CANCELED:
         own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from chronex.model.records import Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
 from chronex.run.spawn import RunContext
+from chronex.storage import scopes
 from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading, Records
 
@@ -32,11 +34,14 @@ _JOBS_AT_ONCE = 1_000
 class Notifier:
     """Finds late jobs and slow runs every LATE_EVERY_MS, and sends the notices that wait."""
 
-    def __init__(self, store: Store, run_context: RunContext) -> None:
+    def __init__(self, store: Store, run_context: RunContext, node: str = "") -> None:
+        """`node` is who sends, where others work on the store too: it claims a notice before it sends it."""
+        self._node = node
         self._store = store
         self._run_context = run_context
         self._clock: Clock = run_context.clock
         self._next_late_check_ms = 0
+        self._none_at: int | None = None  # the change counter of the store with which no notice waited
 
     def periodic_task(self) -> PeriodicTask:
         return PeriodicTask("notify", EVERY_S, self.do)
@@ -45,8 +50,12 @@ class Notifier:
         if self._clock.monotonic_ms() >= self._next_late_check_ms:
             self._next_late_check_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
             await asyncio.to_thread(self.find_late)
-        now_ms = self._clock.wall_ms()
-        found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms))
+        now_ms, counter = self._clock.wall_ms(), self._store.wait(-1, 0)
+        if counter == self._none_at:
+            return
+        found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms, counter))
+        if self._node and found:
+            found = await self._store.update_async(lambda tx: self._claimed(Records(tx, now_ms)))
         await asyncio.gather(*(self._send(notice, job) for notice, job in found))
 
     def find_late(self) -> None:
@@ -64,17 +73,21 @@ class Notifier:
 
             late, slow, after = self._store.view(late_page)
             for name in late:
-                self._store.update(lambda tx, name=name: notices.note_late(Records(tx, now_ms), name))  # type: ignore[misc]
+                self._note(notices.note_late, name, now_ms)
             for name in slow:
-                self._note_slow(name, now_ms)
+                self._note(notices.note_slow, name, now_ms)
             if after is None:
                 return
 
-    def _note_slow(self, name: str, now_ms: int) -> None:
-        self._store.update(lambda tx: notices.note_slow(Records(tx, now_ms), name))
+    def _note(self, note: Callable[[Records, str], object], name: str, now_ms: int) -> None:
+        self._store.update(lambda tx: note(Records(tx, now_ms), name), scope=scopes.of_jobs(name))
 
-    def _due(self, reading: Reading, now_ms: int) -> list[tuple[Notice, Job | None]]:
+    def _due(self, reading: Reading, now_ms: int, counter: int) -> list[tuple[Notice, Job | None]]:
+        self._none_at = None if reading.count_notices(1) else counter
         return [(notice, reading.job(notice.job)) for notice in notices.waiting(reading, now_ms, AT_ONCE)]
+
+    def _claimed(self, records: Records) -> list[tuple[Notice, Job | None]]:
+        return [(notice, records.job(notice.job)) for notice in notices.claim(records, self._node, AT_ONCE)]
 
     async def _send(self, notice: Notice, job: Job | None) -> None:
         if job is None or job.notify is None:
@@ -93,7 +106,8 @@ class Notifier:
         await self._record_result(notice, problem)
 
     async def _record_result(self, notice: Notice, problem: str) -> None:
-        await self._store.update_async(notices.settled(notice, problem, self._clock.wall_ms()))
+        settled = notices.settled(notice, problem, self._clock.wall_ms())
+        await self._store.update_async(settled, scope=scopes.of_jobs(notice.job))
 
 
 def report_of(notice: Notice) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from chronex.errors import CustomScheduleError
 from chronex.model.event import Event
 from chronex.model.job import Call, Job, Work
 from chronex.model.occurrence import Occurrence, occurrence_id
-from chronex.model.reasons import Reason, ReasonCode, free_text
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.records import Notice
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
@@ -108,6 +108,16 @@ def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
     return [notice for notice in _waiting(reading) if not notice.is_hook and _is_due(notice, now_ms)][:limit]
 
 
+def claim(records: Records, node: str, limit: int) -> list[Notice]:
+    """The notices whose next try is due, from now on this node's: no other sends them before that try is over."""
+    taken: list[Notice] = []
+    for notice in waiting(records, records.now_ms, limit):
+        ours = replace(notice, owner=node, next_ms=records.now_ms + HANDED_OUT_MS)
+        records.put(ours)
+        taken.append(ours)
+    return taken
+
+
 def _waiting(reading: Reading) -> list[Notice]:
     return reading.scan(keys.NOTICE, Notice, None, MOST_WAITING)
 
@@ -119,7 +129,7 @@ def _is_due(notice: Notice, now_ms: int) -> bool:
 
 def put_notice(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
     """Write the notice, unless too many wait already."""
-    if len(records.tx.scan(keys.NOTICE, None, MOST_WAITING)) >= MOST_WAITING:
+    if records.count_notices(MOST_WAITING) >= MOST_WAITING:
         return
     at_ms = records.now_ms
     records.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=reason, failures=failures))
@@ -164,7 +174,7 @@ def order_hook(records: Records, job: Job, occurrence: Occurrence, work: Work, h
         next_ms=records.now_ms + HANDED_OUT_MS,
         owner=node,
     )
-    is_kept = len(records.tx.scan(keys.NOTICE, None, MOST_HOOKS)) < MOST_HOOKS
+    is_kept = records.count_notices(MOST_HOOKS) < MOST_HOOKS
     if is_kept:
         records.put(notice)
     return _order(records, job, occurrence, work, notice)._replace(notice=notice if is_kept else None)
@@ -182,9 +192,10 @@ def _work_of(job: Job | None, hook: str) -> Work | None:
     return job.on_start if hook == "on_start" else job.on_complete
 
 
-def has_hooks_left(reading: Reading, node: str, now_ms: int) -> bool:
-    """Whether `hooks_left` would find one, read without a write."""
-    return any(_is_left(reading, notice, node, now_ms) for notice in _waiting(reading))
+def hooks_waiting(reading: Reading, node: str, now_ms: int) -> tuple[bool, bool]:
+    """Whether `hooks_left` would find one, read without a write; and whether there is any notice, of any kind."""
+    waiting = _waiting(reading)
+    return any(_is_left(reading, notice, node, now_ms) for notice in waiting), bool(waiting)
 
 
 def _is_left(reading: Reading, notice: Notice, node: str, now_ms: int) -> bool:
@@ -243,3 +254,29 @@ def hook_failed(notice: Notice, problem: str, now_ms: int, *, is_given_up: bool)
             "given_up": is_given_up,
         },
     )
+
+
+_FAILED = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
+
+
+def note_failures(records: Records, job: Job, ended: Occurrence) -> None:
+    """The notices of failures in a row, of the recovery from them, and of errors; `ended` is not counted yet."""
+    if job.notify is None:
+        return
+    if ended.errors and job.notify.on_errors:
+        put_notice(records, job, WITH_ERRORS, ended.nominal_ms, ended.reason, 0)
+    failures, limit = job.progress.counters.failures_in_a_row, job.notify.after_failures
+    if ended.state in _FAILED and failures + 1 == limit:
+        put_notice(records, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
+    elif ended.state is OccurrenceState.COMPLETED and failures >= limit and job.notify.on_recovery:
+        put_notice(records, job, RECOVERED, ended.nominal_ms, NO_REASON, failures)
+
+
+def note_on_time(records: Records, job: Job, ended: Occurrence) -> None:
+    """A job that was late is on time again when the late occurrence, or a later one, completes."""
+    late_ms = job.progress.late_ms
+    if late_ms is None or ended.state is not OccurrenceState.COMPLETED or ended.nominal_ms < late_ms:
+        return
+    records.put(replace(job.progress, late_ms=None))
+    if job.notify is not None and job.notify.on_recovery:
+        put_notice(records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)

@@ -28,6 +28,7 @@ from chronex.text.terminal import quoted
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
 
 
+MOST_SHARED = 1 << 20
 UPDATE_POLICIES = ("immediate", "graceful", "windowed")
 
 
@@ -53,6 +54,8 @@ class LogSettings(Struct, frozen=True):
     max_age_ms: int = 30 * UNITS["d"]
     max_count: int = 1_000
     max_bytes: int = 10 << 20
+    # Where machines share the store: how much of each log everybody can see; 0 for nothing.
+    shared_bytes: int = 64 << 10
 
 
 class SchedulerSettings(Struct, frozen=True):
@@ -71,6 +74,8 @@ class SchedulerSettings(Struct, frozen=True):
     logs: LogSettings = LogSettings()
     # When an edit of a schedule takes effect, where the one who applies it does not say.
     update_policy: str = UPDATE_POLICIES[0]
+    # Whether a job file that was saved is applied by itself.
+    watch: bool = False
     # Names of calendars during which nothing starts; the jobs have their days.
     blackout: tuple[str, ...] = ()
 
@@ -111,6 +116,17 @@ def _logs(entry: Entry) -> LogSettings:
     return LogSettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
 
 
+def shared_size(entry: Entry) -> int:
+    """A size up to 1 MiB, because it lies in the database for every attempt; 0 for nothing at all."""
+    if entry.value in (0, "0"):
+        return 0
+    found = size(entry)
+    if found > MOST_SHARED:
+        hint = f'write at most 1MiB, such as {entry.label} = "64KiB"; logs --whole fetches all of a log'
+        entry.refuse(f"{entry.label} cannot be {quoted(str(entry.value)[:100])}", hint, "J014")
+    return found
+
+
 HISTORY: dict[str, Reader] = {
     "max_age": positive_duration,
     "max_count": whole_number(1, 10_000_000),
@@ -120,6 +136,7 @@ LOGS: dict[str, Reader] = {
     "max_age": positive_duration,
     "max_count": whole_number(1, 1_000_000),
     "max_bytes": size,
+    "shared": shared_size,
 }
 SCHEDULER: dict[str, Reader] = {
     "timezone": zone,
@@ -131,11 +148,17 @@ SCHEDULER: dict[str, Reader] = {
     "history": _history,
     "logs": _logs,
     "update_policy": one_of(*UPDATE_POLICIES),
+    "watch": yes_or_no,
     "on_stop": one_of(*StopMode),
     "labels": text_table,
     "blackout": texts,
 }
-_FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
+_FIELDS = {
+    "grace_period": "grace_ms",
+    "reaper_interval": "reaper_interval_ms",
+    "max_age": "max_age_ms",
+    "shared": "shared_bytes",
+}
 
 
 def scheduler(entry: Entry) -> SchedulerSettings:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from chronex.errors import ChronexError
 from chronex.model.calendars import CalendarRules
+from chronex.model.job_parameters import Parameter
 from chronex.model.policies import (
     Cadence,
     CrashCheck,
@@ -31,8 +32,10 @@ from chronex.model.policies import (
     Overrides,
     RecoveryPolicy,
     RetryPolicy,
+    RunOn,
     SpreadPolicy,
     TaskMode,
+    When,
 )
 from chronex.model.process_settings import ProcessSettings, ResourceLimits
 
@@ -106,6 +109,20 @@ class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     retry_codes: tuple[int, ...] | None = None
     # Free values that the command finds as CHRONEX_META_*.
     metadata: dict[str, str] = {}
+    # The tasks that must have ended before it begins, or matrices of tasks; None where the job's mode says it.
+    needs: tuple[str, ...] | None = None
+    # How those must have ended.
+    when: When = When.SUCCESS
+    # Where it is one combination of a matrix: the name of the task as it was written, what its command finds as
+    # CHRONEX_MATRIX_*, and how many of them run at once (None: all).
+    matrix_of: str = ""
+    combination: dict[str, str] = {}
+    at_most: int | None = None
+
+    @property
+    def step(self) -> str:
+        """The name as it was written: that of its matrix, where it is a combination of one."""
+        return self.matrix_of or self.name
 
     @property
     def process_settings(self) -> ProcessSettings | None:
@@ -121,7 +138,7 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     # The job's own name is its key in the store.
     id: str
     # The expression, in the words of `dialect`, or several with SCHEDULES_APART between them, whose instants are
-    # united; for a custom schedule the name it is registered by.
+    # united; for a custom schedule the name it is registered by. Empty for a job that only follows others.
     schedule: str
     # One line for people.
     description: str = ""
@@ -173,6 +190,10 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     expect_usual: bool = False
     # After so many failures in a row the job is paused until somebody resumes it; None never pauses it.
     pause_after_failures: int | None = None
+    # The jobs whose occurrences it follows; it may then be without a schedule of its own.
+    after: tuple[str, ...] = ()
+    # What a trigger may give it, and what every other run gets; commands find the values as CHRONEX_PARAM_*.
+    parameters: dict[str, Parameter] = {}
     # Words to select jobs by.
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.
@@ -180,6 +201,12 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     # On which nodes it may run: patterns of their names, and labels that they must have. Empty: on any.
     nodes: tuple[str, ...] = ()
     node_labels: dict[str, str] = {}
+    # On one of them, or an occurrence of its own on each of them.
+    run_on: RunOn = RunOn.ANY
+    # The node that this job was made for, from a job that runs on each; empty for every other.
+    target: str = ""
+    # How long an occurrence waits for a node that fits before it is missed; None: until the next instant.
+    wait_for_node_ms: int | None = None
     # A job that is not enabled is kept and shown, and never planned.
     enabled: bool = True
     # The schedule as the job file has it, where that counts from the moment it was applied.
@@ -223,14 +250,41 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
 
     @property
     def schedules(self) -> tuple[str, ...]:
-        """The expressions of its schedule."""
-        return tuple(self.schedule.split(SCHEDULES_APART))
+        """The expressions of its schedule; none for a job that only follows others."""
+        return tuple(self.schedule.split(SCHEDULES_APART)) if self.schedule else ()
+
+    @property
+    def follows(self) -> bool:
+        """It has no schedule: each of its occurrences comes from those of the jobs that it is after."""
+        return bool(self.after) and not self.schedule
+
+    @property
+    def shown_schedule(self) -> str:
+        """When it runs, in one line: its schedule, and the jobs that it is after."""
+        follows = f"after {', '.join(self.after)}" if self.after else ""
+        return ", ".join(part for part in (self.schedule, follows) if part)
+
+    @property
+    def has_needs(self) -> bool:
+        """Do its tasks say what each of them needs? Otherwise its mode says in what order they run."""
+        return any(task.needs is not None for task in self.tasks)
 
     @property
     def functions(self) -> tuple[str, ...]:
         """The Python functions that its tasks and hooks call: who runs the job must have all of them."""
         work = (*(task.run for task in self.tasks), self.on_start, self.on_complete)
         return tuple(dict.fromkeys(one.target for one in work if isinstance(one, Call)))
+
+    @property
+    def secret_sources(self) -> tuple[str, ...]:
+        """Where the secrets of its tasks come from: who runs the job must have all of them."""
+        found = (task.secret_sources.get(name) or f"env:{name}" for task in self.tasks for name in task.secrets)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def made_from(self) -> str:
+        """The job that this one was made from for its target; empty for every other."""
+        return self.id.removesuffix(f"{TARGET_APART}{self.target}") if self.target else ""
 
     @property
     def shown_name(self) -> str:
@@ -274,6 +328,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     paused_until_ms: int | None = None
     # Who paused it.
     paused_by: str = ""
+    # The boot of each machine for which `@start` has been answered; a store of one machine has one without a name.
+    boots: dict[str, str] = {}
     # When the last pause began; what was due since then and before its end is skipped.
     paused_from_ms: int | None = None
     # Earlier pauses as spans of their own, the oldest first; what was due in one of them is skipped too.
@@ -351,6 +407,10 @@ class JobVersion(Struct, frozen=True, gc=False):
 
 MAX_NAME = 128
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
+# Between the name of a job that runs on each node and the name of the node: no name that a person gives has it.
+TARGET_APART = ":"
+_TARGET = re.compile(r"[a-zA-Z0-9._-]{1,64}", re.ASCII)
+_KEY_NAME = re.compile(rf"{_NAME.pattern}(?:{TARGET_APART}{_TARGET.pattern})?", re.ASCII)
 
 # Names of declarative tasks that are ids of jobs as they are; from others an id is made.
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
@@ -376,19 +436,43 @@ def unknown_key_fields(template: str) -> list[str]:
 
 
 def is_name(text: str) -> bool:
-    """Could this name a job or a task?"""
-    return _NAME.fullmatch(text) is not None
+    """Could this name a job, also one that was made for a node, or a task?"""
+    return _KEY_NAME.fullmatch(text) is not None
+
+
+def is_target(text: str) -> bool:
+    """Could this name a node?"""
+    return _TARGET.fullmatch(text) is not None
+
+
+def target_of(job: str) -> str:
+    """The node that the job of this id was made for; empty for every other."""
+    return job.partition(TARGET_APART)[2]
+
+
+def target_job_id(job: str, target: str) -> str:
+    """The id of the job that is made for one node from a job that runs on each."""
+    return f"{job}{TARGET_APART}{target}"
 
 
 def check_new_name(name: str, what: str = "job") -> str:
     """The same for one that is to be made. Older stores may have names that a command line takes for an option."""
     if name.startswith("-"):
         raise ChronexError(f"{name[:40]!r} cannot name a {what}: a command line would take it for an option")
-    return check_name(name, what)
+    return _refuse_unless(_NAME, name, what)
 
 
 def check_name(name: str, what: str = "job") -> str:
     """The name of a job or task is part of its key: letters, digits, `_`, `-`, at most 128 of them."""
-    if not _NAME.fullmatch(name):
+    return _refuse_unless(_NAME, name, what)
+
+
+def check_job_name(name: str) -> str:
+    """The same for a job; the name of one that was made for a node ends with a colon and the name of that node."""
+    return _refuse_unless(_KEY_NAME, name, "job")
+
+
+def _refuse_unless(pattern: re.Pattern[str], name: str, what: str) -> str:
+    if not pattern.fullmatch(name):
         raise ChronexError(f"{name[:40]!r} cannot name a {what}; use 1 to {MAX_NAME} letters, digits, '_' and '-'")
     return name

@@ -70,9 +70,25 @@ class LeftoverPolicy(StrEnum):
     KILL = "kill"
 
 
+class RunOn(StrEnum):
+    """Where machines share a store: one of the nodes that fit runs an occurrence, or each of them one of its own."""
+
+    ANY = "any"
+    EACH = "each"
+
+
 class TaskMode(StrEnum):
     SEQUENTIAL = "sequential"
     PARALLEL = "parallel"
+
+
+class When(StrEnum):
+    """After what end of the tasks that it needs a task runs: see specs/graphs.md."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    DONE = "done"
+    ALWAYS = "always"
 
 
 class Cadence(StrEnum):

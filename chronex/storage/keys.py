@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chronex.errors import InvalidKeyError
-from chronex.model.job import Job, JobProgress, JobVersion, check_name
+from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion, check_job_name, check_name
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Idempotency, Node, Notice, Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
@@ -32,6 +32,8 @@ TASK_STATE = b"S"
 STAGED_STATE = b"T"
 NOTICE = b"W"
 QUARANTINE = b"Q"
+LOG_PIECE = b"B"
+LOG_WISH = b"K"
 
 DUE = b"D"
 ACTIVE = b"U"
@@ -40,14 +42,19 @@ DEAD_LETTER = b"L"
 FINISHED = b"H"
 EXPIRY = b"X"
 EXPECTING = b"P"
+# Who follows a job: the jobs that are after it, and their occurrences that wait for it. Its name comes first.
+FOLLOWING = b"F"
+# Occurrences that wait for a parent, by their own job.
+PARKED = b"C"
 TIMED_INDEXES = DUE + DEAD_LETTER + FINISHED + EXPIRY
-INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING
+INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING + FOLLOWING + PARKED
 
 STORE_META = META + b"store"
 JOURNAL_HEAD = META + b"journal"
 
 MAX_STATE_NAME = 128
 _OFFSET = 1 << 63
+_JOB_NAME = "job"
 
 
 def instant(ms: int) -> bytes:
@@ -56,6 +63,11 @@ def instant(ms: int) -> bytes:
 
 def job_key(job: str) -> bytes:
     return JOB + _name(job)
+
+
+def within_targets(job: str) -> bytes:
+    """The prefix of the jobs that were made from this one, each for one node."""
+    return JOB + check_name(job).encode("ascii") + TARGET_APART.encode("ascii")
 
 
 def job_progress_key(job: str) -> bytes:
@@ -119,6 +131,19 @@ def within_staged_state(job: str, nominal_ms: int, task: str, number: int) -> by
     return STAGED_STATE + attempt_key(job, nominal_ms, task, number)[1:]
 
 
+def within_log(attempt: bytes, kind: str) -> bytes:
+    """The prefix of the pieces of one kind of an attempt's log; `attempt` is the key of the attempt."""
+    return LOG_PIECE + attempt[1:] + kind.encode("ascii")
+
+
+def log_piece_key(attempt: bytes, kind: str, number: int) -> bytes:
+    return within_log(attempt, kind) + number.to_bytes(4, "big")
+
+
+def log_wish_key(attempt: bytes, kind: str) -> bytes:
+    return LOG_WISH + attempt[1:] + kind.encode("ascii")
+
+
 def quarantine_key(key: bytes) -> bytes:
     return QUARANTINE + key
 
@@ -146,8 +171,15 @@ def nominal_of(key: bytes) -> int:
     return int.from_bytes(key[-8:], "big") - _OFFSET
 
 
+def following(parent: str, record: bytes = b"") -> bytes:
+    """The index entry of a record that follows this parent, or the prefix of all of them."""
+    return FOLLOWING + _name(parent) + record
+
+
 def record_of(index_key: bytes) -> bytes:
     """The key of the record that an index entry stands for."""
+    if index_key[:1] == FOLLOWING:
+        return index_key.partition(b"\0")[2]
     return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]
 
 
@@ -163,8 +195,9 @@ def firing_of(record: bytes) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=4096)
-def _name(name: str, what: str = "job") -> bytes:
-    return check_name(name, what).encode("ascii") + b"\0"
+def _name(name: str, what: str = _JOB_NAME) -> bytes:
+    checked = check_job_name(name) if what == _JOB_NAME else check_name(name, what)
+    return checked.encode("ascii") + b"\0"
 
 
 def key_of(record: Record) -> bytes:
@@ -200,7 +233,8 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
 
 
 def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
-    return (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual else ()
+    expecting = (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual else ()
+    return (*expecting, *(following(parent, key) for parent in job.after)) if job.after else expecting
 
 
 def _progress_indexes(key: bytes, progress: JobProgress) -> tuple[bytes, ...]:
@@ -212,12 +246,23 @@ def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]
     if state is OccurrenceState.PENDING:
         return (timed(DUE, occurrence.due_ms, key),)
     if state is OccurrenceState.QUEUED:
-        return (QUEUED + key,)
+        return _queued_indexes(key, occurrence)
     if state is OccurrenceState.RUNNING:
         cancel_ms = occurrence.cancel_ms
         return (ACTIVE + key,) if cancel_ms is None else (ACTIVE + key, timed(DUE, cancel_ms, key))
     finished = occurrence.finished_ms
     return () if finished is None else (timed(FINISHED, finished, key),)
+
+
+def _queued_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:
+    """In the queue of its job; or waiting for parents, outside of it; or due at once, when those have completed."""
+    if occurrence.waits_for:
+        until = occurrence.wait_until_ms
+        timer = () if until is None else (timed(DUE, until, key),)
+        return (PARKED + key, *(following(parent, key) for parent in occurrence.waits_for), *timer)
+    if occurrence.released_ms is not None:
+        return (timed(DUE, occurrence.released_ms, key),)
+    return (QUEUED + key,)
 
 
 def _run_indexes(key: bytes, run: Run) -> tuple[bytes, ...]:

@@ -14,6 +14,7 @@ from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
+from chronex.views.why.across_nodes import where
 from chronex.views.why.answer import Link, Source, stamp
 from chronex.views.why.schedule_versions import MOST_EVENTS
 
@@ -82,7 +83,13 @@ def run_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[
     runs = reading.runs(occurrence.job, occurrence.nominal_ms)
     if runs:
         names["attempts"] = [_attempt_names(attempt) for attempt in attempts]
-    return [_attempt_link(attempt) for attempt in attempts] + [link for run in runs for link in _run_links(run, zone)]
+    tried = [_attempt_link(attempt, where(reading, attempt)) for attempt in attempts]
+    told = [
+        Link(f"{one.task}: {one.values_problem}", one.finished_ms, Source.RECORD)
+        for one in attempts
+        if one.values_problem
+    ]
+    return [*tried, *told, *(link for run in runs for link in _run_links(run, zone))]
 
 
 def _attempt_names(attempt: Attempt) -> dict[str, Any]:
@@ -97,17 +104,17 @@ def _attempt_names(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _attempt_link(attempt: Attempt) -> Link:
+def _attempt_link(attempt: Attempt, place: str) -> Link:
     began = attempt.started_ms or attempt.created_ms
     if attempt.state is AttemptState.RUNNING:
-        return Link(f"{attempt.task}: attempt {attempt.number} runs", began, Source.RECORD)
+        return Link(f"{attempt.task}: attempt {attempt.number} runs{place}", began, Source.RECORD)
     took = format_duration(max((attempt.finished_ms or began) - began, 0))
     end = {AttemptState.SUCCESS: "succeeded", AttemptState.TIMEOUT: "timed out"}.get(
         attempt.state, attempt.state.value
     )
     how = _how(attempt)
     return Link(
-        f"{attempt.task}: attempt {attempt.number} {end} after {took}{how}", attempt.finished_ms, Source.RECORD
+        f"{attempt.task}: attempt {attempt.number} {end} after {took}{place}{how}", attempt.finished_ms, Source.RECORD
     )
 
 
@@ -127,7 +134,7 @@ def _how(attempt: Attempt) -> str:
 def _run_links(run: Run, zone: Zone) -> list[Link]:
     if run.state is RunState.RETRY and run.next_attempt_ms is not None:
         return [Link(f"{run.task}: waits for its next attempt", run.next_attempt_ms, Source.RECORD)]
-    if run.state is RunState.CANCELED and run.reason and run.attempts == 0:
+    if run.state in (RunState.CANCELED, RunState.SKIPPED) and run.reason and run.attempts == 0:
         return [Link(f"{run.task}: never started: {text_of(run.reason)}", run.finished_ms, Source.RECORD)]
     if run.reason.code is ReasonCode.IDEMPOTENT:
         key = f" ({run.idempotency_key})" if run.idempotency_key else ""

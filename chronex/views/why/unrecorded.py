@@ -78,6 +78,9 @@ def _gone_or_new(history: VersionHistory, instant_ms: int) -> Finding:
 
 def _past(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding:
     zone = zone_of(job)
+    if job.follows:
+        fact = f"it follows {' and '.join(job.after)}, and has no schedule of its own"
+        return Finding(Cause.NOT_MATCHED, "no occurrence is on record here", [Link(fact, None, Source.SCHEDULE)])
     if is_untraceable(job):
         fact = f"'{job.schedule}' counts from what happened before, so only its records tell when it fired"
         return Finding(Cause.NOT_MATCHED, "no occurrence is on record here", [Link(fact, None, Source.SCHEDULE)])
@@ -301,6 +304,9 @@ def _risks(reading: Reading, job: Job) -> list[str]:
     risks = [f"no scheduler runs then ({job.recovery.strategy.value} decides when one is back)"]
     if lacking := lacking_functions(job, unstopped(reading)):
         risks.append(f"no scheduler has {named(lacking)} then (none has it now): it waits for the program that does")
+    if job.after:
+        which = " or ".join(job.after)
+        risks.append(f"the newest run of {which} has not completed: then it waits, or is skipped where that failed")
     running = reading.active(job.id, 1)
     now = f" ({running[0].id} runs now)" if running else ""
     overlap = {

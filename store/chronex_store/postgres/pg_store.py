@@ -6,24 +6,26 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 import psycopg
-from psycopg import errors as pg
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
     StoreAwayError,
     StoreError,
     StoreForkedError,
-    StoreFormatError,
     StoreOutcomeUnknownError,
     StoreRefusedError,
+    StoreWentBackError,
 )
 from chronex.failpoints import fail_point
-from chronex.storage.ports import T, UpdateFn, ViewFn
+from chronex.storage import keys
+from chronex.storage.ports import LostCommits, T, UpdateFn, ViewFn
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
 from chronex_store.postgres import pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
@@ -31,26 +33,50 @@ from chronex_store.postgres.pg_changes import CHANNEL, ChangeWatch
 from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
-from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows
-from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction, Query
+from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows, Query
+from chronex_store.postgres.pg_layout import LAYOUT
+from chronex_store.postgres.pg_migration import layout_of, refuse_unknown_layout
+from chronex_store.postgres.pg_redo import RecentCommits, WentBack, redo
+from chronex_store.postgres.pg_scopes import (
+    HeldScope,
+    claimed,
+    claiming,
+    learn_held,
+    locking,
+    locks_all,
+    reading_held,
+    union,
+)  # fmt: skip
+from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction
 from chronex_store.transaction import NestingGuard
 
 _TIME = "(extract(epoch FROM clock_timestamp()) * 1000)::float8"
 # One row for each writer, so that no two of them wait for one another: what it has committed last, and how often.
 _MARK = (
-    "INSERT INTO commit_mark (writer, n, token) VALUES (%s, 1, %s) "
-    "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + 1, token = excluded.token"
+    "INSERT INTO commit_mark (writer, n, token) VALUES (%(writer)s, %(n)s, %(token)s) "
+    "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + excluded.n, token = excluded.token"
 )
+_TIME_AND_MARK = f"SELECT {_TIME}, (SELECT token FROM commit_mark WHERE writer = %s)"
 # What a program that is no node leaves of its count when it closes the store, so that the sum never goes back.
 _CLIENTS = "clients"
 _LEAVE = (
-    "WITH gone AS (DELETE FROM commit_mark WHERE writer = %s RETURNING n) "
-    "UPDATE commit_mark SET n = commit_mark.n + gone.n FROM gone WHERE writer = %s"
+    "WITH gone AS (DELETE FROM {schema}.commit_mark WHERE writer = %s RETURNING n) "
+    "UPDATE {schema}.commit_mark AS kept SET n = kept.n + gone.n FROM gone WHERE writer = %s"
 )
+# An update looks up some rows among many. With a table's statistics missing or old the planner would read it all.
+_PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 _PATIENCE_MS = 10_000
 _ASK_AGAIN_S = 0.2
 _HINT = f"NOTIFY {CHANNEL}"
 _LEAST_BETWEEN_HINTS_MS = 200
+
+
+class MarkIsOlderError(Exception):
+    """The mark of the last commit is not that which was acknowledged: the database went back."""
+
+    def __init__(self, token: UUID | None) -> None:
+        super().__init__()
+        self.token = token
 
 
 class CommitUnknownError(Exception):
@@ -63,6 +89,10 @@ class PostgresStore:
     def __init__(self, connections: Connections, clock: Clock) -> None:
         self.address = connections.address
         self._connections = connections
+        self._recent = RecentCommits()
+        self._unknown: UUID | None = None  # the mark of a commit of which nobody could say whether it landed
+        # Called, on some thread, when the database went back and what it lost was done once more.
+        self.on_went_back: Callable[[LostCommits], None] = lambda found: None
         self._clock = DatabaseClock(clock)
         self._pid = os.getpid()
         self._nesting = NestingGuard()
@@ -72,6 +102,8 @@ class PostgresStore:
         # How long a commit whose reply was lost is asked for; a daemon has more patience than a command.
         self.patience_ms = _PATIENCE_MS
         self._hinted_ms = 0
+        self.run_again = 0  # how many updates needed more than their scope
+        self.round_trips = 0  # of all views and updates, each a wait for the network
         self._group = GroupCommit(self._commit)
         self._changes = ChangeWatch(connections, self._writer_name)
 
@@ -115,15 +147,15 @@ class PostgresStore:
     async def view_async(self, fn: ViewFn[T]) -> T:
         return await asyncio.to_thread(self.view, fn)
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         self._nesting.refuse_nesting()
         self._refuse_fork()
-        return cast("T", self._group.run(Update(fn, use_reserve)))
+        return cast("T", self._group.run(Update(fn, use_reserve, scope=scope)))
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         self._refuse_fork()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._group.submit(Update(fn, use_reserve, future))
+        self._group.submit(Update(fn, use_reserve, future, scope))
         return await future
 
     def wait(self, since: int, timeout: float) -> int:
@@ -141,6 +173,24 @@ class PostgresStore:
         """The clock for all decisions about this store."""
         return self._clock
 
+    @property
+    def clock_uncertainty_ms(self) -> float:
+        return self._clock.uncertainty_ms
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler stands before the server."""
+        return self._connections.is_pooled
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """A connection for questions to the server itself."""
+        with self._connections.reader() as connection:
+            try:
+                yield connection
+            except psycopg.Error as error:
+                raise translate_pg(error, self.address) from None
+
     def close(self) -> None:
         if self._pid != os.getpid():
             return
@@ -150,7 +200,8 @@ class PostgresStore:
         self._connections.close()
         if self._writer is not None and self._has_marked:
             with contextlib.suppress(psycopg.Error):  # a node sweeps up what is left
-                self._writer.execute(_LEAVE, (self._writer_name, _CLIENTS))
+                leave = _LEAVE.format(schema=self.address.schema)
+                self._writer.execute(leave, (self._writer_name, _CLIENTS))
         self._drop_writer()
 
     # -- views ----------------------------------------------------------------------------------------------------
@@ -163,6 +214,8 @@ class PostgresStore:
         with self._connections.reader() as connection:
             try:
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                for query, parameters in self._connections.settings():
+                    connection.execute(query, parameters)
             except psycopg.Error as error:
                 raise translate_pg(error, self.address) from None
             tx = PostgresReading(self._asking(connection))
@@ -176,13 +229,14 @@ class PostgresStore:
 
     def _asking(self, connection: Connection) -> Ask:
         def ask(*queries: Query) -> list[list[tuple[Any, ...]]]:
+            self.round_trips += 1
             try:
                 if len(queries) == 1:
                     query, parameters = queries[0]
                     return [connection.execute(query, parameters, binary=True).fetchall()]
                 with connection.pipeline():
                     cursors = [connection.execute(query, parameters, binary=True) for query, parameters in queries]
-                return [cursor.fetchall() for cursor in cursors]
+                return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
             except psycopg.Error as error:
                 raise translate_pg(error, self.address) from None
 
@@ -199,15 +253,19 @@ class PostgresStore:
     def _commit(self, take: Take) -> None:
         self._nesting.inside = True
         try:
-            self._commit_or_again(take)
+            batch = take()
+            while waiting := [update for update in batch if not update.done]:
+                # Those that need the store to themselves come by themselves, or they would hold up the others.
+                scoped = [update for update in waiting if not update.scope.is_whole]
+                self._commit_or_again(scoped or waiting, take)
         finally:
             self._nesting.inside = False
 
-    def _commit_or_again(self, take: Take) -> None:
+    def _commit_or_again(self, batch: list[Update], take: Take) -> None:
         """A connection that broke before the commit was sent is made anew once: nothing of it has landed."""
         for is_last in (False, True):
             try:
-                self._commit_once(take)
+                self._commit_once(batch)
                 return
             except StoreAwayError as error:
                 self._drop_writer()
@@ -215,22 +273,49 @@ class PostgresStore:
                     fail_written(take(), error)
             except StoreError as error:
                 self._drop_writer()
-                fail_written(take(), error)
+                fail_written(batch, error)
                 return
 
-    def _commit_once(self, take: Take) -> None:
-        known = KnownRows()
-        connection = self._begin(known)
-        batch = take()
+    def _commit_once(self, batch: list[Update]) -> None:
+        try:
+            self._commit_scope(batch, union(update.scope for update in batch))
+        except MarkIsOlderError as found:
+            self._redo_lost(found.token)
+
+    def _redo_lost(self, token: UUID | None) -> None:
+        """Commits of ours that were acknowledged are gone: they are done once more before anything else is."""
+        recent, lost = self._recent, self._recent.lost_after(token)
+        if lost is None:
+            raise StoreWentBackError(
+                f"{self.address.shown} went back to a time before what was committed, for longer than is known here"
+            )
+        told: list[WentBack] = []
+        update = Update(lambda tx: told.append(redo(tx, lost, self.now(), self._writer_name)), use_reserve=True)
+        self._recent = RecentCommits(token)
+        try:
+            self._commit_scope([update], WHOLE)
+            if update.error is not None:
+                raise update.error
+        except BaseException:
+            self._recent = recent
+            raise
+        self.on_went_back(told[-1])
+
+    def _commit_scope(self, batch: list[Update], scope: Scope) -> None:
+        known, held = KnownRows(), HeldScope(scope)
+        connection = self._begin(scope, known, held)
+        if connection is None:
+            for update in batch:
+                update.scope = WHOLE
+            return
         writes = OrderedRows()
         ask = self._asking(connection)
-        for update in batch:
-            if not update.done:
-                _run_one(update, ask, writes, known)
+        decided = [update for update in batch if _run_one(update, ask, writes, known, held)]
+        self.run_again += len(batch) - len(decided)
         fail_point("shared update written")
         if not writes.rows:
             self._end(connection)
-            finish(batch)
+            finish(decided)
             return
         token = uuid4()
         try:
@@ -238,31 +323,47 @@ class PostgresStore:
         except CommitUnknownError:
             if not self._has_landed(token):
                 raise StoreAwayError(f"{self.address.shown} went away during a commit, which did not land") from None
+        self._recent.note(token, self._clock.boottime_ms(), writes, known, is_whole=scope.is_whole)
         fail_point("shared update committed")
-        finish(batch)
-        self._changes.moved()
+        finish(decided)
+        if not _is_word(writes):
+            self._changes.moved()
 
-    def _begin(self, known: KnownRows) -> Connection:
-        """The writer's connection, in a transaction that has the store to itself."""
+    def _begin(self, scope: Scope, known: KnownRows, held: HeldScope) -> Connection | None:
+        """The writer's connection, in a transaction that holds what is named; None where that cannot be held."""
         if self._writer is None or self._writer.closed:
-            self._writer = self._connections.connect()
+            self._writer = self._connections.connect(_PLANNING)
         connection = self._writer
         asked = self._clock.boottime_ms()
-        try:
-            with connection.pipeline():
-                connection.execute("BEGIN")
-                connection.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)")
-                told = connection.execute(f"SELECT {_TIME}")
-                first = [connection.execute(query, given, binary=True) for query, given in FIRST_QUERIES]
-            row = told.fetchone()
-            known.learn_first(*(cursor.fetchall() for cursor in first))
-        except psycopg.Error as error:
-            raise translate_pg(error, self.address) from None
-        assert row is not None
-        self._clock.learn(row[0], asked, self._clock.boottime_ms())
+        settings = self._connections.settings(_PLANNING)
+        locks = [("BEGIN", ()), *settings, *locking(scope)]
+        claims = () if scope.due is None else claiming(scope.due)
+        reads = () if scope.due else reading_held(held)
+        answers = self._asking(connection)(
+            *locks, (_TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *reads
+        )
+        locked, answers = answers[1 + len(settings) : len(locks)], answers[len(locks) :]
+        server_ms, token = answers[0][0]
+        self._clock.learn(server_ms, asked, self._clock.boottime_ms())
+        if token is not None and token == self._unknown:
+            self._recent = RecentCommits(token)  # it had landed after all
+        if token != self._recent.last:
+            self._end(connection)
+            raise MarkIsOlderError(token)
+        claimed_rows, answers = answers[1 : 1 + len(claims)], answers[1 + len(claims) :]
+        if not locks_all(scope, locked) or (scope.due and not claimed(scope.due, held, claimed_rows)):
+            self._end(connection)
+            return None
+        known.learn_first(*answers[: len(FIRST_QUERIES)])
+        answers = answers[len(FIRST_QUERIES) :]
+        if scope.due:
+            answers = self._asking(connection)(*reading_held(held))
+        if not scope.is_whole:
+            learn_held(known, held, answers)
         return connection
 
     def _end(self, connection: Connection) -> None:
+        self.round_trips += 1
         try:
             connection.execute("ROLLBACK")
         except psycopg.Error:
@@ -270,16 +371,17 @@ class PostgresStore:
 
     def _send(self, connection: Connection, writes: OrderedRows, token: UUID) -> None:
         """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size."""
-        statements = list(flush(writes))
+        statements, is_word = list(flush(writes)), _is_word(writes)
         is_committing = False
+        self.round_trips += 1
         try:
             with connection.pipeline():
-                connection.execute(_MARK, (self._writer_name, token))
+                connection.execute(_MARK, {"writer": self._writer_name, "token": token, "n": int(not is_word)})
                 for query, parameters in statements:
                     connection.execute(query, parameters)
                 is_committing = True
                 connection.execute("COMMIT")
-                if self._may_hint():
+                if not is_word and self._may_hint():
                     connection.execute(_HINT)
         except psycopg.Error as error:
             self._drop_writer()
@@ -304,6 +406,7 @@ class PostgresStore:
             except (psycopg.Error, StoreError):
                 self._drop_writer()
                 if self._clock.boottime_ms() >= give_up_ms:
+                    self._unknown = token
                     raise StoreOutcomeUnknownError(
                         f"{self.address.shown} went away during a commit, so its outcome is unknown; look again later"
                     ) from None
@@ -312,7 +415,7 @@ class PostgresStore:
     def _ask_whether_landed(self, token: UUID) -> bool:
         """The row is locked, so that the transaction that was cut off has ended when it is read."""
         connection = self._writer = self._connections.connect()
-        query = "SELECT token FROM commit_mark WHERE writer = %s FOR UPDATE"
+        query = f"SELECT token FROM {self.address.schema}.commit_mark WHERE writer = %s FOR UPDATE"
         rows = connection.execute(query, (self._writer_name,)).fetchall()
         return any(found == token for (found,) in rows)
 
@@ -322,8 +425,9 @@ class PostgresStore:
             self._writer = None
 
 
-def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows) -> None:
-    tx = PostgresTransaction(ask, writes, known)
+def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows, held: HeldScope) -> bool:
+    """False where the update needs more than is held: it has left nothing, and is run again with more."""
+    tx = PostgresTransaction(ask, writes, known, held)
     try:
         update.result = update.fn(tx)
         update.error = None
@@ -331,9 +435,20 @@ def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows) ->
         raise
     except BaseException as error:
         update.error = error
-        tx.roll_back()
     finally:
         tx.end()
+    if held.is_left:
+        update.scope = held.wider(update.scope)
+        update.error = None
+    elif update.error is None:
+        return True
+    tx.roll_back()
+    return update.error is not None
+
+
+def _is_word(writes: OrderedRows) -> bool:
+    """Whether a node has only said that it lives, which is nothing to wake the others for."""
+    return len(writes.rows) == 1 and all(key[:1] == keys.NODE for key in writes.rows)
 
 
 # -- the tables ---------------------------------------------------------------------------------------------------
@@ -341,27 +456,15 @@ def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows) ->
 
 def prepare(connection: Connection, address: PostgresAddress, *, create: bool) -> None:
     """Look whether the store is there and of a layout that is known here; make it where asked to."""
-    number = _layout(connection, address)
+    number = layout_of(connection, address)
     if number is None and create:
         _create(connection, address)
-        number = pg_schema.LAYOUT
+        number = LAYOUT
     if number is None:
         raise StoreRefusedError(
             f"there is no store at {address.shown} yet; `chronex apply` or `chronex run` makes it"
         )
-    if number > pg_schema.LAYOUT:
-        raise StoreFormatError(
-            f"the store at {address.shown} has layout {number} of a newer Chronex, and this one knows "
-            f"{pg_schema.LAYOUT}; install that version here too"
-        )
-
-
-def _layout(connection: Connection, address: PostgresAddress) -> int | None:
-    try:
-        row = connection.execute(f"SELECT number FROM {address.schema}.layout").fetchone()
-    except (pg.UndefinedTable, pg.InvalidSchemaName):
-        return None
-    return None if row is None else int(row[0])
+    refuse_unknown_layout(number, address)
 
 
 def _create(connection: Connection, address: PostgresAddress) -> None:
