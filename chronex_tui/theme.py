@@ -247,6 +247,11 @@ Container { background: $background; }
 .-medium #runs-side, .-large #runs-side { width: 42%; height: 1fr; }
 .-medium #runs-log, .-large #runs-log { display: block; height: 40%; }
 #firing { height: 1fr; }
+#view-graph { layout: horizontal; }
+#graph-left { height: 1fr; width: 30%; }
+#graph-jobs, #no-graph-jobs { height: 1fr; }
+#graph { height: 1fr; width: 1fr; }
+.-tiny #graph-left { width: 40%; }
 #view-nodes { layout: vertical; }
 #nodes-left { height: 1fr; width: 1fr; }
 #nodes, #no-nodes { height: 1fr; }
